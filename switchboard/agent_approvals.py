@@ -19,11 +19,11 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from switchboard.errors import BusError, Refused, Unreachable
-from switchboard.http_bus import LONGEST_QUESTION, HttpBus
+from switchboard.http_bus import MAX_QUESTION_S, HttpBus
 
 GIVE_UP_S = 25.0  # without an answer: the server has withdrawn the question by then, and nobody decides it any more
 PAUSE_S = 0.5
-MOST = 1_000  # decisions kept for calls that never came
+MAX_DECISIONS = 1_000  # decisions kept for calls that never came
 REJECTED = "Tool execution was not approved."
 _MARK = "_switchboard_approvals"
 _log = logging.getLogger("switchboard")
@@ -134,7 +134,7 @@ class Approvals:
             stopped.set()
         if decided is None:
             return False
-        if len(self._decisions) >= MOST:
+        if len(self._decisions) >= MAX_DECISIONS:
             self._decisions.pop(next(iter(self._decisions)))
         self._decisions[trace_id, call_id] = decided
         return True
@@ -161,7 +161,7 @@ class Approvals:
             try:
                 if not is_open:
                     self._bus.require_delivered(PAUSE_S)
-                answer = self._bus.ask_approval(question.as_body(), LONGEST_QUESTION if is_open else 0)
+                answer = self._bus.ask_approval(question.as_body(), MAX_QUESTION_S if is_open else 0)
             except Unreachable as error:
                 is_nowhere = not is_open and isinstance(error.__cause__, ConnectionRefusedError | socket.gaierror)
                 if is_nowhere or time.monotonic() - last_contact > GIVE_UP_S:

@@ -24,7 +24,7 @@ from switchboard.ids import new_id
 from switchboard.span_events import SpanEvents
 from switchboard.span_facts import SpanFacts, of_end, of_start
 
-MOST, MOST_BYTES = 10_000, 32 << 20  # spans in memory, and about how much they keep alive
+MAX_SPANS, MAX_BYTES = 10_000, 32 << 20  # spans in memory, and about how much they keep alive
 TOGETHER_S = 0.2  # seconds: what happens within goes in one request
 CLOSE_S = 5.0  # seconds that a program's end waits for the server at most
 SWITCH = "OPENAI_AGENTS_TRACE_INCLUDE_SENSITIVE_DATA"  # the SDK's own
@@ -164,7 +164,7 @@ class AgentWatch:
             self.flush(timeout_s * 0.2)
 
     def _trace(self, trace: Any) -> None:
-        if len(self._traces) >= MOST:
+        if len(self._traces) >= MAX_SPANS:
             self._traces.clear()
         self._traces.add(trace.trace_id)
         self._put(_TraceBegan(trace.trace_id, getattr(trace, "group_id", None)), 100)
@@ -187,8 +187,10 @@ class AgentWatch:
             if not self._has_thread:
                 self._has_thread = True
                 threading.Thread(target=self._run, name="switchboard-watch", daemon=True).start()
-            most = MOST if isinstance(facts, SpanFacts) else 2 * MOST  # what a trace belongs to is small, and needed
-            if len(self._facts) >= most or (self._size + size > MOST_BYTES and self._facts):
+            most = (
+                MAX_SPANS if isinstance(facts, SpanFacts) else 2 * MAX_SPANS
+            )  # what a trace belongs to is small, and needed
+            if len(self._facts) >= most or (self._size + size > MAX_BYTES and self._facts):
                 self._gaps[facts.trace_id] += 1
                 self.lost += 1
                 return

@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 from switchboard.errors import Refused, Unreachable
 
 QUIET_S = 45.0  # the server says something every 15 s; who hears nothing for so long connects again
-WAIT_AT_MOST = 5.0  # seconds between attempts
+MAX_WAIT_S = 5.0  # seconds between attempts
 _log = logging.getLogger("switchboard")
 
 
@@ -43,7 +43,7 @@ def follow(url: str, token: str, *, conversation: str = "", after: str | None = 
                     yield message
         except Unreachable as error:
             _log.warning("the feed of events is interrupted, retrying: %s", error)
-        pause_s = min(WAIT_AT_MOST, max(0.1, pause_s * 2))
+        pause_s = min(MAX_WAIT_S, max(0.1, pause_s * 2))
         time.sleep(pause_s * random.uniform(0.5, 1))
 
 

@@ -16,10 +16,10 @@ from switchboard.errors import Closed, Refused
 from switchboard.sender import Sender
 from switchboard.spool import Spool
 
-LONGEST_BLOCK = 30_000  # ms that the server lets one read wait
-LONGEST_QUESTION = 25  # s that one request for a decision waits
-MOST_READ = 500  # messages that the server answers at once
-LONGEST_ID = 200  # characters
+MAX_BLOCK_MS = 30_000  # ms that the server lets one read wait
+MAX_QUESTION_S = 25  # s that one request for a decision waits
+MAX_READ = 500  # messages that the server answers at once
+MAX_ID = 200  # characters
 
 
 class HttpBus:
@@ -74,7 +74,7 @@ class HttpBus:
             outcomes[n] = outcome
         return outcomes
 
-    def ask_approval(self, call: dict[str, str], wait_s: int = LONGEST_QUESTION) -> dict[str, Any]:
+    def ask_approval(self, call: dict[str, str], wait_s: int = MAX_QUESTION_S) -> dict[str, Any]:
         """Ask in the inbox about a call of this agent's (`conversation_id`, `agent`, `name`, `tool_call_id`,
         `args_raw`), waiting at most so long; answer `{"status", "decision"?, "arguments"?, "message"?, "output"?}`.
 
@@ -105,14 +105,14 @@ class HttpBus:
         check_read(topic, limit)
         deadline = time.monotonic() + block_ms / 1000
         is_empty = False
-        if last_id is None and block_ms > LONGEST_BLOCK:
+        if last_id is None and block_ms > MAX_BLOCK_MS:
             newest = self._api.read(topic, None, 1, 0)
             last_id, is_empty = (newest[-1].id if newest else None), not newest
         while True:
             left = max(1, round((deadline - time.monotonic()) * 1000))
-            messages = self._api.read(topic, last_id, limit, min(left, LONGEST_BLOCK))
+            messages = self._api.read(topic, last_id, limit, min(left, MAX_BLOCK_MS))
             if is_empty:  # there was nothing, so all there is by now is new; what came between two calls too
-                messages = self._api.read(topic, None, MOST_READ, 0)[:limit]
+                messages = self._api.read(topic, None, MAX_READ, 0)[:limit]
             if messages or time.monotonic() >= deadline or (last_id is None and not is_empty):
                 return messages
 
@@ -140,7 +140,7 @@ class HttpBus:
 def _line(topic: str, message: BusMessage) -> bytes:
     """Write a message as it is sent. Raises `Refused` for what no bus takes."""
     topics.check(topic)
-    if not 1 <= len(message.id) <= LONGEST_ID:
-        raise Refused(f"must be 1 to {LONGEST_ID} characters", field="id")
+    if not 1 <= len(message.id) <= MAX_ID:
+        raise Refused(f"must be 1 to {MAX_ID} characters", field="id")
     text = f'{{"topic":{json.dumps(topic)},"payload":{compact(message.payload)},"id":{json.dumps(message.id)}}}'
     return text.encode()

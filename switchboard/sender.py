@@ -17,9 +17,9 @@ from switchboard.api import Api
 from switchboard.errors import Closed, SpoolFull, Unreachable
 from switchboard.spool import Spool
 
-MOST = 500  # messages in one request
-MOST_BYTES = 512 << 10  # of them, unless one alone has more: below what proxies take by default
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds between attempts while the server is away
+MAX_MESSAGES = 500  # messages in one request
+MAX_BYTES = 512 << 10  # of them, unless one alone has more: below what proxies take by default
+FIRST_PAUSE, MAX_PAUSE = 0.1, 5.0  # seconds between attempts while the server is away
 _log = logging.getLogger("switchboard")
 
 
@@ -146,7 +146,7 @@ class Sender:
                     backoff_s = pause_s = 0.0
                     self._problem = None
                 except Exception as error:
-                    backoff_s = min(LONGEST_PAUSE, max(FIRST_PAUSE, backoff_s * 2))
+                    backoff_s = min(MAX_PAUSE, max(FIRST_PAUSE, backoff_s * 2))
                     pause_s = backoff_s * random.uniform(0.5, 1)
                     if isinstance(error, Unreachable):
                         self._problem = error
@@ -172,7 +172,7 @@ class Sender:
         """Send the oldest of the spool; what is refused is set aside and holds up nothing."""
         assert self._spool is not None
         with self._news:
-            lines = self._spool.first(MOST, MOST_BYTES)
+            lines = self._spool.first(MAX_MESSAGES, MAX_BYTES)
         refusals = self._api.publish(lines)
         with self._news:
             for line, refusal in zip(lines, refusals, strict=True):
@@ -199,9 +199,9 @@ class Sender:
     def _take(self) -> list[_Waiting]:
         with self._news:
             size = taken = 0
-            for waiting in self._queue[:MOST]:
+            for waiting in self._queue[:MAX_MESSAGES]:
                 size += len(waiting.line)
-                if taken and size > MOST_BYTES:
+                if taken and size > MAX_BYTES:
                     break
                 taken += 1
             batch, self._queue = self._queue[:taken], self._queue[taken:]

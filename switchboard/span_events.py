@@ -14,7 +14,7 @@ from typing import Any
 from switchboard import topics
 from switchboard.agent_approvals import Question
 from switchboard.bus import BusMessage
-from switchboard.span_facts import LONGEST, ModelAnswer, SpanFacts, field, texts
+from switchboard.span_facts import MAX_TEXT, ModelAnswer, SpanFacts, field, texts
 
 TRACES, SPANS = 500, 2_000  # remembered: traces, and of each the spans that ended last
 WITHHELD = "The content is not recorded."
@@ -336,7 +336,7 @@ class SpanEvents:
         """Return an agent's name here: that of the program in front, where it has one."""
         if not self._agent or agent in ("", self._agent):
             return self._agent or agent or "agent"
-        return f"{self._agent}/{agent}"[: topics.LONGEST - len("agent:")]
+        return f"{self._agent}/{agent}"[: topics.MAX_SUFFIX - len("agent:")]
 
     def _words(self, text: str) -> str:
         return _clipped(text) if self._has_content else WITHHELD
@@ -379,7 +379,7 @@ def _error(error: Any, has_content: bool) -> str:
 
 
 def _clipped(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… ({len(text):,} characters)"
 
 
 def _iso(at: float) -> str:

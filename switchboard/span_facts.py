@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 LEAVES = frozenset({"response", "generation", "handoff", "mcp_tools"})  # nothing is inside them: their start is no news
-LONGEST = 150_000  # characters of a text that is sent on: 900 kB of JSON at most
+MAX_TEXT = 150_000  # characters of a text that is sent on: 900 kB of JSON at most
 DEEPEST = 40  # levels of a value that is sent on as it is
 
 
@@ -141,7 +141,7 @@ def _plain(value: Any) -> Any:
     try:
         text = json.dumps(value, default=str, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        return str(value)[:LONGEST]
-    if len(text) > LONGEST or text.count("[") + text.count("{") > DEEPEST:
+        return str(value)[:MAX_TEXT]
+    if len(text) > MAX_TEXT or text.count("[") + text.count("{") > DEEPEST:
         return text
     return json.loads(text)

@@ -9,25 +9,27 @@ from switchboard.errors import Refused
 
 POSTED = ("chat", "control", "signal", "dlq")  # whose messages are kept one by one
 PREFIXES = ("stream", *POSTED)
-LONGEST = 200  # characters of a suffix: a conversation's id or an agent's name
-MOST = 256  # characters of a topic that may be right: the judgement of a longer one is not kept
+MAX_SUFFIX = 200  # characters of a suffix: a conversation's id or an agent's name
+MAX_REMEMBERED = 256  # characters of a topic that may be right: the judgement of a longer one is not kept
 _UNFIT = re.compile("[\0\ud800-\udfff]")
 
 
 def fault(topic: str) -> str | None:
     """Return what is wrong with a topic; None when it is right."""
-    if len(topic) > MOST:
+    if len(topic) > MAX_REMEMBERED:
         return _fault(topic)
     return _known_fault(topic)
 
 
 def _fault(topic: str) -> str | None:
     prefix, mark, suffix = topic.partition(":")
-    is_right = prefix in PREFIXES and mark and suffix.strip() and len(suffix) <= LONGEST and not _UNFIT.search(suffix)
+    is_right = (
+        prefix in PREFIXES and mark and suffix.strip() and len(suffix) <= MAX_SUFFIX and not _UNFIT.search(suffix)
+    )
     if is_right:
         return None
     names = ", ".join(f"{prefix}:…" for prefix in PREFIXES)
-    return f"must be {names} with 1 to {LONGEST} characters after the colon; got {topic[:80]!r}"
+    return f"must be {names} with 1 to {MAX_SUFFIX} characters after the colon; got {topic[:80]!r}"
 
 
 _known_fault = lru_cache(4096)(_fault)  # the same few topics come again and again

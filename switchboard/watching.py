@@ -13,7 +13,7 @@ from switchboard.errors import Unreachable
 
 LOOK_FOR = 20_000  # ms that one read waits
 LOOK_FOR_FIRST = 1_000  # ms, on an empty topic
-WAIT_AT_MOST = 5.0  # seconds between attempts while the bus is away
+MAX_WAIT_S = 5.0  # seconds between attempts while the bus is away
 AT_ONCE = 500  # messages in one read
 _log = logging.getLogger("switchboard")
 
@@ -33,7 +33,7 @@ def watch(topic: str, *, after: str | None = None, bus: Bus | None = None) -> It
                 position, is_placed = (newest[-1].id if newest else None), True
             messages = _after(bus, topic, position)
         except Unreachable as error:
-            pause_s = min(WAIT_AT_MOST, max(0.1, pause_s * 2))
+            pause_s = min(MAX_WAIT_S, max(0.1, pause_s * 2))
             _log.warning("cannot read %s, retrying: %s", topic, error)
             time.sleep(max(pause_s * random.uniform(0.5, 1), error.retry_after_s))
             continue

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
 
 GRACE_S = 5.0  # seconds beyond a call's limit after which the transport gives up by itself
-LONGEST = 100  # characters of a tool's name
+MAX_TOOL_NAME = 100  # characters of a tool's name
 MAX_PAGES = 20  # of a server's list of tools
 
 Transport = MCPServerStdio | MCPServerStreamableHttp
@@ -44,7 +44,7 @@ class McpServer:
 
     def takes(self, tool: str) -> bool:
         """Return whether a tool of the server is offered here; one whose name a record could not hold is not."""
-        if not (0 < len(tool) <= LONGEST and tool.isprintable()):
+        if not (0 < len(tool) <= MAX_TOOL_NAME and tool.isprintable()):
             return False
         return tool not in self.block and (self.allow is None or tool in self.allow)
 
@@ -82,8 +82,8 @@ def problems(servers: Sequence[McpServer], agents: Collection[str]) -> Iterator[
         where = f"its MCP server {server.name!r}"
         if not server.name.strip() or not server.name.isprintable() or len(server.name) > 100:
             yield f"{where}: name must be 1 to 100 printable characters"
-        if len(server.prefix) > LONGEST or not server.prefix.isprintable():
-            yield f"{where}: prefix must be at most {LONGEST} printable characters"
+        if len(server.prefix) > MAX_TOOL_NAME or not server.prefix.isprintable():
+            yield f"{where}: prefix must be at most {MAX_TOOL_NAME} printable characters"
         if bool(server.command) == bool(server.url):
             yield f"{where}: must have either a command or a url"
         elif server.url and not server.url.startswith(("http://", "https://")):

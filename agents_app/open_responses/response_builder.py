@@ -15,7 +15,10 @@ from agents_app.worker.run_hooks import total_of, usage_of
 from conversations.events.response_ids import call_item_id, message_item_id
 from conversations.runs.claims import Body
 
-LARGEST, LONGEST = 900_000, 20_000  # bytes of an output, characters of a text in one that has more: an event has 1 MiB
+MAX_OUTPUT_BYTES, MAX_SHORTENED_TEXT = (
+    900_000,
+    20_000,
+)  # bytes of an output, characters of a text in one that has more: an event has 1 MiB
 LIMITS = (
     "max_turns",
     "max_tool_calls",
@@ -110,7 +113,7 @@ class ResponseBuilder:
         event: Body = {"event": "response.completed", "response_id": self.request.response_id, "model": self._label}
         event |= _status(end, self.cut)
         items = self._output(partial, is_whole=event["status"] == "completed")
-        if len(json.dumps(items, ensure_ascii=False).encode("utf-8", "surrogatepass")) > LARGEST:
+        if len(json.dumps(items, ensure_ascii=False).encode("utf-8", "surrogatepass")) > MAX_OUTPUT_BYTES:
             items = [_shortened(item) for item in items]
             event |= _status({"event": "run.failed", "reason": "max_output_size"}, "")
         return [event | {"output": items, "usage": self._usage(spent)}]
@@ -207,7 +210,7 @@ def _shortened(item: Item) -> Item:
 
 
 def _cut(value: Any) -> Any:
-    return value[:LONGEST] if isinstance(value, str) else value
+    return value[:MAX_SHORTENED_TEXT] if isinstance(value, str) else value
 
 
 def _thought(item: ResponseReasoningItem, key: str) -> Item:

@@ -29,12 +29,12 @@ from conversations.realtime.session_guard import Reader
 
 PATH = "/api/v1/events"
 STREAM = b"text/event-stream"
-MOST, MOST_EACH = 200, 20  # followers of this process, and of one principal
+MAX_FOLLOWERS, MAX_FOLLOWERS_EACH = 200, 20  # followers of this process, and of one principal
 LOOK_EVERY = 1.0  # seconds: heals a lost notification, and sees the server stop
 KEEPALIVE_EVERY = 15.0  # seconds
 SLOW_AFTER = 20.0  # seconds a send may block
 SETTLE_S = 0.2  # that one look waits for transactions to end
-LONGEST_ID = 18  # digits
+MAX_ID_DIGITS = 18  # digits
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -169,8 +169,8 @@ class EventFeedEndpoint:
 
     @contextlib.contextmanager
     def _counted(self, principal: Principal) -> Iterator[None]:
-        if self._followers.total() >= MOST or self._followers[principal] >= MOST_EACH:
-            message = f"{principal} may follow {MOST_EACH} times at once, all together {MOST} times"
+        if self._followers.total() >= MAX_FOLLOWERS or self._followers[principal] >= MAX_FOLLOWERS_EACH:
+            message = f"{principal} may follow {MAX_FOLLOWERS_EACH} times at once, all together {MAX_FOLLOWERS} times"
             raise Busy(message, code="too_many")
         self._followers[principal] += 1
         try:
@@ -239,7 +239,7 @@ def _read_request(scope: route.Scope) -> FeedRequest:
     place = fields.get("after", route.header(scope, b"last-event-id").decode("latin-1") or None)
     if place is not None:
         epoch, _, digits = place.rpartition(".")
-        whole_number(digits, "after", 0, 10**LONGEST_ID)
+        whole_number(digits, "after", 0, 10**MAX_ID_DIGITS)
         if len(epoch) > 64:
             raise Invalid("must be the id of an event of this feed", field="after")
     is_stream = STREAM in route.header(scope, b"accept")

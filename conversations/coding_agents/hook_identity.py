@@ -12,7 +12,7 @@ from conversations.coding_agents.hooks import Hook
 from conversations.core.principals import Principal
 from conversations.models import Event
 
-LONGEST = 3  # events that one hook is in its conversation
+MAX_EVENTS = 3  # events that one hook is in its conversation
 AGAIN_S = 120.0  # seconds in which a client gives up and sends again
 
 
@@ -21,9 +21,9 @@ def identified(hook: Hook, digest: str, by: Principal) -> Hook:
     if _ids(hook._replace(delivery="a")) == _ids(hook._replace(delivery="b")):
         return hook
     own_events = Event.objects.filter(conversation__key=hook.speaker.conversation, principal=str(by))
-    newest = list(own_events.order_by("-seq").values_list("event_id", "at")[: LONGEST + 1])
+    newest = list(own_events.order_by("-seq").values_list("event_id", "at")[: MAX_EVENTS + 1])
     before = [event_id or "" for event_id, _ in newest]
-    lately = sum(at > (time.time() - AGAIN_S) * 1e6 for _, at in newest[:LONGEST])
+    lately = sum(at > (time.time() - AGAIN_S) * 1e6 for _, at in newest[:MAX_EVENTS])
     for count in range(lately, 0, -1):
         again = _after(hook, digest, before, count)
         if _ids(again).issuperset(before[:count]):

@@ -22,7 +22,7 @@ from conversations.rendering import ansi_codes, richtext
 SHOWN = 4  # of each kind
 RUNS = 400  # the newest, that are looked at
 ENTRIES = 200  # the newest of the audit log
-FEW = 50  # approvals of each kind that are counted
+MAX_COUNTED = 50  # approvals of each kind that are counted
 
 _ENDED = """SELECT r.conversation_id,r.agent,r.status,r.reason,e.seq,e.at FROM
 (SELECT * FROM conversations_run ORDER BY id DESC LIMIT %s) r
@@ -95,14 +95,14 @@ def since_left(since: int, me: str) -> SinceLeft | None:
         drawn = [_drawn(missed, *named[missed.conversation]) for missed in rows if missed.conversation in named]
         number = len(by_kind[words, symbol])
         if drawn:
-            groups.append(MissedGroup(words, symbol, drawn, number, number > FEW))
+            groups.append(MissedGroup(words, symbol, drawn, number, number > MAX_COUNTED))
     return SinceLeft(to_datetime(since), groups) if groups else None
 
 
 def _decisions_since(since: int, me: str) -> list[Missed]:
     decided = Approval.objects.filter(decided_at__gt=since, rule=None, status__in=("decided", "expired"))
     names = ("conversation", "decided_seq", "status", "decision", "decided_by", "decided_at")
-    rows = decided.order_by("-decided_at").values_list(*names)[: FEW + 1]
+    rows = decided.order_by("-decided_at").values_list(*names)[: MAX_COUNTED + 1]
     return [
         Missed(of, seq or 0, _DECISIONS.get(decision or status, status), by or "", at)
         for of, seq, status, decision, by, at in rows
@@ -112,7 +112,7 @@ def _decisions_since(since: int, me: str) -> list[Missed]:
 
 def _requests_since(since: int) -> list[Missed]:
     waiting = Approval.objects.open().filter(asked_at__gt=since).order_by("-asked_at")
-    rows = waiting.values_list("conversation", "asked_seq", "asked_at")[: FEW + 1]
+    rows = waiting.values_list("conversation", "asked_seq", "asked_at")[: MAX_COUNTED + 1]
     return [Missed(of, seq, "waits for approval", "", at) for of, seq, at in rows]
 
 

@@ -12,7 +12,7 @@ from conversations.core.errors import Invalid
 _VERBATIM = re.compile(r"[A-Za-z0-9_.-]{1,200}")
 _SAFE = "!$&'()*+,;=:@~"  # what a path segment holds as it is (RFC 3986, 3.3)
 MAX_KEY = 200  # characters
-LONGEST = 300  # characters of a segment that is still read
+MAX_SEGMENT = 300  # characters of a segment that is still read
 
 
 def to_url(key: str) -> str:
@@ -49,7 +49,7 @@ def _is_readable(key: str) -> bool:
     if _VERBATIM.fullmatch(key):
         return key not in (".", "..")
     is_plain = key.isprintable() and key == key.strip() and not (key.startswith("~") or set(key) & set("/\\%"))
-    return is_plain and 1 <= len(key) <= MAX_KEY and len(quote(key, safe=_SAFE)) <= LONGEST
+    return is_plain and 1 <= len(key) <= MAX_KEY and len(quote(key, safe=_SAFE)) <= MAX_SEGMENT
 
 
 def _encoded(key: str) -> str:

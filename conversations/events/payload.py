@@ -19,8 +19,8 @@ from switchboard import topics
 
 MAX_BYTES = 1 << 20  # of one payload
 MAX_DEPTH = 100
-MAX_KEY = topics.LONGEST  # characters of a conversation's id
-LONGEST_NUMBER = 400  # bytes of a number that fits a field: a float in full has no more
+MAX_KEY = topics.MAX_SUFFIX  # characters of a conversation's id
+MAX_NUMBER = 400  # bytes of a number that fits a field: a float in full has no more
 MAX_CALL_ID = 400  # characters; of a longer one the beginning and a digest stand in the tables
 NAMELESS = ("signal", "control")  # topics that need not name a conversation
 
@@ -234,7 +234,7 @@ def _fitting(name: str, raw: bytes) -> Any:
         return None if output is None else Metadata(output_id=output)
     if name in _TEXTS:
         return clean_text(msgspec.json.decode(raw)) if raw[:1] == b'"' else None
-    return _number_of(name, raw) if len(raw) <= LONGEST_NUMBER else None
+    return _number_of(name, raw) if len(raw) <= MAX_NUMBER else None
 
 
 def _number_of(name: str, raw: bytes) -> int | float | None:

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 NAME = "verification"  # the fact of the database
 TOLD_EVERY_S = 2.0
 LOST_AFTER_S = 600.0  # without a word: its process has ended
-LONGEST_REST_S = 1.0
+MAX_REST_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class _ProgressNote:
         self._progress = replace(self._progress, noun=noun, count=count)
         if time.time() - self._progress.told_at / 1e6 > TOLD_EVERY_S:
             self._store()
-        time.sleep(min(LONGEST_REST_S, max(0.0, time.thread_time() - self._worked)))
+        time.sleep(min(MAX_REST_S, max(0.0, time.thread_time() - self._worked)))
         self._worked = time.thread_time()
 
     def say(self, words: str, *, is_ok: bool) -> None:

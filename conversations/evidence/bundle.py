@@ -21,7 +21,7 @@ from conversations.import_export.export import export
 from conversations.models import Approval, AutoApprovalRule, Conversation, Policy, ToolCall, Witnessed
 from conversations.models import Checkpoint as CheckpointRow
 
-MOST = 200  # conversations of one bundle
+MAX_CONVERSATIONS = 200  # conversations of one bundle
 STATES = ("open", "paused", "person", "waiting")  # that a bundle can be filtered by
 VERIFIER = Path(__file__).with_name("offline_verify.py")
 MANIFEST = "switchboard evidence bundle 1\n"
@@ -66,12 +66,12 @@ def keys_matching(*, q: str = "", participant: str = "", state: str = "") -> lis
     before: str | None = ""
     while before is not None:
         page = conversation_list.newest_conversations(
-            q=q, participant=participant, state=state, before=before, limit=MOST
+            q=q, participant=participant, state=state, before=before, limit=MAX_CONVERSATIONS
         )
         signed = Conversation.objects.filter(key__in=[row.key for row in page.rows], is_demo=False)
         keys += signed.newest_first().values_list("key", flat=True)
-        if len(keys) > MOST:
-            raise Invalid(f"the filter matches more than {MOST} conversations: narrow it down", field="q")
+        if len(keys) > MAX_CONVERSATIONS:
+            raise Invalid(f"the filter matches more than {MAX_CONVERSATIONS} conversations: narrow it down", field="q")
         before = page.cursor
     if not keys:
         raise NotFound("no conversation matches")
@@ -87,8 +87,8 @@ def write(
     Signs what moved first, and has `show` give that to the witnesses. Raises `NotFound`, `Invalid`, and `Unavailable`
     where the keys are elsewhere.
     """
-    if not 0 < len(keys) <= MOST:
-        raise Invalid(f"must be 1 to {MOST} conversations; got {len(keys)}")
+    if not 0 < len(keys) <= MAX_CONVERSATIONS:
+        raise Invalid(f"must be 1 to {MAX_CONVERSATIONS} conversations; got {len(keys)}")
     key = checkpoints.require_key(signer)
     checkpoints.make(signer)
     show()

@@ -16,7 +16,7 @@ from conversations.import_export.file_reader import RecordingFile
 
 MAX_CELL = 64 << 20  # bytes of one value
 _STEPS = 10_000  # of SQLite's machine between two looks
-_MOST_LOOKS = 200_000  # of one statement: minutes of work
+_MAX_LOOKS = 200_000  # of one statement: minutes of work
 
 Tables = dict[str, tuple[str, ...]]  # columns by table
 Row = dict[str, Any]  # what SQLite has: None, int, float, str, bytes
@@ -60,7 +60,7 @@ class Database:
 
     def _is_over(self) -> bool:
         self._looks += 1
-        return self._looks > _MOST_LOOKS
+        return self._looks > _MAX_LOOKS
 
 
 @contextmanager

@@ -27,7 +27,7 @@ TELL_EVERY = 10.0  # seconds until a process tells again who looks
 FORGET_AFTER = 25.0  # seconds of silence
 TYPING_S = 6.0  # a page says it again while somebody types
 MAX_ITEMS = 20  # people of one frame, and of one word to other processes
-LONGEST = 200  # characters of a name that another process tells
+MAX_NAME = 200  # characters of a name that another process tells
 
 People = tuple[tuple[str, State], ...]
 
@@ -193,7 +193,7 @@ def _first(people: Iterable[tuple[str, State]]) -> People:
 def _read(people: Sequence[Any]) -> People:
     """Read what another process told, leaving out what makes no sense."""
     pairs = (tuple(entry) for entry in people[:MAX_ITEMS] if isinstance(entry, list | tuple) and len(entry) == 2)
-    return _first((str(name)[:LONGEST], state) for name, state in pairs if name and state in STATES)
+    return _first((str(name)[:MAX_NAME], state) for name, state in pairs if name and state in STATES)
 
 
 def _frame(key: str, people: People) -> str:

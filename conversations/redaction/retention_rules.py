@@ -15,7 +15,7 @@ from conversations.redaction import expiry, legal_holds
 MAX_RULES = 200
 MAX_DAYS = 36_500
 DAY_US = 86_400_000_000
-LONGEST = {"kind": 100, "team": 200, "conversation": 200}
+MAX_LENGTHS = {"kind": 100, "team": 200, "conversation": 200}
 
 
 def rules() -> QuerySet[RetentionRule]:
@@ -30,8 +30,8 @@ def set_rule(
     reason = legal_holds.checked_reason(reason)
     fields = {"kind": kind.strip(), "team": team.strip(), "conversation": conversation.strip()}
     for name, value in fields.items():
-        if len(value) > LONGEST[name] or clean_text(value) != value:
-            raise Invalid(f"must be at most {LONGEST[name]} characters", field=name)
+        if len(value) > MAX_LENGTHS[name] or clean_text(value) != value:
+            raise Invalid(f"must be at most {MAX_LENGTHS[name]} characters", field=name)
     if not 1 <= days <= MAX_DAYS:
         raise Invalid(f"must be 1 to {MAX_DAYS:,}", field="days")
     with audited_action(by, "set_retention", "record", right="redact") as principal:

@@ -20,7 +20,7 @@ Sort = Literal["message", "handoff", "call"]
 Between = tuple[ParticipantMark, ParticipantMark, Sort]
 
 DRAWN = 24  # participants and tools, those of the strongest edges; the others on wish
-MOST = 400  # of them at most
+MAX_PARTICIPANTS = 400  # of them at most
 EDGES = 3  # drawn for each, the strongest
 ROWS = 200  # of the table
 LEGIBLE = 0.6  # of its own size: the least at which the picture is shown

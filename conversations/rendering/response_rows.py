@@ -12,7 +12,10 @@ from conversations.rendering.event_rows import ParsedEvent, Repeat, view
 from conversations.rendering.message_body import Content
 from conversations.rendering.run_rows import RunLine
 
-SHOWN, FEW = 3, 6  # items in sight, more of them where the user's last words are among these; earlier ones fold away
+SHOWN, MAX_SHOWN = (
+    3,
+    6,
+)  # items in sight, more of them where the user's last words are among these; earlier ones fold away
 MAX_ITEMS = 40  # items drawn at all: the rest is in the JSON
 WORD = 200  # characters of a name
 _KNOWN = message_body.ENVELOPE | frozenset(
@@ -63,7 +66,7 @@ def response_received(read: ParsedEvent, group: str | None, repeat: Repeat) -> M
     items = [_item(entry) for entry in _objects(body.get("input"))]
     saved = items[-MAX_ITEMS:]
     last_request = max((at for at, item in enumerate(saved) if not item.label), default=0)  # what the user said last
-    shown = max(SHOWN, min(FEW, len(saved) - last_request))
+    shown = max(SHOWN, min(MAX_SHOWN, len(saved) - last_request))
     request = Request(
         model=richtext.inline(event_rows.line(body.get("model"))[:WORD] or "unknown"),
         earlier=saved[:-shown],

@@ -12,7 +12,7 @@ from typing import NamedTuple
 WIDTH = 1_000_000  # places; whole numbers, so that a row of a long timeline is exact
 IDLE_SHARE = 0.5  # of the work: what all folded stretches take together, at most
 MANY = 16  # gaps
-LEAST_US = 1_000  # a stretch that is not longer is never folded
+MIN_FOLDED_US = 1_000  # a stretch that is not longer is never folded
 
 
 TICKS = 8  # about as many on an axis
@@ -118,9 +118,9 @@ def _longest(gaps: Sequence[int], work: int) -> int:
     """Return how long a gap may be drawn: all together within the share of the work; of many gaps, as in a talk
     without work, the shortest are drawn whole."""
     if not gaps:
-        return LEAST_US
+        return MIN_FOLDED_US
     usual = sorted(gaps)[len(gaps) // 4] if len(gaps) >= MANY else 0
-    return max(LEAST_US, usual, int(work * IDLE_SHARE / len(gaps)))
+    return max(MIN_FOLDED_US, usual, int(work * IDLE_SHARE / len(gaps)))
 
 
 def _parts(merged: Sequence[tuple[int, int]], longest: int) -> list[tuple[int, int, int]]:

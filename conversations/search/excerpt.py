@@ -11,7 +11,7 @@ from conversations.search import searchable_text, tokenizer
 from conversations.search.finder import SearchHit
 from conversations.search.query import Query, Term
 
-BEFORE, LONGEST = 60, 280  # characters before the first mark, and of a whole excerpt
+BEFORE, MAX_EXCERPT = 60, 280  # characters before the first mark, and of a whole excerpt
 MAX_PARTS = 2  # of one event
 MAX_OF_ALL = 1_000_000  # characters of all events of one page: half a second
 MAX_READ = 100_000  # characters of one event that are looked through; past them it is found, not marked
@@ -46,7 +46,7 @@ def of_hits(hits: Sequence[SearchHit], query: Query) -> Iterator[list[Excerpt]]:
     """Cut excerpts of the hits of a page, in order: `MAX_READ` characters of one, `MAX_OF_ALL` of all together."""
     left = MAX_OF_ALL
     for at, hit in enumerate(hits):
-        most = min(MAX_READ, max(left // (len(hits) - at), LONGEST))
+        most = min(MAX_READ, max(left // (len(hits) - at), MAX_EXCERPT))
         excerpts, looked_at = _of_hit(hit, query, most)
         left -= looked_at
         yield excerpts
@@ -70,7 +70,7 @@ def _of_hit(hit: SearchHit, query: Query, most: int) -> tuple[list[Excerpt], int
         best = sorted(candidates, key=lambda candidate: -candidate[0])[:MAX_PARTS]
         return [excerpt for _, excerpt in candidates if any(excerpt is candidate for _, candidate in best)], most - left
     begins = [
-        _cut(part.label, tokenizer.composed(" ".join(part.text[: 2 * LONGEST].split())), ()) for part in parts[:1]
+        _cut(part.label, tokenizer.composed(" ".join(part.text[: 2 * MAX_EXCERPT].split())), ()) for part in parts[:1]
     ]
     return begins, most - left
 
@@ -116,7 +116,7 @@ def _cut(label: str, text: str, spans: Sequence[Span]) -> Excerpt:
     start = max(0, first - BEFORE)
     if start:
         start = max(text.find(" ", start, first) + 1, start)
-    end = min(len(text), start + LONGEST)
+    end = min(len(text), start + MAX_EXCERPT)
     if end < len(text) and (space := text.rfind(" ", max(first, end - 40), end)) > 0:
         end = space
     begin, rest = ("… " if start else ""), (" …" if end < len(text) else "")

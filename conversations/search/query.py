@@ -12,7 +12,7 @@ from conversations.core.micros import to_micros
 from conversations.events.payload import clean_text
 from conversations.search import tokenizer
 
-LONGEST = 1000  # characters
+MAX_QUERY = 1000  # characters
 MAX_TERMS = 16
 MAX_WORDS = 64  # of one term
 _PIECE = re.compile(r'"([^"]*)"?(\*?)|([^\s"]+)')
@@ -58,7 +58,7 @@ def read(
     """Read a query. Any text is one; raises Invalid for more than 16 words or phrases, and for a time that is none."""
     terms: list[Term] = []
     unread: list[str] = []
-    for phrase, star, piece in _PIECE.findall(clean_text(q[:LONGEST])):
+    for phrase, star, piece in _PIECE.findall(clean_text(q[:MAX_QUERY])):
         text = phrase or piece
         if term := _term(text, is_prefix=bool(star) or (not phrase and text.endswith("*"))):
             terms.append(term)

@@ -15,7 +15,7 @@ from conversations.events.log.sql import insert
 TABLE = "conversations_searchtime"
 BITS = 11  # of an id that do not count: a span is 2,048 ids
 EVER = (1 << 63) - 1  # a moment, µs, after all others
-_LEAST = {"sqlite": ("MIN", "MAX"), "postgresql": ("LEAST", "GREATEST")}
+_SMALLER_AND_LARGER = {"sqlite": ("MIN", "MAX"), "postgresql": ("LEAST", "GREATEST")}
 
 
 def note(cursor: CursorWrapper, moments: Mapping[int, int]) -> None:
@@ -24,7 +24,7 @@ def note(cursor: CursorWrapper, moments: Mapping[int, int]) -> None:
     for id_, at in moments.items():
         least, most = spans.get(id_ >> BITS, (at, at))
         spans[id_ >> BITS] = min(least, at), max(most, at)
-    lower, upper = _LEAST[connection.vendor]
+    lower, upper = _SMALLER_AND_LARGER[connection.vendor]
     insert(
         cursor,
         f"INSERT INTO {TABLE}(span,earliest,latest) VALUES %s ON CONFLICT(span) DO UPDATE SET"

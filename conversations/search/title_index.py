@@ -17,10 +17,10 @@ TABLE = "conversations_caption"  # SQLite's grams
 TEXT = "conversations_captiontext"  # what was indexed; on PostgreSQL with its grams
 LENGTH = 3  # characters of a gram
 DENSE = "\u0e00"  # from here on scripts of which one or two characters are a word
-MOST_GRAMS = 6  # of a query; the list holds each row against the words themselves
+MAX_GRAMS = 6  # of a query; the list holds each row against the words themselves
 ENOUGH = 2  # grams that PostgreSQL looks up where one of them is in very many: it reads all the rows of each
 COMMON = "etaoinsrhdlucm"  # letters, the most frequent first
-MOST_READ = 5_000  # rows of the rarest gram that PostgreSQL reads for a page: it reads all before it returns the first
+MAX_READ = 5_000  # rows of the rarest gram that PostgreSQL reads for a page: it reads all before it returns the first
 STATISTICS_FOR = 300.0  # seconds for which the frequencies of grams are taken for true
 SIGNS = 0xE000  # ASCII signs are kept as private characters: FTS5's ascii tokenizer cuts at them as they are
 
@@ -132,9 +132,9 @@ def _rarest(query_grams: set[str]) -> list[str]:
 
     ordered = sorted(query_grams, key=lambda gram: (frequency(gram), gram))
     if connection.vendor == "sqlite":
-        return ordered[:MOST_GRAMS]
+        return ordered[:MAX_GRAMS]
     frequent = _frequent()
-    rare = [gram for gram in ordered if gram not in frequent][:MOST_GRAMS]
+    rare = [gram for gram in ordered if gram not in frequent][:MAX_GRAMS]
     others = sorted((gram for gram in ordered if gram in frequent), key=lambda gram: frequent[gram])
     return [*rare, *others[: max(0, ENOUGH - len(rare))]] if rare else []
 
@@ -145,7 +145,7 @@ def _frequent() -> dict[str, float]:
     read_at, frequent = _counted
     if time.monotonic() - read_at > STATISTICS_FOR:
         with connection.cursor() as cursor:
-            cursor.execute(_FREQUENT, [TEXT, MOST_READ])
+            cursor.execute(_FREQUENT, [TEXT, MAX_READ])
             frequent = dict(cursor.fetchall())
         _counted = time.monotonic(), frequent
     return frequent

@@ -15,7 +15,7 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-LONGEST = 64  # characters of a word; a longer one is its beginning
+MAX_WORD = 64  # characters of a word; a longer one is its beginning
 
 # Runs without spaces. Punctuation of these blocks is left out.
 _DENSE = (
@@ -53,19 +53,19 @@ def read(text: str) -> Iterator[Word]:
     """Find the words of a composed text, in order."""
     if text.isascii():
         for match in _ASCII.finditer(text):
-            yield Word(match.group().lower()[:LONGEST], *match.span())
+            yield Word(match.group().lower()[:MAX_WORD], *match.span())
         return
     for match in _pattern().finditer(text):
         if match.lastindex:
             yield from _pairs(match.group(), match.start())
         elif folded := fold(match.group()):
-            yield Word(folded[:LONGEST], *match.span())
+            yield Word(folded[:MAX_WORD], *match.span())
 
 
 def split_words(text: str) -> tuple[list[str], set[str]]:
     """Return the words of a composed text, and the characters of runs without spaces; `read` without places."""
     if text.isascii():
-        return [piece if len(piece) <= LONGEST else piece[:LONGEST] for piece in _LOWER.findall(text.lower())], set()
+        return [piece if len(piece) <= MAX_WORD else piece[:MAX_WORD] for piece in _LOWER.findall(text.lower())], set()
     tokens = list(read(text))
     return [word.text for word in tokens], {piece for word in tokens if word.is_part for piece in word.text}
 

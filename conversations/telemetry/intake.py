@@ -17,7 +17,7 @@ from conversations.telemetry.span_events import Place, Step
 MAX_TRACES = 10_000
 MAX_AGENTS = 1_000  # spans of one trace whose agent is remembered
 MAX_STORED = 50_000  # events, and as many again that are older
-LONGEST_KEY = 200  # characters of a conversation's id
+MAX_KEY = 200  # characters of a conversation's id
 _NO_NAME = "agent"
 
 
@@ -134,7 +134,7 @@ class _Family:
             if not trace.conversation:
                 trace.conversation = _key(reading.conversation)
             if reading.kind == "agent" and reading.agent and len(trace.agents) < MAX_AGENTS:
-                trace.agents[span.span_id] = reading.agent[:LONGEST_KEY]
+                trace.agents[span.span_id] = reading.agent[:MAX_KEY]
 
     def named_late(self, filed: Container[str]) -> dict[str, str]:
         """Return the conversations of those traces whose spans stand under the trace's id; note which begin to."""
@@ -150,7 +150,7 @@ class _Family:
         """Return where a span is filed, and whose it is."""
         trace_id = item.span.trace_id
         conversation = _key(item.reading.conversation) or self._traces[trace_id].conversation or trace_id
-        return Place(conversation, clean_text(self._agent_of(item))[:LONGEST_KEY])
+        return Place(conversation, clean_text(self._agent_of(item))[:MAX_KEY])
 
     def count_once(self) -> None:
         """Leave out the tokens that another span tells too."""
@@ -175,4 +175,4 @@ class _Family:
 def _key(conversation: str) -> str:
     """Return a conversation's id as the record can hold it; empty for none."""
     text = clean_text(conversation).strip()
-    return text if len(text) <= LONGEST_KEY else f"{text[: LONGEST_KEY - 33]}…{span_events.digest(text)}"
+    return text if len(text) <= MAX_KEY else f"{text[: MAX_KEY - 33]}…{span_events.digest(text)}"

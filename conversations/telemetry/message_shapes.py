@@ -12,10 +12,10 @@ from conversations.core.errors import SwitchboardError
 from conversations.events.payload import MAX_DEPTH, check_depth
 from conversations.telemetry.reading import Call, Message, Result, Role
 
-MOST = 10_000  # messages of one history
-MOST_NAMES = 12  # of a flattened attribute
-LONGEST = 240_000  # characters of a value, which one event can hold
-LONGEST_HISTORY = 4 << 20  # characters of a history
+MAX_MESSAGES = 10_000  # messages of one history
+MAX_NAMES = 12  # of a flattened attribute
+MAX_VALUE = 240_000  # characters of a value, which one event can hold
+MAX_HISTORY = 4 << 20  # characters of a history
 SMALL_HISTORY = 256 << 10  # characters of one that is cut in a millisecond
 SMALL_PIECE = 8 << 10  # bytes of a message that is remembered
 Json = Any  # whatever an instrumentation wrote
@@ -53,7 +53,7 @@ _RESULTS = ("tool_call_response", "tool-result", "tool_result", "function_call_o
 _WRAPPERS = ("message", "message_content", "tool_call", "kwargs", "data")
 
 
-def decoded(value: Json, longest: int = LONGEST) -> Json:
+def decoded(value: Json, longest: int = MAX_VALUE) -> Json:
     """Decode a text that holds JSON; anything else, and a text that holds none or is longer, stays as it is."""
     if not isinstance(value, str) or value[:1] not in ("[", "{", '"') or len(value) > longest:
         return value
@@ -77,13 +77,13 @@ def messages_of(value: Json, role: Role = "user") -> list[Message]:
     """Read a list of messages, or one. `role` is that of what does not tell it."""
     if isinstance(value, str) and value[:2] == "[{" and (pieces := _pieces(value)) is not None:
         return [message for piece in pieces if (message := _message_of_piece(piece, role)) is not None]
-    value = decoded(value, LONGEST_HISTORY)
+    value = decoded(value, MAX_HISTORY)
     if isinstance(value, dict) and "role" not in value:
         value = _within(value)
     items = value if isinstance(value, list) else [value]
     while len(items) == 1 and isinstance(items[0], list):  # LangChain nests the messages of each prompt
         items = items[0]
-    return [message for item in items[:MOST] if (message := message_of(item, role)) is not None]
+    return [message for item in items[:MAX_MESSAGES] if (message := message_of(item, role)) is not None]
 
 
 def _within(value: dict[str, Json]) -> Json:
@@ -103,7 +103,7 @@ def _pieces(history: str) -> list[bytes] | None:
     raw = history.encode("utf-8", "replace")
     try:
         check_depth(raw)
-        return [bytes(piece) for piece in _list.decode(raw)[:MOST]]
+        return [bytes(piece) for piece in _list.decode(raw)[:MAX_MESSAGES]]
     except (msgspec.DecodeError, SwitchboardError, RecursionError, UnicodeDecodeError):
         return None
 
@@ -241,7 +241,7 @@ def unflattened(attributes: dict[str, Json], prefix: str) -> list[Json]:
     for key, value in attributes.items():
         if not key.startswith(prefix + "."):
             continue
-        node, names = root, key[len(prefix) + 1 :].split(".", MOST_NAMES)
+        node, names = root, key[len(prefix) + 1 :].split(".", MAX_NAMES)
         for name in names[:-1]:
             inner = node.setdefault(name, {})
             node = inner if isinstance(inner, dict) else {}
@@ -255,7 +255,7 @@ def _listed(node: Json) -> Json:
     if not isinstance(node, dict):
         return node
     if node and all(name.isdecimal() and len(name) < 6 for name in node):
-        return [_listed(node[name]) for name in sorted(node, key=int)[:MOST]]
+        return [_listed(node[name]) for name in sorted(node, key=int)[:MAX_MESSAGES]]
     return {name: _listed(value) for name, value in node.items()}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from conversations.core.errors import Invalid, TooLarge
 from conversations.telemetry.span import MAX_ITEMS, Attributes, Decoded, Source, Span, SpanEvent, error_of, is_id
 
-LONGEST = 4 << 20  # bytes of one span
+MAX_SPAN_BYTES = 4 << 20  # bytes of one span
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _ERROR = 2  # of Status.StatusCode
 Piece = tuple[int, int, int]  # a field's number, and where its bytes begin and end
@@ -93,8 +93,8 @@ def _scope(body: bytes, pieces: list[Piece]) -> str:
 def _message(kind: Any, body: bytes, start: int, end: int) -> Any:  # Any: the messages' classes are made at run time
     from google.protobuf.message import DecodeError
 
-    if end - start > LONGEST:
-        raise TooLarge(f"a span must have at most {LONGEST:,} bytes")
+    if end - start > MAX_SPAN_BYTES:
+        raise TooLarge(f"a span must have at most {MAX_SPAN_BYTES:,} bytes")
     try:
         return kind.FromString(body[start:end])
     except DecodeError:

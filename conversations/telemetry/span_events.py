@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from conversations.telemetry.message_shapes import LONGEST, encoded
+from conversations.telemetry.message_shapes import MAX_VALUE, encoded
 from conversations.telemetry.reading import Call, Message, Result, SpanReading, Usage
 from conversations.telemetry.span import Span
 
@@ -216,7 +216,7 @@ _key_again = lru_cache(4096)(_key_of)
 
 def cut(text: str) -> str:
     """Shorten a text to what one event can hold."""
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… [{len(text):,} characters]"
+    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}… [{len(text):,} characters]"
 
 
 def fitting(value: Any) -> Any:  # any JSON
@@ -226,7 +226,7 @@ def fitting(value: Any) -> Any:  # any JSON
     if value is None or isinstance(value, int | float):
         return value
     text = encoded(value)
-    return value if len(text) <= LONGEST else cut(text)
+    return value if len(text) <= MAX_VALUE else cut(text)
 
 
 def _usage(usage: Usage) -> Body | None:

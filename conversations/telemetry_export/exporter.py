@@ -31,8 +31,8 @@ LOOK_EVERY = 1.0  # seconds, whatever was announced
 PATIENCE = 2.0  # seconds for rows to settle
 MAX_RUNS = 100  # of one read
 MAX_SPANS, MAX_BYTES = 512, 1 << 20  # of one request; one run's are never parted
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds until a request is sent again, doubled each time
-LONGEST_WISH = 600.0  # seconds that a collector may ask to be left alone
+FIRST_PAUSE, MAX_PAUSE = 1.0, 60.0  # seconds until a request is sent again, doubled each time
+MAX_RETRY_AFTER = 600.0  # seconds that a collector may ask to be left alone
 KEEP_EVERY = 20_000  # rows without an end of a run, after which the cursor is written all the same
 
 
@@ -172,11 +172,11 @@ class Exporter(ExclusiveThread):
 
     def _wait(self, here: Cursor, answer: CollectorAnswer) -> float:
         """Note what is wrong, and say how long to wait."""
-        self._pause = min(self._pause * 2 or FIRST_PAUSE, LONGEST_PAUSE)
+        self._pause = min(self._pause * 2 or FIRST_PAUSE, MAX_PAUSE)
         self._note(f"the collector does not take them: {answer.words}"[:300])
         if here.trouble != self._trouble:
             with_connection(cursor.move, here, here.to(trouble=self._trouble))
-        return max(self._pause, min(answer.retry_after_s or 0, LONGEST_WISH))
+        return max(self._pause, min(answer.retry_after_s or 0, MAX_RETRY_AFTER))
 
     def _settle(self) -> None:
         self._pause = 0.0

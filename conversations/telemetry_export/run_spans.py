@@ -18,7 +18,7 @@ from conversations.core.errors import SwitchboardError
 from conversations.events.payload import ParsedPayload, decoded, parse
 from conversations.telemetry_export.ended_runs import EndedRun, StepOfRun
 
-LONGEST = 64 << 10  # characters of one attribute
+MAX_ATTRIBUTE = 64 << 10  # characters of one attribute
 PROVIDER, DEMO = "openai", "switchboard.demo"  # every server that we ask speaks OpenAI's protocol
 STEPS = ("run.started", "model.turn", "tool_step", "agent.handoff", "output")  # what spans are made of, beside the end
 _FAILED = ("run.failed", "run.interrupted", "run.incompatible")
@@ -166,7 +166,7 @@ class _Work:
         """Mark a span as failed; what went wrong in words may repeat what was said."""
         _tell(span, "error.type", kind)
         span.status.CopyFrom(
-            Status(code=Status.STATUS_CODE_ERROR, message=words[:LONGEST] if self._has_content else kind)
+            Status(code=Status.STATUS_CODE_ERROR, message=words[:MAX_ATTRIBUTE] if self._has_content else kind)
         )
 
     def _child(self, kind: str, of: str, name: str, at: int, fields: dict[str, Json]) -> Span:
@@ -192,7 +192,7 @@ def _tell(to: Span | Span.Event, name: str, value: str | int | None) -> None:
     if isinstance(value, int):
         pair.value.int_value = value
     else:
-        pair.value.string_value = value[:LONGEST].encode("utf-8", "replace").decode()
+        pair.value.string_value = value[:MAX_ATTRIBUTE].encode("utf-8", "replace").decode()
     to.attributes.append(pair)
 
 
@@ -200,7 +200,7 @@ def _messages(role: str, text: str, finish_reason: str = "") -> str | None:
     """Write a message as the conventions have it; None for no words. Cut before it is JSON, so that it stays JSON."""
     if not text:
         return None
-    part = {"type": "text", "content": text[: LONGEST // 2]}
+    part = {"type": "text", "content": text[: MAX_ATTRIBUTE // 2]}
     message = {"role": role, "parts": [part]} | ({"finish_reason": finish_reason} if finish_reason else {})
     return json.dumps([message], ensure_ascii=False)
 

@@ -7,7 +7,7 @@ from typing import Any
 from conversations.core import hidden_characters, node_heartbeat
 from conversations.core.status import OK
 
-LONGEST = 300  # characters of what is wrong
+MAX_PROBLEM = 300  # characters of what is wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ def servers() -> dict[str, list[McpServerStatus]]:
 
 def _server_states(text: str) -> list[tuple[str, str, str]]:
     teams = _object(_object(_read(text)).get("mcp"))
-    return [(t, str(n)[:100], str(s)[:LONGEST]) for t, reports in teams.items() for n, s in _object(reports).items()]
+    return [
+        (t, str(n)[:100], str(s)[:MAX_PROBLEM]) for t, reports in teams.items() for n, s in _object(reports).items()
+    ]
 
 
 def _object(value: Any) -> dict[str, Any]:

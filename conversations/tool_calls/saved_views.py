@@ -13,7 +13,7 @@ from conversations.tool_calls.listing.filters import CallFilters
 
 MAX_ITEMS = 200  # views
 MAX_EACH = 25  # of one maker: nobody fills them all
-LONGEST = 4000  # characters of a query
+MAX_QUERY = 4000  # characters of a query
 
 
 def save_view(by: Who, name: str, query: str) -> SavedView:
@@ -80,9 +80,9 @@ def _free(name: str) -> None:
 
 def _read(query: str) -> str:
     """Keep what filters, in one form: a relative time stays relative."""
-    if len(query) > LONGEST:
-        raise Invalid(f"must be at most {LONGEST:,} characters", field="query")
+    if len(query) > MAX_QUERY:
+        raise Invalid(f"must be at most {MAX_QUERY:,} characters", field="query")
     written = CallFilters.parse_strict(dict(QueryDict(query.removeprefix("?")).lists())).query
-    if len(written) > LONGEST:
-        raise Invalid(f"must be at most {LONGEST:,} characters", field="query")
+    if len(written) > MAX_QUERY:
+        raise Invalid(f"must be at most {MAX_QUERY:,} characters", field="query")
     return written

@@ -52,7 +52,9 @@ def scope_of(request: HttpRequest, question: inbox.ApprovalCard) -> AutoApproval
         seconds = seconds_of(lasts)
     except Invalid as error:
         raise Invalid(error.message, field="until") from None
-    until = datetime.now(UTC) + timedelta(seconds=min(seconds, 2 * auto_approval_edit.LONGEST)) if seconds else None
+    until = (
+        datetime.now(UTC) + timedelta(seconds=min(seconds, 2 * auto_approval_edit.MAX_DURATION)) if seconds else None
+    )
     ticked, arguments = posted.getlist("same"), auto_approval_rules.call_of(question.request).arguments or {}
     return AutoApprovalScope(
         is_exact=posted.get("match", "exact") == "exact",

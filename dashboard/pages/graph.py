@@ -55,7 +55,7 @@ def graph_of(conversation: Conversation, *, event: int = 0, whole: bool = False,
     table = counted.edges[: interaction_graph.ROWS]
     if picked is not None and picked not in table:
         table = [*table[:-1], picked]
-    most = interaction_graph.MOST if whole else interaction_graph.DRAWN
+    most = interaction_graph.MAX_PARTICIPANTS if whole else interaction_graph.DRAWN
     drawing = _drawn(conversation.pk, conversation.key, head, epoch.current(), most, picked)
     left = len(counted.edges) - len(table)
     marks = _marks(conversation.pk, conversation.key, head, epoch.current())

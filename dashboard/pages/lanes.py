@@ -11,7 +11,7 @@ from conversations.rendering.participant_marks import ParticipantMark
 from dashboard.pages.conversation_entries import NO_NOTES, Ends, Notes, cards_of
 from dashboard.pages.row_separators import separated
 
-FEW = 12  # participants who all have a lane (static/js/lane-places.js)
+MAX_OWN_LANES = 12  # participants who all have a lane (static/js/lane-places.js)
 MAX_ITEMS = 40  # lanes (static/css/lanes.css)
 WINDOW = 28  # cards that are about in view: where participants are many, theirs have lanes
 
@@ -28,7 +28,7 @@ def lanes_of(page: log.EventWindow, notes: Notes = NO_NOTES, event: int = 0) -> 
     """Draw a page of the history in lanes; the cards around `event` are in view first, else the newest."""
     cards = cards_of(page, notes)
     voices = _voices(ends for _, ends in cards)
-    active = voices if len(voices) <= FEW else _voices(ends for _, ends in _in_view(cards, event))
+    active = voices if len(voices) <= MAX_OWN_LANES else _voices(ends for _, ends in _in_view(cards, event))
     heads = [voice for key, voice in voices.items() if key in active][: MAX_ITEMS - 1]
     at = {voice.key: n for n, voice in enumerate(heads, 1)}
     placed = _placed(cards, {key: at.get(key, len(heads) + 1) for key in voices})

@@ -5,7 +5,7 @@
 import { RequestError, json } from "./fetch.js";
 import { askReason } from "./reason-dialog.js";
 
-const MOST = 200; // of one request
+const MAX_CONVERSATIONS = 200; // of one request
 
 class BulkActions extends HTMLElement {
   #stop;
@@ -62,7 +62,7 @@ class BulkActions extends HTMLElement {
 
   async #do(form, button) {
     const reason = button.dataset.asks ? await askReason(this.querySelector("dialog"), button) : "";
-    const conversations = [...this.#picked].slice(0, MOST);
+    const conversations = [...this.#picked].slice(0, MAX_CONVERSATIONS);
     if (reason === null || !conversations.length) return;
     await this.#ask(form.getAttribute("action"), { action: button.value, conversations, reason }, ({ items }) => {
       const failed = items.filter(({ error }) => error);

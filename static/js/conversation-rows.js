@@ -5,7 +5,7 @@ import { morph } from "./morph.js";
 import { addBox } from "./pick-box.js";
 import { Unread } from "./unread.js";
 
-const MOST = 200; // rows kept; older ones are a page away
+const MAX_ROWS = 200; // rows kept; older ones are a page away
 const GROUPS = ["attention", "live", "quiet"];
 const LIVE_MS = 300_000; // after its last event a conversation is in the group Live
 const ACTIVE_MS = 10_000; // after the last change a row still shows as active
@@ -67,7 +67,7 @@ export class ConversationRows {
     if (!rows.length) return;
     const hasOlder = this.#older !== null;
     const needed = this.#isGrouped ? rows.filter(needsPerson).length : 0;
-    const kept = rows.slice(0, hasOlder ? Math.max(this.#rows.length, needed + 1) : MOST);
+    const kept = rows.slice(0, hasOlder ? Math.max(this.#rows.length, needed + 1) : MAX_ROWS);
     const items = this.#isGrouped ? this.#withHeadings(kept) : kept;
     items.forEach((item, n) => section.children[n] === item || section.insertBefore(item, section.children[n] ?? null));
     for (const rest of [...section.children].slice(items.length)) rest.remove();

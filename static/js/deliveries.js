@@ -1,11 +1,11 @@
 /** What became of messages that people sent, under them in the transcript. Used by `conversation-control`. */
 import { morph } from "./morph.js";
 
-const MOST = 60; // messages of one question: the newest
+const MAX_MESSAGES = 60; // messages of one question: the newest
 
 /** The query that asks for those that something may still become of. */
 export function unsettled() {
-  const slots = [...document.querySelectorAll(".transcript [data-delivery]:not([data-settled])")].slice(-MOST);
+  const slots = [...document.querySelectorAll(".transcript [data-delivery]:not([data-settled])")].slice(-MAX_MESSAGES);
   return slots.map((slot) => `of=${slot.closest("[data-seq]").dataset.seq}`).join("&");
 }
 

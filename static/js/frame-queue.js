@@ -4,8 +4,8 @@
  * after a drawing as many frames pass as give the reader's own doing twice the time that it took.
  */
 
-const LEAST = 2; // ms of one frame: to style, lay out and paint what is drawn then costs twice as much again
-const MOST = 8; // ms of one frame, when much waits
+const MIN_MS = 2; // ms of one frame: to style, lay out and paint what is drawn then costs twice as much again
+const MAX_MS = 8; // ms of one frame, when much waits
 const WAITING = 40; // a frame gets one more ms for so many items that wait
 const FLOOD = 24; // items that wait; fewer are drawn in the next frame
 const DEEP = 1500; // items that wait; to catch up then goes before smoothness
@@ -58,7 +58,7 @@ export class FrameQueue {
     this.#frame = 0;
     if (now < this.#rest && this.length > FLOOD && this.length < DEEP) return this.#schedule();
     const start = performance.now();
-    this.#run(Math.min(MOST, LEAST + this.length / WAITING));
+    this.#run(Math.min(MAX_MS, MIN_MS + this.length / WAITING));
     setTimeout(() => (this.#rest = start + Math.min(PAUSE, SHARE * (performance.now() - start)))); // after it was painted
     return undefined;
   }

@@ -2,7 +2,7 @@
 import { onKey } from "./keys.js";
 
 const STEP = 1.25; // of one zoom
-const [LEAST, MOST] = [0.25, 3]; // of its own size
+const [MIN_SCALE, MAX_SCALE] = [0.25, 3]; // of its own size
 
 export class GraphView {
   #element;
@@ -56,7 +56,7 @@ export class GraphView {
   #to(scale, x = this.#scroller.clientWidth / 2, y = this.#scroller.clientHeight / 2) {
     const [scroller, before] = [this.#scroller, this.#shown];
     const [left, top] = [(scroller.scrollLeft + x) / before, (scroller.scrollTop + y) / before];
-    this.#scale = scale && Math.max(LEAST, Math.min(MOST, scale));
+    this.#scale = scale && Math.max(MIN_SCALE, Math.min(MAX_SCALE, scale));
     this.#size(this.#svg);
     scroller.scrollTo(left * this.#shown - x, top * this.#shown - y);
   }

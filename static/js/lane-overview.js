@@ -8,7 +8,7 @@ import { visibleRows } from "./visible-rows.js";
 
 const PAUSE_MS = 3_000; // between two drawings while events come
 const SETTLED_MS = 150; // after the last key
-const LEAST = 0.012; // of the strip: so high is what is marked at least
+const MIN_SHARE = 0.012; // of the strip: so high is what is marked at least
 
 class LaneOverview extends HTMLElement {
   #stop = new AbortController();
@@ -71,7 +71,7 @@ class LaneOverview extends HTMLElement {
     const number = (seq) => seq.toLocaleString("en");
     this.ariaValueText = `Events ${number(first)} to ${number(last)} of ${number(this.#head)}`;
     this.title = this.ariaValueText;
-    const share = Math.max(LEAST, (last - first + 1) / this.#head);
+    const share = Math.max(MIN_SHARE, (last - first + 1) / this.#head);
     this.#box.style.transform = `translateY(${(100 * Math.min(1 - share, (first - 1) / this.#head)).toFixed(2)}%)`;
     this.#box.style.setProperty("--share", `${(100 * share).toFixed(1)}%`);
   }

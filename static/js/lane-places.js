@@ -3,9 +3,9 @@
  * part in what is in view; the last lane is then that of all others. Used by `lane-heads`.
  */
 
-const FEW = 12; // participants who all have a lane (dashboard/pages/lanes.py)
+const MAX_OWN_LANES = 12; // participants who all have a lane (dashboard/pages/lanes.py)
 export const CROWDED = 6; // lanes whose heads stand beside their marks; of more, below (templates/lanes.html)
-const MOST = 40; // lanes (static/css/lanes.css)
+const MAX_LANES = 40; // lanes (static/css/lanes.css)
 
 export class LanePlaces {
   /** @type {Map<string, {hue?: string}>} everybody, in order */
@@ -24,7 +24,7 @@ export class LanePlaces {
   }
 
   get areMany() {
-    return this.#voices.size > FEW;
+    return this.#voices.size > MAX_OWN_LANES;
   }
 
   /** Those with a lane of their own, in order. */
@@ -52,12 +52,12 @@ export class LanePlaces {
 
   /** Whether all of these have lanes, and not many have one who are not even near. @param {Set<string>} inView @param {Set<string>} near */
   suit(inView, near) {
-    return [...inView].every((key) => this.#lanes.has(key)) && this.#lanes.size <= Math.max(FEW, 1.5 * near.size);
+    return [...inView].every((key) => this.#lanes.has(key)) && this.#lanes.size <= Math.max(MAX_OWN_LANES, 1.5 * near.size);
   }
 
   /** Give lanes to those who are active, or to all while they are few. Answers whether any lane changed. */
   fold(active) {
-    const wanted = [...this.#voices.keys()].filter((key) => !this.areMany || active.has(key)).slice(0, MOST - 1);
+    const wanted = [...this.#voices.keys()].filter((key) => !this.areMany || active.has(key)).slice(0, MAX_LANES - 1);
     const others = this.others;
     const isSame = wanted.length === this.#lanes.size && wanted.every((key, n) => this.#lanes.get(key) === n + 1);
     if (!isSame) this.begin(wanted);

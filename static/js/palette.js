@@ -5,7 +5,7 @@ import { Options } from "./options.js";
 import { choose, theme } from "./theme.js";
 
 const PAUSE_MS = 120; // after the last letter
-const MOST = 8; // conversations
+const MAX_CONVERSATIONS = 8; // conversations
 
 class CommandPalette extends HTMLElement {
   #stop;
@@ -59,7 +59,7 @@ class CommandPalette extends HTMLElement {
   async #ask(words) {
     this.#asking = new AbortController();
     try {
-      const query = new URLSearchParams({ q: words, limit: MOST });
+      const query = new URLSearchParams({ q: words, limit: MAX_CONVERSATIONS });
       const { items } = await json(`/api/v1/conversations?${query}`, { signal: this.#asking.signal });
       this.#options.show("found", words ? "Conversations" : "Recent conversations", items.map(ofConversation));
       this.#options.show("everywhere", "All conversations", [everywhere(words)]);

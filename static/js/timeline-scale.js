@@ -1,6 +1,6 @@
 /** Places of a timeline and the times that they are, read from what the server drew; and the part that is shown of it. */
 
-const LEAST = 200; // places that are shown at the closest
+const MIN_PLACES = 200; // places that are shown at the closest
 const STEP = 1.6; // of one zoom
 const TICKS = 8; // about as many on the axis; these as on the server (conversations/rendering/timeline_scale.py)
 const TICK_GAP = 0.09; // of the axis, between two ticks at least
@@ -40,13 +40,13 @@ export class TimelineScale {
   /** Show from one share (0 to 1) of what is shown to another. */
   show(from, to) {
     const [x, width] = this.box;
-    this.#set(x + width * from, Math.max(width * (to - from), LEAST));
+    this.#set(x + width * from, Math.max(width * (to - from), MIN_PLACES));
   }
 
   /** @param {number} direction 1: closer @param {number} [around] the share that stays where it is */
   zoom(direction, around = 0.5) {
     const [x, width] = this.box;
-    const next = Math.min(this.#width, Math.max(LEAST, direction > 0 ? width / STEP : width * STEP));
+    const next = Math.min(this.#width, Math.max(MIN_PLACES, direction > 0 ? width / STEP : width * STEP));
     this.#set(x + (width - next) * around, next);
   }
 

@@ -4,7 +4,7 @@ import { onKey } from "./keys.js";
 
 const KEPT = "switchboard-results"; // "open" in localStorage
 const DRAWN = ["transcript:drawn", "page:drawn"];
-const LONGEST = 20 << 20; // characters that go to a clipboard
+const MAX_CHARACTERS = 20 << 20; // characters that go to a clipboard
 
 /** Tells, bubbling: `said` {words} at the announcer; at the transcript `tail:oldest` and `tail:latest`. */
 class TranscriptMenu extends HTMLElement {
@@ -72,7 +72,7 @@ class TranscriptMenu extends HTMLElement {
     this.#say("Copying…");
     const text = await fetched(`${this.dataset.file}?format=${form}`);
     if (text === null) return this.#say("The server did not respond. Nothing was copied.");
-    if (text.length > LONGEST) return this.#say("This conversation is too long for the clipboard. Download it instead.");
+    if (text.length > MAX_CHARACTERS) return this.#say("This conversation is too long for the clipboard. Download it instead.");
     return this.#say((await copy(text)) ? "Conversation copied" : "The browser refused the clipboard. Download it instead.");
   }
 

@@ -1,7 +1,7 @@
 /** How many messages of each conversation the person has seen. Counts are drawn here, since frames are everybody's. */
 import { RequestError, json } from "./fetch.js";
 
-const LONGEST = 4_000; // characters of ids in one address
+const MAX_CHARACTERS = 4_000; // characters of ids in one address
 
 export class Unread {
   #seen = new Map();
@@ -58,7 +58,7 @@ function* inParts(keys) {
   let length = 0;
   for (const key of keys) {
     const more = encodeURIComponent(key).length + 5;
-    if (part.length && length + more > LONGEST) {
+    if (part.length && length + more > MAX_CHARACTERS) {
       yield part;
       part = [];
       length = 0;

@@ -163,7 +163,7 @@ def test_revoked_token_is_told_within_a_second_and_nothing_else(server: Server, 
 
 def test_followers_are_bounded(server: Server) -> None:
     caller = Caller(server, server.token(uuid4().hex[:12], "viewer"))
-    followers = [Follower(caller) for _ in range(event_feed.MOST_EACH)]
+    followers = [Follower(caller) for _ in range(event_feed.MAX_FOLLOWERS_EACH)]
 
     refused = Follower(caller)
     assert (refused.answer.status, json.loads(refused.answer.read())["error"]["code"]) == (429, "too_many")

@@ -29,6 +29,8 @@ BANNED = frozenset({
     "telling", "hearing", "heard", "told", "kept", "asked", "decided", "pen", "house", "vitals", "fetcher", "standings",
     "looker", "seen_through", "deeds",
 })  # fmt: skip
+# Of constants: a bound is a MAX_ or MIN_ of something.
+VAGUE_BOUNDS = frozenset({"MOST", "LEAST", "LONGEST", "LARGEST", "FEW"})
 # Names that a framework looks for, and contracts of two layers that are the same thing to their readers: the public
 # API's schemas carry the field's word, as the models do; `switchboard` stands alone and has its own errors.
 SHARED_BY_DESIGN = frozenset({"Command", "DatabaseWrapper"})
@@ -90,4 +92,14 @@ def filler_attributes(root: Path) -> Iterator[str]:
                 yield f"{path.relative_to(root)}:{node.lineno}: {name} does not say what it is"
 
 
-RULES = (distinct_class_names, banned_names, filler_names, filler_attributes)
+def vague_bounds(root: Path) -> Iterator[str]:
+    """No constant says that it is a bound without saying MAX or MIN, and of what."""
+    for path, _, tree in modules(root):
+        for statement in tree.body:
+            for node in ast.walk(statement) if isinstance(statement, ast.Assign | ast.AnnAssign) else ():
+                is_stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+                if is_stored and VAGUE_BOUNDS & {*node.id.split("_")[:2], node.id.split("_")[-1]}:
+                    yield f"{path.relative_to(root)}:{node.lineno}: {node.id} is a MAX_ or MIN_ of something"
+
+
+RULES = (distinct_class_names, banned_names, filler_names, filler_attributes, vague_bounds)

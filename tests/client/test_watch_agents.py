@@ -330,7 +330,7 @@ class HeldBus(InMemoryBus):
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let few spans find room."""
-    monkeypatch.setattr(module, "MOST", 20)
+    monkeypatch.setattr(module, "MAX_SPANS", 20)
 
 
 @pytest.mark.usefixtures("small")

@@ -21,7 +21,7 @@ from switchboard import HttpBus, agent_approvals
 from switchboard.agent_watch import AgentWatch
 from switchboard.api import Api
 from switchboard.errors import Unreachable
-from switchboard.http_bus import LONGEST_QUESTION
+from switchboard.http_bus import MAX_QUESTION_S
 from switchboard.span_events import SpanEvents
 from tests.support.cutting_proxy import CuttingProxy, proxied
 from tests.support.live import Server, until
@@ -213,7 +213,7 @@ def test_program_decides_by_itself_within_its_bound_while_the_server_hangs(
 
     result = program.ended()
 
-    bound = 3.0 + 2.0 + LONGEST_QUESTION * is_asked  # what is given up after, and the try that is under way then
+    bound = 3.0 + 2.0 + MAX_QUESTION_S * is_asked  # what is given up after, and the try that is under way then
     assert [item.name for item in result.interruptions] == ["wipe"]
     assert program.wiped == []
     assert time.monotonic() - began < 3 * bound

@@ -48,7 +48,7 @@ def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(list_query, "FIRST", 5)
     monkeypatch.setattr(list_query, "BOUND", dict.fromkeys(list_query.BOUND, 13))
     monkeypatch.setattr(list_query, "SCATTERED", 8)
-    monkeypatch.setattr(list_query, "FEW", 12)
+    monkeypatch.setattr(list_query, "MAX_WALK", 12)
 
 
 def store(count: int, reader: User, seed: int = 3) -> None:
@@ -155,7 +155,7 @@ def test_words_that_very_many_have_are_looked_up_in_no_index(small_bounds, monke
     for number in range(40):
         say(f"c{number}", "unmistakable" if number == 3 else "refund")
     catch_up()
-    monkeypatch.setattr(title_index, "MOST_READ", 20)
+    monkeypatch.setattr(title_index, "MAX_READ", 20)
     monkeypatch.setattr(title_index, "_counted", (-title_index.STATISTICS_FOR, frozenset()))
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE conversations_captiontext")

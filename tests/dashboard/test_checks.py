@@ -60,6 +60,7 @@ BREAKS = [
         '"""A."""\n\n\nclass Page:\n    """A page."""\n\n    made: int\n',
         "a.py:7: made does not say what it is",
     ),
+    ("vague_bounds", "agents_app/a.py", '"""A."""\n\nLONGEST_KEY = 3\n', "a.py:3: LONGEST_KEY is a MAX_ or MIN_"),
     ("filler_attributes", "agents_app/a.py", '"""A."""\n\n\ndef _held():\n    pass\n', "a.py:4: _held does not say"),
     ("imports_exist", "static/js/b.js", 'import { x } from "./gone.js";\n', "imports ./gone.js"),
     (

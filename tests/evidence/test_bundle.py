@@ -290,7 +290,7 @@ def test_a_filter_chooses_what_the_list_shows_by_it(monkeypatch):
     for wrong in ({}, {"q": " "}, {"state": "mine"}):
         with pytest.raises(Invalid):
             bundle.keys_matching(**wrong)
-    monkeypatch.setattr(bundle, "MOST", 5)
+    monkeypatch.setattr(bundle, "MAX_CONVERSATIONS", 5)
     with pytest.raises(Invalid, match="more than 5 conversations"):
         bundle.keys_matching(q="tram")
 

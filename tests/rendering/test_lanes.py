@@ -121,11 +121,11 @@ def test_of_many_those_in_view_have_lanes_and_the_others_share_the_last(browser:
 
 
 def test_few_all_have_lanes(browser: Client) -> None:
-    store(*[said(f"agent:{n % (lanes.FEW - 1)}", "Rosa") for n in range(50)])
+    store(*[said(f"agent:{n % (lanes.MAX_OWN_LANES - 1)}", "Rosa") for n in range(50)])
 
     html = page(browser)
 
-    assert len(HEAD.findall(html)) == lanes.FEW
+    assert len(HEAD.findall(html)) == lanes.MAX_OWN_LANES
     assert 'class="lane-head" data-others><b class="name"></b>' in html  # for scripts
     assert html.count("data-others") == 1
 

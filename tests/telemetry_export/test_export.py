@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(exporter, "FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(exporter, "LONGEST_PAUSE", 0.2)
+    monkeypatch.setattr(exporter, "MAX_PAUSE", 0.2)
     monkeypatch.setattr(exporter, "LOOK_EVERY", 0.05)
 
 

@@ -20,7 +20,7 @@ from conversations.models import Agent, AgentElsewhere
 
 TEAM = "AG-UI registered"
 MAX_AGENTS = 100
-LONGEST_DESCRIPTION, LONGEST_TOKEN = 1000, 2000  # characters
+MAX_DESCRIPTION, MAX_TOKEN = 1000, 2000  # characters
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.@+-]{0,99}")
 
 
@@ -103,10 +103,10 @@ def _check(remote: RemoteAgent) -> None:
     except AddressRefused as error:
         raise Invalid(str(error).replace("SWITCHBOARD_ALERT_HOSTS", "SWITCHBOARD_AGUI_HOSTS"), field="url") from None
     token = remote.token
-    if len(token) > LONGEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
-        raise Invalid(f"must be at most {LONGEST_TOKEN:,} printable ASCII characters without spaces", field="token")
-    if len(remote.description) > LONGEST_DESCRIPTION or not remote.description.isprintable():
-        raise Invalid(f"must be one line of at most {LONGEST_DESCRIPTION:,} characters", field="description")
+    if len(token) > MAX_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise Invalid(f"must be at most {MAX_TOKEN:,} printable ASCII characters without spaces", field="token")
+    if len(remote.description) > MAX_DESCRIPTION or not remote.description.isprintable():
+        raise Invalid(f"must be one line of at most {MAX_DESCRIPTION:,} characters", field="description")
 
 
 def _is_taken(name: str) -> bool:

@@ -12,7 +12,7 @@ from conversations.events.log.sql import marks
 from conversations.events.payload import decoded
 from conversations.events.projections.event_annotations import WITHDRAWN
 
-MOST = 2_000  # annotations of one read, the newest
+MAX_ANNOTATIONS = 2_000  # annotations of one read, the newest
 LETTERS = 2_000  # characters of a note
 NOTE_BYTES = 1 << 20  # of the bodies that hold the notes of one read, the newest first
 _COLUMNS = "seq,about,author,thumb,speaker,at"
@@ -38,13 +38,13 @@ def of_events(conversation: int, seqs: Collection[int], upto: int = _EVERY) -> d
         return {}
     where = f"about IN ({marks(len(seqs))}) AND seq<=%s"
     with connection.cursor() as cursor:
-        return _standing(_read(cursor, conversation, where, [*seqs, upto], MOST))
+        return _standing(_read(cursor, conversation, where, [*seqs, upto], MAX_ANNOTATIONS))
 
 
 def of_conversation(conversation: int, upto: int = _EVERY) -> dict[int, list[RecordedAnnotation]]:
-    """Return the same of all events, as far as the newest `MOST` annotations tell."""
+    """Return the same of all events, as far as the newest `MAX_ANNOTATIONS` annotations tell."""
     with connection.cursor() as cursor:
-        return _standing(_read(cursor, conversation, "seq<=%s", [upto], MOST))
+        return _standing(_read(cursor, conversation, "seq<=%s", [upto], MAX_ANNOTATIONS))
 
 
 def before(conversation: int, seq: int | None, about: int | None, limit: int) -> list[RecordedAnnotation]:

@@ -19,7 +19,7 @@ from conversations.events.projections import ConversationHead, RowChanges
 from conversations.models.tool_call import class_of
 
 BLOCK = 512  # rows a statement
-FEW = 5  # rows that a VALUES list takes faster than COPY
+MAX_VALUES_ROWS = 5  # rows that a VALUES list takes faster than COPY
 
 EVENT = "conversation_id,seq,kind,at,principal,run,turn,event_id,body,salt,digest,hash"
 POST = "topic,bus_id,conversation_id,event_seq,body,sent_at"
@@ -227,7 +227,7 @@ def _store(cursor: CursorWrapper, table: str, columns: str, flat: list[Any]) -> 
     if not flat:
         return
     width = columns.count(",") + 1
-    if cursor.db.vendor == "sqlite" or len(flat) <= FEW * width:
+    if cursor.db.vendor == "sqlite" or len(flat) <= MAX_VALUES_ROWS * width:
         insert(cursor, f"INSERT INTO {table}({columns}) VALUES %s", width, flat)
         return
     with cursor.copy(f"COPY {table}({columns}) FROM STDIN") as copy:

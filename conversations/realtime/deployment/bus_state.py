@@ -14,7 +14,7 @@ MAX_STREAMS = 20  # drawn; the rest is found by name
 RECENT = 200  # posts without a conversation that are looked at
 MAX_TOPICS = 12  # drawn of them
 MAX_EACH = 3  # messages of one topic
-LONGEST = 4_000  # characters of a message drawn here
+MAX_MESSAGE = 4_000  # characters of a message drawn here
 LINE = 160  # characters of it before it is opened
 
 
@@ -72,7 +72,7 @@ def topics() -> list[Topic]:
 
 def _message(number: int, body: str, is_sent: bool) -> OutgoingBusMessage:
     line = hidden_characters.spelled_out(" ".join(body[:LINE].split())) + ("…" if len(body) > LINE else "")
-    html = json_tree.draw(body) if len(body) <= LONGEST else json_tree.draw_verbatim(body[:LONGEST] + "…")
+    html = json_tree.draw(body) if len(body) <= MAX_MESSAGE else json_tree.draw_verbatim(body[:MAX_MESSAGE] + "…")
     return OutgoingBusMessage(number, line, html, is_sent)
 
 

@@ -25,7 +25,7 @@ from conversations.runs.approvals.decide import DecisionInput, apply_decision, a
 from conversations.runs.policy import evaluate
 
 MAX_USES = 1_000_000
-LONGEST = 366 * 24 * 3600 * 10  # seconds from now that a rule may hold, unless for ever
+MAX_DURATION = 366 * 24 * 3600 * 10  # seconds from now that a rule may hold, unless for ever
 MAX_REASON = 2000  # characters
 
 
@@ -89,7 +89,7 @@ def _make(
     """Store a rule inside an action, and audit it."""
     _check(scope, reason)
     now = database_now()
-    if scope.until is not None and not now < scope.until <= now + LONGEST * 1_000_000:
+    if scope.until is not None and not now < scope.until <= now + MAX_DURATION * 1_000_000:
         raise Invalid("must be in the future, within ten years", field="until")
     if AutoApprovalRule.objects.live(now).count() >= auto_approval_rules.MAX_ITEMS:
         raise Invalid(f"there are already {auto_approval_rules.MAX_ITEMS:,} rules; revoke one first")

@@ -16,7 +16,7 @@ from conversations.models import BudgetLimit
 from conversations.runs.budgets import evaluate
 from conversations.runs.budgets.evaluate import MAX_ITEMS, MEASURES, SCOPES
 
-MOST = Decimal(10) ** 11
+MAX_AMOUNT = Decimal(10) ** 11
 WHOLE = ("tokens", "calls")
 
 
@@ -68,8 +68,8 @@ def _checked(scope: str, measure: str, amount: str, agent: str, note: str) -> De
         limit = Decimal(amount.strip().removeprefix("$").replace(",", ""))
     except InvalidOperation:
         raise Invalid("must be a number", field="amount") from None
-    if not limit.is_finite() or not 0 < limit <= MOST:
-        raise Invalid(f"must be more than 0 and at most {MOST:,}", field="amount")
+    if not limit.is_finite() or not 0 < limit <= MAX_AMOUNT:
+        raise Invalid(f"must be more than 0 and at most {MAX_AMOUNT:,}", field="amount")
     if measure in WHOLE and limit != int(limit):
         raise Invalid("must be a whole number", field="amount")
     if limit != round(limit, 4):

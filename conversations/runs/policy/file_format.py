@@ -22,8 +22,8 @@ FORMAT = "switchboard-policy/1"
 TEXTS = ("agent", "tool", "rule", "effect", "note", "on_expiry", "notify")
 SWITCHES = ("four_eyes", "no_always")
 FIELDS = ("agent", "tool", "rule", "effect", "note", "deadline_s", "on_expiry", "notify", *SWITCHES)
-LONGEST_WAIT = 366 * 24 * 3600  # seconds
-LONGEST = {"agent": 200, "tool": 401, "note": 500}
+MAX_WAIT = 366 * 24 * 3600  # seconds
+MAX_LENGTHS = {"agent": 200, "tool": 401, "note": 500}
 _PROBLEM = re.compile(r"\.?(?P<field>.*?):? (?P<what>(?:must|unknown) .*)", re.DOTALL)
 _TIME = re.compile(r"([0-9]{1,9}) ?(s|sec|seconds?|m|min|minutes?|h|hours?|d|days?)?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -116,7 +116,7 @@ def _problems(entry: object) -> list[str]:
     if not isinstance(entry, dict):
         return [" must be an object"]
     problems = [f".{str(name)[:60]}: unknown field" for name in entry if name not in FIELDS]
-    for field, longest in LONGEST.items():
+    for field, longest in MAX_LENGTHS.items():
         problems += _wrong_text(field, entry.get(field), longest)
     if entry.get("rule") not in RULES:
         problems.append(f".rule must be one of {', '.join(RULES)}")
@@ -129,8 +129,8 @@ def _problems_of_terms(entry: dict[str, Any]) -> Iterator[str]:
     """Return what is wrong of what a rule says of questions."""
     limit = entry.get("deadline_s")
     is_number = isinstance(limit, int) and not isinstance(limit, bool)
-    if limit is not None and not (is_number and 0 < limit <= LONGEST_WAIT):
-        yield f".deadline_s must be a whole number of seconds from 1 to {LONGEST_WAIT:,}"
+    if limit is not None and not (is_number and 0 < limit <= MAX_WAIT):
+        yield f".deadline_s must be a whole number of seconds from 1 to {MAX_WAIT:,}"
     if (entry.get("on_expiry") or "") not in ("", *ENDS):
         yield f".on_expiry must be one of {', '.join(ENDS)}, or absent"
     if (entry.get("notify") or "") not in ("", *ROLES):

@@ -42,7 +42,10 @@ _WITH_TOOL_SPANS = (
     "openai_agents", "langchain", "langgraph", "pydantic-ai", "pydantic_ai", "gcp.vertex.agent", "google_adk",
     "smolagents", "crewai", "llama_index", "autogen", "agno", "strands", "haystack", "dspy", "langsmith",
 )  # fmt: skip
-MOST_NAMES, LONGEST_NAMES = 64, 4_096  # attributes of a kind of span that is remembered, and characters of their names
+MAX_NAMES, MAX_NAMES_CHARACTERS = (
+    64,
+    4_096,
+)  # attributes of a kind of span that is remembered, and characters of their names
 
 
 class Kind(NamedTuple):
@@ -67,7 +70,7 @@ def read(span: Span) -> SpanReading:
     """Read a span by all conventions."""
     logfire.settle(span)
     names, scope = span.attributes, span.source.scope
-    is_small = len(names) <= MOST_NAMES and len(scope) + sum(map(len, names)) <= LONGEST_NAMES
+    is_small = len(names) <= MAX_NAMES and len(scope) + sum(map(len, names)) <= MAX_NAMES_CHARACTERS
     readers, has_tool_spans, is_of_genai = (_kind_again if is_small else _kind_of)(scope, *names)
     reading = SpanReading(has_tool_spans=has_tool_spans)
     for reader in readers:

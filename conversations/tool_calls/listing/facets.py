@@ -22,7 +22,7 @@ from conversations.tool_calls.listing.sql_filters import BY_ITSELF, FULL_SCAN, C
 
 MAX_ITEMS = 999
 WALK = 100  # calls that one count looks at: a page has forty of these counts
-FEW = 12  # values that are all counted: none are chosen
+MAX_ALL_COUNTED = 12  # values that are all counted: none are chosen
 RECENT = 300  # newest calls in which the most frequent of many values are looked for, under filters
 RANKED = 300  # calls of each value that are counted to choose them, where those have too few of the values
 RANKING = 12_000  # calls that are counted to choose the most frequent ones, those of all values together
@@ -134,7 +134,7 @@ def _often(
     column: str, values: Sequence[str], conditions: CallConditions, chosen: Sequence[str], fetch: Fetch
 ) -> list[str]:
     """Choose which values are counted: those most frequent in the newest calls, if these have enough of them."""
-    if len(values) <= FEW:
+    if len(values) <= MAX_ALL_COUNTED:
         return list(values)
     recent = _recent(conditions, fetch)[column]
     sizes = Counter({value: recent[value] for value in values})

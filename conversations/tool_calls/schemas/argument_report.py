@@ -8,7 +8,7 @@ from conversations.tool_calls.schemas import validation
 from conversations.tool_calls.schemas.schema_table import fields_of
 
 MAX_ITEMS = 60  # fields
-LARGEST = 64 * 1024  # characters of arguments that are checked
+MAX_CHECKED = 64 * 1024  # characters of arguments that are checked
 PROBLEMS = 50
 
 Schema = dict[str, Any]  # JSON
@@ -29,8 +29,8 @@ class FieldReport:
 
 
 def fit_of(sent: Mapping[str, Any], schema: Schema, *, size: int = 0) -> list[FieldReport]:
-    """Hold arguments against a schema; larger ones than `LARGEST` characters (`size`) are not checked inside."""
-    wrong = _wrong(sent, schema) if size <= LARGEST else {}
+    """Hold arguments against a schema; larger ones than `MAX_CHECKED` characters (`size`) are not checked inside."""
+    wrong = _wrong(sent, schema) if size <= MAX_CHECKED else {}
     fields = {row.name: row for row in fields_of(schema)[0] if row.depth == 0}
     rows = []
     for name in list(dict.fromkeys([*fields, *sent]))[:MAX_ITEMS]:

@@ -30,7 +30,7 @@ from conversations.transport.recorder.streams import BATCH, Stream, Streams, fir
 
 SCAN_EVERY = 0.6  # seconds: what is found now was there a second ago at most
 SLICE = 1000  # cold streams in one read; streams described in one go
-READ_AT_LEAST = 0.2  # seconds between two such rounds of looking, however long one took
+MIN_ROUND_S = 0.2  # seconds between two such rounds of looking, however long one took
 HEAVY_EVERY = 30.0  # seconds between looks at streams with entries so large that XINFO, which carries two, is dear
 LOOKED_AT = 100  # quiet streams described at each scan, in turn
 
@@ -181,7 +181,7 @@ class StreamsReader:
         }
         self._to_look = {key: stream for key, stream in self._to_look.items() if key not in now}
         await self._look(list(now.values()))
-        self._scan_at = max(self._scan_at, time.monotonic() + READ_AT_LEAST)
+        self._scan_at = max(self._scan_at, time.monotonic() + MIN_ROUND_S)
 
     async def _scan(self) -> None:
         """See which streams there are (the truth); follow the new ones, tell of those that are gone."""
