@@ -39,12 +39,13 @@ class EventNumbers(NamedTuple):
 
     def read(self) -> list[int]:
         """Return them. Raises Invalid."""
+        noun = "event" if self.field == "events" else "entry"
         numbers: list[int] = []
         for part in re.split(r"[\s,]+", self.text.strip()) if self.text.strip() else ():
             match = NUMBERS.fullmatch(part)
             first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
             if last < first or last - first >= MAX_EVENTS:
-                raise Invalid("must be numbers: 3, 5-7", field=self.field)
+                raise Invalid(f"must be {noun} numbers: 3, 5-7", field=self.field)
             numbers += range(first, last + 1)
         return numbers
 
