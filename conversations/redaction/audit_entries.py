@@ -16,7 +16,6 @@ from django.db.models.query import QuerySet
 
 from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
-from conversations.access.audit.listing.rows import ERASED as LEFT
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.core.principals import SYSTEM, Principal
@@ -103,7 +102,7 @@ def left_of(entry: AuditEntry) -> tuple[str, str]:
         facts = {}
     left = {name: value for name, value in facts.items() if name in KEPT} if isinstance(facts, dict) else {}
     text = json.dumps(left, ensure_ascii=False, sort_keys=True, separators=(",", ":")) if left else ""
-    return (LEFT if entry.reason else "", text)
+    return (chain.ERASED if entry.reason else "", text)
 
 
 def mark_of_entries(seqs: Sequence[int]) -> str:

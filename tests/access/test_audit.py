@@ -45,8 +45,12 @@ def test_an_entry_hashes_every_column_and_the_hash_before():
         )
 
     first = hashlib.sha256(b"audit").hexdigest()
-    columns = ["user:maria", "agent:A", "look", "thing:1", "b" * 64, "a" * 64, "why", "done", '{"x":1}']
-    by_hand = hashlib.sha256("\0".join([first, "1", str(entry.at), *columns]).encode()).hexdigest()
+    personal = r'["user:maria","agent:A","thing:1","why","{\"x\":1}"]'
+    digest = hashlib.sha256(entry.salt + personal.encode()).hexdigest()
+    columns = ["look", "b" * 64, "a" * 64, "done", digest]
+    by_hand = hashlib.sha256(
+        "\0".join(["switchboard/2 audit", first, "1", str(entry.at), *columns]).encode()
+    ).hexdigest()
     assert (entry.seq, entry.prev_hash, entry.hash) == (1, first, by_hand)
 
 
@@ -76,6 +80,7 @@ def test_a_changed_entry_with_its_own_hash_made_anew_is_found_at_the_next():
     fill(5)
     entry = AuditEntry.objects.get(seq=3)
     entry.target = "thing:other"
+    entry.digest = chain.personal_digest(entry.salt, entry)
     entry.hash = chain.link(entry.prev_hash, entry)
     entry.save()
 

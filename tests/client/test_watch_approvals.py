@@ -219,11 +219,28 @@ def test_program_decides_by_itself_within_its_bound_while_the_server_hangs(
     assert time.monotonic() - began < 3 * bound
 
 
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set once the program has an answer to its question: that it is open."""
+    answered, ask = threading.Event(), HttpBus.ask_approval
+
+    def note(self: HttpBus, *args: Any) -> dict[str, Any]:
+        answer = ask(self, *args)
+        answered.set()
+        return answer
+
+    monkeypatch.setattr(HttpBus, "ask_approval", note)
+    return answered
+
+
 @pytest.mark.usefixtures("watch")
-def test_decision_of_while_the_line_was_cut_is_received(served: Server, proxy: CuttingProxy, approver: str) -> None:
+def test_decision_of_while_the_line_was_cut_is_received(
+    served: Server, proxy: CuttingProxy, approver: str, answered: threading.Event
+) -> None:
     proxy.be("there")
     program = Program()
     approval = question(served, approver, program)
+    assert answered.wait(60)
     proxy.be("away")
     assert decide(served, approver, approval, "approve") == 200
     assert program.result == []

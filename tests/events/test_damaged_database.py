@@ -154,6 +154,7 @@ def test_command_on_damaged_file_ends_with_a_sentence(line) -> None:
 @pytest.mark.parametrize("line", ["verify", "serve --port 9"])
 def test_data_directory_that_is_a_file_is_named(line) -> None:
     server = Server(scratch("damaged") / "data")
+    server.is_newcomer = True  # a forked one reads its settings before `manage.py` begins
     server.data_dir.write_text("not a directory")
 
     code, said = run(server, line)

@@ -33,7 +33,7 @@ def test_erased_words_are_in_no_table_and_the_chain_is_whole(team):
     assert audit_entries.erase(team["admin"], [entry.seq], "Article 17") == 1
 
     left = AuditEntry.objects.get(seq=entry.seq)
-    assert (left.reason, json.loads(left.correlation)) == (audit_entries.LEFT, {"conversation": "erase-a"})
+    assert (left.reason, json.loads(left.correlation)) == (chain.ERASED, {"conversation": "erase-a"})
     assert (left.principal, left.verb, left.target, left.hash) == (
         "user:ida", "pause", "conversation:erase-a", entry.hash
     )  # fmt: skip

@@ -28,6 +28,7 @@ Outcome = Literal["done", "refused"]
 
 FIRST = hash_chain.seed("audit")  # what entry 1 hangs on
 ERASE = "erase_entries"  # the verb of entries that name others which were erased
+ERASED = "[erased]"  # in place of their reason
 _NONE: Mapping[str, str] = MappingProxyType({})
 _circumstances: ContextVar[Mapping[str, str]] = ContextVar("audit_circumstances", default=_NONE)
 

@@ -195,13 +195,26 @@ def test_a_changed_entry_is_named_with_what_was_expected(browser, monkeypatch, p
     monkeypatch.setattr(verify_step, "PIECE", piece)
     fill(10)
     stored = AuditEntry.objects.get(seq=7)
-    AuditEntry.objects.filter(seq=7).update(reason="another")
+    AuditEntry.objects.filter(seq=7).update(verb="another")
     computed = chain.link(stored.prev_hash, AuditEntry.objects.get(seq=7))
 
     words = whole_walk(browser)
 
     assert "Entry 7: changed after it was written" in words
     assert f"Expected {computed} , found {stored.hash}" in words
+    assert "Entries 1 to 6 are intact" in words
+
+
+def test_changed_words_of_an_entry_are_named_with_the_digest_that_was_expected(browser):
+    fill(10)
+    stored = AuditEntry.objects.get(seq=7)
+    AuditEntry.objects.filter(seq=7).update(reason="another")
+    computed = chain.personal_digest(bytes(stored.salt), AuditEntry.objects.get(seq=7))
+
+    words = whole_walk(browser)
+
+    assert "Entry 7: changed after it was written: who, to what, why or within what" in words
+    assert f"Expected {stored.digest} , found {computed}" in words
     assert "Entries 1 to 6 are intact" in words
 
 

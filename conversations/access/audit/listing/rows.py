@@ -23,7 +23,6 @@ from conversations.models import Approval
 from conversations.rendering import agent_colors, json_diff, richtext
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
 
-ERASED = "[erased]"  # in place of a reason
 SHORT = 200  # characters of a reason or a target in a row; all of them are in its details
 
 Json = dict[str, Any]
@@ -124,7 +123,7 @@ class AuditRow:
     def is_erasable(self) -> bool:
         """Return whether it has words to erase, and is of a format in which they can be."""
         entry = self.entry
-        has_words = entry.reason not in ("", ERASED) or "address" in self.correlation
+        has_words = entry.reason not in ("", chain.ERASED) or "address" in self.correlation
         return bool(entry.digest) and entry.verb != chain.ERASE and has_words
 
     @property
