@@ -25,7 +25,7 @@ _numbers = count(1)  # of segments, in this process
 _BRACKET = re.compile(rb"[\[{\]}]")
 _START, _END = re.compile(rb'\s*\{\s*"messages"\s*:\s*\['), re.compile(rb"\s*\]\s*\}\s*")
 
-Found = Sequence[bytes | msgspec.Raw]
+Found = Sequence[bytes | msgspec.Raw | parse_message.PublishedMessage]
 Read = NewEvent | SwitchboardError
 
 
@@ -132,7 +132,7 @@ def _joined(events: Sequence[NewEvent]) -> list[NewEvent]:
 def answer(items: Sequence[Read], stored: Sequence[Stored]) -> bytes:
     """Return `{"items": […]}`, one for each message, in order."""
     places = iter(stored)
-    answers: list[bytes] = []
+    answers: list[Any] = []  # Any: of objects and JSON
     for item in items:
         if isinstance(item, SwitchboardError):
             answers.append(parse_message.error_of(item))
@@ -140,7 +140,7 @@ def answer(items: Sequence[Read], stored: Sequence[Stored]) -> bytes:
             answers.append(parse_message.error_of(reused()))
         else:
             answers.append(parse_message.answer_of(item, stored_event.seq))
-    return b'{"items":[' + b",".join(answers) + b"]}"
+    return msgspec.json.encode({"items": answers})
 
 
 def reused() -> IdReused:

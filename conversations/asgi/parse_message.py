@@ -37,8 +37,11 @@ _decoder = msgspec.json.Decoder(PublishedMessage)
 _handoff = msgspec.json.Decoder(HandoffFields)
 
 
-def read(line: bytes | msgspec.Raw, visitor: Caller) -> NewEvent:
-    """Read one message from its JSON. Raises Invalid, TooLarge or NotAllowed, saying where."""
+def read(line: bytes | msgspec.Raw | PublishedMessage, visitor: Caller) -> NewEvent:
+    """Read one message from its JSON, which may be decoded already. Raises Invalid, TooLarge or NotAllowed, saying
+    where."""
+    if isinstance(line, PublishedMessage):
+        return event_of(line.topic, line.payload, line.id, visitor)
     if len(line) > envelopes.MAX_BYTES + OVERHEAD:
         raise TooLarge(f"must be at most {envelopes.MAX_BYTES:,} bytes", field="payload")
     try:
@@ -70,17 +73,15 @@ def event_of(topic: str, payload: msgspec.Raw, bus_id: str | None, visitor: Call
     return event
 
 
-def error_of(error: SwitchboardError) -> bytes:
+def error_of(error: SwitchboardError) -> msgspec.Raw:
     """Return what an error is in a list of answers."""
-    return json.dumps({"error": error.as_dict()}).encode()
+    return msgspec.Raw(json.dumps({"error": error.as_dict()}).encode())
 
 
-def answer_of(event: NewEvent, seq: int) -> bytes:
+def answer_of(event: NewEvent, seq: int) -> dict[str, str | int | None]:
     """Return `{id, conversation_id, seq}`; the last two are null for a topic that names no conversation."""
-    is_filed = event.conversation is not None
-    return msgspec.json.encode(
-        {"id": event.bus_id, "conversation_id": event.conversation, "seq": seq if is_filed else None}
-    )
+    key = event.conversation
+    return {"id": event.bus_id, "conversation_id": key, "seq": None if key is None else seq}
 
 
 def _as_own(parsed: ParsedPayload, text: str, visitor: Caller) -> tuple[ParsedPayload, str]:

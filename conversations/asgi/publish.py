@@ -29,10 +29,16 @@ class Publish(msgspec.Struct):
     topic: str | None = None
     payload: msgspec.Raw = parse_message.NOTHING
     id: str | None = None
-    messages: list[msgspec.Raw] | None = None
+    messages: list[parse_message.PublishedMessage] | None = None
 
 
-_decoder = msgspec.json.Decoder(Publish)
+class Pieces(msgspec.Struct):
+    """The body of several messages of which one is not as it should be: each is read by itself."""
+
+    messages: list[msgspec.Raw]
+
+
+_decoder, _pieces = msgspec.json.Decoder(Publish), msgspec.json.Decoder(Pieces)
 
 
 class PublishEndpoint(route.Route):
@@ -60,7 +66,7 @@ class PublishEndpoint(route.Route):
             (stored,) = await self._runtime.store([parsed])
             if stored.clashes:
                 raise batch_publish.reused()
-            return 201, parse_message.answer_of(parsed, stored.seq)
+            return 201, msgspec.json.encode(parse_message.answer_of(parsed, stored.seq))
         items, events = parsed
         return 200, batch_publish.answer(items, await self._runtime.store(events) if events else [])
 
@@ -100,8 +106,8 @@ def _read(body: bytes, visitor: Caller, *, is_lines: bool) -> NewEvent | Several
     try:
         request = _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        if pieces := batch_publish.cut(body):
-            return batch_publish.read(pieces, visitor)
+        if (messages := _one_by_one(body)) is not None:
+            return batch_publish.read(messages, visitor)
         raise Invalid(f'the body {parse_message.EXPECTED} or {{"messages": […]}} as JSON: {error}') from None
     if request.messages is not None:
         return batch_publish.read(batch_publish.check_many(request.messages), visitor)
@@ -110,3 +116,11 @@ def _read(body: bytes, visitor: Caller, *, is_lines: bool) -> NewEvent | Several
     if request.topic is None or request.payload is parse_message.NOTHING:
         raise Invalid(parse_message.EXPECTED, field="topic" if request.topic is None else "payload")
     return parse_message.event_of(request.topic, request.payload, request.id, visitor)
+
+
+def _one_by_one(body: bytes) -> list[bytes] | list[msgspec.Raw] | None:
+    """Cut a body into its messages where one of them is none; None for what is no list of messages."""
+    try:
+        return batch_publish.check_many(_pieces.decode(body).messages)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return batch_publish.cut(body) or None

@@ -1,7 +1,7 @@
 """Who really did it. Only this module makes a `Principal`; no function turns a sender's text into one (law G)."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["user", "token", "agent", "bus", "import", "system"]
@@ -17,9 +17,14 @@ class Principal:
 
     kind: Kind
     name: str = ""
+    text: str = field(init=False, repr=False, compare=False)  # what `str` returns
+
+    def __post_init__(self) -> None:
+        """Write the text once: each event has it."""
+        object.__setattr__(self, "text", f"{self.kind}:{self.name}" if self.name else self.kind)
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.name}" if self.name else self.kind
+        return self.text
 
     @property
     def is_ours(self) -> bool:

@@ -31,7 +31,7 @@ Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]  # bytes
 if TYPE_CHECKING:
     Json = msgspec.Raw | None
 else:
-    Json = msgspec.Raw  # msgspec decodes no union with Raw; `__post_init__` turns null into None
+    Json = msgspec.Raw  # msgspec decodes no union with Raw; `fit` turns null into None
 _RAWS = ("args", "result_summary", "output", "error")
 
 _UNFIT = re.compile("[\0\ud800-\udfff]")
@@ -92,14 +92,15 @@ class ParsedPayload(msgspec.Struct, kw_only=True, gc=False):
     created_at: str | None = None
     metadata: Metadata | None = None
 
-    def __post_init__(self) -> None:
-        """Let a null JSON value be None, and a call id no longer than an index can hold."""
+    def fit(self) -> "ParsedPayload":
+        """Let a null JSON value be None, and a call id no longer than an index can hold; return itself."""
         if not (self.args is self.result_summary is self.output is self.error is None):
             for name in _RAWS:
                 if (value := getattr(self, name)) is not None and bytes(value) == b"null":
                     setattr(self, name, None)
         if self.tool_call_id is not None:
             self.tool_call_id = short_call_id(self.tool_call_id)
+        return self
 
     @property
     def kind(self) -> str:
@@ -142,12 +143,14 @@ _loose_metadata: Any = msgspec.json.Decoder(msgspec.defstruct("LooseMetadata", [
 def parse(payload: bytes) -> ParsedPayload:
     """Read one JSON object. Raises `Invalid` when it is none, `TooLarge` over 1 MiB or 100 levels."""
     check_size(len(payload))
-    check_depth(payload)
+    if payload.count(b"{") + payload.count(b"[") > MAX_DEPTH:
+        check_depth(payload)
     try:
         parsed = _strict.decode(payload)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError):
         return _parse_leniently(payload)
-    if b"\\u0000" in payload:
+    parsed.fit()
+    if b"\\" in payload and b"\\u0000" in payload:  # one byte is found six times as fast as six
         for name in _TEXTS:
             if (value := getattr(parsed, name)) is not None:
                 setattr(parsed, name, clean_text(value))
@@ -202,8 +205,10 @@ def check_named(topic: str, conversation: str | None) -> None:
 
 def conversation_of(topic: str, payload: ParsedPayload) -> str | None:
     """File by the payload, else by a `stream:` topic, else nowhere (None). Raises `Invalid` for an unfit id."""
-    prefix, _, suffix = topic.partition(":")
-    key = payload.conversation_id or (suffix if prefix == "stream" else None)
+    key = payload.conversation_id
+    if not key:
+        prefix, _, suffix = topic.partition(":")
+        key = suffix if prefix == "stream" else None
     if key is not None and not 1 <= len(key) <= MAX_KEY:
         raise Invalid(f"must be 1 to {MAX_KEY} characters; got {len(key)}", field="payload.conversation_id")
     return key
@@ -222,7 +227,7 @@ def _parse_leniently(payload: bytes) -> ParsedPayload:
     for name in _FIELDS:
         if (raw := getattr(loose, name)) is not None and (value := _fitting(name, bytes(raw))) is not None:
             fields[name] = value
-    return ParsedPayload(**fields)
+    return ParsedPayload(**fields).fit()
 
 
 def _fitting(name: str, raw: bytes) -> Any:
@@ -272,7 +277,7 @@ def _read_slowly(payload: bytes) -> ParsedPayload:
     metadata = value.get("metadata")
     if isinstance(metadata, dict) and isinstance(metadata.get("output_id"), str):
         fields["metadata"] = Metadata(output_id=clean_text(metadata["output_id"]))
-    return ParsedPayload(**fields)
+    return ParsedPayload(**fields).fit()
 
 
 def _whole(text: str) -> int | str:

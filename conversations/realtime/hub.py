@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 
 from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.byte_budget import ByteBudget
@@ -125,7 +124,9 @@ class Hub:
         return [feed for mode in MODES if (feed := self.feeds.get((key, mode))) is not None]
 
     def _publish(self, stored: Sequence[Stored]) -> None:
-        for key, events in _by_conversation(stored):
+        if not self.feeds:
+            return
+        for key, events in _by_conversation(stored).items():
             for feed in self._feeds_of(key):
                 self._take(feed, events)
 
@@ -234,7 +235,9 @@ def _bytes(events: Sequence[Stored]) -> int:
     return sum(len(event.body) for event in events)
 
 
-def _by_conversation(stored: Sequence[Stored]) -> Iterable[tuple[str, list[Stored]]]:
+def _by_conversation(stored: Sequence[Stored]) -> dict[str, list[Stored]]:
     """Group a batch; within a conversation it is in seq order already."""
-    ordered = sorted(stored, key=lambda e: e.conversation)
-    return ((key, list(events)) for key, events in groupby(ordered, key=lambda e: e.conversation))
+    groups: defaultdict[str, list[Stored]] = defaultdict(list)
+    for event in stored:
+        groups[event.conversation].append(event)
+    return groups

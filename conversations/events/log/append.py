@@ -28,7 +28,7 @@ from conversations.events.projections import ConversationHead, EventFacts, RowCh
 TRIES = 3
 DEADLOCKS = ("40P01", "40001")  # PostgreSQL's: deadlock detected, could not serialize
 
-OF_CALLS = (*STEPS, *BROKEN_OFF)
+OF_CALLS = frozenset((*STEPS, *BROKEN_OFF))
 _REDIS = str(principals.REDIS)
 _NO_STAGING: Mapping[str, str] = {}
 _segment_of = attrgetter("segment")
@@ -178,7 +178,7 @@ class _Work:
             self._post(event, head.id, seq, existing)
         self.touched[head.id] = head
         projections.fold(self.changes, head, kind, EventFacts(payload, at, principal, run, body))
-        if kind in BROKEN_OFF and run is not None:
+        if run is not None and kind in BROKEN_OFF:
             self.more += [
                 self.store(closed, existing)
                 for closed in approval_cancellation.cancellations_for(event, head, self.changes)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,8 +13,6 @@ from conversations.events import registry
 from conversations.events.payload import ParsedPayload, clean_text, conversation_of, is_posted, parse
 
 LEFT = "left"  # how a call is shown in a fork whose border comes before its end; no status of a row
-
-_text_of = lru_cache(1024)(str)  # of a principal
 
 
 class NewEvent(NamedTuple):
@@ -92,17 +89,19 @@ def from_bus(topic: str, bus_id: str | None, body: str, payload: ParsedPayload, 
     Without a bus id a post takes the payload's id or a new one, and a token has none. Raises `Invalid` when the
     conversation's id is unfit.
     """
-    kind = clean_text(payload.kind)
+    kind = payload.event or payload.type or "unknown"
+    if kind not in registry.TYPES:
+        kind = clean_text(payload.kind)
     bus_id = clean_text(bus_id) if bus_id else None
     own_id = payload.id
     event_id = bus_id if kind == "token" else (own_id or bus_id)
-    is_internal, posted = principal.is_ours, is_posted(topic)
+    is_internal, posted = principal.is_ours, not topic.startswith("stream:") and is_posted(topic)
     has_two_ids = bus_id and own_id and bus_id != own_id and kind != "token"
     return NewEvent(  # by place: a third faster than by name
         conversation_of(topic, payload),
         kind,
         body,
-        _text_of(principal),
+        principal.text,
         payload,
         event_id[:200] if event_id else None,
         payload.run_id[:64] if is_internal and payload.run_id else None,

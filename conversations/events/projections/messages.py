@@ -16,14 +16,21 @@ INSIDE = '"parent_call":'  # in a body of ours; within a text its quotes would b
 def message(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Count a message, unless it repeats an output; note who takes part."""
     payload = event.payload
-    if not repeats_output(payload, head.was_repeatable):
+    may_repeat = head.was_repeatable or payload.metadata is not None
+    if not may_repeat or not repeats_output(payload, head.was_repeatable):
         head.messages += 1
     _take_part(changes, head, event)
     captions.speak(head, payload, event.principal)
 
 
 def _take_part(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
-    add_participants(changes, head, event, lets_in=token_access.may_let_in(changes, head, event))
+    """Note the sender and the recipient, once for all events of a batch that say the same of them."""
+    payload = event.payload
+    named = payload.sender, payload.agent, payload.recipient
+    meeting = (head.id, *named, event.principal, event.run is None, head.outside_seq)
+    if meeting not in changes.met:
+        changes.met.add(meeting)
+        add_participants(changes, head, event, lets_in=token_access.may_let_in(changes, head, event))
 
 
 def repeats_output(payload: ParsedPayload, repeatable: str) -> bool:

@@ -6,11 +6,6 @@ from conversations.events.projections.row_changes import ConversationHead, Event
 def add_participants(changes: RowChanges, head: ConversationHead, event: EventFacts, *, lets_in: bool) -> None:
     """Note the sender and the recipient; `lets_in`: an agent spoken to may view the conversation (`token_access`)."""
     payload, is_heard = event.payload, not event.principal.startswith("import:")
-    speaks_here = is_heard and event.run is None
-    meeting = (head.id, payload.sender, payload.agent, payload.recipient, lets_in, is_heard, speaks_here)
-    if meeting in changes.met:
-        return
-    changes.met.add(meeting)
     if payload.speaker:
         add_speaker(changes, head, event)
     recipient = (payload.recipient or "")[:200]

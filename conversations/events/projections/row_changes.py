@@ -47,6 +47,9 @@ class ConversationHead:
 
     def count(self, at: int) -> None:
         """Count an event at a moment (µs UTC) among the recent ones."""
+        if at == self.last_at:  # one more of a batch
+            self.fresh += 1
+            return
         if spans := recent_activity.spans_between(self.last_at, at):
             self.activity, self.fresh = recent_activity.moved_on(self.activity, self.fresh, spans), 0
         self.fresh += 1
@@ -229,6 +232,7 @@ class RowChanges:
     answered: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)  # made before: out_seq, status
     deleted: set[tuple[int, str]] = field(default_factory=set)  # responses that are reached no more
     token_agents: dict[str, str | None] = field(default_factory=dict)  # looked up by `token_access`
+    hosts: dict[str, bool] = field(default_factory=dict)  # principals, and whether they let in (`token_access`)
     known_named: set[tuple[int, str]] = field(default_factory=set)  # agents whom rows name, looked up by `token_access`
     forks: dict[int, tuple[str, int, int]] = field(default_factory=dict)  # its parent's key, forked_at, copied_seq
     alarm_causes: list[AlarmCauseRow] = field(default_factory=list)

@@ -29,7 +29,9 @@ def take_in(changes: RowChanges, head: ConversationHead, event: EventFacts) -> N
     """Note who opened the conversation, and from where on somebody from outside has spoken in it."""
     if head.head_seq == 1:
         head.opened_by = event.principal[:160]
-    if not head.outside_seq and not _is_let_in(changes, head, event):
+    if head.outside_seq or _is_host(changes, event.principal):
+        return
+    if not _is_let_in(changes, head, event):
         head.outside_seq = head.head_seq
 
 
@@ -47,16 +49,18 @@ def _is_let_in(changes: RowChanges, head: ConversationHead, event: EventFacts) -
     kind, _, name = event.principal.partition(":")
     if kind == "agent":
         return event.run is not None and not _brings_words(event)
-    if _is_host(changes, event.principal):
-        return True
     agent = _agent_of(changes, name) if kind == "token" else None
     return agent is not None and (head.opened_by == event.principal or _is_named(changes, head, agent))
 
 
 def _is_host(changes: RowChanges, principal: str) -> bool:
-    """Return whether it is a person, the system, or a token that is no agent's."""
+    """Return whether it is a person, the system, or a token that is no agent's. Looked up once for a batch."""
+    if (known := changes.hosts.get(principal)) is not None:
+        return known
     kind, _, name = principal.partition(":")
-    return kind in ("user", "system") or (kind == "token" and _agent_of(changes, name) == "")
+    is_host = kind in ("user", "system") or (kind == "token" and _agent_of(changes, name) == "")
+    changes.hosts[principal] = is_host
+    return is_host
 
 
 def _brings_words(event: EventFacts) -> bool:
