@@ -90,7 +90,7 @@ def from_bus(topic: str, bus_id: str | None, body: str, payload: ParsedPayload, 
     conversation's id is unfit.
     """
     kind = payload.event or payload.type or "unknown"
-    if kind not in registry.TYPES:
+    if registry.get(kind) is None:
         kind = clean_text(payload.kind)
     bus_id = clean_text(bus_id) if bus_id else None
     own_id = payload.id
