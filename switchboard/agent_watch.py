@@ -187,9 +187,8 @@ class AgentWatch:
             if not self._has_thread:
                 self._has_thread = True
                 threading.Thread(target=self._run, name="switchboard-watch", daemon=True).start()
-            most = (
-                MAX_SPANS if isinstance(facts, SpanFacts) else 2 * MAX_SPANS
-            )  # what a trace belongs to is small, and needed
+            # What a trace belongs to is small, and needed.
+            most = MAX_SPANS if isinstance(facts, SpanFacts) else 2 * MAX_SPANS
             if len(self._facts) >= most or (self._size + size > MAX_BYTES and self._facts):
                 self._gaps[facts.trace_id] += 1
                 self.lost += 1

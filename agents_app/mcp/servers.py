@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
 
 GRACE_S = 5.0  # seconds beyond a call's limit after which the transport gives up by itself
-MAX_TOOL_NAME = 100  # characters of a tool's name
+MAX_TOOL_NAME = 100  # characters
 MAX_PAGES = 20  # of a server's list of tools
 
 Transport = MCPServerStdio | MCPServerStreamableHttp

@@ -15,10 +15,8 @@ from agents_app.worker.run_hooks import total_of, usage_of
 from conversations.events.response_ids import call_item_id, message_item_id
 from conversations.runs.claims import Body
 
-MAX_OUTPUT_BYTES, MAX_SHORTENED_TEXT = (
-    900_000,
-    20_000,
-)  # bytes of an output, characters of a text in one that has more: an event has 1 MiB
+MAX_OUTPUT_BYTES = 900_000  # of all items: an event has 1 MiB
+MAX_SHORTENED_TEXT = 20_000  # characters of a text in an output that has more
 LIMITS = (
     "max_turns",
     "max_tool_calls",

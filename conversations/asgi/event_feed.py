@@ -34,7 +34,7 @@ LOOK_EVERY = 1.0  # seconds: heals a lost notification, and sees the server stop
 KEEPALIVE_EVERY = 15.0  # seconds
 SLOW_AFTER = 20.0  # seconds a send may block
 SETTLE_S = 0.2  # that one look waits for transactions to end
-MAX_ID_DIGITS = 18  # digits
+MAX_ID_DIGITS = 18  # of the place in an event id
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 

@@ -1,11 +1,11 @@
 """Which conversations the list shows: by an index, or by a bounded walk, newest first. Called by `conversation_list`
 alone.
 
-Where a filter's index leaves at most `MAX_WALK` conversations, each of these is looked at, and the page is whole. Else
-the page is filled by a walk in the list's order, along the index of the state that is asked for. Words that the newest
-of the walk do not have often are looked up in the index of titles. Where that has too many, the walk goes on to its
-bound, the page says how far back it looked, and its cursor goes on from there: nothing is ever skipped, and no page
-costs more than the bound.
+Where a filter's index leaves at most `MAX_BY_INDEX` conversations, each of these is looked at, and the page is whole.
+Else the page is filled by a walk in the list's order, along the index of the state that is asked for. Words that the
+newest of the walk do not have often are looked up in the index of titles. Where that has too many, the walk goes on to
+its bound, the page says how far back it looked, and its cursor goes on from there: nothing is ever skipped, and no
+page costs more than the bound.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from conversations.search import title_index
 FIRST = 300  # conversations looked at before words are looked up
 BOUND = {"sqlite": 1_400, "postgresql": 600}  # conversations of one walk: so many take 5 ms
 SCATTERED = 500  # of one along a state's index: nearly each of them is on a page of its own
-MAX_WALK = 700  # conversations of an index that are all looked at
+MAX_BY_INDEX = 700  # conversations of an index that are all looked at
 MAX_WORDS = 8  # of a filter; more are ignored
 MAX_WORDS_SIZE = 1000  # characters of it; databases have bounds of their own
 STATES = ("open", "paused", "person", "mine", "waiting")
@@ -110,7 +110,7 @@ def find(filters: ListFilters, columns: Sequence[str], *, before: str, limit: in
         rows += some
         if position is None:
             return FoundConversations(rows)
-        if size == FIRST and (ids := title_index.find(filters.words, MAX_WALK)) is not None:
+        if size == FIRST and (ids := title_index.find(filters.words, MAX_BY_INDEX)) is not None:
             chunk = [*fitting, *_behind(position), _among(ids)]
             return FoundConversations(rows + _read_among(select, chunk, limit + 1 - len(rows)))
     return FoundConversations(rows, position)
@@ -245,7 +245,7 @@ def _in_state(filters: ListFilters) -> Iterator[SqlCondition]:
 def _few(filters: ListFilters) -> list[SqlCondition]:
     """Return the tests for the conversations that one filter leaves by its index, of the filter with the fewest, and
     for all the other filters; none where all leave too many."""
-    if filters.state == "waiting" and len(ids := _waiting()) <= MAX_WALK:
+    if filters.state == "waiting" and len(ids := _waiting()) <= MAX_BY_INDEX:
         return [*conditions(replace(filters, state="")), _among(ids)]
     indexes = _by_index(filters)
     if not indexes:
@@ -255,18 +255,18 @@ def _few(filters: ListFilters) -> list[SqlCondition]:
     left = iter(counts[0])
     sizes = {name: sum(next(left) for _ in index) for name, index in indexes.items()}
     smallest = min(sizes, key=lambda name: sizes[name])
-    if sizes[smallest] > MAX_WALK:
+    if sizes[smallest] > MAX_BY_INDEX:
         return []
     return [*conditions(replace(filters, **{smallest: ""})), _any_of(indexes[smallest])]
 
 
 def _waiting() -> list[int]:
-    """Return the conversations with an open question, `MAX_WALK` and one at most: to count them is to find them."""
-    return [id_ for (id_,) in fetch_rows(f"{_WAITING} LIMIT %s", [MAX_WALK + 1])]
+    """Return the conversations with an open question, `MAX_BY_INDEX` and one at most: to count them is to find them."""
+    return [id_ for (id_,) in fetch_rows(f"{_WAITING} LIMIT %s", [MAX_BY_INDEX + 1])]
 
 
 def _counted(part: SqlCondition) -> SqlCondition:
-    return SqlCondition(f"(SELECT COUNT(*) FROM ({part.sql} LIMIT %s) x)", (*part.values, MAX_WALK + 1))
+    return SqlCondition(f"(SELECT COUNT(*) FROM ({part.sql} LIMIT %s) x)", (*part.values, MAX_BY_INDEX + 1))
 
 
 def _any_of(index: Sequence[SqlCondition]) -> SqlCondition:

@@ -13,7 +13,7 @@ import msgspec
 from conversations.core import json_depth
 
 SLICE = 32 << 10  # bytes decoded at a time
-MAX_SLICE = 5_000  # values that are decoded within 2 ms
+MAX_AT_ONCE = 5_000  # values that are decoded within 2 ms
 _OTHERS = bytes(set(range(256)) - set(b","))
 _COMMAS = bytes.maketrans(b"," + _OTHERS, b"\0" + b"\xff" * len(_OTHERS))
 _PAIRS = {ord("["): ord("]"), ord("{"): ord("}")}
@@ -23,7 +23,7 @@ _SPACE = b" \t\n\r"
 def decode(body: bytes, most: int) -> Any:  # any JSON
     """Return what `msgspec.json.decode` does. Raises `msgspec.DecodeError`, also for what is nested deeper than `most`
     (at most 250), and `UnicodeDecodeError`."""
-    if len(body) <= SLICE or sum(map(body.count, (b",", b"[", b"{"))) <= MAX_SLICE:
+    if len(body) <= SLICE or sum(map(body.count, (b",", b"[", b"{"))) <= MAX_AT_ONCE:
         return msgspec.json.decode(body)
     return _Slices(body, _commas(body, most)).value(0, len(body), 1)
 

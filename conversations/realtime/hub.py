@@ -40,9 +40,8 @@ class Hub:
         self.epoch, self.hold = epoch, hold or SendGate()
         self.rings = ByteBudget(ring_bytes)
         self.drawing_bytes = 0  # of the bodies of events that wait to be drawn
-        self._drawn_frames: deque[tuple[Feed, deque[Frame], int, int]] = (
-            deque()
-        )  # with the events and bytes they are of
+        # Frames to push, with the number and the bytes of the events that they are of.
+        self._drawn_frames: deque[tuple[Feed, deque[Frame], int, int]] = deque()
         self.feeds: dict[tuple[str, Mode], Feed] = {}
         self.readers = DatabaseThreads("reader")
         self._drawer = DatabaseThreads("drawer")

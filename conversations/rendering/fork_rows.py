@@ -5,12 +5,12 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from conversations.core import hidden_characters, principals
+from conversations.events.payload import MAX_KEY
 from conversations.rendering import event_rows, message_body, richtext
 from conversations.rendering.event_rows import ParsedEvent, Repeat, view
 
 _FIELDS = message_body.ENVELOPE | frozenset({"by", "reason", "parent", "forked_at", "title", "handler", "changed"})
 _MOVED_FIELDS = message_body.ENVELOPE | frozenset({"to", "reason"})
-_MAX_ID = 200  # characters of a conversation's id
 
 
 class Origin(NamedTuple):
@@ -60,7 +60,7 @@ def conversation_moved(read: ParsedEvent, group: str | None, repeat: Repeat) -> 
 
 
 def _id(value: object) -> str:
-    return value if isinstance(value, str) and 1 <= len(value) <= _MAX_ID else ""
+    return value if isinstance(value, str) and 1 <= len(value) <= MAX_KEY else ""
 
 
 def _seq(value: object) -> int:

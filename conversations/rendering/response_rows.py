@@ -12,10 +12,8 @@ from conversations.rendering.event_rows import ParsedEvent, Repeat, view
 from conversations.rendering.message_body import Content
 from conversations.rendering.run_rows import RunLine
 
-SHOWN, MAX_SHOWN = (
-    3,
-    6,
-)  # items in sight, more of them where the user's last words are among these; earlier ones fold away
+SHOWN = 3  # items in sight; earlier ones fold away
+MAX_SHOWN = 6  # of them where the user's last words are among these
 MAX_ITEMS = 40  # items drawn at all: the rest is in the JSON
 WORD = 200  # characters of a name
 _KNOWN = message_body.ENVELOPE | frozenset(

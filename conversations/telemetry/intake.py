@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
-from conversations.events.payload import clean_text
+from conversations.events.payload import MAX_KEY, clean_text
 from conversations.telemetry import answer_counting, conventions, span_events
 from conversations.telemetry.answer_counting import Counted, ReadSpan
 from conversations.telemetry.span import Span, of_records
@@ -17,7 +17,6 @@ from conversations.telemetry.span_events import Place, Step
 MAX_TRACES = 10_000
 MAX_AGENTS = 1_000  # spans of one trace whose agent is remembered
 MAX_STORED = 50_000  # events, and as many again that are older
-MAX_KEY = 200  # characters of a conversation's id
 _NO_NAME = "agent"
 
 

@@ -48,7 +48,7 @@ def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(list_query, "FIRST", 5)
     monkeypatch.setattr(list_query, "BOUND", dict.fromkeys(list_query.BOUND, 13))
     monkeypatch.setattr(list_query, "SCATTERED", 8)
-    monkeypatch.setattr(list_query, "MAX_WALK", 12)
+    monkeypatch.setattr(list_query, "MAX_BY_INDEX", 12)
 
 
 def store(count: int, reader: User, seed: int = 3) -> None:

@@ -27,7 +27,7 @@ values = st.recursive(
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut small bodies, too."""
     monkeypatch.setattr(sliced_json, "SLICE", 4)
-    monkeypatch.setattr(sliced_json, "MAX_SLICE", 0)
+    monkeypatch.setattr(sliced_json, "MAX_AT_ONCE", 0)
 
 
 def both(body: bytes) -> tuple[Any, Any]:

@@ -42,10 +42,8 @@ _WITH_TOOL_SPANS = (
     "openai_agents", "langchain", "langgraph", "pydantic-ai", "pydantic_ai", "gcp.vertex.agent", "google_adk",
     "smolagents", "crewai", "llama_index", "autogen", "agno", "strands", "haystack", "dspy", "langsmith",
 )  # fmt: skip
-MAX_NAMES, MAX_NAMES_CHARACTERS = (
-    64,
-    4_096,
-)  # attributes of a kind of span that is remembered, and characters of their names
+MAX_NAMES = 64  # attributes of a kind of span that is remembered
+MAX_NAMES_CHARACTERS = 4_096  # of their names together
 
 
 class Kind(NamedTuple):
