@@ -89,13 +89,13 @@ def from_bus(topic: str, bus_id: str | None, body: str, payload: ParsedPayload, 
     Without a bus id a post takes the payload's id or a new one, and a token has none. Raises `Invalid` when the
     conversation's id is unfit.
     """
-    kind = payload.event or payload.type or "unknown"
+    kind = payload.kind
     if registry.get(kind) is None:
-        kind = clean_text(payload.kind)
+        kind = clean_text(kind)
     bus_id = clean_text(bus_id) if bus_id else None
     own_id = payload.id
     event_id = bus_id if kind == "token" else (own_id or bus_id)
-    is_internal, posted = principal.is_ours, not topic.startswith("stream:") and is_posted(topic)
+    is_internal, posted = principal.is_ours, is_posted(topic)
     has_two_ids = bus_id and own_id and bus_id != own_id and kind != "token"
     return NewEvent(  # by place: a third faster than by name
         conversation_of(topic, payload),

@@ -31,7 +31,7 @@ class RunScheduler:
     @classmethod
     def of_batch(cls, batch: Sequence[NewEvent]) -> RunScheduler | None:
         """Look agents up when a message of the batch may start a run; None when none can."""
-        if not any(event.kind == "message" and _may_start(event) for event in batch):
+        if not any(_may_start(event) for event in batch):
             return None
         return cls.of_now()
 
@@ -83,7 +83,9 @@ def _is_candidate(event: NewEvent) -> bool:
 
 def _may_start(event: NewEvent) -> bool:
     """Tell cheaply, without a query."""
-    recipient = event.payload.recipient or ""
-    if not recipient.startswith(("agent:", "chat:")) or not _is_candidate(event) or event.conversation is None:
+    if not _is_candidate(event) or event.conversation is None:
         return False
-    return recipient.startswith("agent:") or not event.payload.speaker.startswith("agent:")
+    recipient = event.payload.recipient or ""
+    if recipient.startswith("agent:"):
+        return True
+    return recipient.startswith("chat:") and not event.payload.speaker.startswith("agent:")

@@ -83,7 +83,7 @@ def fold(changes: RowChanges, head: ConversationHead, kind: str, event: EventFac
         return
     if event_type.alarm and not changes.is_whole and principals.is_ours(event.principal):
         changes.alarm_causes.append(AlarmCauseRow(head.id, head.head_seq, event_type.alarm, event.at, event.run))
-    if event_type.fold is not None and (event_type.authority is None or event_type.may_be_said_by(event.principal)):
+    if event_type.fold is not None and event_type.may_be_said_by(event.principal):
         event_type.fold(changes, head, event)
 
 

@@ -16,8 +16,7 @@ INSIDE = '"parent_call":'  # in a body of ours; within a text its quotes would b
 def message(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Count a message, unless it repeats an output; note who takes part."""
     payload = event.payload
-    may_repeat = head.was_repeatable or payload.metadata is not None
-    if not may_repeat or not repeats_output(payload, head.was_repeatable):
+    if not repeats_output(payload, head.was_repeatable):
         head.messages += 1
     _take_part(changes, head, event)
     captions.speak(head, payload, event.principal)
