@@ -70,7 +70,6 @@ def revoked(visitors: Iterable[Caller]) -> dict[Caller, int]:
     What this process gave to a command has neither session nor token: it knows itself whether it is revoked.
     """
     visitors = list(visitors)
-    commands = [visitor for visitor in visitors if visitor.command_token is not None]
     everybody = {visitor for visitor in visitors if visitor.token_digest or visitor.session_key}
     sessions = set(
         Session.objects.filter(
@@ -86,7 +85,7 @@ def revoked(visitors: Iterable[Caller]) -> dict[Caller, int]:
     with_roles = set(Role.objects.filter(user_id__in=people).values_list("user_id", flat=True))
     digests = {v.token_digest for v in everybody if v.token_digest}
     tokens = set(Token.objects.filter(digest__in=digests, revoked_at__isnull=True).values_list("digest", flat=True))
-    gone = {v: NOT_ALLOWED for v in commands if v.command_token is not None and v.command_token.is_revoked}
+    gone = {v: NOT_ALLOWED for v in visitors if v.command_token is not None and v.command_token.is_revoked}
     for visitor in everybody:
         if visitor.token_digest:
             if visitor.token_digest not in tokens:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from django.db.models import Q
@@ -66,7 +66,7 @@ def erasable() -> QuerySet[AuditEntry]:
 def without_held(seqs: Collection[int]) -> list[int]:
     """Return those of the entries that no hold keeps."""
     free = []
-    for entry in _all(seqs):
+    for entry in AuditEntry.objects.filter(seq__in=seqs).order_by("seq"):
         with suppress(Conflict):
             legal_holds.require_none(_conversations_of([entry]))
             free.append(entry.seq)
@@ -85,13 +85,10 @@ def naming(person: str, words: Sequence[str]) -> list[int]:
         condition |= Q(principal=f"user:{person}", correlation__contains='"address"')
     if not condition:
         return []
-    numbers = erasable().filter(condition).order_by("seq").values_list("seq", flat=True)
-    seqs = list(numbers[: MAX_ENTRIES + 1])
-    if len(seqs) > MAX_ENTRIES:
+    entries = list(erasable().filter(condition).order_by("seq")[: MAX_ENTRIES + 1])
+    if len(entries) > MAX_ENTRIES:
         raise Invalid(f"more than {MAX_ENTRIES:,} audit entries have that: name rarer words", field="words")
-    return [
-        seq for seq, entry in zip(seqs, _all(seqs), strict=True) if left_of(entry) != (entry.reason, entry.correlation)
-    ]
+    return [entry.seq for entry in entries if left_of(entry) != (entry.reason, entry.correlation)]
 
 
 def left_of(entry: AuditEntry) -> tuple[str, str]:
@@ -111,10 +108,6 @@ def mark_of_entries(seqs: Sequence[int]) -> str:
     return hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
-def _all(seqs: Collection[int]) -> Iterator[AuditEntry]:
-    return AuditEntry.objects.filter(seq__in=seqs).order_by("seq").iterator(chunk_size=500)
-
-
 def _erase(by: Principal, entries: Sequence[AuditEntry], reason: str, mark: str) -> None:
     for at in range(0, len(entries), PAGE):
         named = {}
@@ -126,7 +119,7 @@ def _erase(by: Principal, entries: Sequence[AuditEntry], reason: str, mark: str)
         chain.enter(by, chain.ERASE, TARGET, reason=reason, correlation={"entries": named})
     made = Redaction(mark=mark, at=time.time_ns() // 1000, by=str(by), reason=reason)
     made.seqs = json.dumps([entry.seq for entry in entries])
-    redact.note([made])
+    redact.note(made)
 
 
 def _conversations_of(entries: Sequence[AuditEntry]) -> list[int]:

@@ -7,7 +7,8 @@ every server does at its start. It says which events, never what they said.
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,34 +70,30 @@ def apply(path: Path) -> int:
     count = 0
     known = set(Redaction.objects.values_list("mark", flat=True))
     for line in read(path) if path.exists() else ():
-        if line.mark not in known:
-            count += _apply(line) if line.conversation else _apply_to_audit_log(line)
+        if line.mark in known or (erase := _erasure(line)) is None:
+            continue
+        with write_transaction():
+            lock_actions()
+            if not Redaction.objects.filter(mark=line.mark).exists():  # else by another process that starts, too
+                count += erase()
     return count
 
 
-def _apply(line: JournalLine) -> int:
+def _erasure(line: JournalLine) -> Callable[[], int] | None:
+    """Return what erases it here, and tells how much; None where the record has something else there."""
+    if not line.conversation:
+        is_there = audit_entries.mark_of_entries(line.seqs) == line.key_digest
+        return partial(audit_entries.erase_again, line.seqs, line.reason, line.mark) if is_there else None
     row = Conversation.objects.filter(pk=line.conversation).first()
-    if row is None or _digest(row.key) != line.key_digest:
-        return 0
-    with write_transaction():
-        lock_actions()
-        if Redaction.objects.filter(mark=line.mark).exists():
-            return 0  # another process that starts, too
-        part = part_of(row, line.seqs)
-        redact.erase(part, SYSTEM, line.reason, mark=line.mark, field=line.field)
-        # What a run remembers while it waits has the words, too: it cannot go on.
-        Run.objects.filter(conversation=row).update(state=None, state_mac=None)
+    return partial(_erase_events, row, line) if row is not None and _digest(row.key) == line.key_digest else None
+
+
+def _erase_events(row: Conversation, line: JournalLine) -> int:
+    part = part_of(row, line.seqs)
+    redact.erase(part, SYSTEM, line.reason, mark=line.mark, field=line.field)
+    # What a run remembers while it waits has the words, too: it cannot go on.
+    Run.objects.filter(conversation=row).update(state=None, state_mac=None)
     return len(part.events)
-
-
-def _apply_to_audit_log(line: JournalLine) -> int:
-    if audit_entries.mark_of_entries(line.seqs) != line.key_digest:
-        return 0
-    with write_transaction():
-        lock_actions()
-        if Redaction.objects.filter(mark=line.mark).exists():
-            return 0
-        return audit_entries.erase_again(line.seqs, line.reason, line.mark)
 
 
 def _whole_size(path: Path) -> int:

@@ -98,7 +98,7 @@ def erase(
         _forget_elsewhere(row, older_than)
         now = time.time_ns() // 1000
         what = {"conversation": row, "seqs": json.dumps(seqs), "field": field, "is_folded": refolds}
-        note([Redaction(mark=mark, at=now, by=str(by), reason=reason, **what)])
+        note(Redaction(mark=mark, at=now, by=str(by), reason=reason, **what))
         if refolds:
             with suppress(Gone):  # one that was moved elsewhere is hidden
                 Refold(row.pk, row.key).run()  # captions and rows are those of what stands there now
@@ -127,11 +127,10 @@ def forget_drawn(key: str, seqs: Sequence[int]) -> None:
         event_renderer.forget(key, seq)
 
 
-def note(made: Sequence[Redaction]) -> None:
+def note(made: Redaction) -> None:
     """Store what was redacted, for the journal and for other processes, inside the transaction; this one is told."""
-    for redaction in made:
-        redaction.save(force_insert=True)
-    transaction.on_commit(lambda: _tell(made))
+    made.save(force_insert=True)
+    transaction.on_commit(lambda: _tell([made]))
 
 
 def on_redacted(listener: Callable[[Sequence[Redaction]], None]) -> Callable[[], None]:

@@ -13,19 +13,10 @@ from conversations.core.principals import SYSTEM
 from conversations.import_export.server_client import ServerClient
 from conversations.models import AuditEntry
 from conversations.realtime.session_guard import SocketRegistry
-from tests.support.bearers import carrying
+from tests.support.bearers import carrying, lets_in
 from tests.support.doors import encode, message
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def is_good(bearers, secret):
-    """Return whether a token lets its bearer publish."""
-    try:
-        asyncio.run(bearers.visitor(carrying(secret), "publish"))
-    except NotSignedIn:
-        return False
-    return True
 
 
 def names():
@@ -55,7 +46,7 @@ def test_each_is_revoked_alone_with_what_is_under_way(bearers, monkeypatch):
 
     asyncio.run(work())
 
-    assert (is_good(bearers, loading), is_good(bearers, playing)) == (False, True)
+    assert (lets_in(bearers, loading), lets_in(bearers, playing)) == (False, True)
     entry = AuditEntry.objects.get(verb="revoke_command_token")
     assert (entry.target, entry.outcome) == ("import:loading", "done")
     with pytest.raises(NotFound):
@@ -81,7 +72,7 @@ def test_the_page_lists_and_revokes_them(admin, bearers):
 
     assert "import:loading" in admin.get("/tokens/").content.decode()
     answer = admin.post("/tokens/revocations/", {"command": token.id})
-    assert (answer.status_code, is_good(bearers, secret)) == (302, False)
+    assert (answer.status_code, lets_in(bearers, secret)) == (302, False)
     assert "import:loading" not in admin.get("/tokens/").content.decode()
     assert admin.post("/tokens/revocations/", {"command": token.id}).status_code == 404
 

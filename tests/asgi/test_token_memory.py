@@ -9,11 +9,11 @@ import pytest
 from conversations.access.accounts import tokens
 from conversations.asgi import token_auth
 from conversations.asgi.token_auth import MAX_TOKENS
-from conversations.core.errors import Busy, NotSignedIn
+from conversations.core.errors import Busy
 from conversations.core.principals import SYSTEM
 from conversations.core.recently_used import RecentlyUsed
 from conversations.import_export.server_client import ServerClient
-from tests.support.bearers import carrying
+from tests.support.bearers import carrying, lets_in
 from tests.support.live import Server, until
 
 HOUR = 3600.0
@@ -33,15 +33,6 @@ class Clock:
 @pytest.fixture
 def clock():
     return Clock()
-
-
-def good(bearers, secret):
-    """Return whether a token lets its bearer publish."""
-    try:
-        asyncio.run(bearers.visitor(carrying(secret), "publish"))
-    except NotSignedIn:
-        return False
-    return True
 
 
 def test_the_least_recently_used_value_makes_room(clock):
@@ -97,7 +88,7 @@ def test_tokens_given_out_are_bounded_and_a_running_import_keeps_its_own(bearers
         last = [bearers.give(f"n{n}") for n in range(2 * MAX_TOKENS)][-1]
 
         assert len(bearers._import_bearers) == MAX_TOKENS
-        assert (good(bearers, importing), good(bearers, unused), good(bearers, last)) == (True, False, True)
+        assert (lets_in(bearers, importing), lets_in(bearers, unused), lets_in(bearers, last)) == (True, False, True)
 
 
 def test_when_all_tokens_given_out_are_in_use_no_more_is_given(bearers):
@@ -112,11 +103,11 @@ def test_a_token_given_out_ends_when_unused_for_an_hour(bearers, clock):
     bearers._import_bearers = RecentlyUsed(MAX_TOKENS, token_auth.IDLE_S, clock)
     secret = bearers.give("play")
     clock.now += HOUR - 1
-    assert good(bearers, secret)
+    assert lets_in(bearers, secret)
 
     clock.now += HOUR
 
-    assert not good(bearers, secret)
+    assert not lets_in(bearers, secret)
 
 
 def test_guesses_are_forgotten_and_push_no_good_token_out(bearers, monkeypatch):
@@ -125,7 +116,7 @@ def test_guesses_are_forgotten_and_push_no_good_token_out(bearers, monkeypatch):
     lookups = []
     submit = bearers._lookups.submit
     monkeypatch.setattr(bearers._lookups, "submit", lambda *work: lookups.append(work) or submit(*work))
-    assert good(bearers, secret)
+    assert lets_in(bearers, secret)
 
     async def guess():
         for n in range(MAX_TOKENS + 500):
@@ -140,14 +131,14 @@ def test_guesses_are_forgotten_and_push_no_good_token_out(bearers, monkeypatch):
 
 def test_a_revoked_token_is_remembered_as_refused(bearers, monkeypatch):
     secret = tokens.make_token(SYSTEM, "ci", "admin")
-    assert good(bearers, secret)
+    assert lets_in(bearers, secret)
     tokens.revoke_token(SYSTEM, "ci")
-    until(lambda: not good(bearers, secret), what="the token to be refused")
+    until(lambda: not lets_in(bearers, secret), what="the token to be refused")
 
     assert len(bearers._accepted) == 0
     monkeypatch.setattr(token_auth, "FRESH", 60.0)
     monkeypatch.setattr(bearers, "_ask", None)
-    assert not good(bearers, secret)
+    assert not lets_in(bearers, secret)
 
 
 @pytest.mark.thorough

@@ -1,5 +1,6 @@
 """A server's memory of tokens, alone, and requests that carry one."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from django.db import connection
 
 from conversations.asgi.token_auth import TokenAuthenticator
+from conversations.core.errors import NotSignedIn
 
 
 @pytest.fixture
@@ -23,3 +25,12 @@ def carrying(secret: str) -> dict[str, Any]:
     """Return the scope of a request with this token."""
     headers = [(b"authorization", f"Bearer {secret}".encode())]
     return {"type": "http", "headers": headers, "client": ("10.0.0.1", 1)}
+
+
+def lets_in(bearers: TokenAuthenticator, secret: str) -> bool:
+    """Return whether a token lets its bearer publish."""
+    try:
+        asyncio.run(bearers.visitor(carrying(secret), "publish"))
+    except NotSignedIn:
+        return False
+    return True

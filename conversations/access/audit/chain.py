@@ -1,7 +1,8 @@
 """The audit chain: who did what to what, when, why, with what outcome. Actions call `enter`, edges call `refuse`.
 
 Format 2 hashes who, as whom, to what, why and within what as one salted digest: what is personal in an entry can be
-erased (`erasure`), and the chain stays as it is. Entries of format 1, which have no digest, were hashed in the clear.
+erased (`redaction.audit_entries`), and the chain stays as it is. Entries of format 1, which have no digest, were hashed
+in the clear.
 """
 
 import hashlib
