@@ -6,7 +6,6 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from conversations.core import hidden_characters
-from conversations.rendering import richtext
 from conversations.search import searchable_text, tokenizer
 from conversations.search.finder import SearchHit
 from conversations.search.query import Query, Term
@@ -30,6 +29,8 @@ class Excerpt(NamedTuple):
     @property
     def html(self) -> Markup:
         """Draw it, every character visible."""
+        from conversations.rendering import richtext  # late: commands draw nothing
+
         pieces, at = Markup(), 0
         for start, end in self.marks:
             pieces += richtext.inline(self.text[at:start]) + _MARK.format(richtext.inline(self.text[start:end]))

@@ -21,6 +21,8 @@ HEAVY = (
     "jinja2",
     "uvicorn",
     "ag_ui",
+    "jsonschema",
+    "markdown_it",
 )
 NEEDED = {"serve": {"uvicorn"}}  # its own
 OURS = sorted(name for name, app in get_commands().items() if app in ("conversations", "agents_app", "dashboard"))

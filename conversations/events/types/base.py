@@ -20,7 +20,8 @@ def _require_filled_in(schema: dict[str, Any], model: type[BaseModel]) -> None:
 class BaseEvent(BaseModel):
     """What every event may say of itself."""
 
-    model_config = ConfigDict(extra="allow", json_schema_extra=_require_filled_in)
+    # Built at the first use: what we write is checked by msgspec, and few commands read a schema.
+    model_config = ConfigDict(extra="allow", json_schema_extra=_require_filled_in, defer_build=True)
 
     id: str | None = None
     conversation_id: str = ""

@@ -1,18 +1,20 @@
 """Arguments that a person wrote, checked by the schema of the tool as it was offered. Called when a call is edited."""
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from jsonschema.exceptions import ValidationError
+from typing import TYPE_CHECKING, Any
 
 from conversations.core import secret_masking
 from conversations.core.errors import Invalid
 from conversations.core.json_values import refuse_constant
 from conversations.events.payload import check_depth
 from conversations.models import ToolSchema
-from conversations.tool_calls.schemas import validation
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 MAX_ITEMS = 256 * 1024  # characters
 
@@ -47,6 +49,8 @@ def read(arguments: dict[str, Any] | str, schema: str) -> tuple[dict[str, Any], 
 
 def check(value: dict[str, Any], schema: dict[str, Any]) -> None:
     """Hold an object against a JSON schema. Raises `InvalidArguments` with the first place at fault in its message."""
+    from conversations.tool_calls.schemas import validation  # late: few commands check arguments
+
     try:
         problems = sorted(validation.problems(value, schema), key=_place)
     except validation.UncheckableSchema as error:
