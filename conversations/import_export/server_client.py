@@ -56,10 +56,10 @@ class ServerClient:
             door.close()
 
     def _hand_back(self) -> None:
-        """End the token, unless the server is gone, and the token with it, or takes long."""
+        """End the token, unless the server is gone, and the token with it, or takes long. The connection is a new one:
+        the server closes those that were quiet for some seconds."""
+        self._connection.close()
         self._connection.timeout = HAND_BACK_S
-        if self._connection.sock is not None:
-            self._connection.sock.settimeout(HAND_BACK_S)
         with contextlib.suppress(*_LOST):
             self._connection.request("DELETE", DOOR, headers=_headers(self._token, "application/json"))
             self._connection.getresponse().read()
@@ -178,11 +178,12 @@ def _token(data_dir: Path, name: str) -> str:
     return door._token
 
 
-def access(data_dir: Path, name: str) -> tuple[str, str]:
-    """Return the address of the server that holds a data directory, and a token for it. Raises `Unavailable`."""
-    door = _knock(data_dir, name)
-    door.close()
-    return door._address, door._token
+@contextmanager
+def access(data_dir: Path, name: str) -> Iterator[tuple[str, str]]:
+    """Give the address of the server that holds a data directory, and a token for it, which ends with the block.
+    Raises `Unavailable`."""
+    with ServerClient.open(data_dir, name) as door:
+        yield door._address, door._token
 
 
 def _connect(address: str) -> http.client.HTTPConnection:

@@ -1,9 +1,12 @@
 """What a server gives to commands of its data directory is handed back by them, listed, and revoked one by one."""
 
 import asyncio
+import socket
+import sys
 from datetime import timedelta
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from conversations.access.accounts import command_tokens
@@ -11,6 +14,7 @@ from conversations.core.db_threads import with_connection
 from conversations.core.errors import NotFound, NotSignedIn
 from conversations.core.principals import SYSTEM
 from conversations.import_export.server_client import ServerClient
+from conversations.management.commands import tail
 from conversations.models import AuditEntry
 from conversations.realtime.session_guard import SocketRegistry
 from tests.support.bearers import carrying, lets_in
@@ -85,3 +89,33 @@ def test_a_command_hands_its_own_back(server):
 
     assert server.request("POST", "/api/v1/publish", body, secret)[0] == 401
     assert server.request("DELETE", "/api/v1/door", None, secret)[0] == 401
+
+
+def test_a_command_hands_its_own_back_on_a_connection_that_was_closed_meanwhile(server):
+    with ServerClient.open(server.data_dir, "quiet") as client:
+        secret = client._token
+        client._connection.sock.shutdown(socket.SHUT_RDWR)  # as the server does after some seconds
+
+    assert server.request("DELETE", "/api/v1/door", None, secret)[0] == 401
+
+
+def test_tail_hands_its_own_back_however_it_ends(server, settings, monkeypatch):
+    settings.DATA_DIR = server.data_dir
+    monkeypatch.delenv("SWITCHBOARD_URL", raising=False)
+    secrets, ends = [], iter([None, KeyboardInterrupt, BrokenPipeError])
+
+    def follow(url, token, **_):
+        secrets.append(token)
+        assert server.request("GET", "/api/v1/topics/chat:tailed/messages", None, token)[0] == 200
+        yield from ()
+        if (end := next(ends)) is not None:
+            raise end
+
+    monkeypatch.setattr(tail, "follow", follow)
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # gone once its reader is
+    call_command("tail", "tailed")
+    with pytest.raises(CommandError, match="stopped"):
+        call_command("tail", "tailed")
+    call_command("tail", "tailed")
+
+    assert [server.request("DELETE", "/api/v1/door", None, secret)[0] for secret in secrets] == [401] * 3

@@ -4,6 +4,8 @@ import json
 import os
 import sys
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
@@ -38,13 +40,13 @@ class Command(BaseCommand):
         """Print until it is stopped."""
         after = "0" if options["from_start"] else options["after"]
         try:
-            url, token = _access()
-            previous: Stored | None = None
-            for message in follow(url, token, conversation=options["conversation"], after=after):
-                if options["json"]:
-                    self._write(json.dumps({"event": message.name, "id": message.id} | message.data))
-                else:
-                    previous = self._tell(message, previous)
+            with _access() as (url, token):
+                previous: Stored | None = None
+                for message in follow(url, token, conversation=options["conversation"], after=after):
+                    if options["json"]:
+                        self._write(json.dumps({"event": message.name, "id": message.id} | message.data))
+                    else:
+                        previous = self._tell(message, previous)
         except (SwitchboardError, BusError, ValueError) as error:
             raise CommandError(f"{options['conversation']} cannot be followed: {error}") from None
         except BrokenPipeError:  # whoever read has ended
@@ -68,10 +70,15 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def _access() -> tuple[str, str]:
-    """Return the server and a token for it: of the environment, else of this data directory."""
+@contextmanager
+def _access() -> Iterator[tuple[str, str]]:
+    """Give the server and a token for it: of the environment, else of this data directory until the block ends."""
     url, token = os.environ.get("SWITCHBOARD_URL", ""), os.environ.get("SWITCHBOARD_TOKEN", "")
-    return (url, token) if url and token else server_client.access(settings.DATA_DIR, "tail")
+    if url and token:
+        yield url, token
+    else:
+        with server_client.access(settings.DATA_DIR, "tail") as access:
+            yield access
 
 
 def _stored(data: dict[str, Any]) -> Stored:
