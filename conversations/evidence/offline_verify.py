@@ -388,10 +388,11 @@ def main(arguments):
     except (ValueError, KeyError, TypeError, IndexError, StopIteration, OSError, zipfile.BadZipFile) as error:
         print(f"BAD: the bundle cannot be read: {type(error).__name__}: {error}")
         return 1
-    print(f"OK: {count} conversation{'' if count == 1 else 's'}, nothing was changed")
+    unchanged = f"OK: {count} conversation{'' if count == 1 else 's'}, nothing was changed"
+    print(unchanged if count else "NOTHING PROVED: the bundle contains no conversation")
     if not given:
         print("The keys are the bundle's own: compare keys.txt with the key as you know it, or give that by --key")
-    return 0
+    return 0 if count else 1
 
 
 if __name__ == "__main__":

@@ -76,6 +76,18 @@ def test_a_bundle_is_whole(folder):
     assert "witnessed by nobody" in words
 
 
+def test_a_bundle_without_conversations_says_that_it_proves_nothing(signer, monkeypatch, tmp_path):
+    monkeypatch.setattr(bundle._Bundle, "_keys", property(lambda _: [], lambda *_: None), raising=False)
+    with bundle.write(signer, ["other"]) as made:
+        zipfile.ZipFile(made).extractall(tmp_path / "none")
+
+    code, words = verified(tmp_path / "none")
+
+    assert code == 1
+    assert words.splitlines()[-2] == "NOTHING PROVED: the bundle contains no conversation"
+    assert "OK" not in words
+
+
 def test_a_zip_is_checked_as_it_is(signer, tmp_path, folder):
     with bundle.write(signer, ["other"]) as made:
         (tmp_path / "x.zip").write_bytes(made.read())
