@@ -26,6 +26,7 @@ from conversations.search.indexer import Indexer
 from conversations.telemetry import late_names
 from tests.events.test_log import said
 from tests.support.live import Server, until
+from tests.support.redacted import stored_files
 
 SECRET = "Hedgehog-4711"
 CONTENTLESS = ("conversations_search", "conversations_caption")  # FTS5's; the tables of their segments can be read
@@ -366,7 +367,7 @@ def copy_of(server, other):
 
 def raw(server):
     """Return which planted words any file of a data directory holds, in any case."""
-    texts = [path.read_bytes().lower() for path in server.data_dir.rglob("*") if path.is_file()]
+    texts = [text.lower() for text in stored_files(server.data_dir)]
     return {word for word in WORDS if any(word.lower().encode() in text for text in texts)}
 
 

@@ -19,6 +19,7 @@ from conversations.redaction.redact import redact
 from tests.events.test_log import said
 from tests.redaction.test_redact import aged, everywhere, index, spoken
 from tests.support.live import Server, until
+from tests.support.redacted import stored_files
 from tests.support.tiers import rounds
 
 SECRET = "Hedgehog-4712"
@@ -123,31 +124,25 @@ def test_a_round_that_was_killed_before_rows_were_made_anew_leaves_no_word_in_ca
 @pytest.mark.crash
 def test_a_running_server_goes_by_the_rules_daily_beside_publishers(tmp_path):
     server = Server(tmp_path / "data", SWITCHBOARD_RETENTION_EVERY_S="0.2")
-    server.start()
     token = server.token()
+    texts = [f"{SECRET} {n}" for n in range(30)]
+    old = f"spoken('retain-g', *{texts}); aged('retain-g', *range(1, 31))"  # before the server signs what there is
+    server.command("shell", "--no-imports", "-c", f"from tests.redaction.test_redact import aged, spoken; {old}")
+    server.start()
     message = {"type": "message", "conversation_id": "retain-g", "sender": "agent:A", "recipient": "agent:B"}
-    for n in range(30):
-        server.publish(token, "chat:retain-g", message | {"content": f"{SECRET} {n}"}, f"g{n}")
-    age = "from tests.redaction.test_redact import aged; aged('retain-g', *range(1, 31))"
-    server.command("shell", "--no-imports", "-c", age)
     made = server.request("POST", "/api/v1/retention-rules", b'{"days":30,"reason":"30 days"}', token)
     assert made[0] == 201
     assert server.request("GET", f"/api/v1/retention-rules/{made[1]['id']}/preview", token=token)[0] == 200
 
     def redacted():
         statuses.append(server.publish(token, "chat:retain-g", message | {"content": "live"}, f"l{len(statuses)}")[0])
-        return SECRET.encode() not in raw(server)
+        return not any(SECRET.encode() in text for text in stored_files(server.data_dir))
 
     statuses = []
     until(redacted, what="the words to be gone from every file")
     server.terminate()
     assert set(statuses) == {201}
     assert "events are intact" in server.command("verify")
-
-
-def raw(server):
-    """Return all bytes of a data directory."""
-    return b"".join(path.read_bytes() for path in server.data_dir.rglob("*") if path.is_file())
 
 
 def race(acts):
