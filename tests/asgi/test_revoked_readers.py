@@ -56,6 +56,23 @@ def test_a_long_poll_of_a_revoked_token_ends_and_is_told_nothing(server, callers
     assert [(one.status, one.body["error"]["code"]) for one in answers] == [(401, "token_revoked")]
 
 
+def test_a_long_poll_of_a_revoked_token_ends_though_nothing_comes(server):
+    poller, answers = holder(server, "poller-quiet"), []
+
+    def poll() -> None:
+        answers.append(poller.get("/api/v1/topics/stream:poll-nothing/messages?block_ms=30000"))
+        answers.append(time.monotonic())
+
+    thread = threading.Thread(target=poll)
+    began = time.monotonic()
+    thread.start()
+    revoke(server, "poller-quiet")
+    thread.join(60)
+
+    assert (answers[0].status, answers[0].body["error"]["code"]) == (401, "token_revoked")
+    assert answers[1] - began < 30, "it waited to its own end"
+
+
 class Import:
     """An import whose lines are sent one by one."""
 

@@ -11,10 +11,11 @@ from conversations.events import log, payload
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Conversation, ToolCall
 from tests.support.growth import sqlite_steps
+from tests.support.tiers import rounds
 
 pytestmark = pytest.mark.django_db
 ROBOT = principals.token_principal("robot")
-FEW, MANY = 100, 10_000
+FEW, MANY = 100, rounds(1_000, 10_000)
 STEPS = {
     "a result without a call id": (None, "success", ROBOT, None),
     "a result of an id used again and again": ("same", "success", ROBOT, None),
@@ -68,7 +69,6 @@ def pages_of(sql):
     return told["Plan"]["Shared Hit Blocks"] + told["Plan"]["Shared Read Blocks"]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("is_analysed", [False, True], ids=["before statistics", "with statistics"])
 def test_a_step_costs_the_same_at_many_open_calls(is_analysed):
     open_calls("few", FEW)
