@@ -28,7 +28,7 @@ from conversations.core import principals
 from conversations.core.json_values import as_text
 from conversations.events import payload, recorded_arguments, registry
 from conversations.events.payload import ParsedPayload
-from conversations.events.projections import mark_output, repeats_message, repeats_output, starts_call
+from conversations.events.projections import SpokenMessages, mark_output, repeats_output, starts_call
 from conversations.events.response_ids import words_of
 from conversations.models import Conversation, Run, SessionItem
 
@@ -126,14 +126,14 @@ class _Memory:
         self._answered: set[str] = set()
         self._edited: dict[str, str] = {}  # by call id: the arguments that a person wrote before it ran
         self._last: dict[int, str] = {}  # the output right before, by its seq
-        self._message: dict[int, ParsedPayload] = {}  # the message right before, by its seq
+        self._spoken = SpokenMessages()
         self._at: dict[int, Item] = {}  # what was said, by its seq
         self._waiting_inputs: dict[str, tuple[int, Item]] = {}  # what a run that has not begun will answer
 
     def take(self, step: ForkStep) -> None:
         """Remember one event."""
         last, self._last = self._last.pop(step.seq - 1, ""), {}
-        message, self._message = self._message.pop(step.seq - 1, None), {}
+        is_echo = self._spoken.is_echo(step.seq, step.kind, step.payload)
         count = len(self._items)
         match step.kind:
             case "run.queued" | "run.started" | "run.delivered":
@@ -147,11 +147,10 @@ class _Memory:
                 self._say("assistant", step.payload.words, str(step.body.get("phase") or ""))
             case "response.received":
                 self._say("user", words_of(step.body.get("input")))
-            case "user_message" if message is not None and repeats_message(step.payload, message):
+            case "user_message" if is_echo:
                 pass
             case _ if not repeats_output(step.payload, last) and not self._is_of_a_call(step):
                 self._say(_role(step), step.payload.words)
-                self._message = {step.seq: step.payload} if step.kind == "message" else {}
         if len(self._items) > count:
             self._at[step.seq] = self._items[-1]
 

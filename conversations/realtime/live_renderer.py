@@ -33,12 +33,10 @@ class LiveRenderer:
         except log.TooManyBytes:
             return self.draw(events[: len(events) // 2])
         if self._renderer is None or events[0].seq != self._last + 1:
-            before = log.read_after(self._key, events[0].seq - 2, 1) if events[0].seq > 1 else []
+            before = log.neighbours(self._key, events[0].seq)
             self._hues = conversation_hues.of_conversation(self._key)
             preview_after = log.preview_before(self._key, events[0].seq - 1)
-            self._renderer = self._make_renderer(
-                self._key, preview_after=preview_after, previous=before[0] if before else None
-            )
+            self._renderer = self._make_renderer(self._key, preview_after, before)
         for event in events:
             if event.kind == REDACTED:  # whoever redacted may be another process
                 event_renderer.forget_redacted(event)

@@ -1,7 +1,7 @@
 """Event → HTML, no query (§4): an `EventRenderer` draws one conversation's events in seq order."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from conversations.core import hidden_characters
 from conversations.events.log.records import CallEvents, Cut, Stored
 from conversations.events.log.tool_calls import STEPS
 from conversations.events.payload import ParsedPayload
-from conversations.events.projections import repeats_message
+from conversations.events.projections import ECHOING, SpokenMessages
 from conversations.events.types.redaction import redactions_of
 from conversations.rendering import (
     annotation_rows,
@@ -57,16 +57,16 @@ class Fragment(NamedTuple):
 class EventRenderer:
     """Draws events of one conversation, given in seq order, and knows the groups they belong to (§3.5).
 
-    `preview_after` is the seq of the last output without a run before the first event drawn; `previous` the event right
-    before it, where known: what repeats an output depends on it.
+    `preview_after` is the seq of the last output without a run before the first event drawn; `before` the events before
+    it on which depends what is drawn as a repeat (`log.neighbours`).
     """
 
     look = ""  # what tells its drawings from those of other pens
 
-    def __init__(self, conversation: str, preview_after: int = 0, previous: Stored | None = None) -> None:
+    def __init__(self, conversation: str, preview_after: int = 0, before: Iterable[Stored] = ()) -> None:
         self.conversation = conversation
         self._preview_after = preview_after
-        self._previous = previous
+        self._repeats = RepeatWatch(before)
         self._opened: set[str] = set()
 
     def draw(self, event: Stored, call: CallEvents | None = None, ended: Sequence[CallEvents] = ()) -> Fragment:
@@ -76,21 +76,21 @@ class EventRenderer:
         One that cannot be drawn costs itself alone, not its page or its feed: its place and its text are shown.
         """
         try:
-            fragment = self._draw(event, call)
+            repeat = self._repeats.of(event)
+            fragment = self._draw(event, call, repeat)
             fragment = fragment._replace(within=event_rows.parent_group(call.called if call else event))
             if ended:
                 fragment = fragment._replace(also=tuple(self._block(ended_call) for ended_call in ended))
         except Exception:
             logger.exception("event %s of %r could not be drawn", event.seq, event.conversation)
             fragment = Fragment(html=self._failed(event))
-        self._previous = event
         return fragment
 
-    def _draw(self, event: Stored, call: CallEvents | None) -> Fragment:
+    def _draw(self, event: Stored, call: CallEvents | None, repeat: Repeat) -> Fragment:
         if event.kind == "token":
             return self._token(event)
         is_step = event.kind == "tool_step" or (call is not None and event.kind in STEPS)
-        return self._call(event, call) if is_step else self._event(event)
+        return self._call(event, call) if is_step else self._event(event, repeat)
 
     def group(self, event: Stored) -> str:
         """Name the block of a token, or of an output to come."""
@@ -136,9 +136,8 @@ class EventRenderer:
     def _failed(self, event: Stored) -> Markup:
         return event_rows.draw_failed(event)
 
-    def _event(self, event: Stored) -> Fragment:
+    def _event(self, event: Stored, repeat: Repeat) -> Fragment:
         group = self._turn(event) if event.kind == "output" else None
-        repeat = repeats(event, self._previous)
         names = offered_tools.learned() if event.kind == "model.turn" else 0
         key = (self.conversation, event.seq, event.at, group, repeat, names, self.look)
         make = partial(self._face, event, group, repeat)
@@ -155,24 +154,33 @@ class EventRenderer:
         return group
 
 
-def repeats(event: Stored, previous: Stored | None) -> Repeat:
-    """Return whether an event says again what was said: an envelope an output, `same` as the event right before it or
-    just `named` by it; and what a person typed, as a stream tells it, the envelope right before it."""
-    if event.kind == "user_message":
-        follows = previous is not None and previous.kind == "message" and previous.seq == event.seq - 1
-        return "same" if follows and repeats_message(_payload(event), _payload(previous)) else ""
-    if event.kind != "message":
-        return ""
-    parsed = _payload(event)
-    if previous is not None and previous.kind == "output" and previous.seq == event.seq - 1:
-        output = _payload(previous)
-        if parsed.speaker and parsed.speaker == output.speaker and parsed.words == output.words:
+class RepeatWatch:
+    """Knows which events say again what was said; it is asked about one after the other."""
+
+    def __init__(self, before: Iterable[Stored] = ()) -> None:
+        self._previous: Stored | None = None
+        self._spoken = SpokenMessages()
+        for event in before:
+            self.of(event)
+
+    def of(self, event: Stored) -> Repeat:
+        """Take in the next event. An envelope repeats an output as the `same`, right after it, or is just `named` by
+        it; what a person typed, as a stream tells it, is the `same` as their envelope."""
+        previous, self._previous = self._previous, event
+        parsed = _payload(event) if event.kind in ECHOING else ParsedPayload()
+        if self._spoken.is_echo(event.seq, event.kind, parsed):
             return "same"
-    return "named" if parsed.metadata is not None and parsed.metadata.output_id else ""
+        if event.kind != "message":
+            return ""
+        if previous is not None and previous.kind == "output" and previous.seq == event.seq - 1:
+            output = _payload(previous)
+            if parsed.speaker and parsed.speaker == output.speaker and parsed.words == output.words:
+                return "same"
+        return "named" if parsed.metadata is not None and parsed.metadata.output_id else ""
 
 
-def _payload(event: Stored | None) -> ParsedPayload:
-    return event_rows.read(event).payload if event is not None else ParsedPayload()
+def _payload(event: Stored) -> ParsedPayload:
+    return event_rows.read(event).payload
 
 
 def learn_hues(hues: Mapping[str, int]) -> None:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from conversations.events import payload, registry
 from conversations.events.log.records import Stored
 from conversations.rendering import event_rows, lane_cards, richtext
-from conversations.rendering.event_renderer import repeats
+from conversations.rendering.event_renderer import RepeatWatch
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
 
 LETTERS = 80  # of the words of a line
@@ -30,10 +30,9 @@ class OutlineRow(NamedTuple):
 def rows_of(events: Iterable[Stored]) -> list[OutlineRow]:
     """Name events in order; an agent is named where another one goes on, messages where a person speaks."""
     rows: list[OutlineRow] = []
-    working, previous = "", None
+    working, repeats = "", RepeatWatch()
     for event in events:
-        is_repeat, previous = event.kind == "user_message" and bool(repeats(event, previous)), event
-        if is_repeat:
+        if repeats.of(event) and event.kind == "user_message":
             continue
         if event.kind in ANNOTATIONS and not payload.parse(event.body.encode("utf-8", "replace")).words:
             continue  # a thumb alone

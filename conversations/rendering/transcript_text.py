@@ -15,7 +15,7 @@ from conversations.events import registry
 from conversations.events.log.annotation_reads import RecordedAnnotation
 from conversations.events.log.records import Stored
 from conversations.rendering import event_rows, lane_cards, timestamps
-from conversations.rendering.event_renderer import repeats
+from conversations.rendering.event_renderer import RepeatWatch
 from conversations.rendering.event_rows import ParsedEvent
 from conversations.rendering.participant_marks import mark_for
 
@@ -52,10 +52,9 @@ def pieces(
     """Yield the text: a heading, then the events in order, one piece each, with the `notes` of people on it."""
     style = _MARKDOWN if form == "markdown" else _PLAIN
     yield style.heading(_line(title), f"{_line(key)}, {head:,} events. Times are UTC.")
-    day, previous = "", None
+    day, repeats = "", RepeatWatch()
     for event in events:
-        entry = _entry(event, previous)
-        previous = event
+        entry = _entry(event, repeats)
         if entry is None:
             yield from _notes(style, notes(event.seq), f"on event {event.seq}")
             continue
@@ -66,20 +65,20 @@ def pieces(
         yield from _notes(style, notes(event.seq))
 
 
-def plain(event: Stored, previous: Stored | None) -> str | None:
-    """Write one event as a plain text; None for one that says nothing of its own, or only at full detail."""
-    entry = _entry(event, previous)
+def plain(event: Stored, repeats: RepeatWatch) -> str | None:
+    """Write the next event as a plain text; None for one that says nothing of its own, or only at full detail."""
+    entry = _entry(event, repeats)
     return None if entry is None else _PLAIN.entry(entry)
 
 
-def _entry(event: Stored, previous: Stored | None) -> TextEntry | None:
+def _entry(event: Stored, repeats: RepeatWatch) -> TextEntry | None:
     """Read an event; None for one that says nothing of its own, or only at full detail."""
-    read = event_rows.read(event)
+    read, is_repeat = event_rows.read(event), bool(repeats.of(event))
     if event_rows.level_of(event.kind) not in LEVELS:
         return None
     if event.kind in ANNOTATIONS and (known := registry.get(event.kind)) and known.may_be_said_by(event.principal):
         return None  # it stands under its event
-    if repeats(event, previous):
+    if is_repeat:
         return None
     sender, recipient = lane_cards.ends(event, None)
     when = timestamps.of_event(event.at, event.principal, read.body).shown

@@ -44,13 +44,13 @@ def entries_of(
     What happened inside a call stands in the call's block, when that is on this page. `deliveries` is what became of
     messages, by their seqs, `notes` what people said about events: they stand under them.
     """
-    renderer = EventRenderer(page.key, page.preview_after, page.previous)
+    renderer = EventRenderer(page.key, page.preview_after, page.before)
     return [entry.drawn() for entry in _sheet_of(page, renderer, deliveries, notes).entries]
 
 
 def cards_of(page: EventWindow, notes: Notes = NO_NOTES) -> list[tuple[Markup, Ends]]:
     """Draw a page for lanes, in seq order: each card with whose lane it is in, and whose it points at."""
-    sheet = _sheet_of(page, LaneRenderer(page.key, page.preview_after, page.previous), {}, notes)
+    sheet = _sheet_of(page, LaneRenderer(page.key, page.preview_after, page.before), {}, notes)
     cards = [(entry.html, entry.ends) for entry in sheet.entries if entry.ends is not None]
     return [card for card, after in zip_longest(cards, cards[1:]) if after is None or not _folds(after[0], card[0])]
 

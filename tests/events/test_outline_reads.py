@@ -2,9 +2,12 @@
 
 import pytest
 
+from conversations.events import log
 from conversations.events.log import outline_reads
 from conversations.models import Conversation
+from conversations.realtime.live_renderer import LiveRenderer
 from conversations.rendering import outline_rows
+from conversations.rendering.event_renderer import EventRenderer
 from tests.dashboard.pages.test_conversation_page import KEY, say, store, token
 from tests.support import large_talks, teamwork
 from tests.support.cast import person
@@ -74,3 +77,23 @@ def test_it_looks_back_so_far_and_says_from_where(monkeypatch: pytest.MonkeyPatc
     assert [event.seq for event in page.events] == list(range(21, 31))
     assert not page.has_earlier
     assert outline_reads.after(*place(), 3).events[0].seq == 21
+
+
+TYPED = {"event": "user_message", "sender": "user:rosa", "text": "Is Elm dry?"}
+
+
+def test_what_a_gateway_tells_late_is_one_turn_wherever_it_is_shown() -> None:
+    store({"type": "message", "sender": "user:rosa", "recipient": "agent:Dialogue", "content": "Is Elm dry?"})
+    store({**STEP, "status": "start"}, token("It "), TYPED, token("is"), TYPED)
+
+    outline = outline_reads.around(*place(), 1)
+    newest = log.newest_page(KEY, limit=1)
+    both = log.newest_page(KEY, limit=2)
+    feed = LiveRenderer(KEY).draw(log.read_after(KEY, 3, 10))
+
+    assert [row.seq for row in outline_rows.rows_of(outline.events)] == [1, 6]
+    assert [event.seq for event in newest.before] == [1, 4, 5]
+    drawn = EventRenderer(KEY, both.preview_after, both.before)
+    html = {event.seq: str(drawn.draw(event).html) for event in both.events}
+    assert ["on the stream as well" in html[seq] for seq in (4, 6)] == [True, False]
+    assert ["on the stream as well" in item for seq, item in feed if seq in (4, 6)] == [True, False]

@@ -11,12 +11,16 @@ from conversations.events.log import bounded_reads, tool_calls
 from conversations.events.log.records import CallEvents, Cut, Stored
 from conversations.events.log.sql import marks
 from conversations.events.log.tool_calls import COLUMNS
+from conversations.events.projections import ECHO_WITHIN, ECHOING
 
 PAGE = 60  # drawn entries
 RESUME = 500  # events of one read while catching up
 PREVIEW = 5000  # how far back a page looks for tokens without an output, in events
 ENTRY_BYTES = 1 << 20  # of the bodies of a page's entries, or one entry
 TOKEN_BYTES = 1 << 19  # of the bodies of its open tokens, or one token a turn
+NEAR, NEAR_BYTES = 8, 1 << 16  # of what was said before a window: events, and letters of one
+_NEIGHBOURS = f"""SELECT {COLUMNS} FROM conversations_event WHERE conversation_id=%s AND seq BETWEEN %s AND %s
+AND (kind IN ({marks(len(ECHOING))}) AND length(body)<=%s OR seq=%s) ORDER BY seq DESC LIMIT {NEAR}"""
 FEWEST = 2  # entries of a page whose calls' other events are whole, however large
 
 
@@ -33,7 +37,7 @@ class EventWindow(NamedTuple):
     has_older: bool
     has_newer: bool
     preview_after: int
-    previous: Stored | None  # the event right before the first, for what depends on its neighbour
+    before: list[Stored]  # the neighbours of the first
     cuts: dict[tuple[str | None, int | None], Cut]  # by run and turn: open turns that were too long
 
 
@@ -81,6 +85,20 @@ def _read(key: str, where: str, seq: int, order: str, limit: int) -> list[Stored
     with connection.cursor() as cursor:
         rows = bounded_reads.rows(cursor, COLUMNS, source, [key, seq], order=order, limit=limit)
     return [Stored(key, *row) for row in rows]
+
+
+def neighbours(key: str, seq: int) -> list[Stored]:
+    """Return the events before `seq` on which depends what is drawn as a repeat, in order: the one right before, and
+    what was said a little earlier."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM conversations_conversation WHERE key=%s", [key])
+        row = cursor.fetchone()
+        return _neighbours(cursor, row[0], key, seq) if row else []
+
+
+def _neighbours(cursor: CursorWrapper, conversation: int, key: str, seq: int) -> list[Stored]:
+    cursor.execute(_NEIGHBOURS, [conversation, seq - ECHO_WITHIN, seq - 1, *ECHOING, NEAR_BYTES, seq - 1])
+    return [Stored(key, *row) for row in reversed(cursor.fetchall())]
 
 
 def preview_before(key: str, seq: int) -> int:
@@ -240,16 +258,9 @@ class _Window:
             has_older=has_older,
             has_newer=last < self.head,
             preview_after=_preview_before(self.cursor, self.id, self.preview_after, first - 1),
-            previous=self._read_event(first - 1),
+            before=_neighbours(self.cursor, self.id, self.key, first),
             cuts=cuts,
         )
-
-    def _read_event(self, seq: int) -> Stored | None:
-        self.cursor.execute(
-            f"SELECT {COLUMNS} FROM conversations_event WHERE conversation_id=%s AND seq=%s", [self.id, seq]
-        )
-        row = self.cursor.fetchone()
-        return Stored(self.key, *row) if row else None
 
     def _open_tokens(self, first: int, last: int) -> tuple[list[Stored], dict[tuple[str | None, int | None], Cut]]:
         """Read the tokens that no output has replaced: of runs in the window, and at the tail the foreign preview.

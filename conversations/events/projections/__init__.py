@@ -28,7 +28,14 @@ from __future__ import annotations
 from conversations.core import principals
 from conversations.events.event_type import TYPES
 from conversations.events.projections import token_access
-from conversations.events.projections.messages import mark_output, repeats_message, repeats_output
+from conversations.events.projections.messages import (
+    ECHO_WITHIN,
+    ECHOING,
+    SpokenMessages,
+    mark_output,
+    repeats_message,
+    repeats_output,
+)
 from conversations.events.projections.open_calls import FoldedCall
 from conversations.events.projections.participants import kind_of
 from conversations.events.projections.row_changes import (
@@ -48,6 +55,8 @@ from conversations.events.projections.row_changes import (
 from conversations.events.projections.tool_calls import starts_call
 
 __all__ = [
+    "ECHOING",
+    "ECHO_WITHIN",
     "AnnotationRow",
     "ApprovalEnd",
     "ApprovalRow",
@@ -58,6 +67,7 @@ __all__ = [
     "RowChanges",
     "RunRow",
     "RunStep",
+    "SpokenMessages",
     "TurnRow",
     "UsageRow",
     "fold",

@@ -10,6 +10,8 @@ from conversations.events.projections import captions, forks, token_access, turn
 from conversations.events.projections.participants import add_participants
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges
 
+ECHOING = ("message", "user_message")
+ECHO_WITHIN = 64  # events after which the same words were said anew
 INSIDE = '"parent_call":'  # in a body of ours; within a text its quotes would be escaped
 
 
@@ -46,6 +48,27 @@ def repeats_message(payload: ParsedPayload, message: ParsedPayload) -> bool:
     """Return whether what a stream says that a person typed is the message right before it: a gateway of magent2 sends
     each message as both."""
     return bool(payload.words) and (payload.speaker, payload.words) == (message.speaker, message.words)
+
+
+class SpokenMessages:
+    """What each speaker said last: beside magent2 what a person typed comes as a message and, perhaps after the first
+    steps of the agent, once more as an event of the stream."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[int, str]] = {}  # by speaker: the seq of a message, and what identifies its words
+
+    def is_echo(self, seq: int, kind: str, payload: ParsedPayload) -> bool:
+        """Take in the next event; return whether it tells again what its speaker said last, which it does once."""
+        if kind not in ECHOING:
+            return False
+        at, said = self._last.pop(payload.speaker, (0, ""))
+        mark = mark_output(payload.speaker, payload.words)
+        if kind == "user_message":
+            return bool(payload.words) and said == mark and seq - at <= ECHO_WITHIN
+        self._last[payload.speaker] = seq, mark
+        if len(self._last) > ECHO_WITHIN:
+            del self._last[next(iter(self._last))]  # whoever was silent for longest
+        return False
 
 
 def mark_output(speaker: str, text: str) -> str:

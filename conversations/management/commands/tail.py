@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -40,13 +40,10 @@ class Command(BaseCommand):
         """Print until it is stopped."""
         after = "0" if options["from_start"] else options["after"]
         try:
+            write = self._write_json if options["json"] else self._write_words()
             with _access() as (url, token):
-                previous: Stored | None = None
                 for message in follow(url, token, conversation=options["conversation"], after=after):
-                    if options["json"]:
-                        self._write(json.dumps({"event": message.name, "id": message.id} | message.data))
-                    else:
-                        previous = self._tell(message, previous)
+                    write(message)
         except (SwitchboardError, BusError, ValueError) as error:
             raise CommandError(f"{options['conversation']} cannot be followed: {error}") from None
         except BrokenPipeError:  # whoever read has ended
@@ -54,16 +51,23 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             raise CommandError("stopped", returncode=130) from None
 
-    def _tell(self, message: FeedMessage, previous: Stored | None) -> Stored | None:
-        if message.name != "event":
-            self._write(f"--- events may be missing here: {message.data.get('reason')}\n")
-            return previous
-        from conversations.rendering import transcript_text  # here: --json needs no templates
+    def _write_json(self, message: FeedMessage) -> None:
+        self._write(json.dumps({"event": message.name, "id": message.id} | message.data))
 
-        event = _stored(message.data)
-        if (words := transcript_text.plain(event, previous)) is not None:
-            self._write(words.rstrip("\n") + "\n")
-        return event
+    def _write_words(self) -> Callable[[FeedMessage], None]:
+        """Return what writes one message of the feed after the other in words."""
+        from conversations.rendering import transcript_text  # here: --json needs no templates
+        from conversations.rendering.event_renderer import RepeatWatch
+
+        repeats = RepeatWatch()
+
+        def write(message: FeedMessage) -> None:
+            if message.name != "event":
+                self._write(f"--- events may be missing here: {message.data.get('reason')}\n")
+            elif (words := transcript_text.plain(_stored(message.data), repeats)) is not None:
+                self._write(words.rstrip("\n") + "\n")
+
+        return write
 
     def _write(self, text: str) -> None:
         self.stdout.write(text)
