@@ -43,6 +43,8 @@ def test_a_citizen_is_answered_by_the_demo_model_and_the_server_stops_in_order(s
     assert rows(server, ended) == ["waiting"]
     assert rows(server, "SELECT name FROM conversations_toolcall WHERE status='waiting'") == ["file_incident"]
     server.terminate()
+    log = server.data_dir / "switchboard.sqlite3-wal"
+    assert not log.exists() or log.stat().st_size == 0
     assert rows(server, "SELECT name FROM conversations_node") == []  # web and worker took their rows away
     assert "Traceback" not in server.output()
 

@@ -248,3 +248,20 @@ def test_every_place_of_a_fork_and_of_its_fork_has_the_context_of_its_time():
     for seq, _ in events:
         assert in_a_fork("c", seq) == (sum(answer <= seq for answer in answers) or None), seq
     assert [in_a_fork(branch, at) for at in (answers[0] - 1, answers[0], middle, head)] == [None, 1, 1, 2]
+
+
+def test_what_a_gateway_tells_after_the_first_step_is_remembered_once():
+    typed = {"event": "user_message", "sender": "user:ada", "text": "Refund me."}
+    payloads = [
+        {"type": "message", "sender": "user:ada", "recipient": "agent:A", "content": "Refund me."},
+        {"event": "tool_step", "status": "start", "name": "find", "args": {}, "tool_call_id": "c", "agent": "A"},
+        typed,
+        {"event": "tool_step", "status": "success", "name": "find", "output": 1, "tool_call_id": "c", "agent": "A"},
+        typed,
+    ]
+    log.append([event("late", payload, principals.import_principal("file")) for payload in payloads])
+    made = fork.fork(cast()["operator"], "late", len(payloads))
+
+    said = [item["content"] for item in remembered(made.conversation) if item.get("role") == "user"]
+
+    assert said == ["Refund me."] * 2

@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
 from django.conf import settings
@@ -83,3 +84,19 @@ def test_all_connections_of_a_process_together_keep_few_pages_of_the_file(tmp_pa
         reader.close()
 
     assert needed.mib < 96
+
+
+def test_a_file_that_others_may_read_is_taken_from_them(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "open.sqlite3")) as other:
+        other.execute("PRAGMA journal_mode=WAL")
+        other.execute("CREATE TABLE t(x)")
+        files = sorted(tmp_path.glob("open.sqlite3*"))
+        for file in files:
+            file.chmod(0o644)
+
+        with opened(tmp_path, 1, name="open.sqlite3").cursor() as cursor:
+            cursor.execute("SELECT * FROM t")
+
+        assert [(file.name, file.stat().st_mode & 0o777) for file in files] == [
+            (f"open.sqlite3{end}", 0o600) for end in ("", "-shm", "-wal")
+        ]

@@ -213,6 +213,16 @@ def test_a_file_that_grows_by_any_pieces_is_the_same_record(tmp_path, codex, sam
     assert set(grown.sent.values()) == {1}
 
 
+def test_a_file_that_is_written_anew_in_its_place_is_read_from_its_beginning(tmp_path):
+    path, lines = tmp_path / "same.jsonl", CLAUDE.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines))
+    follower = followed(path, Published())
+
+    path.write_bytes(b"".join(lines[:3]))
+
+    assert follower.poll() == 3
+
+
 def test_a_follower_that_begins_again_says_the_same(tmp_path, codex):
     published = Published()
     followed(codex, published)
