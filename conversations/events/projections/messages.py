@@ -61,10 +61,10 @@ class SpokenMessages:
         """Take in the next event; return whether it tells again what its speaker said last, which it does once."""
         if kind not in ECHOING:
             return False
-        at, said = self._last.pop(payload.speaker, (0, ""))
+        at, earlier = self._last.pop(payload.speaker, (0, ""))
         mark = mark_output(payload.speaker, payload.words)
         if kind == "user_message":
-            return bool(payload.words) and said == mark and seq - at <= ECHO_WITHIN
+            return bool(payload.words) and earlier == mark and seq - at <= ECHO_WITHIN
         self._last[payload.speaker] = seq, mark
         if len(self._last) > ECHO_WITHIN:
             del self._last[next(iter(self._last))]  # whoever was silent for longest
