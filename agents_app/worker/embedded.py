@@ -9,7 +9,8 @@ import threading
 
 from django.db import connection
 
-from agents_app.teams.definition import TeamError, load
+from agents_app.teams.definition import TeamError
+from agents_app.teams.loading import load
 from agents_app.worker.worker import Worker
 from conversations.core.errors import Unavailable
 from conversations.core.status import OK

@@ -14,7 +14,8 @@ from agents.testing import ModelStep, ScriptedModel, assistant_message, function
 from agents_app.mcp import connections
 from agents_app.mcp import tools as mcp_tools
 from agents_app.mcp.servers import McpServer
-from agents_app.teams.definition import NoContext, Team, TeamError, check
+from agents_app.teams.checks import check
+from agents_app.teams.definition import NoContext, Team, TeamError
 from conversations.core.principals import SYSTEM
 from conversations.models import Agent as AgentRow
 from conversations.models import Approval, ToolCall

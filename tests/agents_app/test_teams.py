@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, SecretStr, field_serializer
 from agents_app.memory import team_context
 from agents_app.memory.team_context import ContextRefused
 from agents_app.model_providers.providers import ModelConfig, Provider
-from agents_app.teams import definition
+from agents_app.teams import checks, loading
 from agents_app.teams.definition import NoContext, Team, TeamError
 from agents_app.town_hall import TEAM
 
@@ -46,19 +46,19 @@ def team(**changed: Any) -> Team:
 
 def refusal(wrong: Team) -> str:
     with pytest.raises(TeamError) as refused:
-        definition.check(wrong)
+        checks.check(wrong)
     assert "\n" not in str(refused.value)
     return str(refused.value)
 
 
 def test_the_town_hall_is_served_unless_something_else_is_said() -> None:
-    assert definition.load() == [TEAM]
+    assert loading.load() == [TEAM]
 
 
 def test_teams_are_found_by_setting(made: Callable[..., str]) -> None:
     other = team(name="Other")
 
-    found = definition.load(f"agents_app.town_hall, {made('other_team', TEAM=other)},")
+    found = loading.load(f"agents_app.town_hall, {made('other_team', TEAM=other)},")
 
     assert found == [TEAM, other]
 
@@ -74,7 +74,7 @@ def test_teams_are_found_by_entry_point(monkeypatch: pytest.MonkeyPatch, tmp_pat
     (info / "entry_points.txt").write_text("[switchboard.teams]\nfire = fire_team\n")
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    found = definition.load("")
+    found = loading.load("")
 
     assert [t.name for t in found] == ["Fire"]
 
@@ -93,7 +93,7 @@ def test_a_package_without_a_team_is_refused(made: Any, name: str, content: Any,
         made(name, **content)
 
     with pytest.raises(TeamError) as refused:
-        definition.load(name)
+        loading.load(name)
 
     assert str(refused.value) == reason
 
@@ -110,14 +110,14 @@ def test_a_package_that_fails_is_refused_with_its_reason(
     monkeypatch.syspath_prepend(str(tmp_path))
 
     with pytest.raises(TeamError, match=reason):
-        definition.load(name)
+        loading.load(name)
 
 
 def test_an_entry_agent_belongs_to_one_team(made: Callable[..., str]) -> None:
     names = f"{made('one_team', TEAM=team(name='One'))},{made('two_team', TEAM=team(name='Two'))}"
 
     with pytest.raises(TeamError) as refused:
-        definition.load(names)
+        loading.load(names)
 
     assert str(refused.value) == "team 'Two': its entry agent 'A' already belongs to 'One'"
 
@@ -128,7 +128,7 @@ def test_other_agents_may_be_called_the_same_in_two_teams(made: Callable[..., st
 
     names = f"{made('one_team', TEAM=first)},{made('two_team', TEAM=second)}"
 
-    assert len(definition.load(names)) == 2
+    assert len(loading.load(names)) == 2
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_cycle_of_handoffs_is_a_team() -> None:
     agents = two()
     agents[1].handoffs = [handoff(agents[0])]
 
-    definition.check(team(agents=agents))
+    checks.check(team(agents=agents))
 
 
 class Required(BaseModel):
@@ -288,7 +288,7 @@ def test_the_example_of_the_tutorial_runs(monkeypatch: pytest.MonkeyPatch, tmp_p
     (tmp_path / "library_team.py").write_text(example[1])
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    found = definition.load("library_team")[0]
+    found = loading.load("library_team")[0]
     context: Any = team_context.fresh(found.context, "c1")
     result = asyncio.run(
         Runner.run(

@@ -8,7 +8,7 @@ from agents import tool_namespace as put_into
 from agents.mcp import MCPUtil
 from mcp.types import Tool as McpTool
 
-from agents_app.teams import definition
+from agents_app.teams import checks
 from agents_app.teams.definition import Team, TeamError
 from tests.agents_app.test_identity import Desk
 
@@ -93,7 +93,7 @@ def team(tools: list[Tool], handoffs: list[Any]) -> Team:
 @pytest.mark.parametrize(("tools", "handoffs", "reason"), WRONG.values(), ids=WRONG)
 def test_names_that_collide_end_the_start(tools: list[Tool], handoffs: list[Any], reason: str) -> None:
     with pytest.raises(TeamError) as refused:
-        definition.check(team(tools, handoffs))
+        checks.check(team(tools, handoffs))
 
     assert str(refused.value).startswith("team 'T': 'A' ")
     assert reason in str(refused.value)
@@ -102,7 +102,7 @@ def test_names_that_collide_end_the_start(tools: list[Tool], handoffs: list[Any]
 
 @pytest.mark.parametrize(("tools", "handoffs"), RIGHT.values(), ids=RIGHT)
 def test_names_that_can_be_told_apart_are_served(tools: list[Tool], handoffs: list[Any]) -> None:
-    definition.check(team(tools, handoffs))
+    checks.check(team(tools, handoffs))
 
 
 def test_the_sdk_itself_refuses_a_namespace_like_its_tool() -> None:
@@ -114,4 +114,4 @@ def test_tools_of_an_agent_inside_a_tool_are_looked_at_too() -> None:
     inner = Agent[Any](name="Inner", tools=[tool("x"), tool("x")])
 
     with pytest.raises(TeamError, match="'Inner' has two tools or handoffs called 'x'"):
-        definition.check(team([inner.as_tool("ask", "Ask.")], []))
+        checks.check(team([inner.as_tool("ask", "Ask.")], []))

@@ -13,7 +13,7 @@ from agents_app.approval_gate.run_scope import RunScope, enter_scope
 from agents_app.demo.model import DemoModel
 from agents_app.memory import team_context
 from agents_app.model_providers.providers import ModelConfig, Provider
-from agents_app.teams import definition
+from agents_app.teams import loading
 from agents_app.town_hall import TEAM
 from agents_app.town_hall.context import AgentStage, TownHallContext
 from agents_app.town_hall.forms import Feedback, Incident
@@ -242,7 +242,7 @@ def test_a_stopped_run_can_be_kept_as_text_and_taken_up_elsewhere() -> None:
     async def resume(text: str) -> Any:
         from agents import RunState
 
-        team = definition.load("agents_app.town_hall")[0]
+        team = loading.load("agents_app.town_hall")[0]
         state = await RunState.from_string(
             team.agent("Dialogue"), text, context_deserializer=team_context.reader(team.context), strict_context=True
         )

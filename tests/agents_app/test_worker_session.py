@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from agents_app.memory import session
 from agents_app.model_providers.providers import ModelConfig, Provider
 from agents_app.teams import agent_registry
-from agents_app.teams.definition import load
+from agents_app.teams.loading import load
 from agents_app.teams.served_team import ServedTeam
 from conversations.core.db_threads import DatabaseThreads
 from conversations.events.log import write_transaction

@@ -10,7 +10,7 @@ from agents.testing import ScriptedModel, assistant_message
 from pydantic import BaseModel
 from typing_extensions import TypedDict
 
-from agents_app.teams import definition
+from agents_app.teams import checks
 from agents_app.teams.definition import Team, TeamError
 from agents_app.tools import output_types
 from conversations.events import log
@@ -82,10 +82,10 @@ def test_an_output_that_no_model_can_be_asked_for_strictly_ends_the_start(kind: 
     wrong = Team(name="T", agents=[Agent[Any](name="A", output_type=kind)], entry=["A"])
 
     with pytest.raises(TeamError, match=r"'A' cannot answer with .*: additionalProperties should not be set"):
-        definition.check(wrong)
+        checks.check(wrong)
 
     loose = AgentOutputSchema(kind, strict_json_schema=False)
-    definition.check(Team(name="T", agents=[Agent[Any](name="A", output_type=loose)], entry=["A"]))
+    checks.check(Team(name="T", agents=[Agent[Any](name="A", output_type=loose)], entry=["A"]))
     assert output_types.output_of(Agent[Any](name="A", output_type=loose)).is_strict is False
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from agents import Agent, FunctionTool, RunContextWrapper, function_tool
 
-from agents_app.teams import definition
+from agents_app.teams import checks, loading
 from agents_app.teams.definition import Team, TeamError
 from tests.tool_calls.test_tool_schemas import TEXT, Adder, Schema, an_object, made_of, never
 
@@ -22,7 +22,7 @@ UNSEEN: dict[str, Schema] = {  # where the SDK does not look
 
 def refusal(*tools: FunctionTool, **of_agent: Any) -> str:
     with pytest.raises(TeamError) as refused:
-        definition.check(Team(name="T", agents=[Agent[Any](name="A", tools=list(tools), **of_agent)], entry=["A"]))
+        checks.check(Team(name="T", agents=[Agent[Any](name="A", tools=list(tools), **of_agent)], entry=["A"]))
     assert "\n" not in str(refused.value)
     return str(refused.value)
 
@@ -37,7 +37,7 @@ def test_a_field_that_is_called_like_the_keyword_is_no_open_object() -> None:
         an_object(additionalProperties=TEXT, f={"type": "string", "default": {"additionalProperties": True}})
     )
 
-    definition.check(Team(name="T", agents=[Agent[Any](name="A", tools=[tool])], entry=["A"]))
+    checks.check(Team(name="T", agents=[Agent[Any](name="A", tools=[tool])], entry=["A"]))
 
 
 def generated() -> Any:
@@ -104,7 +104,7 @@ def test_an_unsupported_callable_ends_the_start_with_its_reason(
     monkeypatch.syspath_prepend(str(tmp_path))
 
     with pytest.raises(TeamError) as refused:
-        definition.load(name)
+        loading.load(name)
 
     assert reason in str(refused.value)
     assert str(refused.value).startswith(f"team {name!r}: ")

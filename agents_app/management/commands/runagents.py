@@ -26,7 +26,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Serve; exit with the reason when a team is wrong, or another process holds the database."""
-        from agents_app.teams.definition import Team, TeamError, load
+        from agents_app.teams.definition import Team, TeamError
+        from agents_app.teams.loading import load
 
         try:
             teams: list[Team] = load()

@@ -8,7 +8,7 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 
 from agents_app.open_responses import model_items, request_tools
 from agents_app.open_responses.request import Unfit, read
-from agents_app.teams import definition
+from agents_app.teams import checks
 from agents_app.teams.definition import Team, TeamError
 from agents_app.town_hall import TEAM
 from agents_app.town_hall.hosted import _filed_at
@@ -122,12 +122,12 @@ def host(name="T", entry="A", **more):
 )
 def test_a_team_that_hosts_wrongly_is_refused(wrong, why):
     with pytest.raises(TeamError, match=why):
-        definition.check(wrong)
+        checks.check(wrong)
 
 
 def test_two_teams_cannot_host_one_name():
     with pytest.raises(TeamError, match="already belongs to another team"):
-        definition._check_together([host(hosted_tools=[lookup]), host("U", "B", hosted_tools=[lookup])])
+        checks.check_together([host(hosted_tools=[lookup]), host("U", "B", hosted_tools=[lookup])])
 
 
 @pytest.mark.django_db(transaction=True)

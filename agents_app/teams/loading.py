@@ -1,0 +1,70 @@
+"""Find the teams to serve: `SWITCHBOARD_TEAMS` names packages, separated by commas; installed packages declare teams as
+entry points of the group `switchboard.teams`; AG-UI agents that run elsewhere make a team of their own.
+"""
+
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+from django.conf import settings
+
+from agents_app.teams import checks
+from agents_app.teams.definition import Team, TeamError
+from conversations.asgi.agui import registered
+
+GROUP = "switchboard.teams"
+
+
+def load(names: str | None = None) -> list[Team]:
+    """Import and check all teams; `names` replaces the setting. Raises TeamError."""
+    team_names = settings.CONFIG.teams if names is None else names
+    loaded = [_import_team(part.strip()) for part in team_names.split(",") if part.strip()]
+    loaded += [_load_entry_point(point) for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)]
+    teams = list({id(team): team for team in loaded}.values())
+    teams += _remote_teams() if names is None else []
+    for team in teams:
+        checks.check(team)
+    checks.check_together(teams)
+    return teams
+
+
+def _remote_teams() -> list[Team]:
+    """Make the team of the AG-UI agents in the setting, if there are any: importing their protocol takes long."""
+    config = settings.CONFIG
+    remotes = registered.read(config.agui_agents.get_secret_value())
+    if not remotes:
+        return []
+    from agents_app.agui.remote_team import team_of
+
+    allowed, silence_s = config.agui_allow_list, config.model_silence_s
+    return [team_of(remotes, allowed, silence_s=silence_s, most_bytes=config.model_turn_bytes)]
+
+
+def _import_team(path: str) -> Team:
+    try:
+        package = import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name and (path == error.name or path.startswith(f"{error.name}.")):
+            raise TeamError(f"team {path!r}: there is no such package (SWITCHBOARD_TEAMS)") from None
+        raise TeamError(f"team {path!r}: it needs {error.name!r}, which is not installed") from error
+    except Exception as error:  # whatever a team's own code raises while it is read: the operator is told
+        raise TeamError(f"team {path!r}: {_first_line(error)}") from error
+    return _team_of(path, getattr(package, "TEAM", None))
+
+
+def _load_entry_point(point: Any) -> Team:
+    try:
+        value = point.load()
+    except Exception as error:  # as above
+        raise TeamError(f"team {point.value!r} (entry point {point.name!r}): {_first_line(error)}") from error
+    return _team_of(point.value, getattr(value, "TEAM", value))
+
+
+def _team_of(path: str, value: object) -> Team:
+    if not isinstance(value, Team):
+        raise TeamError(f"team {path!r}: it does not define TEAM = Team(...)")
+    return value
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
