@@ -87,7 +87,7 @@ def fresh_counts() -> None:
 @pytest.fixture(autouse=True)
 def no_hues(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the colours of an earlier test's agents, and look for none in the middle of a test that does not ask."""
-    event_renderer.learn_hues({})
+    event_renderer.remember_hues({})
     monkeypatch.setattr(agent_colors, "_looked_at", math.inf)
 
 

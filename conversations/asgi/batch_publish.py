@@ -25,8 +25,8 @@ _numbers = count(1)  # of segments, in this process
 _BRACKET = re.compile(rb"[\[{\]}]")
 _START, _END = re.compile(rb'\s*\{\s*"messages"\s*:\s*\['), re.compile(rb"\s*\]\s*\}\s*")
 
-Found = Sequence[bytes | msgspec.Raw | parse_message.PublishedMessage]
-Read = NewEvent | SwitchboardError
+RawMessages = Sequence[bytes | msgspec.Raw | parse_message.PublishedMessage]
+ParsedMessage = NewEvent | SwitchboardError
 
 
 def lines_of(body: bytes) -> list[bytes]:
@@ -109,10 +109,10 @@ class _Cutter:
             check_many(self.elements)
 
 
-def read(raw_messages: Found, visitor: Caller) -> tuple[list[Read], list[NewEvent]]:
+def read(raw_messages: RawMessages, visitor: Caller) -> tuple[list[ParsedMessage], list[NewEvent]]:
     """Read every message, a bad one is its error in its place; answer with them the events to store, tokens marked
     with the segment they become part of."""
-    items: list[Read] = []
+    items: list[ParsedMessage] = []
     for line in raw_messages:
         try:
             items.append(parse_message.read(line, visitor))
@@ -129,7 +129,7 @@ def _joined(events: Sequence[NewEvent]) -> list[NewEvent]:
     return joined
 
 
-def answer(items: Sequence[Read], stored: Sequence[Stored]) -> bytes:
+def answer(items: Sequence[ParsedMessage], stored: Sequence[Stored]) -> bytes:
     """Return `{"items": […]}`, one for each message, in order."""
     places = iter(stored)
     answers: list[Any] = []  # Any: of objects and JSON

@@ -83,7 +83,7 @@ class DecisionWait:
                 if time.monotonic() - renewed > RENEW_EVERY:
                     await self.do(external.renew, question.approval)
                     renewed = time.monotonic()
-                await long_poll.news_or(gone, news, max(0.0, min(left, LOOK_EVERY)))
+                await long_poll.wait_for_change(gone, news, max(0.0, min(left, LOOK_EVERY)))
 
 
 def wait_of(scope: route.Scope, usual_s: int, most_s: int) -> int:

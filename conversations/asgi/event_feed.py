@@ -139,7 +139,7 @@ class EventFeedEndpoint:
                 if loop.time() - spoke_at > KEEPALIVE_EVERY:
                     await out.send(b": keepalive\nid: %b\n\n" % f"{epoch}.{row}".encode())
                     spoke_at = loop.time()
-                await out.reader.unless_dismissed(long_poll.news_or(gone, news, LOOK_EVERY))
+                await out.reader.unless_dismissed(long_poll.wait_for_change(gone, news, LOOK_EVERY))
         return None
 
     @property

@@ -58,7 +58,7 @@ class LongPoll:
                 news.set()
 
 
-async def news_or(gone: asyncio.Future[None], news: asyncio.Event, seconds: float) -> None:
+async def wait_for_change(gone: asyncio.Future[None], news: asyncio.Event, seconds: float) -> None:
     """Wait for news, for the client to leave, or for the time to pass."""
     waiter = asyncio.ensure_future(news.wait())
     try:

@@ -20,7 +20,7 @@ MAX_BATCH = 8 << 20  # bytes of one request
 MANY = 16 << 10  # bytes that may take the event loop longer than it has: hundreds of messages, or a tree of brackets
 AT_ONCE = 2 << 20  # bytes that the decoder, which lets no other thread run, is through with in 5 ms
 NDJSON = b"application/x-ndjson"
-Several = tuple[list[batch_publish.Read], list[NewEvent]]
+Several = tuple[list[batch_publish.ParsedMessage], list[NewEvent]]
 
 
 class Publish(msgspec.Struct):

@@ -42,7 +42,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         super().__init__()
         self.runtime = runtime
         self.topics: dict[str, ConversationSubscription | StateSubscription] = {}
-        self.lookers: dict[str, Viewer] = {}
+        self.viewers: dict[str, Viewer] = {}
         self.is_dismissed = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # Any: channels is untyped
@@ -93,12 +93,12 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             self.dismiss(TOO_BIG)
             return
         try:
-            await self._obey(text_data)
+            await self._handle_command(text_data)
         except SwitchboardError as error:
             with contextlib.suppress(OSError):  # the client left: `disconnect` follows
                 await self.wire.text(frames.control("error", **error.as_dict()))
 
-    async def _obey(self, text: str) -> None:
+    async def _handle_command(self, text: str) -> None:
         request = _parse(text)
         topic = request["topic"]
         if (old := self.topics.pop(topic, None)) is not None:
@@ -145,11 +145,11 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         self._keep(topic, ConversationSubscription(hub, self.wire, key, mode, last=last, failed=self._failed))  # type: ignore[arg-type]
         if not self.visitor.agent:
             name = self.visitor.principal.name if self.visitor.user_id is not None else ""
-            self.lookers[topic] = self.runtime.presence.look(key, name, self.wire)
+            self.viewers[topic] = self.runtime.presence.look(key, name, self.wire)
 
     def _look_away(self, topic: str) -> None:
-        if (looker := self.lookers.pop(topic, None)) is not None:
-            self.runtime.presence.leave(looker)
+        if (viewer := self.viewers.pop(topic, None)) is not None:
+            self.runtime.presence.leave(viewer)
 
     def _keep(self, topic: str, subscription: ConversationSubscription | StateSubscription) -> None:
         self.topics[topic] = subscription
@@ -184,7 +184,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
 
     def _end(self) -> None:
         self.runtime.watch.forget(self)
-        for topic in list(self.lookers):
+        for topic in list(self.viewers):
             self._look_away(topic)
         for subscription in self.topics.values():
             subscription.close()

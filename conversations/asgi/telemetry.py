@@ -44,7 +44,7 @@ _DECODERS: dict[str, dict[Encoding, Decoder]] = {
 _REJECTED = {TRACES: "rejectedSpans", LOGS: "rejectedLogRecords"}
 
 
-class Read(NamedTuple):
+class DecodedRequest(NamedTuple):
     """What a request holds: the events to store, how many spans were refused, why the first was, and by their ids the
     conversations of traces that were named late."""
 
@@ -93,7 +93,7 @@ class TelemetryEndpoint:
             self._bytes_under_way -= len(body)
         return otlp_answer.accepted(encoding, read.rejected, read.reason, field=_REJECTED[scope["path"]])
 
-    async def _take(self, read: Read, visitor: Caller) -> None:
+    async def _take(self, read: DecodedRequest, visitor: Caller) -> None:
         """Store what was read, then move what stands elsewhere, once what was read before this is stored there."""
         earlier, stored = list(self._storing), asyncio.get_running_loop().create_future()
         self._storing.add(stored)
@@ -117,7 +117,7 @@ class TelemetryEndpoint:
             stored = [(event.conversation or "", event.event_id or "") for event in block]
             self._reader.submit(self._memory.note_stored, stored)
 
-    def _read(self, scope: route.Scope, body: bytes, encoding: Encoding, visitor: Caller) -> Read:
+    def _read(self, scope: route.Scope, body: bytes, encoding: Encoding, visitor: Caller) -> DecodedRequest:
         """Read a request, in the reader's thread."""
         if (epoch := self._runtime.hub.epoch) != self._epoch:
             self._memory.forget_stored()
@@ -129,7 +129,7 @@ class TelemetryEndpoint:
         if refused_spans:  # of a conversation where this token tells nothing it moves nothing to
             filed = {event.conversation for event in events}
             late = {trace_id: key for trace_id, key in late.items() if key in filed}
-        return Read(events, decoded.rejected + refused_spans, decoded.reason or why, late)
+        return DecodedRequest(events, decoded.rejected + refused_spans, decoded.reason or why, late)
 
     def _look_up(self, spans: Sequence[Span]) -> None:
         """Learn from the database where traces stand whose conversation is not known here."""

@@ -113,7 +113,7 @@ class TopicEndpoint(route.Route):
                 left = deadline - time.monotonic()
                 if messages or left <= 0 or gone.done() or (stopping is not None and stopping.is_set()):
                     return messages
-                await long_poll.news_or(gone, news, min(left, LOOK_EVERY))
+                await long_poll.wait_for_change(gone, news, min(left, LOOK_EVERY))
 
     async def _do(self, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         return await self._readers.run(work, *args)

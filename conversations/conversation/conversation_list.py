@@ -166,7 +166,7 @@ class _Source:
     def versions(self, limit: int) -> dict[str, tuple[str, int]]:
         return {key: (key, version) for key, version in versions(limit).items()}
 
-    def standing(self) -> dict[str, Any]:
+    def waiting_counts(self) -> dict[str, Any]:
         return pending_counts.pending_counts()
 
 

@@ -21,7 +21,7 @@ _STOPPING = {
 _APPROVAL = {True: "Waiting for you", False: "Waiting for approval"}
 
 
-class Hold(NamedTuple):
+class ControlHold(NamedTuple):
     """Who paused a conversation or took it over: a principal, since when (µs UTC), by which event, why."""
 
     by: str
@@ -49,27 +49,27 @@ class LiveState(NamedTuple):
     reason: str = ""
 
 
-class Facts(NamedTuple):
+class LiveStateFacts(NamedTuple):
     """What is known of a conversation; `me` is the reader, who may decide about what waits if `can_decide`."""
 
     me: str
     can_decide: bool = False
     need: Attention | None = None
-    owned: Hold | None = None
-    paused: Hold | None = None
+    owned: ControlHold | None = None
+    paused: ControlHold | None = None
     runs: Sequence[OpenRun] = ()
 
 
-def hold_at(conversation: Conversation, seq: int, owner: str = "") -> Hold | None:
+def hold_at(conversation: Conversation, seq: int, owner: str = "") -> ControlHold | None:
     """Return the hold that began with an event; `owner` is who holds it now, where that is known. None for no event."""
     event = Event.objects.filter(conversation=conversation, seq=seq).first() if seq else None
     if event is None:
         return None
     body = json.loads(event.body)
-    return Hold(owner or body.get("by") or event.principal, event.at, seq, body.get("reason") or "")
+    return ControlHold(owner or body.get("by") or event.principal, event.at, seq, body.get("reason") or "")
 
 
-def states(facts: Facts) -> list[LiveState]:
+def states(facts: LiveStateFacts) -> list[LiveState]:
     """Return what is true of it, the most urgent first; at least one, which is Idle where nothing else is."""
     need = facts.need.reason if facts.need else ""
     since = facts.need.since if facts.need else 0
@@ -85,18 +85,18 @@ def states(facts: Facts) -> list[LiveState]:
     return [state for state in known if state] or [LiveState("open", "Idle")]
 
 
-def _is_mine(facts: Facts) -> bool:
+def _is_mine(facts: LiveStateFacts) -> bool:
     return facts.owned is not None and facts.owned.by == facts.me
 
 
-def _owned(hold: Hold | None, me: str) -> LiveState | None:
+def _owned(hold: ControlHold | None, me: str) -> LiveState | None:
     if hold is None:
         return None
     words = "You took over" if hold.by == me else f"{strip_prefix(hold.by)} took over"
     return LiveState("person", words, hold.since, hold.seq, hold.reason)
 
 
-def _paused(hold: Hold | None, me: str) -> LiveState | None:
+def _paused(hold: ControlHold | None, me: str) -> LiveState | None:
     if hold is None:
         return None
     who = "you" if hold.by == me else strip_prefix(hold.by)

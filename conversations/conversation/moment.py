@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from conversations.conversation import live_state
 from conversations.conversation.attention import Attention
-from conversations.conversation.live_state import Facts, LiveState, OpenRun
+from conversations.conversation.live_state import LiveState, LiveStateFacts, OpenRun
 from conversations.events.log import past_state, run_history
 from conversations.events.log.past_state import OPEN, PastState
 from conversations.models import Conversation, Event
@@ -42,10 +42,10 @@ def moment_of(conversation: Conversation, seq: int, me: str) -> PastMoment:
     return PastMoment(seq, conversation.head_seq, state.at, states, figures, _gaps(conversation, seq))
 
 
-def _facts(conversation: Conversation, state: PastState, me: str) -> Facts:
+def _facts(conversation: Conversation, state: PastState, me: str) -> LiveStateFacts:
     runs = [run for run in state.runs if run.status in OPEN and run.kind == "agent" and run.parent_call is None]
     agents = [run_history.working_agent(conversation.pk, run, state.seq) for run in runs]
-    return Facts(
+    return LiveStateFacts(
         me=me,
         need=_need(conversation, state),
         owned=live_state.hold_at(conversation, state.head.owned_seq, state.head.owner),

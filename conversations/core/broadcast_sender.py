@@ -143,14 +143,14 @@ class BroadcastSender(threading.Thread):
 
 
 def sender() -> BroadcastSender | None:
-    """Return this process's teller, started; None where no channel layer is set."""
+    """Return this process's sender, started; None where no channel layer is set."""
     with _making:  # of two threads with a first word, one makes it
         return existing_sender()
 
 
 @cache
 def existing_sender() -> BroadcastSender | None:
-    """Make it, once. Called by `teller`, and forgotten by tests."""
+    """Make it, once. Called by `sender`, and forgotten by tests."""
     if get_channel_layer() is None:
         return None
     broadcaster = BroadcastSender()

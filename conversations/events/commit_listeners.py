@@ -57,16 +57,16 @@ def notify_committed(stored: Sequence[Stored]) -> None:
     """Tell of events that are committed now."""
     for listener in tuple(_commits):
         listener(stored)
-    if (teller := broadcast_sender.sender()) is not None:
-        teller.say({event.conversation: event.seq for event in stored})
+    if (sender := broadcast_sender.sender()) is not None:
+        sender.say({event.conversation: event.seq for event in stored})
 
 
 def notify_imported(heads: Mapping[str, int]) -> None:
     """Tell of conversations that came to be seen with all their events, after the commit."""
     for listener in tuple(_heads):
         listener(heads)
-    if (teller := broadcast_sender.sender()) is not None:
-        teller.say(heads)
+    if (sender := broadcast_sender.sender()) is not None:
+        sender.say(heads)
 
 
 def notify_posted(topics: Collection[str]) -> None:
@@ -79,8 +79,8 @@ def notify_revoked() -> None:
     """Tell that rights or sessions changed, after the commit."""
     for listener in tuple(_revocations):
         listener()
-    if (teller := broadcast_sender.sender()) is not None:
-        teller.say({}, is_revoked=True)
+    if (sender := broadcast_sender.sender()) is not None:
+        sender.say({}, is_revoked=True)
 
 
 def notify_remote_heads(heads: Mapping[str, int], *, is_revoked: bool) -> None:

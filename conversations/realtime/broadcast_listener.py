@@ -2,7 +2,7 @@
 
 A task of the server runtime.
 
-The teller of this process beats now and then, and its own beat is heard here: silence means that the layer is dead. It
+The sender of this process beats now and then, and its own beat arrives here: silence means that the layer is dead. It
 is joined anew then, with pauses; meanwhile the hub's query and the watch's look do the work.
 """
 

@@ -83,7 +83,7 @@ def _no_room(_: bytes) -> bool:
     return False
 
 
-def tell_failure(failed: Callable[[BaseException], None], task: asyncio.Task[None]) -> None:
+def report_failure(failed: Callable[[BaseException], None], task: asyncio.Task[None]) -> None:
     """Call `failed` with what a task ended of, unless it ended well or was cancelled."""
     error = None if task.cancelled() else task.exception()
     if error is not None:
@@ -102,7 +102,7 @@ class ConversationSubscription:
         self._event = asyncio.Event()
         self._feed = hub.follow(key, mode, self)  # first follow, then read
         self._task = asyncio.create_task(self._run(), name=f"subscription {key}")
-        self._task.add_done_callback(partial(tell_failure, failed))
+        self._task.add_done_callback(partial(report_failure, failed))
 
     def wake(self) -> None:
         """There is more than the hub could write: run."""

@@ -35,8 +35,8 @@ People = tuple[tuple[str, State], ...]
 def say(key: str, name: str, state: State) -> None:
     """Tell that a person types, looks, or has put the page away. Any thread; it counts where their socket is."""
     commit_listeners.notify_presence("", [("said", key, name, state)])
-    if (teller := broadcast_sender.sender()) is not None:
-        teller.say_presence({("said", key, name): state})
+    if (sender := broadcast_sender.sender()) is not None:
+        sender.say_presence({("said", key, name): state})
 
 
 @dataclass(eq=False, slots=True)
@@ -53,7 +53,7 @@ class Presence:
     """Everybody who follows something here. `start` in the loop; all but `say` is called there."""
 
     def __init__(self) -> None:
-        self._lookers: dict[str, set[Viewer]] = {}
+        self._viewers: dict[str, set[Viewer]] = {}
         self._states: dict[tuple[str, str], tuple[State, float]] = {}  # until when (monotonic) a person does what
         self._others: dict[str, dict[str, tuple[float, People]]] = {}  # by conversation and process: when, who
         self._last_sent: dict[str, People] = {}  # to other processes
@@ -80,21 +80,21 @@ class Presence:
 
     def look(self, key: str, name: str, wire: SocketWriter) -> Viewer:
         """Somebody follows a conversation from now on."""
-        looker = Viewer(key, name, wire)
-        self._lookers.setdefault(key, set()).add(looker)
+        viewer = Viewer(key, name, wire)
+        self._viewers.setdefault(key, set()).add(viewer)
         self._note(key)
-        return looker
+        return viewer
 
-    def leave(self, looker: Viewer) -> None:
+    def leave(self, viewer: Viewer) -> None:
         """They do no more."""
-        here = self._lookers.get(looker.key, set())
-        here.discard(looker)
-        if not any(viewer.name == looker.name for viewer in here):
-            self._states.pop((looker.key, looker.name), None)
+        here = self._viewers.get(viewer.key, set())
+        here.discard(viewer)
+        if not any(other.name == viewer.name for other in here):
+            self._states.pop((viewer.key, viewer.name), None)
         if not here:
-            self._lookers.pop(looker.key, None)
-            self._others.pop(looker.key, None)
-        self._note(looker.key)
+            self._viewers.pop(viewer.key, None)
+            self._others.pop(viewer.key, None)
+        self._note(viewer.key)
 
     def _note(self, *keys: str) -> None:
         self._changed.update(keys)
@@ -106,11 +106,11 @@ class Presence:
             match word:
                 case ["said", str(key), str(name), "typing" | "looking" | "away" as state]:
                     self._take(key, name, state)
-                case ["here", str(key), list() | tuple() as people] if process and key in self._lookers:
+                case ["here", str(key), list() | tuple() as people] if process and key in self._viewers:
                     self._take_others(process, key, _read(people))
 
     def _take(self, key: str, name: str, state: State) -> None:
-        if name and any(viewer.name == name for viewer in self._lookers.get(key, ())):
+        if name and any(viewer.name == name for viewer in self._viewers.get(key, ())):
             until = time.monotonic() + TYPING_S if state == "typing" else float("inf")
             self._states[key, name] = (state, until)
             self._note(key)
@@ -148,21 +148,21 @@ class Presence:
 
     def _tell_of(self, key: str) -> None:
         here = self._here(key)
-        if self._last_sent.get(key, ()) != here and (teller := broadcast_sender.sender()) is not None:
-            teller.say_presence({("here", key): here})
+        if self._last_sent.get(key, ()) != here and (sender := broadcast_sender.sender()) is not None:
+            sender.say_presence({("here", key): here})
         self._last_sent[key] = here
-        if key not in self._lookers:
+        if key not in self._viewers:
             del self._last_sent[key]
             return
         everybody = _merged([here, *(people for _, people in self._others.get(key, {}).values())])
         text = _frame(key, everybody)
-        for looker in self._lookers[key]:
-            if looker.sent != everybody and looker.wire.hint(text):
-                looker.sent = everybody
+        for viewer in self._viewers[key]:
+            if viewer.sent != everybody and viewer.wire.hint(text):
+                viewer.sent = everybody
 
     def _here(self, key: str) -> People:
         """Return the people of this process."""
-        names = {viewer.name for viewer in self._lookers.get(key, ()) if viewer.name}
+        names = {viewer.name for viewer in self._viewers.get(key, ()) if viewer.name}
         return _first((name, self._states.get((key, name), ("looking", 0.0))[0]) for name in names)
 
     async def _renew(self) -> None:
@@ -172,7 +172,7 @@ class Presence:
         for key, others in self._others.items():
             self._others[key] = {process: report for process, report in others.items() if report[0] > old}
         self._last_sent.clear()
-        self._note(*self._lookers)
+        self._note(*self._viewers)
 
 
 def _merged(groups: Iterable[People]) -> People:

@@ -16,7 +16,7 @@ from conversations.core.failpoints import should_drop
 from conversations.events import commit_listeners
 from conversations.events.log.records import Stored
 from conversations.realtime import frames
-from conversations.realtime.conversation_subscription import SocketWriter, tell_failure
+from conversations.realtime.conversation_subscription import SocketWriter, report_failure
 from conversations.runs.approvals import inbox
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class RowSource(Protocol):
     def versions(self, limit: int) -> dict[str, tuple[str, int]]:
         """Return each newest row's conversation and version by its key."""
 
-    def standing(self) -> Row:
+    def waiting_counts(self) -> Row:
         """Count the questions that wait for a person (`conversations.runs.approvals.pending_counts`)."""
 
 
@@ -50,7 +50,7 @@ class StateTopic:
     def __init__(self, topic: str, source: RowSource) -> None:
         self.topic, self._source = topic, source
         self.subscribers: set[StateSubscription] = set()
-        self.standing: Row = {"waiting": 0}  # questions that wait for a person
+        self.waiting_counts: Row = {"waiting": 0}  # questions that wait for a person
         self._changed: dict[str, None] = {}
         self._versions: dict[str, int] = {}
         self._pool = DatabaseThreads(topic)
@@ -85,7 +85,7 @@ class StateTopic:
 
     async def snapshot(self) -> list[Row]:
         """Return the newest rows."""
-        self.standing = await self._pool.run(self._source.standing)
+        self.waiting_counts = await self._pool.run(self._source.waiting_counts)
         return await self._pool.run(self._source.newest_rows, SNAPSHOT)
 
     def _note(self, keys: Iterable[str]) -> None:
@@ -101,7 +101,7 @@ class StateTopic:
                 versions = dict(self._versions)
                 rows = await self._pool.run(self._source.changed_rows, keys, versions) if self.subscribers else []
                 if rows:
-                    self.standing = await self._pool.run(self._source.standing)
+                    self.waiting_counts = await self._pool.run(self._source.waiting_counts)
             except Exception:
                 logger.exception("the rows of %s could not be read", self.topic)
                 rows = []
@@ -154,7 +154,7 @@ class StateSubscription:
         self._event = asyncio.Event()
         state.subscribers.add(self)
         self._task = asyncio.create_task(self._run(), name=f"subscription {state.topic}")
-        self._task.add_done_callback(partial(tell_failure, failed))
+        self._task.add_done_callback(partial(report_failure, failed))
 
     def offer(self, rows: Sequence[Row]) -> None:
         """Keep the latest version of each row until it can be sent."""
@@ -180,7 +180,7 @@ class StateSubscription:
     async def _send(self, rows: list[Row]) -> None:
         if not self._is_drawn:
             rows = [{name: value for name, value in row.items() if name != "html"} for row in rows]
-        frame = {"t": "rows", "topic": self._state.topic, "rows": rows, **self._state.standing}
+        frame = {"t": "rows", "topic": self._state.topic, "rows": rows, **self._state.waiting_counts}
         text = json.dumps(frame, separators=(",", ":"), ensure_ascii=False)
         await self._wire.frame(frames.Frame(0, 0, text))
 

@@ -21,4 +21,4 @@ def refresh_colors() -> None:
     _looked_at = now
     rows = Agent.objects.filter(hue__range=(1, 10)).order_by("-is_entry", "-id").values_list("name", "hue")
     _has_found = bool(rows)
-    event_renderer.learn_hues(dict(reversed(rows)))
+    event_renderer.remember_hues(dict(reversed(rows)))

@@ -26,7 +26,7 @@ from conversations.rendering import (
 )
 from conversations.rendering.event_rows import Repeat
 from conversations.rendering.participant_marks import ParticipantMark
-from conversations.rendering.participant_marks import learn_hues as learn
+from conversations.rendering.participant_marks import remember_hues as learn
 from conversations.rendering.render_cache import DrawnCache
 
 logger = logging.getLogger(__name__)
@@ -183,7 +183,7 @@ def _payload(event: Stored) -> ParsedPayload:
     return event_rows.read(event).payload
 
 
-def learn_hues(hues: Mapping[str, int]) -> None:
+def remember_hues(hues: Mapping[str, int]) -> None:
     """Take over agents' colours; what was drawn in others goes."""
     if learn(hues):
         event_rows.drawn_voice.cache_clear()

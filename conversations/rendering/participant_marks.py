@@ -136,7 +136,7 @@ def letters(name: str, kind: Kind = "agent") -> str:
     return initials.upper() if kind == "operator" else initials
 
 
-def learn_hues(hues: Mapping[str, int]) -> bool:
+def remember_hues(hues: Mapping[str, int]) -> bool:
     """Take over the hues (1 to 10) stored with agents; answer whether any is another than before."""
     if hues == _stored:
         return False

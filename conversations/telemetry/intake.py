@@ -12,7 +12,7 @@ from conversations.events.payload import MAX_KEY, clean_text
 from conversations.telemetry import answer_counting, conventions, span_events
 from conversations.telemetry.answer_counting import Counted, ReadSpan
 from conversations.telemetry.span import Span, of_records
-from conversations.telemetry.span_events import Place, Step
+from conversations.telemetry.span_events import FiledUnder, Step
 
 MAX_TRACES = 10_000
 MAX_AGENTS = 1_000  # spans of one trace whose agent is remembered
@@ -30,7 +30,7 @@ class Trace:
         self.counted = Counted()
 
 
-class Told(NamedTuple):
+class ReadSpans(NamedTuple):
     """What the spans of a request tell, and the conversations of traces that were named late, by trace: earlier spans
     of these stand under the trace's id."""
 
@@ -87,7 +87,7 @@ def of_spans(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "")
     return read(spans, memory, fallback_agent=fallback_agent).steps
 
 
-def read(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "") -> Told:
+def read(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "") -> ReadSpans:
     """Return the same, and which traces have got their name by now."""
     if spans and spans[0].is_log:
         spans = of_records(list(spans))
@@ -100,7 +100,7 @@ def read(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "") -> 
             for step in span_events.steps(*item, family.place_of(item), fresh.is_known):
                 fresh.take(step)
     steps = sorted(fresh.steps.values(), key=lambda step: step.at)
-    return Told(steps, family.named_late({step.conversation for step in steps}))
+    return ReadSpans(steps, family.named_late({step.conversation for step in steps}))
 
 
 class _Fresh:
@@ -145,11 +145,11 @@ class _Family:
                 late[trace_id] = trace.conversation
         return late
 
-    def place_of(self, item: ReadSpan) -> Place:
+    def place_of(self, item: ReadSpan) -> FiledUnder:
         """Return where a span is filed, and whose it is."""
         trace_id = item.span.trace_id
         conversation = _key(item.reading.conversation) or self._traces[trace_id].conversation or trace_id
-        return Place(conversation, clean_text(self._agent_of(item))[:MAX_KEY])
+        return FiledUnder(conversation, clean_text(self._agent_of(item))[:MAX_KEY])
 
     def count_once(self) -> None:
         """Leave out the tokens that another span tells too."""

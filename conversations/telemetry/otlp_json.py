@@ -16,9 +16,9 @@ from conversations.telemetry.span import (
     MAX_ITEMS,
     Attributes,
     Decoded,
-    Source,
     Span,
     SpanEvent,
+    SpanSource,
     error_of,
     is_id,
 )
@@ -69,14 +69,14 @@ def logs(body: bytes) -> Decoded:
     return decoded
 
 
-def _items(body: bytes, outer: str, middle: str, inner: str) -> Iterator[tuple[Source, dict[str, Json]]]:
+def _items(body: bytes, outer: str, middle: str, inner: str) -> Iterator[tuple[SpanSource, dict[str, Json]]]:
     count = 0
     for resource in _objects(_document(body).get(outer)):
         sender = resource.get("resource")
         attributes = _attributes(sender.get("attributes")) if isinstance(sender, dict) else {}
         for part in _objects(resource.get(middle)):
             scope = part.get("scope")
-            source = Source(attributes, _text(scope.get("name")) if isinstance(scope, dict) else "")
+            source = SpanSource(attributes, _text(scope.get("name")) if isinstance(scope, dict) else "")
             for item in _objects(part.get(inner)):
                 count += 1
                 if count > MAX_ITEMS:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from conversations.core.errors import Invalid, TooLarge
-from conversations.telemetry.span import MAX_ITEMS, Attributes, Decoded, Source, Span, SpanEvent, error_of, is_id
+from conversations.telemetry.span import MAX_ITEMS, Attributes, Decoded, Span, SpanEvent, SpanSource, error_of, is_id
 
 MAX_SPAN_BYTES = 4 << 20  # bytes of one span
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
@@ -58,7 +58,7 @@ def logs(body: bytes) -> Decoded:
     return decoded
 
 
-def _items(body: bytes) -> Iterator[tuple[Source, int, int]]:
+def _items(body: bytes) -> Iterator[tuple[SpanSource, int, int]]:
     """Find the spans, or log records, of a request: both kinds are nested alike."""
     count = 0
     for start, end in _of(_fields(body, 0, len(body)), 1):
@@ -66,7 +66,7 @@ def _items(body: bytes) -> Iterator[tuple[Source, int, int]]:
         resource = _resource(body, parts)
         for scope_start, scope_end in _of(parts, 2):
             pieces = list(_fields(body, scope_start, scope_end))
-            source = Source(resource, _scope(body, pieces))
+            source = SpanSource(resource, _scope(body, pieces))
             for item_start, item_end in _of(pieces, 2):
                 count += 1
                 if count > MAX_ITEMS:

@@ -20,7 +20,7 @@ class SpanEvent(NamedTuple):
 
 
 @dataclass(slots=True)
-class Source:
+class SpanSource:
     """Who sent a span: the attributes of its resource, and the instrumentation that made it."""
 
     resource: Attributes
@@ -38,7 +38,7 @@ class Span:
     start: int
     end: int
     attributes: Attributes
-    source: Source
+    source: SpanSource
     events: list[SpanEvent] = field(default_factory=list)
     error: str | None = None  # what went wrong, where its status says that something did
     is_pending: bool = False  # it has only begun

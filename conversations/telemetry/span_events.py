@@ -32,7 +32,7 @@ Uses = dict[tuple[str, ...], int]  # how often: a message by its role and text, 
 IsKnown = Callable[[str, str, int], bool]  # whether an event of a conversation need not be told, at this time
 
 
-class Place(NamedTuple):
+class FiledUnder(NamedTuple):
     """Where a span is filed, and whose it is."""
 
     conversation: str
@@ -48,30 +48,30 @@ class Step(NamedTuple):
     body: Body
 
 
-def steps(span: Span, reading: SpanReading, place: Place, is_known: IsKnown) -> Iterator[Step]:
+def steps(span: Span, reading: SpanReading, place: FiledUnder, is_known: IsKnown) -> Iterator[Step]:
     """Return what a span tells, in its order, without the messages that are known."""
-    teller = _Teller(span, place, is_known)
+    builder = _SpanEventBuilder(span, place, is_known)
     if reading.kind == "agent":
-        yield teller.begin_run()
+        yield builder.begin_run()
     if reading.kind == "handoff":
-        yield teller.hand_over(*reading.handoff)
+        yield builder.hand_over(*reading.handoff)
     if span.is_pending:
         if reading.kind == "tool" and reading.call:
-            yield teller.begin_call(reading.call, *teller.of_span(reading.call), span.start)
+            yield builder.begin_call(reading.call, *builder.of_span(reading.call), span.start)
         return
-    yield from teller.say_all(reading)
+    yield from builder.say_all(reading)
     if reading.kind == "tool" and reading.call:
-        yield from teller.call(reading.call, reading.output)
+        yield from builder.call(reading.call, reading.output)
     if reading.kind == "model" and not span.is_log:
-        yield teller.answer(reading)
+        yield builder.answer(reading)
     if reading.kind == "agent":
-        yield teller.end_run()
+        yield builder.end_run()
 
 
-class _Teller:
+class _SpanEventBuilder:
     """Makes the steps of one span."""
 
-    def __init__(self, span: Span, place: Place, is_known: IsKnown) -> None:
+    def __init__(self, span: Span, place: FiledUnder, is_known: IsKnown) -> None:
         self._span, self._place, self._is_known = span, place, is_known
         self._trace = f"{span.trace_id}\n{span.span_id}"
 

@@ -105,12 +105,12 @@ def of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
 def _facts(
     request: HttpRequest, conversation: Conversation, runs: Sequence[Run], me: str, alarms: Mapping[int, StuckRun],
     unfinished: Sequence[Run],
-) -> live_state.Facts:  # fmt: skip
+) -> live_state.LiveStateFacts:  # fmt: skip
     waiting = [conversation.pk] if _has_question(conversation, unfinished) else []
     owned = [Owned(*(getattr(conversation, name) for name in Owned._fields))] if conversation.owner else []
     needs = attention.of(waiting=waiting, failed=[] if runs else [conversation.pk], owned=owned, alarms=alarms)
     need = needs.get(conversation.pk)
-    return live_state.Facts(
+    return live_state.LiveStateFacts(
         me=me,
         can_decide=need is not None and need.reason == "approval" and _can_decide(request, conversation, me),
         need=need,

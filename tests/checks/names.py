@@ -27,7 +27,7 @@ BARE_PARTICIPLES = FILLERS | {
 # Of modules, classes and functions.
 BANNED = frozenset({
     "telling", "hearing", "heard", "told", "kept", "asked", "decided", "pen", "house", "vitals", "fetcher", "standings",
-    "looker", "seen_through", "deeds",
+    "looker", "lookers", "teller", "guest", "news_or", "learn_hues", "seen_through", "deeds",
 })  # fmt: skip
 # Of constants: a bound is a MAX_ or MIN_ of something.
 VAGUE_BOUNDS = frozenset({"MOST", "LEAST", "LONGEST", "LARGEST", "FEW"})

@@ -3,15 +3,15 @@
 import pytest
 
 from conversations.conversation.attention import Attention
-from conversations.conversation.live_state import Facts, Hold, OpenRun, states
+from conversations.conversation.live_state import ControlHold, LiveStateFacts, OpenRun, states
 
-MARIA = Hold("user:maria", 7, 12, "she knows her")
+MARIA = ControlHold("user:maria", 7, 12, "she knows her")
 RUNNING = OpenRun("running", "", "Triage", "")
 ASKING = OpenRun("waiting", "approval", "Triage", "")
 
 
 def words(**facts):
-    return [state.words for state in states(Facts("user:otto", **facts))]
+    return [state.words for state in states(LiveStateFacts("user:otto", **facts))]
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,6 @@ def test_the_most_urgent_goes_first(facts, expected):
 
 
 def test_a_hold_says_since_when_by_which_event_and_why():
-    (state,) = states(Facts("user:otto", paused=MARIA))
+    (state,) = states(LiveStateFacts("user:otto", paused=MARIA))
 
     assert (state.since, state.seq, state.reason) == (7, 12, "she knows her")

@@ -306,19 +306,19 @@ def test_a_hung_layer_holds_nobody_up():
             "CONFIG": {"hosts": [{"address": redis.url, "socket_timeout": 0.5}]},
         }
         with override_settings(CHANNEL_LAYERS={"default": backend}):
-            teller = BroadcastSender()
-            teller.start()
+            sender = BroadcastSender()
+            sender.start()
             redis.hang()
 
             start = time.monotonic()
             for n in range(20_000):
-                teller.say({f"c{n}": 1})
+                sender.say({f"c{n}": 1})
             assert time.monotonic() - start < 60  # half a second each, if it waited
-            until(lambda: teller.trouble, what="the trouble to be noticed")
-            assert teller.dropped > 0
+            until(lambda: sender.trouble, what="the trouble to be noticed")
+            assert sender.dropped > 0
             redis.go_on()
-            until(lambda: not teller.trouble, within=60, what="the layer to be back")
-            teller.close()
+            until(lambda: not sender.trouble, within=60, what="the layer to be back")
+            sender.close()
 
 
 def test_tails_are_read_by_share_and_in_order():

@@ -148,7 +148,7 @@ def test_a_crowd_is_cut_and_those_who_type_are_kept():
 
 
 class Layer:
-    """What a teller would carry: words of one process reach the others."""
+    """What a sender would carry: words of one process reach the others."""
 
     def __init__(self) -> None:
         self.words: list = []

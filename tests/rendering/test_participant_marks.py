@@ -19,10 +19,10 @@ def test_an_agent_that_is_not_registered_has_a_hue_that_no_registered_one_has():
     stored = {"Dialogue": 3, "Triage": 4, "Insights": 9}
 
     try:
-        participant_marks.learn_hues(stored)
+        participant_marks.remember_hues(stored)
         assert {participant_marks.hue(name) for name in names} == set(range(1, 11)) - {3, 4, 9}
         assert participant_marks.hue("Dialogue") == 3
-        participant_marks.learn_hues({f"Known {number}": number for number in range(1, 11)})
+        participant_marks.remember_hues({f"Known {number}": number for number in range(1, 11)})
         assert {participant_marks.hue(name) for name in names} == set(range(1, 11))
     finally:
-        participant_marks.learn_hues({})
+        participant_marks.remember_hues({})

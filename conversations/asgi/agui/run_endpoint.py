@@ -43,9 +43,9 @@ class RunEndpoint:
         """Answer one request. Raises what is answered by a status."""
         visitor = await self._context.admit(scope)
         body = await route.body(scope, receive, MAX_BYTES)
-        with self._context.reading(visitor) as guest:
+        with self._context.reading(visitor) as reader:
             begun = await self._context.do(_begin, visitor, scope["named"], body)
-            with following(self._context, guest, begun.received, scope, receive, send) as wire:
+            with following(self._context, reader, begun.received, scope, receive, send) as wire:
                 await self._stream(wire, begun)
 
     async def _stream(self, wire: Wire, begun: _Begun) -> None:
@@ -65,8 +65,8 @@ class RunEndpoint:
     async def _rest(self, wire: Wire, encoder: RunEncoder) -> None:
         async for events in self._context.events(wire.begun):
             await wire.allowed()
-            if wire.guest.dismissal is not None:
-                pieces = _written(encoder.fail(wire.guest.dismissal))
+            if wire.reader.dismissal is not None:
+                pieces = _written(encoder.fail(wire.reader.dismissal))
             else:
                 pieces = await apart(events, _encode, encoder, events)
                 if not encoder.is_over and (wire.is_stopping or wire.begun.progress.is_late):

@@ -49,10 +49,10 @@ class ThreadFeed:
         if unknown := sorted(fields.keys() - set(FIELDS)):
             raise Invalid(f"must be {' or '.join(FIELDS)}", field=unknown[0][:40])
         text = fields.get("after") or route.header(scope, b"last-event-id").decode("latin-1") or "0"
-        with self._context.reading(visitor) as guest:
+        with self._context.reading(visitor) as reader:
             place = await self._context.do(_place, visitor, scope["named"], cursor_of(text), fields.get("run", ""))
             received = Received("", place.key, place.only, place.seq, 0, {}, False)
-            with following(self._context, guest, received, scope, receive, send, float("inf")) as wire:
+            with following(self._context, reader, received, scope, receive, send, float("inf")) as wire:
                 await self._stream(wire, place)
 
     async def _stream(self, wire: Wire, place: _Place) -> None:
@@ -69,8 +69,8 @@ class ThreadFeed:
     async def _tell(self, wire: Wire, encoder: ThreadEncoder) -> None:
         async for events in self._context.events(wire.begun):
             await wire.allowed()
-            if wire.guest.dismissal is not None:
-                await wire.pieces([_failed(wire.guest.dismissal)])
+            if wire.reader.dismissal is not None:
+                await wire.pieces([_failed(wire.reader.dismissal)])
                 return
             pieces = await apart(events, _encode, encoder, events)
             pieces += [_failed(stopping())] if wire.is_stopping and not encoder.is_over else []

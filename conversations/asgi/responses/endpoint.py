@@ -59,14 +59,14 @@ class ResponsesEndpoint:
         with self._context.counting_refusals():
             visitor = await self._context.admit(scope)
             body = await route.body(scope, receive, MAX_BYTES)
-            with self._context.reading(visitor) as guest:
+            with self._context.reading(visitor) as reader:
                 received = await self._context.do(self._context.receive, visitor, partial(parse_request.read, body))
                 starting_after = -1 if received.body["stream"] else None
-                await self.tell(guest, received, scope, receive, send, starting_after=starting_after)
+                await self.tell(reader, received, scope, receive, send, starting_after=starting_after)
 
     async def tell(
         self,
-        guest: ResponsesCaller,
+        reader: ResponsesCaller,
         received: Received,
         scope: route.Scope,
         receive: route.Receive,
@@ -75,7 +75,7 @@ class ResponsesEndpoint:
         starting_after: int | None,
     ) -> None:
         """Answer a reader by the events of a response after the one of that number, or, for None, by the whole."""
-        with following(self._context, guest, received, scope, receive, send) as wire:
+        with following(self._context, reader, received, scope, receive, send) as wire:
             await (self._whole(wire) if starting_after is None else self._stream(wire, starting_after))
 
     async def _stream(self, wire: Wire, starting_after: int) -> None:
@@ -96,8 +96,8 @@ class ResponsesEndpoint:
     async def _tell(self, wire: Wire, encoder: Encoder, frames: list[StreamFrame]) -> None:
         """Send what is new, and the end where the server stops or the right is gone: then nothing else."""
         await wire.allowed()
-        if wire.guest.dismissal is not None:
-            await wire.events(broken_off(encoder, wire.begun, wire.guest.dismissal, at_once=True))
+        if wire.reader.dismissal is not None:
+            await wire.events(broken_off(encoder, wire.begun, wire.reader.dismissal, at_once=True))
         elif wire.is_stopping and encoder.final is None:
             encoder.mark_sent(frames)
             await wire.events([*frames, *broken_off(encoder, wire.begun, stopping())])
@@ -121,8 +121,8 @@ class ResponsesEndpoint:
         async for events in self._context.events(wire.begun):
             await wire.allowed()
             final = await apart(events, _ending, received, events)
-            if wire.guest.dismissal is not None:
-                await wire.refuse(wire.guest.dismissal)
+            if wire.reader.dismissal is not None:
+                await wire.refuse(wire.reader.dismissal)
             elif final is not None:
                 self._context.runtime.responses[final.status] += 1
                 await wire.whole(200, final.body)
@@ -144,11 +144,11 @@ class Wire:
         scope: route.Scope,
         send: route.Send,
         begun: PendingResponse,
-        guest: ResponsesCaller,
+        reader: ResponsesCaller,
         gone: asyncio.Future[None],
         hold: SendGate,
     ) -> None:
-        self.begun, self.guest = begun, guest
+        self.begun, self.reader = begun, reader
         self._send, self._disconnected, self._hold = send, gone, hold
         self._extensions = scope.get("extensions") or {}
         self._has_started = self._is_dropped = False
@@ -240,7 +240,7 @@ class Wire:
 @contextmanager
 def following(
     context: ResponsesContext,
-    guest: ResponsesCaller,
+    reader: ResponsesCaller,
     received: Received,
     scope: route.Scope,
     receive: route.Receive,
@@ -249,11 +249,11 @@ def following(
 ) -> Iterator[Wire]:
     """Follow what comes of a response for one client, for `patience` seconds or as it says; notice when it leaves."""
     begun = context.follow(received, scope, patience)
-    guest.follower = begun.follower
+    reader.follower = begun.follower
     gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
     gone.add_done_callback(lambda _: begun.follower.wake())
     try:
-        yield Wire(scope, send, begun, guest, gone, context.runtime.watch.hold)
+        yield Wire(scope, send, begun, reader, gone, context.runtime.watch.hold)
     finally:
         gone.cancel()
         context.followers.leave(begun.follower)

@@ -109,12 +109,12 @@ class ResponsesContext:
     @contextmanager
     def reading(self, visitor: Caller) -> Iterator[ResponsesCaller]:
         """Have a client's rights looked at while it reads. Raises Busy when it would be one too many."""
-        guest = ResponsesCaller(visitor)
-        self.enter(guest)
+        reader = ResponsesCaller(visitor)
+        self.enter(reader)
         try:
-            yield guest
+            yield reader
         finally:
-            self.leave(guest)
+            self.leave(reader)
 
     def receive(
         self, visitor: Caller, read: Callable[[], ResponseRequest], socket: str = "", known_here: bool = True

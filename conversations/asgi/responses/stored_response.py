@@ -45,12 +45,12 @@ class StoredResponseEndpoint:
         visitor = await self._context.admit(scope, (*READING, "DELETE"), VIEW)
         starting_after = _starting_after(route.query(scope))
         stored = await self._context.do(find, visitor, scope["named"])
-        with self._context.reading(visitor) as guest:
+        with self._context.reading(visitor) as reader:
             if starting_after is None or scope["method"] == "HEAD":  # which has no body to follow
                 await route.answer(send, 200, msgspec.json.encode(shown(stored)))
             else:
                 received = received_of(stored)
-                await self._endpoint.tell(guest, received, scope, receive, send, starting_after=starting_after)
+                await self._endpoint.tell(reader, received, scope, receive, send, starting_after=starting_after)
 
 
 class InputItemsEndpoint:

@@ -31,7 +31,7 @@ from conversations.import_export.recording import Recording
 from conversations.import_export.span_recording import flattened, id_of, nanoseconds
 from conversations.telemetry import message_shapes
 from conversations.telemetry.conventions.langfuse import HAS_TOOLS
-from conversations.telemetry.span import Source, Span
+from conversations.telemetry.span import Span, SpanSource
 
 NAME = "Langfuse traces"
 READS = ("document", "lines")
@@ -143,7 +143,9 @@ def _span_of_observation(row: Row) -> Span:
         start,
         nanoseconds(field(row, "end_time")) or start,
         attributes,
-        Source(flattened(parts["resourceAttributes"]), str(scope.get("name") or "") if isinstance(scope, dict) else ""),
+        SpanSource(
+            flattened(parts["resourceAttributes"]), str(scope.get("name") or "") if isinstance(scope, dict) else ""
+        ),
     )
 
 
@@ -152,4 +154,4 @@ def _span_of_trace(trace_id: str, row: Row) -> Span:
     plain = {side: message_shapes.decoded(row.get(side)) for side in ("input", "output")}
     attributes = {"openinference.span.kind": "CHAIN", "langfuse.session.id": field(row, "session_id")}
     attributes |= {f"{side}.value": value for side, value in plain.items() if isinstance(value, str)}
-    return Span(trace_id, trace_id, "", str(row.get("name") or ""), at, at, attributes, Source({}, ""))
+    return Span(trace_id, trace_id, "", str(row.get("name") or ""), at, at, attributes, SpanSource({}, ""))

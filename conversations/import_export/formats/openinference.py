@@ -22,7 +22,7 @@ from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.recording import Recording, decoded, encoded
 from conversations.import_export.span_recording import flattened, id_of, nanoseconds
-from conversations.telemetry.span import Source, Span, SpanEvent, error_of
+from conversations.telemetry.span import Span, SpanEvent, SpanSource, error_of
 
 NAME = "Phoenix and OpenInference spans"
 READS = ("document", "lines")
@@ -95,14 +95,14 @@ def _span(value: object) -> Span:
 def _of_attributes(value: dict[str, Any]) -> Span:
     digest = hashlib.sha256(encoded(value)).hexdigest()
     name = str(value.get("gen_ai.tool.name") or value.get("tool.name") or value.get("gen_ai.operation.name") or "span")
-    return Span(digest[:32], digest[32:48], "", name, 0, 0, flattened(value), Source({}, ""))
+    return Span(digest[:32], digest[32:48], "", name, 0, 0, flattened(value), SpanSource({}, ""))
 
 
-def _source(value: dict[str, Any]) -> Source:
+def _source(value: dict[str, Any]) -> SpanSource:
     resource = value.get("resource")
     scope = value.get("instrumentationScope") or value.get("instrumentation_scope") or value.get("scope")
     attributes = resource.get("attributes") if isinstance(resource, dict) else None
-    return Source(flattened(attributes), str(scope.get("name") or "") if isinstance(scope, dict) else "")
+    return SpanSource(flattened(attributes), str(scope.get("name") or "") if isinstance(scope, dict) else "")
 
 
 def _events(value: object) -> list[SpanEvent]:

@@ -302,7 +302,7 @@ class _Source:
         names = ("id", "conversation__key", VERSION)
         return {key: (of, version) for key, of, version in _visible().order_by("-id").values_list(*names)[:limit]}
 
-    def standing(self) -> Json:
+    def waiting_counts(self) -> Json:
         """Count those that can still be decided."""
         return pending_counts.pending_counts()
 

@@ -21,7 +21,7 @@ from django.conf import settings
 
 from conversations.runs.policy.evaluate import ENDS, OnExpiry, PolicyRule
 
-Told = dict[str, object]
+EventFields = dict[str, object]
 
 
 class ApprovalTerms(NamedTuple):
@@ -33,12 +33,12 @@ class ApprovalTerms(NamedTuple):
     four_eyes: bool
     no_always: bool
 
-    def request_fields(self) -> Told:
+    def request_fields(self) -> EventFields:
         """Return what `approval.requested` tells of a question that is asked now."""
         if not self.deadline_s:
             return {}
         until = datetime.now(UTC) + timedelta(seconds=self.deadline_s)
-        fields: Told = {"deadline": until.isoformat(timespec="milliseconds"), "on_expiry": self.on_expiry}
+        fields: EventFields = {"deadline": until.isoformat(timespec="milliseconds"), "on_expiry": self.on_expiry}
         return fields | ({"notify": self.role} if self.on_expiry == "notify" else {})
 
 

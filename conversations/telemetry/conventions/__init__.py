@@ -46,7 +46,7 @@ MAX_NAMES = 64  # attributes of a kind of span that is remembered
 MAX_NAMES_CHARACTERS = 4_096  # of their names together
 
 
-class Kind(NamedTuple):
+class SpanReaders(NamedTuple):
     """What the names of a span's attributes and its instrumentation tell: who reads it."""
 
     readers: tuple[Reader, ...]
@@ -54,14 +54,14 @@ class Kind(NamedTuple):
     is_of_genai: bool
 
 
-def _kind_of(scope: str, *names: str) -> Kind:
+def _readers_of(scope: str, *names: str) -> SpanReaders:
     known = frozenset(names)
     readers = tuple(reader for reader, may_read in READERS if may_read(known))
     is_of_genai = bool(readers) or any(name.startswith(genai.PREFIXES) for name in names)
-    return Kind(readers, any(name in scope for name in _WITH_TOOL_SPANS), is_of_genai)
+    return SpanReaders(readers, any(name in scope for name in _WITH_TOOL_SPANS), is_of_genai)
 
 
-_kind_again = lru_cache(512)(_kind_of)  # a program has few kinds of spans, and sends them again and again
+_cached_readers_of = lru_cache(512)(_readers_of)  # a program has few kinds of spans, and sends them again and again
 
 
 def read(span: Span) -> SpanReading:
@@ -69,7 +69,7 @@ def read(span: Span) -> SpanReading:
     logfire.settle(span)
     names, scope = span.attributes, span.source.scope
     is_small = len(names) <= MAX_NAMES and len(scope) + sum(map(len, names)) <= MAX_NAMES_CHARACTERS
-    readers, has_tool_spans, is_of_genai = (_kind_again if is_small else _kind_of)(scope, *names)
+    readers, has_tool_spans, is_of_genai = (_cached_readers_of if is_small else _readers_of)(scope, *names)
     reading = SpanReading(has_tool_spans=has_tool_spans)
     for reader in readers:
         reader(span, reading)

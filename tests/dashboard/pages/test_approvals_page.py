@@ -107,7 +107,7 @@ def test_a_question_that_cannot_be_acted_on_is_not_counted(people):
     asked = teamwork.ask(people["operator"], **ASKED)
     stop_and_rerun.stop(people["operator"], asked.run)
 
-    assert inbox.SOURCE.standing()["waiting"] == 0
+    assert inbox.SOURCE.waiting_counts()["waiting"] == 0
     assert "Nothing is waiting for approval" in get(people["viewer"], "/approvals/")
 
 

@@ -153,7 +153,7 @@ def test_the_badge_counts_what_this_person_can_still_decide(people):
     assert (now["waiting"], now["barred"]["user:ada"], now["escalated"]) == (2, 1, {})
     assert "waiting for approval: 1" in words(people["admin"], "/account/")
     assert "waiting for approval: 2" in words(people["approver"], "/account/")
-    assert state_topics.inbox.SOURCE.standing() == now
+    assert state_topics.inbox.SOURCE.waiting_counts() == now
 
 
 # Time is up

@@ -31,7 +31,7 @@ class TargetPlace(NamedTuple):
     words: str
 
 
-Found = Mapping[str, TargetPlace]  # by name
+LinksByName = Mapping[str, TargetPlace]  # by name
 KINDS: dict[str, str] = {  # kind of a target → the right to look at it
     "conversation": "view", "approval": "view", "call": "view", "run": "view", "rule": "view", "view": "view",
     "user": "people", "token": "tokens", "policy": "policies", "policies": "policies", "quarantine": "quarantine",
@@ -72,7 +72,7 @@ def event(href: str, seq: object) -> str:
     return f"{href}?event={seq}#e{seq}" if type(seq) is int and seq > 0 else href
 
 
-def _conversations(keys: set[str]) -> Found:
+def _conversations(keys: set[str]) -> LinksByName:
     visible = Conversation.objects.visible().filter(key__in=keys).values_list("key", "title")
     return {
         key: TargetPlace(reverse("conversation", args=[key]), f"Conversation {_title(title, key)}")
@@ -80,7 +80,7 @@ def _conversations(keys: set[str]) -> Found:
     }
 
 
-def _runs(ids: set[str]) -> Found:
+def _runs(ids: set[str]) -> LinksByName:
     runs = Run.objects.filter(id__in=ids, conversation__is_staged=False)
     rows = runs.values_list("id", "conversation__key", "queued_seq", "agent", "conversation__title")
     return {
@@ -89,7 +89,7 @@ def _runs(ids: set[str]) -> Found:
     }
 
 
-def _approvals(ids: set[str]) -> Found:
+def _approvals(ids: set[str]) -> LinksByName:
     existing = Approval.objects.filter(id__in=ids, conversation__is_staged=False)
     rows = list(existing.values_list("id", "tool_call", "conversation__key", "conversation__title"))
     tools = dict(ToolCall.objects.filter(id__in=[call for _, call, _, _ in rows]).values_list("id", "name"))
@@ -99,13 +99,13 @@ def _approvals(ids: set[str]) -> Found:
     )
 
 
-def _calls(ids: set[str]) -> Found:
+def _calls(ids: set[str]) -> LinksByName:
     existing = ToolCall.objects.filter(id__in=ids, conversation__is_staged=False)
     rows = existing.values_list("id", "name", "conversation__key", "conversation__title")
     return _reversed("call", {id_: f"Call of {name} in {_title(title, key)}" for id_, name, key, title in rows})
 
 
-def _rules(ids: set[str]) -> Found:
+def _rules(ids: set[str]) -> LinksByName:
     existing = AutoApprovalRule.objects.filter(id__in=ids).values_list("id", "tool")
     return {
         id_: TargetPlace(f"{reverse('approval-rules')}?{urlencode({'rule': id_})}", f"Auto-approval rule for {tool}")
@@ -113,36 +113,36 @@ def _rules(ids: set[str]) -> Found:
     }
 
 
-def _views(names: set[str]) -> Found:
+def _views(names: set[str]) -> LinksByName:
     rows = SavedView.objects.filter(name__in=names).values_list("name", "query")
     return {name: TargetPlace(f"{reverse('calls')}?{query}", f"Saved view {name}") for name, query in rows}
 
 
-def _people(names: set[str]) -> Found:
+def _people(names: set[str]) -> LinksByName:
     existing = User.objects.filter(username__in=names).values_list("username", flat=True)
     return {name: TargetPlace(f"{reverse('people')}#{name}", f"Person {name}") for name in existing}
 
 
-def _tokens(names: set[str]) -> Found:
+def _tokens(names: set[str]) -> LinksByName:
     existing = Token.objects.filter(name__in=names).values_list("name", flat=True)
     return {name: TargetPlace(f"{reverse('tokens')}?{urlencode({'q': name})}", f"Token {name}") for name in existing}
 
 
-def _policies(names: set[str]) -> Found:
+def _policies(names: set[str]) -> LinksByName:
     return {name: TargetPlace(reverse("policies"), f"Policy {name}" if name else "Policies") for name in names}
 
 
-def _budgets(names: set[str]) -> Found:
+def _budgets(names: set[str]) -> LinksByName:
     return {name: TargetPlace(reverse("budgets"), f"Budget {name}") for name in names}
 
 
-def _quarantined(numbers: set[str]) -> Found:
+def _quarantined(numbers: set[str]) -> LinksByName:
     ids = [int(number) for number in numbers if number.isascii() and number.isdigit() and len(number) < 19]
     existing = Quarantine.objects.filter(id__in=ids).values_list("id", flat=True)
     return {str(id_): TargetPlace(reverse("quarantined", args=[id_]), f"Quarantined message {id_}") for id_ in existing}
 
 
-def _alerts(numbers: set[str]) -> Found:
+def _alerts(numbers: set[str]) -> LinksByName:
     ids = [int(number) for number in numbers if number.isascii() and number.isdigit() and len(number) < 19]
     existing = AlertRule.objects.filter(id__in=ids, removed_at=None).values_list("id", "name")
     return {str(id_): TargetPlace(f"{reverse('alerts')}#rule-{id_}", f"Alert rule {name}") for id_, name in existing}
@@ -152,7 +152,7 @@ def _title(title: str, key: str) -> str:
     return f"“{title[:TITLE]}”" if title else key
 
 
-def _reversed(route: str, words: Mapping[str, str]) -> Found:
+def _reversed(route: str, words: Mapping[str, str]) -> LinksByName:
     """Write addresses; an id that no address can hold has none."""
     links = {}
     for id_, text in words.items():
@@ -163,7 +163,7 @@ def _reversed(route: str, words: Mapping[str, str]) -> Found:
     return links
 
 
-_LOOKS: dict[str, Callable[[set[str]], Found]] = {
+_LOOKS: dict[str, Callable[[set[str]], LinksByName]] = {
     "conversation": _conversations, "approval": _approvals, "call": _calls, "run": _runs, "rule": _rules,
     "view": _views, "user": _people, "token": _tokens, "policy": _policies, "policies": _policies,
     "budget": _budgets, "quarantine": _quarantined, "alert": _alerts,
