@@ -15,17 +15,14 @@ from django.db.models.signals import post_migrate
 from django.test import Client, override_settings
 
 from conversations.access.accounts.people import create_person
-from conversations.access.audit import refusal_counter
 from conversations.core.principals import SYSTEM
 from conversations.models import User
 from conversations.rendering import agent_colors, event_renderer
-from conversations.runs.approvals import auto_approval_rules
-from conversations.runs.budgets import evaluate as budget_limits
-from conversations.runs.policy import evaluate
 from tests.browser import chromium  # noqa: F401  # a fixture of every test: a run has one playwright
 from tests.support import databases, tiers
 from tests.support.cast import PASSWORD, cast, client_of
 from tests.support.doors_served import callers, door_server  # noqa: F401  # one server for all tests of its doors
+from tests.support.grids import forget
 from tests.support.live import Server
 from tests.support.recorders import bus, either, nursery, place, postgres_nursery, redis_server  # noqa: F401  # fixtures
 from tests.support.shared_servers import writers
@@ -78,10 +75,7 @@ def no_permission_rows() -> None:
 @pytest.fixture(autouse=True)
 def fresh_counts() -> None:
     """Forget the refusals that earlier tests had counted, and the rules that they had read."""
-    refusal_counter._windows.clear()
-    evaluate.forget()
-    auto_approval_rules.forget()
-    budget_limits.forget()
+    forget()
 
 
 @pytest.fixture(autouse=True)
