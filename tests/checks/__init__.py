@@ -6,13 +6,14 @@ A rule takes the project's folder and yields what breaks it, as `path:line: what
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.checks import names, python_files, repository, static_files, templates
+from tests.checks import event_types, names, python_files, repository, static_files, templates
 
 Rule = Callable[[Path], Iterator[str]]
 
 RULES: tuple[Rule, ...] = (
     *python_files.RULES,
     *names.RULES,
+    *event_types.RULES,
     *static_files.RULES,
     *templates.RULES,
     *repository.RULES,

@@ -8,6 +8,7 @@ import pytest
 from django.core import checks
 
 from tests.checks import RULES
+from tests.checks.event_types import TABLES_APART
 from tests.checks.repository import FOREIGN
 from tests.support.live import ROOT
 
@@ -25,6 +26,7 @@ CLEAN = {
     "requirements/dev.lock": "django==5.2\npytest==9.0 ; python_version < '4'\n",
     "dashboard/__init__.py": "",
     "dashboard/page.py": '"""A page."""\n\n\nclass Page:\n    """It."""\n',
+    "dashboard/words.py": '"""W."""\n\nCOMMON, ALONE = {"output": 1, "message": 2}, {"run.done": 1}\n',
     "conversations/migrations/0001.py": "x = 1\n" * 500,
     "static/js/html.js": 'import { a } from "./a.js";\nnode.innerHTML = a;\n',
     "static/js/a.js": "export const a = 1; // https://www.w3.org/2000/svg\n",
@@ -49,6 +51,26 @@ BREAKS = [
         "agents_app/page.py",
         CLEAN["dashboard/page.py"],
         "class Page is also defined",
+    ),
+    (
+        "tables_of_event_types",
+        "agents_app/a.py",
+        '"""A."""\n\nA = {"run.done": 1, "run.failed": 2}\nC = {"output": 1}\n',
+        "agents_app/a.py:3: a table",
+    ),
+    (
+        "tables_of_event_types",
+        "agents_app/a.py",
+        '"""A."""\n\nB = ("message", "run.done", "tool_step")\n',
+        "a.py:3: a table",
+    ),
+    ("tables_of_event_types", "conversations/asgi/agui/run_encoder.py", '"""R."""\n', "run_encoder.py: no table"),
+    ("written_payloads", "agents_app/a.py", '"""A."""\n\nA = {"event": "run.eaten"}\n', "a.py:3: run.eaten is no"),
+    (
+        "written_payloads",
+        "agents_app/a.py",
+        '"""A."""\n\nA = {"event": "run.done", "never_heard_of": 1}\n',
+        "a.py:3: run.done has no never_heard_of",
     ),
     ("banned_names", "agents_app/telling.py", '"""T."""\n', "a module named telling"),
     ("banned_names", "agents_app/a.py", '"""A."""\n\n\ndef _told():\n    pass\n', "4: _told says nothing"),
@@ -150,3 +172,7 @@ def test_deployment_check_warns_of_nothing_else(monkeypatch: pytest.MonkeyPatch)
     warned = {message.id for message in checks.run_checks(include_deployment_checks=True)}
 
     assert warned == set(ACCEPTED)
+
+
+def test_modules_that_may_have_a_table_of_event_types_are_there():
+    assert [name for name in sorted(TABLES_APART) if not (ROOT / name).is_file()] == []

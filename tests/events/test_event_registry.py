@@ -1,9 +1,7 @@
 """Everything about an event type is declared in one place: each is complete, and a new one needs that place alone."""
 
-import ast
 import json
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,15 +24,6 @@ from tests.support.searching import asked, catch_up
 
 ROOT = Path(__file__).resolve().parents[2]
 MARIA, ROBOT = principals.user_principal("maria"), principals.token_principal("robot")
-
-# Names that mean something else, too. The encoder of /v1/responses turns events into the frames of another protocol.
-COMMON_WORDS = {"message", "control", "token", "output", "log", "signal"}
-NAMES = frozenset(registry.names())
-TABLES_APART = {  # what a protocol of others makes of our events
-    "conversations/asgi/responses/stream_encoder.py",
-    "conversations/asgi/agui/run_encoder.py",
-    "conversations/telemetry_export/run_spans.py",
-}
 
 TEMPLATE = """{% from "events/parts.html" import row %}
 {% macro draw(e, fields, extra) %}
@@ -206,70 +195,9 @@ def fits(name, payload):
     return True
 
 
-def test_no_other_module_has_a_table_of_event_types():
-    tables = {str(path.relative_to(ROOT)): sorted(found) for path in _modules() if (found := _tables(path))}
-
-    assert set(tables) == TABLES_APART, tables
-
-
-def test_payloads_that_are_written_in_the_code_name_fields_of_their_schemas():
-    written = [(path, kind, names) for path in _modules() for kind, names in _payloads(path)]
-
-    assert len(written) > 50
-    assert [(path.name, kind) for path, kind, _ in written if registry.find(kind) is None] == []
-    strange = [(path.name, kind, sorted(names - registry.find(kind).fields)) for path, kind, names in written]
-    assert [place for place in strange if place[2]] == []
-
-
-def test_a_table_of_event_types_is_seen(tmp_path):
-    module = tmp_path / "some.py"
-    module.write_text(
-        'A = {"run.done": 1, "run.failed": 2}\nB = ("message", "run.done", "tool_step")\nC = {"output": 1}\n'
-    )
-
-    assert _tables(module) == {1, 2}
-
-
 def _replaced(**more):
     return replace(TYPES["flood.warned"], **more)
 
 
 def _has_template(name):
     return (ROOT / "templates" / "events" / f"{name}.html").is_file()
-
-
-def _modules():
-    packages = ("conversations", "agents_app", "dashboard", "switchboard")
-    paths = (path for package in packages for path in (ROOT / package).rglob("*.py"))
-    declared = ROOT / "conversations" / "events" / "types"
-    return [path for path in paths if declared not in path.parents and "migrations" not in path.parts]
-
-
-@cache
-def _parsed(path):
-    return ast.parse(path.read_text())
-
-
-def _tables(path):
-    """Return the lines of literals that name event types: two keys of a dictionary, three members of anything else."""
-    return {node.lineno for node in ast.walk(_parsed(path)) if _is_table(node)}
-
-
-def _payloads(path):
-    """Yield the kind and the constant field names of each dictionary in the code that is an event's payload."""
-    for node in ast.walk(_parsed(path)):
-        if isinstance(node, ast.Dict):
-            told = {key.value: value for key, value in zip(node.keys, node.values, strict=True) if _is_text(key)}
-            if _is_text(kind := told.get("event")) and kind.value:
-                yield kind.value, set(told)
-
-
-def _is_text(node):
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
-
-
-def _is_table(node):
-    is_dictionary = isinstance(node, ast.Dict)
-    parts = node.keys if is_dictionary else getattr(node, "elts", [])
-    named = {part.value for part in parts if isinstance(part, ast.Constant)} & NAMES
-    return len(named) >= (2 if is_dictionary else 3) and bool(named - COMMON_WORDS)
