@@ -1,5 +1,7 @@
 """How long a client waits for a response in which nothing happens: it is told what for, and has a bound."""
 
+import asyncio
+import threading
 import time
 from contextlib import ExitStack
 
@@ -8,6 +10,9 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
+from conversations.asgi import route
+from conversations.asgi.responses.shared import apart
+from conversations.events.log.records import Stored
 from conversations.models import Response, Run
 from conversations.runs.approvals import decide
 from tests.support import stand_in
@@ -141,3 +146,14 @@ def test_a_wrong_timeout_of_a_client_is_passed_over(desk, told):
     scope = {"headers": [(b"x-stainless-read-timeout", told.encode("utf-8"))]}
 
     assert patience_of(scope) == settings.CONFIG.response_wait_s
+
+
+def test_large_events_are_read_off_the_loop():
+    def event(size):
+        return Stored("c", 1, "output", 0, "agent:A", None, None, None, "x" * size)
+
+    async def threads():
+        here = threading.get_ident()
+        return [await apart([event(size)], threading.get_ident) == here for size in (10, route.LARGE)]
+
+    assert asyncio.run(threads()) == [True, False]
