@@ -63,6 +63,12 @@ def erasable() -> QuerySet[AuditEntry]:
     return AuditEntry.objects.exclude(digest="").exclude(salt=None).exclude(verb=chain.ERASE)
 
 
+def with_erasable(seqs: Collection[int]) -> set[int]:
+    """Return those of the entries that would lose something if they were erased."""
+    entries = erasable().filter(seq__in=seqs)
+    return {entry.seq for entry in entries if left_of(entry) != (entry.reason, entry.correlation)}
+
+
 def without_held(seqs: Collection[int]) -> list[int]:
     """Return those of the entries that no hold keeps."""
     free = []

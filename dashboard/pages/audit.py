@@ -22,6 +22,7 @@ from conversations.core.errors import Conflict, NotFound
 from conversations.evidence import background_check, verify_record
 from conversations.evidence import state as signed_state
 from conversations.models import AuditEntry, AuditHead
+from conversations.redaction import audit_entries
 from conversations.rendering import richtext
 from conversations.rendering.participant_marks import mark_for
 from dashboard.pages.base_context import render_page
@@ -137,7 +138,7 @@ def _listed(
     return LIST.page_context(filters, wrong, page) | {
         "rows": rows(page.items, allowed, revealed=revealed),
         "may_reveal": "reveal" in allowed,
-        "may_redact": "redact" in allowed,
+        "erasable": audit_entries.with_erasable([row.seq for row in page.items]) if "redact" in allowed else (),
         "is_older": "before" not in wrong and bool(place or request.GET.get("before")),
         "opened": opened,
         "is_missing": bool(opened) and opened not in {entry.seq for entry in page.items},

@@ -16,6 +16,7 @@ from conversations.core.errors import Conflict
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import AuditEntry, AuditHead
+from conversations.redaction import audit_entries
 from conversations.runs.approvals import decide
 from tests.dashboard.test_openapi import fits
 from tests.support import teamwork
@@ -59,6 +60,19 @@ def test_a_row_tells_who_did_what_to_what_and_why(browser):
     for words in ("maria", "as De Desk", "look", "thing:0", "reason 0", "done"):
         assert words in text(page), words
     assert last_entry().hash in page.content.decode()
+
+
+def test_words_of_facts_can_be_erased_where_no_reason_is(team):
+    with write_transaction():
+        words = chain.enter(MARIA, "look", "thing:1", correlation={"query": "about Rosa", "conversation": "c"})
+        ids = chain.enter(MARIA, "look", "thing:2", correlation={"conversation": "c"})
+
+    page = client_of(team["admin"]).get("/audit/").content.decode()
+
+    assert f'?entries={words.seq}"' in page
+    assert f'?entries={ids.seq}"' not in page
+    audit_entries.erase(team["admin"], [words.seq], "Article 17")
+    assert f'?entries={words.seq}"' not in client_of(team["admin"]).get("/audit/").content.decode()
 
 
 def test_only_who_may_see_it_is_led_there(team):

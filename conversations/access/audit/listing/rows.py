@@ -11,7 +11,6 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from markupsafe import Markup
 
-from conversations.access.audit import chain
 from conversations.access.audit.listing import target_links
 from conversations.access.audit.listing.query import EntryRow
 from conversations.access.audit.listing.target_links import TargetPlace
@@ -118,13 +117,6 @@ class AuditRow:
         """Return whether something of it is masked."""
         entry = self.entry
         return not self.is_revealed and (_reason(entry) != entry.reason or _correlation(entry) != _facts(entry))
-
-    @property
-    def is_erasable(self) -> bool:
-        """Return whether it has words to erase, and is of a format in which they can be."""
-        entry = self.entry
-        has_words = entry.reason not in ("", chain.ERASED) or "address" in self.correlation
-        return bool(entry.digest) and entry.verb != chain.ERASE and has_words
 
     @property
     def short_message(self) -> Markup:
