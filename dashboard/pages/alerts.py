@@ -39,7 +39,7 @@ LISTED = 50
 @require_safe
 @require_permission("alerts")
 def alerts(request: HttpRequest) -> HttpResponse:
-    """Show it all; `?new=1` opens the form, `?edit=` fills it with a rule."""
+    """Show it all; `?new=1` opens the form, `?edit=` fills it with a rule; `?part=state` answers rate and alarms."""
     edited = request.GET.get("edit", "")
     if edited:
         return _draw(request, entered=_entered_of(_rule(edited)))
@@ -173,11 +173,13 @@ def _draw(
         state=state if state in view.STATES else "open",
         before=_number(request.GET["before"]) if request.GET.get("before") else None, limit=LISTED,
     )  # fmt: skip
+    part = {name: request.GET[name] for name in ("state", "before") if name in request.GET}
+    template = "partials/alerts_state.html" if request.GET.get("part") == "state" else "alerts.html"
     return render_page(
-        request, "alerts.html", status=status_of(error), error="" if is_beside else sentence,
+        request, template, status=status_of(error), error="" if is_beside else sentence,
         fault=dict.fromkeys(TEXTS, "") | ({field: sentence} if is_beside else {}),
         entered=None if entered is None else dict.fromkeys(ENTERED, "") | entered, secret_of=secret_of,
-        figures=view.figures(),
+        figures=view.figures(), part_href=f"{reverse('alerts')}?{urlencode({'part': 'state'} | part)}",
         rules=view.rules(), alarms=shown_alarms, state=state, older=cursor, dead=view.deliveries("failed", LISTED),
         latest=[*view.deliveries("waiting", 20), *view.deliveries("delivered", 20)], kinds=KINDS, forms=FORMS,
         groupings=GROUPINGS, shelves=SHELVES, can_mail=mail.can_send(), moment=to_datetime,

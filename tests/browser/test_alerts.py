@@ -63,7 +63,9 @@ def rule_of(kind: str, name: str) -> str:
     return f"from tests.support.alerting import *; rule({kind!r}, name={name!r}, url={HOOK!r})"
 
 
-def test_a_rule_is_added_tested_and_a_failure_is_sent(alerts: Page, served: Server, receiver: Receiver) -> None:
+def test_a_rule_is_added_tested_and_a_failure_is_sent_and_shown_live(
+    alerts: Page, served: Server, receiver: Receiver
+) -> None:
     expect(alerts.get_by_text("No rules yet")).to_be_visible()
     secret = add(alerts, "On call", receiver.url)
     alerts.goto("/alerts/")
@@ -77,7 +79,7 @@ def test_a_rule_is_added_tested_and_a_failure_is_sent(alerts: Page, served: Serv
 
     assert all(post.is_signed_by(secret) for post in receiver.posts)
     assert receiver.posts[1].payload["data"]["url"] == f"{served.url}/conversations/tram/?event=2#e2"
-    alerts.goto("/alerts/")
+    expect(alerts.locator("live-state")).to_have_text("Live")
     row = alerts.get_by_role("region", name="Alarms").get_by_role("row").nth(1)
     expect(row).to_contain_text("Run failed: failed (error)")
     row.get_by_role("link", name="tram").click()
