@@ -86,7 +86,7 @@ def _totals(stats: Numbers) -> dict[str, tuple[str, str]]:
             "failed" if failed else "",
         ),
         "Median": (timestamps.duration(rank(durations_ms, 50)) or "–", ""),
-        "Slowest 5 %": (timestamps.duration(rank(durations_ms, 95)) or "–", ""),
+        "p95": (timestamps.duration(rank(durations_ms, 95)) or "–", ""),
         "Approval wait": (_seconds(rank(waited, 50)), ""),
         "Tokens": (_compact(spent), ""),
         "Cost": (_total_cost(stats), ""),
