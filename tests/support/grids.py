@@ -21,7 +21,7 @@ def forget() -> None:
     evaluate.forget()
     auto_approval_rules.forget()
     budget_limits.forget()
-    event_renderer.learn_hues({})
+    event_renderer.remember_hues({})
 
 
 def for_each(cases: Iterable[tuple[Any, ...]], prove: Callable[..., object]) -> None:
