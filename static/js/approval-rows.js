@@ -52,11 +52,12 @@ export class ApprovalRows {
     }
   }
 
-  /** Go to the next row or the one before, from this one. */
+  /** Move the focus to the next row or the one before, from this one. @returns {string | undefined} its key */
   step(from, step) {
     const rows = this.all.filter((row) => row.checkVisibility());
     const next = rows[Math.max(0, Math.min(rows.length - 1, rows.indexOf(this.find(from)) + step))];
     next?.querySelector("a").focus();
+    return next?.dataset.key;
   }
 
   #put(key, status, row, escalated) {

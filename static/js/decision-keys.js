@@ -1,6 +1,6 @@
 /**
- * Letters that lead into the form of an approval request: that around the focus, else of the event that is picked, else the
- * first of the page. None decides: what is focused is pressed by Enter.
+ * Letters that lead into the form of an approval request: that around the focus, else of the row that has it, else of the
+ * event that is picked, else the first of the page. None decides: what is focused is pressed by Enter.
  */
 import { onKey } from "./keys.js";
 
@@ -13,10 +13,16 @@ const KEYS = {
 };
 
 const around = (place) => place?.closest(".approval")?.querySelector("decision-form") ?? place?.querySelector("decision-form");
-const current = () =>
-  around(document.activeElement?.closest(".approval")) ??
-  around(document.querySelector(".transcript [aria-current=true]")) ??
-  document.querySelector("decision-form");
+/** The form of a row's request, once its card is shown: never that of another. */
+const ofRow = ({ dataset }) => document.querySelector(`.question[data-key="${CSS.escape(dataset.key)}"] decision-form`);
+
+function current() {
+  const row = document.activeElement?.closest(".ask");
+  if (row) return ofRow(row);
+  return around(document.activeElement?.closest(".approval")) ??
+    around(document.querySelector(".transcript [aria-current=true]")) ??
+    document.querySelector("decision-form");
+}
 
 for (const [key, part] of Object.entries(KEYS)) {
   onKey(key, () => {

@@ -132,7 +132,12 @@ def test_an_answer_by_keyboard_alone(served: Server, people: tuple[BrowserContex
 
     page.keyboard.press("j")
     expect(row(page, "next").get_by_role("link")).to_be_focused()
+    expect(card(page, "next")).to_be_visible()  # the row that has the focus and the card are one
+    page.keyboard.press("a")
+    expect(card(page, "next").get_by_role("button", name="Approve")).to_be_focused()
     page.keyboard.press("k")
+    expect(row(page, "keys").get_by_role("link")).to_be_focused()
+    expect(card(page, "keys")).to_be_visible()
     page.keyboard.press("Enter")
     expect(card(page, "keys").locator(".approval")).to_be_focused()
     page.keyboard.press("a")
