@@ -30,7 +30,7 @@ class ApprovalInbox extends HTMLElement {
     this.addEventListener("decision:made", (event) => (event.preventDefault(), this.#goOn(event.detail.key)), { signal });
     this.#bulk = new BulkDecisions(this, this.#rows, (words) => this.#say(words), signal);
     addEventListener("popstate", () => this.#follow(), { signal });
-    const step = (by) => () => this.#preview(this.#rows.step(this.#here, by));
+    const step = (by) => () => this.#show(this.#rows.step(this.#here, by)); // the focus stays in the list
     const keys = { j: step(1), k: step(-1), x: () => this.#rows.find(this.#here)?.querySelector("[data-pick]")?.click() };
     for (const [key, act] of Object.entries(keys)) signal.addEventListener("abort", onKey(key, act));
     this.#rows.mark(this.#shown);
@@ -83,11 +83,6 @@ class ApprovalInbox extends HTMLElement {
     if (await this.#show(key)) this.#focus();
   }
 
-  /** Show the card of the row that has the focus now, which stays there: letters act on what is seen. */
-  #preview(key) {
-    if (key && key !== this.#shown) this.#show(key);
-  }
-
   /** Of a request, in the view that is shown. */
   #address(key) {
     const { href } = this.#rows.find(key).querySelector("a");
@@ -118,6 +113,7 @@ class ApprovalInbox extends HTMLElement {
   }
 
   async #show(key) {
+    if (!key) return false;
     this.#wanted = key;
     if (key === this.#shown && this.#card.dataset.status === "pending") return true;
     const card = await this.#loaded(key);
