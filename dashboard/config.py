@@ -90,11 +90,11 @@ class Config(BaseSettings):
         " missing; keys/checkpoint-key.json in the data directory if empty",
     )
     record_name: str = Field(
-        default="", description="name of the record in its checkpoints, such as example.com/record; made up if empty"
+        default="", description="name of the record in its checkpoints, such as example.com/record; generated if empty"
     )
     witnesses: str = Field(
         default="",
-        description="who else keeps checkpoints, comma-separated: file:/PATH, command:WORDS, timestamp:URL (RFC"
+        description="witnesses that store checkpoints, comma-separated: file:/PATH, command:WORDS, timestamp:URL (RFC"
         " 3161), or the URL of a C2SP witness",
     )
     witness_keys: str = Field(default="", description="verifier keys of C2SP witnesses, comma-separated")
@@ -121,7 +121,7 @@ class Config(BaseSettings):
     run_s: float = Field(default=600, gt=0, description="maximum seconds a run may work without pausing")
     runs_per_team: int = Field(default=100, ge=1, description="maximum concurrent runs per team and worker")
     stop_s: float = Field(
-        default=5, ge=0, le=86_400, description="seconds that runs may continue after a worker is told to stop"
+        default=5, ge=0, le=86_400, description="seconds that runs may continue after their worker is asked to stop"
     )
     late_s: float = Field(default=10, gt=0, description="seconds until a message that no agent picked up is flagged")
     stuck_same_calls: int = Field(default=5, ge=2, description="identical calls after which a run looks stuck")
@@ -162,20 +162,20 @@ class Config(BaseSettings):
         default="", description="headers of those requests, comma-separated: name=value, percent-encoded"
     )
     otlp_content: bool = Field(
-        default=False, description="send what was said, arguments and outputs too, not only names, times and tokens"
+        default=False, description="include messages, arguments and outputs, not only names, times and token counts"
     )
     otlp_timeout_s: float = Field(
         default=10, gt=0, le=60, description="maximum seconds without an answer of the collector"
     )
     agui_agents: SecretStr = Field(
         default=SecretStr(""),
-        description='agents elsewhere that speak AG-UI, as JSON: {"NAME": {"url": "https://…", "token": "…"}}',
+        description='remote AG-UI agents, as JSON: {"NAME": {"url": "https://…", "token": "…"}}',
     )
     agui_hosts: str = Field(
         default="", description="hosts, addresses or networks that are not public and that may serve them"
     )
     prices: Path | None = Field(
-        default=None, description="JSON file of model prices, which go before the listed ones (how-to: operate)"
+        default=None, description="JSON file of model prices that override the built-in list (how-to: operate)"
     )
     openai_api_key: SecretStr = Field(default=SecretStr(""), validation_alias="OPENAI_API_KEY")
     openai_base_url: str = Field(

@@ -29,9 +29,9 @@ class Command(BaseCommand):
         parser.add_argument("--approval", default="", metavar="ID", help="the conversation of this approval request")
         parser.add_argument("--call", default="", metavar="ID", help="the conversation of this tool call")
         parser.add_argument(
-            "--q", default="", metavar="WORDS", help="conversations whose title, id or last line has them"
+            "--q", default="", metavar="WORDS", help="conversations with these words in their title, id or last line"
         )
-        parser.add_argument("--participant", default="", metavar="NAME", help="conversations in which it took part")
+        parser.add_argument("--participant", default="", metavar="NAME", help="conversations with this participant")
         parser.add_argument("--state", default="", choices=bundle.STATES, help="conversations in this state")
         parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the zip file to write")
 

@@ -22,19 +22,19 @@ DAY_US = 86_400_000_000
 class Command(BaseCommand):
     """Works beside a running server, in short transactions with pauses as long."""
 
-    help = "Take the words of events older than so many days out of the record, as `redact` does; holds beat it."
+    help = "Redact events older than a number of days. What a legal hold covers stays."
     requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take what is kept for how long."""
-        parser.add_argument("--days", type=float, help="days that events are kept; without it the rules that are set")
+        parser.add_argument("--days", type=float, help="days to keep events (default: the retention rules)")
         parser.add_argument(
             "--kind", action="append", default=[], metavar="TYPE", help="only this event type; repeatable"
         )
         parser.add_argument("--conversation", default="", help="only this conversation")
         parser.add_argument("--team", default="", help="only conversations that an agent of this team handles")
-        parser.add_argument("--reason", default="", help="why; it is in the record and in the audit log")
-        parser.add_argument("--dry-run", action="store_true", help="count what would go, and change nothing")
+        parser.add_argument("--reason", default="", help="reason, stored in the record and in the audit log")
+        parser.add_argument("--dry-run", action="store_true", help="count what would be redacted, and change nothing")
 
     def handle(self, *args: Any, days: float | None, **options: Any) -> None:
         """Expire, or count."""

@@ -26,7 +26,7 @@ class Command(BaseCommand):
     """Publish what a session file says, until it is stopped."""
 
     help = (
-        "Follow a session file of Claude Code, Codex or pi while it is written. Publishes to the server of this data "
+        "Follow a session file of Claude Code, Codex or pi as it grows. Publishes to the server of this data "
         "directory, or to SWITCHBOARD_URL with SWITCHBOARD_TOKEN (a token of the role telemetry, or admin)."
     )
     requires_migrations_checks = False
@@ -35,7 +35,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the file."""
         parser.add_argument("file", type=Path, metavar="FILE", help="session file; it may not exist yet")
-        parser.add_argument("--once", action="store_true", help="publish what the file has now, and end")
+        parser.add_argument("--once", action="store_true", help="publish what the file contains now, then exit")
         parser.add_argument("--name", default="", help="publish as import:NAME (default: the file name)")
 
     def handle(self, *args: Any, **options: Any) -> None:

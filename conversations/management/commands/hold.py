@@ -14,14 +14,14 @@ from conversations.redaction import legal_holds
 class Command(BaseCommand):
     """Works beside a running server."""
 
-    help = "Place a legal hold, which beats redaction; without a conversation list those in force."
+    help = "Place a legal hold, which prevents redaction. Without a conversation, list the holds in force."
     requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take what to hold or which hold to release, and why."""
-        parser.add_argument("conversation", nargs="?", metavar="CONVERSATION", help="what to hold; * for every one")
-        parser.add_argument("--reason", default="", help="why; it is in the audit log")
-        parser.add_argument("--regulated", action="store_true", help="of class regulated: it is never released")
+        parser.add_argument("conversation", nargs="?", metavar="CONVERSATION", help="conversation to hold; * for all")
+        parser.add_argument("--reason", default="", help="reason, stored in the audit log")
+        parser.add_argument("--regulated", action="store_true", help="class regulated: can never be released")
         parser.add_argument("--release", type=int, metavar="NUMBER", help="end this hold")
 
     def handle(self, *args: Any, conversation: str | None, **options: Any) -> None:

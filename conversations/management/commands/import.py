@@ -25,7 +25,7 @@ ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".ipynb", ".db", ".sq
 class Command(BaseCommand):
     """Read files of any known format, hand them over, say what each became."""
 
-    help = f"Import recorded conversations, told by their content: {', '.join(NAMES)}."
+    help = f"Import recorded conversations. The format is detected from the content: {', '.join(NAMES)}."
     requires_migrations_checks = False
     requires_system_checks = ()  # they are run by the tests; they import every page
 
@@ -43,10 +43,10 @@ class Command(BaseCommand):
             help="id of the first conversation, then ID-2, …; single file only",
         )
         parser.add_argument(
-            "--update", action="store_true", help="add what is new to conversations that were imported before"
+            "--update", action="store_true", help="add new events to conversations that were imported before"
         )
         parser.add_argument(
-            "--dry-run", action="store_true", help="read and count everything, and store nothing; needs no server"
+            "--dry-run", action="store_true", help="count everything and store nothing; needs no server"
         )
         parser.add_argument("--name", default="", help="import as import:NAME (default: the file name)")
 

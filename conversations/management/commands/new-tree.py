@@ -16,12 +16,12 @@ from conversations.evidence.checkpoints import Signer
 class Command(BaseCommand):
     """Ends the tree there was, with an audit entry; the server makes new keys."""
 
-    help = "Begin another signed tree: after a restore, which the tree that was signed does not fit."
+    help = "Start a new signed tree, after a restore that does not match the one signed before."
     requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the reason."""
-        parser.add_argument("--reason", required=True, help="why, for the audit log")
+        parser.add_argument("--reason", required=True, help="reason, stored in the audit log")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Do it."""

@@ -19,29 +19,29 @@ from conversations.redaction.scope import RedactionScope
 class Command(BaseCommand):
     """Works beside a running server, which takes them off open pages and out of SQLite's log within a second."""
 
-    help = "Take the words of events out of the record, its forks, search and agents' memory. It cannot be undone."
+    help = "Remove the words of events from the record, its forks, the search index and agents' memory. This cannot be undone."
     requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take which events, and why."""
         parser.add_argument("conversation", nargs="?", metavar="CONVERSATION")
         parser.add_argument("events", nargs="*", metavar="EVENT", help="event numbers: 3, or 3-7")
-        parser.add_argument("--call", default="", metavar="ID", help="a tool call, in place of a conversation")
+        parser.add_argument("--call", default="", metavar="ID", help="a tool call, instead of a conversation")
         parser.add_argument("--field", default="", help="one field of that call: args.phone, output")
         parser.add_argument(
-            "--person", default="", metavar="NAME", help="all that they said, were told or are named in"
+            "--person", default="", metavar="NAME", help="everything this person said, received or is named in"
         )
-        parser.add_argument("--word", action="append", default=[], help="all events that have it; repeatable")
+        parser.add_argument("--word", action="append", default=[], help="all events that contain it; repeatable")
         parser.add_argument(
             "--audit",
             nargs="+",
             default=[],
             metavar="ENTRY",
-            help="entries of the audit log: reasons, addresses, words",
+            help="audit entries: their reasons, addresses and other texts",
         )
-        parser.add_argument("--reason", default="", help="why; it stays in the record and in the audit log")
-        parser.add_argument("--dry-run", action="store_true", help="say what would go, and where, and change nothing")
-        parser.add_argument("--journal", type=Path, metavar="FILE", help="redact again what this journal lists")
+        parser.add_argument("--reason", default="", help="reason, stored in the record and in the audit log")
+        parser.add_argument("--dry-run", action="store_true", help="show what would be removed, and where, and change nothing")
+        parser.add_argument("--journal", type=Path, metavar="FILE", help="repeat the redactions in this journal")
 
     def handle(self, *args: Any, conversation: str | None, events: list[str], **options: Any) -> None:
         """Redact, or say what would be."""

@@ -32,9 +32,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the conversation, how to write, and where to begin."""
         parser.add_argument("conversation", metavar="ID")
-        parser.add_argument("--json", action="store_true", help="a line of JSON for each event, with all its fields")
-        parser.add_argument("--from-start", action="store_true", help="begin with the first event (default: now)")
-        parser.add_argument("--after", metavar="PLACE", help="begin after this id of the feed, as --json prints it")
+        parser.add_argument("--json", action="store_true", help="one line of JSON per event, with all fields")
+        parser.add_argument("--from-start", action="store_true", help="start with the first event (default: now)")
+        parser.add_argument("--after", metavar="PLACE", help="start after this feed id, as printed by --json")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print until it is stopped."""

@@ -29,17 +29,17 @@ TELL_EVERY = 2.0  # seconds
 class Command(BaseCommand):
     """Reads by pages, beside a running server if there is one."""
 
-    help = "Check that no audit entry, event or right was changed, removed or inserted, against what was signed."
+    help = "Check against the signatures that no audit entry, event or right was changed, removed or inserted."
     requires_system_checks = ()  # they are run by the tests; they import every page
     _told_at = 0.0
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take a checkpoint that was kept elsewhere, and how much to check."""
-        words = "a checkpoint kept elsewhere, or a witness's file: the record must still begin with it"
+        words = "checkpoint stored elsewhere, or a witness's file, that the record must extend"
         parser.add_argument("--since", metavar="CHECKPOINT", type=Path, help=words)
-        parser.add_argument("--new", action="store_true", help="do not read again what --since has")
+        parser.add_argument("--new", action="store_true", help="skip what --since already covers")
         parser.add_argument(
-            "--chains", action="store_true", help="leave out the rows made of events: three times faster"
+            "--chains", action="store_true", help="check only the hash chains, not the state computed from events: three times faster"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
