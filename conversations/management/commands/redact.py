@@ -19,7 +19,7 @@ from conversations.redaction.scope import RedactionScope
 class Command(BaseCommand):
     """Works beside a running server, which takes them off open pages and out of SQLite's log within a second."""
 
-    help = "Remove the words of events from the record, its forks, the search index and agents' memory. This cannot be undone."
+    help = "Remove the words of events from the record, forks, search and agents' memory. This cannot be undone."
     requires_system_checks = ()  # they are run by the tests; they import every page
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -40,7 +40,9 @@ class Command(BaseCommand):
             help="audit entries: their reasons, addresses and other texts",
         )
         parser.add_argument("--reason", default="", help="reason, stored in the record and in the audit log")
-        parser.add_argument("--dry-run", action="store_true", help="show what would be removed, and where, and change nothing")
+        parser.add_argument(
+            "--dry-run", action="store_true", help="show what would be removed, and where; change nothing"
+        )
         parser.add_argument("--journal", type=Path, metavar="FILE", help="repeat the redactions in this journal")
 
     def handle(self, *args: Any, conversation: str | None, events: list[str], **options: Any) -> None:

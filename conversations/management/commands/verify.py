@@ -39,7 +39,7 @@ class Command(BaseCommand):
         parser.add_argument("--since", metavar="CHECKPOINT", type=Path, help=words)
         parser.add_argument("--new", action="store_true", help="skip what --since already covers")
         parser.add_argument(
-            "--chains", action="store_true", help="check only the hash chains, not the state computed from events: three times faster"
+            "--chains", action="store_true", help="check only the hash chains, not computed state: three times faster"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
