@@ -216,7 +216,7 @@ def test_nothing_is_kept_of_who_went(layer):
         for seat in seats:
             board.leave(seat)
         await until(lambda: not board._changed and not board._last_sent)
-        assert (board._lookers, board._states, board._others) == ({}, {}, {})
+        assert (board._viewers, board._states, board._others) == ({}, {}, {})
         assert layer.words[-1][0] == "here"
 
     during(work)
