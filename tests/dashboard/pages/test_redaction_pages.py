@@ -85,10 +85,10 @@ def test_a_second_admin_confirms_where_the_setting_says_so(team, admin, spoken, 
     asked = admin.post("/redaction/", {"words": "quokka", "reason": "asked for", "do": "redact"})
     assert "A second admin has to confirm it." in text_of(admin.get(asked["Location"]))
     assert "Confirm and redact" not in text_of(admin.get("/redaction/"))
-    own = admin.post("/redaction/decisions/", {"request": "1", "do": "confirm"})
+    (number,) = [item["id"] for item in second.get("/api/v1/redactions").json()["items"]]
+    own = admin.post("/redaction/decisions/", {"request": str(number), "do": "confirm"})
     assert own.status_code == 403
     assert "everything about quokka" in text_of(second.get("/redaction/"))
-    (number,) = [item["id"] for item in second.get("/api/v1/redactions").json()["items"]]
     done = second.post("/redaction/decisions/", {"request": str(number), "do": "confirm"})
 
     assert "1 event redacted." in text_of(second.get(done["Location"]))
