@@ -189,6 +189,17 @@ def test_the_policy_tightens_the_effect_that_the_code_declares(people, desk):
             request_replay.replay(people["admin"], old.id)
 
 
+def test_a_second_person_decides_on_what_destroys_where_a_person_is_asked(people, desk):
+    old = desk.recorded("look")["look"]
+    needs = {}
+    with working(desk.team()):
+        for rule, effect in (("ask", "read"), ("allow", "destructive"), ("ask", "destructive")):
+            set_policy(people["admin"], PolicyRule("", "look", rule, effect))
+            needs[rule, effect] = today(old).needs_second
+
+    assert needs == {("ask", "read"): False, ("allow", "destructive"): False, ("ask", "destructive"): True}
+
+
 def test_the_difference_of_a_replay_is_the_real_one(people, desk):
     old = desk.recorded("look")["look"]
     _, new = desk.again(people["operator"], old)
