@@ -19,6 +19,7 @@ from conversations.rendering import (
     event_rows,
     fork_rows,
     offered_tools,
+    participant_marks,
     response_rows,
     run_rows,
     tool_call_block,
@@ -26,7 +27,6 @@ from conversations.rendering import (
 )
 from conversations.rendering.event_rows import Repeat
 from conversations.rendering.participant_marks import ParticipantMark
-from conversations.rendering.participant_marks import remember_hues as learn
 from conversations.rendering.render_cache import DrawnCache
 
 logger = logging.getLogger(__name__)
@@ -185,7 +185,7 @@ def _payload(event: Stored) -> ParsedPayload:
 
 def remember_hues(hues: Mapping[str, int]) -> None:
     """Take over agents' colours; what was drawn in others goes."""
-    if learn(hues):
+    if participant_marks.remember_hues(hues):
         event_rows.drawn_voice.cache_clear()
         _cache.clear()
 
