@@ -13,7 +13,6 @@ from django.conf import settings
 from agents_app.agui.remote_model import RemoteModel
 from agents_app.agui.run_history import ACTION, WENT_ON
 from agents_app.teams.definition import Team
-from conversations.asgi.agui import registration
 from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core.outbound_address import AllowList
 
@@ -28,11 +27,11 @@ SCHEMA: dict[str, Any] = {
 }  # fmt: skip
 
 
-def registered_team(remotes: Sequence[RemoteAgent]) -> Team:
-    """Make the team of those that admins registered."""
+def configured_team(remotes: Sequence[RemoteAgent], name: str = NAME) -> Team:
+    """Make the team, with the addresses and limits that the settings allow."""
     config = settings.CONFIG
     allowed, silence_s = config.agui_allow_list, config.model_silence_s
-    return team_of(remotes, allowed, silence_s=silence_s, most_bytes=config.model_turn_bytes, name=registration.TEAM)
+    return team_of(remotes, allowed, silence_s=silence_s, most_bytes=config.model_turn_bytes, name=name)
 
 
 def team_of(

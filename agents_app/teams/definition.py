@@ -1,6 +1,8 @@
-"""What a team is: agents, who of them may be addressed, and what their tools do. A package declares one as `TEAM`:
+"""What a team is: agents, who of them may be addressed, and what their tools do.
 
-TEAM = Team(name="Town Hall", agents=[dialogue, triage], entry=["Dialogue"], context=TownHallContext)
+A package declares one as `TEAM`:
+
+    TEAM = Team(name="Town Hall", agents=[dialogue, triage], entry=["Dialogue"], context=TownHallContext)
 """
 
 import re

@@ -30,14 +30,12 @@ def load(names: str | None = None) -> list[Team]:
 
 def _remote_teams() -> list[Team]:
     """Make the team of the AG-UI agents in the setting, if there are any: importing their protocol takes long."""
-    config = settings.CONFIG
-    remotes = registered.read(config.agui_agents.get_secret_value())
+    remotes = registered.read(settings.CONFIG.agui_agents.get_secret_value())
     if not remotes:
         return []
-    from agents_app.agui.remote_team import team_of
+    from agents_app.agui.remote_team import configured_team
 
-    allowed, silence_s = config.agui_allow_list, config.model_silence_s
-    return [team_of(remotes, allowed, silence_s=silence_s, most_bytes=config.model_turn_bytes)]
+    return [configured_team(remotes)]
 
 
 def _import_team(path: str) -> Team:

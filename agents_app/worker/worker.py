@@ -237,9 +237,9 @@ class Worker:
         """Make their team and write its rows. Sync: the protocol's package is imported with the first."""
         if not remotes:
             return []
-        from agents_app.agui.remote_team import registered_team
+        from agents_app.agui.remote_team import configured_team
 
-        served_teams = [ServedTeam(registered_team(remotes), self._config, self._provider)]
+        served_teams = [ServedTeam(configured_team(remotes, registration.TEAM), self._config, self._provider)]
         agent_registry.register(served_teams)
         return served_teams
 

@@ -1,5 +1,5 @@
 """What admins do with agents elsewhere beside the setting: register and remove. Each is in the audit log, and workers
-serve what is registered within seconds (`remote_team.registered_team`). Addresses follow the rules of alerts."""
+serve what is registered within seconds (`remote_team.configured_team`). Addresses follow the rules of alerts."""
 
 import re
 from dataclasses import dataclass
