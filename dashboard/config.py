@@ -10,9 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
-from pydantic_core import ErrorDetails, PydanticCustomError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from conversations.asgi.agui import registered
 from conversations.core import model_prices
@@ -24,19 +23,16 @@ from conversations.evidence.notes import VerifierKey
 from conversations.evidence.witness_settings import Witness
 from conversations.evidence.witness_settings import parse as parse_witness
 from dashboard import databases
-from dashboard.config_values import expect_scheme, hostname_of, is_origin, pairs_of, parts_of
-
-SECRETS = (
-    "secret_key",
-    "agui_agents",
-    "database_url",
-    "redis_url",
-    "email_url",
-    "otlp_endpoint",
-    "otlp_headers",
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
+from dashboard.config_values import (
+    describe_error,
+    expect_scheme,
+    hostname_of,
+    is_origin,
+    pairs_of,
+    parts_of,
+    variable_name,
 )
+
 MIN_SECRET = 32  # characters
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of HTTP
 _VALUE = re.compile(r"[!-~]([ -~]*[!-~])?")
@@ -50,10 +46,10 @@ def _home() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share")) / "switchboard"
 
 
-class Config(BaseSettings):
+class Config(BaseModel):
     """What an operator can set. Every name has the prefix `SWITCHBOARD_` in the environment."""
 
-    model_config = SettingsConfigDict(env_prefix="SWITCHBOARD_", extra="ignore", allow_inf_nan=False)
+    model_config = ConfigDict(allow_inf_nan=False, validate_default=True)
 
     data_dir: Path = Field(
         default_factory=_home, description="directory for the database, the secret key and the lock file"
@@ -369,19 +365,15 @@ class Config(BaseSettings):
 def load() -> Config:
     """Read the environment; exit with one line for each wrong variable."""
     try:
-        return Config()
+        return Config.model_validate(_from_environment())
     except ValidationError as error:
-        sys.exit("Invalid settings:\n  " + "\n  ".join(map(_line, error.errors())))
+        sys.exit("Invalid settings:\n  " + "\n  ".join(map(describe_error, error.errors())))
 
 
-def _line(error: ErrorDetails) -> str:
-    """Name the variable; a value is repeated unless it may hold a secret."""
-    if not error["loc"]:
-        return error["msg"]
-    name = str(error["loc"][0])
-    got = "" if name in SECRETS else f" (got {error['input']!r})"
-    variable = name if name.isupper() else f"SWITCHBOARD_{name.upper()}"
-    return f"{variable}: {error['msg']}{got}"
+def _from_environment() -> dict[str, str]:
+    """Return what the environment sets, as texts that the model reads."""
+    names = [str(field.validation_alias or name) for name, field in Config.model_fields.items()]
+    return {name: os.environ[variable] for name in names if (variable := variable_name(name)) in os.environ}
 
 
 def secret_key(config: Config) -> str:

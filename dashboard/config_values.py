@@ -1,8 +1,34 @@
-"""Values of settings: lists, pairs, origins and addresses, read from the text of a variable."""
+"""Variables of settings: their names, their values (lists, pairs, origins, addresses), and what is wrong with one."""
 
 from urllib.parse import unquote, urlsplit
 
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+SECRETS = (
+    "secret_key",
+    "agui_agents",
+    "database_url",
+    "redis_url",
+    "email_url",
+    "otlp_endpoint",
+    "otlp_headers",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+)
+
+
+def variable_name(setting: str) -> str:
+    """Return the variable of a setting; those of OpenAI's own clients keep their names."""
+    return setting if setting.isupper() else f"SWITCHBOARD_{setting.upper()}"
+
+
+def describe_error(error: ErrorDetails) -> str:
+    """Name the variable; a value is repeated unless it may hold a secret."""
+    if not error["loc"]:
+        return error["msg"]
+    name = str(error["loc"][0])
+    got = "" if name in SECRETS else f" (got {error['input']!r})"
+    return f"{variable_name(name)}: {error['msg']}{got}"
 
 
 def parts_of(value: str) -> list[str]:

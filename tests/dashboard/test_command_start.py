@@ -21,6 +21,7 @@ HEAVY = (
     "jinja2",
     "uvicorn",
     "ag_ui",
+    "pydantic_settings",
     "jsonschema",
     "markdown_it",
 )
@@ -36,7 +37,7 @@ from django.core.management import get_commands, load_command_class
 for name in {OURS!r}:
     before = set(sys.modules)
     load_command_class(get_commands()[name], name)
-    print(name, *[one for one in {HEAVY!r} if one in set(sys.modules) - before])
+    print(name, *[module for module in {HEAVY!r} if module in set(sys.modules) - before])
 """
 
 RUN_EACH = f"""
@@ -45,7 +46,7 @@ from django.core.management import execute_from_command_line
 
 for line in ("user anna --role viewer", "token robot --role agent", "signin-link anna", "verify", "migrate --check"):
     execute_from_command_line(["manage.py", *line.split()])
-    print("heavy:", line, *[one for one in {HEAVY!r} if one in sys.modules])
+    print("heavy:", line, *[module for module in {HEAVY!r} if module in sys.modules])
 """
 
 

@@ -32,7 +32,7 @@ LIBRARIES = (
     *("django.core.management.base", "django.core.serializers.json", "django.db.backends.sqlite3.base"),
     *("django.db.backends.postgresql.base", "psycopg_pool"),
     *("django.db.migrations.executor", "django.db.models", "django.template.loader", "django.urls", "django.views"),
-    *("jinja2.sandbox", "markdown_it", "msgspec", "nh3", "pydantic.types", "pydantic_settings", "pygments.lexers"),
+    *("jinja2.sandbox", "markdown_it", "msgspec", "nh3", "pydantic.types", "pygments.lexers"),
     *("jsonschema", "prometheus_client", "uvicorn.protocols.websockets.websockets_sansio_impl", "axes"),
     *("agents", "openai.types.responses"),  # `serve` imports them a second after its start
     *("h11", "httpcore2", "jsonschema_rs", "smtplib", "truststore", "uvicorn.lifespan.on", "uvicorn.loops.auto"),
