@@ -37,7 +37,7 @@ def audited_action(
                 yield permissions.principal_of(by)
         except (NotAllowed, Conflict) as error:
             if is_joined:
-                raise RuntimeError("a refusal is told after the rollback, and this one is not the action's") from error
+                raise RuntimeError("a refusal must be recorded after the action's own rollback") from error
             who = permissions.principal_of(by)
             is_told = isinstance(error, NotAllowed) and refusal_counter.is_repeat(who, verb, target, error.message)
             if not is_told:

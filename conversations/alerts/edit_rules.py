@@ -39,7 +39,7 @@ def change_rule(by: Who, number: int, fields: RuleFields, *, version: int, reaso
     with audited_action(by, "change_alert", f"alert:{number}", right="alerts") as principal:
         rule = _locked(number)
         if rule.version != version:
-            raise Conflict(f"the rule {rule.name} has changed: {rule.updated_by} has changed it; reload and check it")
+            raise Conflict(f"{rule.updated_by} has changed the rule {rule.name} in the meantime; reload and check it")
         before, was_about = state_of(rule), _about(rule)
         is_same_form = fields.form == rule.form
         fields = fields.checked(settings.CONFIG.alert_allow_list, rule if is_same_form else None)

@@ -38,7 +38,7 @@ def unshelve(by: Who, rule: int, *, alarm: int | None = None) -> None:
         now = database_now()
         shelf = Shelf.objects.filter(rule_id=rule, group=_group(rule, alarm), until__gt=now)
         if not shelf.update(until=now):
-            raise Conflict("this is not shelved any more")
+            raise Conflict("this is no longer shelved")
         details = {"alarm": str(alarm)} if alarm else {}
         chain.enter(principal, "unshelve_alert", f"alert:{rule}", correlation=details)
         transaction.on_commit(dispatcher.wake)
@@ -51,9 +51,9 @@ def end_alarm(by: Who, number: int, *, reason: str = "") -> None:
         if alarm is None:
             raise NotFound("there is no such alarm")
         if KINDS[alarm.kind].is_lasting:
-            raise Conflict("this alarm ends with what it is about; it can be shelved")
+            raise Conflict("this alarm closes when its cause ends; you can shelve it instead")
         if not alarms.close(alarm, str(principal), database_now()):
-            raise Conflict(f"this alarm is over: {alarm.closed_by} ended it")
+            raise Conflict(f"{alarm.closed_by} already closed this alarm")
         chain.enter(principal, "end_alarm", f"alarm:{number}", reason=reason[:MAX_REASON],
                     correlation={"rule": alarm.rule.name})  # fmt: skip
 

@@ -81,11 +81,11 @@ def _read(body: bytes, visitor: Caller) -> WaitingCall:
     try:
         call = _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Invalid(f"must be a call as JSON: {error}") from None
+        raise Invalid(f"must be a tool call in JSON: {error}") from None
     if any(envelopes.clean_text(text) != text for text in msgspec.structs.astuple(call)):
-        raise Invalid("must hold no NUL and no half characters")
+        raise Invalid("must not contain NUL or lone surrogates")
     if visitor.agent and not permissions.may_speak_as(visitor.agent, call.agent):
-        raise NotAllowed(f"{visitor.principal} may ask only as {visitor.agent}", field="agent")
+        raise NotAllowed(f"{visitor.principal} may request approval only as {visitor.agent}", field="agent")
     return call
 
 

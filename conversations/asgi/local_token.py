@@ -41,7 +41,7 @@ class LocalTokenEndpoint:
             secret = route.bearer(scope)
             if scope["method"] == "DELETE":
                 if not self._bearers.take_back(secret):
-                    raise NotSignedIn("send a token that was given out at this address")
+                    raise NotSignedIn("send a token that this endpoint issued")
                 await route.answer(send, 200, b"{}")
                 return
             if scope["method"] != "POST":

@@ -169,7 +169,7 @@ def _require(scope: route.Scope) -> None:
     )
     if visitor is None:
         refusal_counter.record_refusal(origin_check.address_of(scope), "metrics", "metrics", reason="not signed in")
-        raise NotSignedIn("send Authorization: Bearer with a token that may read metrics, or sign in")
+        raise NotSignedIn("send Authorization: Bearer with a token that has permission to read metrics, or sign in")
     if not permissions.has_permission(visitor.roles, "metrics"):
         refusal_counter.record_refusal(
             origin_check.address_of(scope), "metrics", str(visitor.principal), reason="not allowed"

@@ -93,7 +93,7 @@ def _reported(event: NewEvent) -> NewEvent:
     if event.conversation is None:
         raise Invalid("must be the conversation's id", field="payload.conversation_id")
     if event.kind.startswith("conversation."):
-        raise Invalid("must tell what was said or done; a report changes no conversation", field="payload.event")
+        raise Invalid("must describe what was said or done; a report cannot change state", field="payload.event")
     return event._replace(is_live=False, topic="")
 
 

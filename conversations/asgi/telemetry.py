@@ -82,7 +82,7 @@ class TelemetryEndpoint:
         if (encoding := _encoding_of(scope)) is None:
             raise Invalid("Content-Type must be application/x-protobuf or application/json")
         if self._bytes_under_way > MAX_HELD:
-            raise Busy("too many requests are under way: send again later")
+            raise Busy("too many requests are in progress: send again later")
         body = await route.body(scope, receive, MAX_BODY)
         self._bytes_under_way += len(body)
         try:
@@ -197,7 +197,7 @@ def _unpacked(body: bytes, encoding: bytes) -> bytes:
         raise Invalid(f"the body must be gzip: {error}") from None
     pieces.append(unzip.flush())
     if not unzip.eof:
-        raise Invalid("the body must be gzip: it ends too early")
+        raise Invalid("the body must be gzip: it is cut off")
     return b"".join(pieces)
 
 

@@ -160,4 +160,4 @@ def _logged(work: Callable[[], None]) -> None:
     try:
         work()
     except Exception:
-        logger.warning("the use of a token could not be noted", exc_info=True)
+        logger.warning("the use of a token could not be recorded", exc_info=True)

@@ -87,7 +87,7 @@ class BackupArchive:
 
     @contextmanager
     def lines(self, part: Manifest) -> Iterator[Iterator[bytes]]:
-        """Read a part's lines. Raises Invalid at its end where it is not the one that the manifest lists."""
+        """Read a part's lines. Raises Invalid at its end where it does not match the manifest."""
         with self._zip.open(part["name"]) as file:
             yield _checked(file, part)
 
@@ -105,7 +105,7 @@ def opened(path: Path) -> Iterator[BackupArchive]:
                     raise Invalid(f"{path} has the format {manifest.get('format')!r}; this version reads {FORMAT}")
                 yield BackupArchive(parts, manifest, digest)
         except (zipfile.BadZipFile, KeyError, ValueError) as error:
-            raise Invalid(f"{path} is not a whole backup: {error}") from None
+            raise Invalid(f"{path} is not a complete backup: {error}") from None
 
 
 def is_backup(path: Path) -> bool:
@@ -124,7 +124,7 @@ def _sound(file: IO[bytes], path: Path) -> str:
         digest.update(chunk)
         left -= len(chunk)
     if digest.hexdigest().encode() != expected:
-        raise Invalid(f"{path} is damaged: its SHA-256 is not the one that it ends with. Nothing was restored")
+        raise Invalid(f"{path} is damaged: its contents do not match the SHA-256 at its end. Nothing was restored")
     return digest.hexdigest()
 
 
@@ -141,4 +141,4 @@ def _checked(file: IO[bytes], part: Manifest) -> Iterator[bytes]:
         digest.update(line)
         yield line
     if digest.hexdigest() != part["sha256"]:
-        raise Invalid(f"the part {part['name']} is not the one that the manifest lists")
+        raise Invalid(f"the part {part['name']} does not match the manifest")

@@ -53,7 +53,7 @@ def make(path: Path, who: Principal, signer: Signer, progress: Progress, *, verb
     if path.exists() and not (path.is_file() and archive.is_backup(path)):
         raise Invalid(f"{path} exists and is not a backup: choose another name")
     if schema_state.is_behind():
-        raise Conflict("the database's tables are of an older version: run `switchboard migrate` first")
+        raise Conflict("the database's tables have an older version: run `switchboard migrate` first")
     epoch.current()  # the first one is made by who asks first
     with _draft(path) as (file, draft):
         with write_transaction():

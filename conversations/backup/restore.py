@@ -114,7 +114,7 @@ def _require_empty() -> None:
             cursor.execute(f"SELECT 1 FROM {name} LIMIT 1")
             if cursor.fetchone():
                 raise Conflict(
-                    "there is a record here already; a backup is restored into an empty place: set SWITCHBOARD_DATA_DIR"
+                    "there is already a record here; restore into an empty place: set SWITCHBOARD_DATA_DIR"
                     " to an empty directory, or SWITCHBOARD_DATABASE_URL to a new database"
                 )
 

@@ -67,7 +67,7 @@ class ClaudeCodeSession:
             return [*self._ended_answer(), *self._notice(line, kind)]
         message = line.get("message")
         if not isinstance(message, dict) or not isinstance(message.get("content"), (str, list)):
-            raise Invalid(f"message of type {kind} must be an object with content, a text or a list")
+            raise Invalid(f"message of type {kind} must be an object with content, a string or a list")
         speaker = self._speaker(line)
         if kind == "user":
             return [*self._ended_answer(), *self._user(line, message["content"], speaker)]

@@ -84,7 +84,7 @@ def _find(conversation: Conversation, seq: int) -> _Annotated:
     if kind == KIND:
         raise Invalid("must not be an annotation", field="about")
     if kind == "token":
-        raise Invalid("must not be a part of an answer: annotate its output", field="about")
+        raise Invalid("must not be part of an answer: annotate the answer's output instead", field="about")
     return _Annotated(seq, payload.parse(body.encode("utf-8", "replace")).speaker)
 
 

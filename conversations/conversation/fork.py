@@ -186,7 +186,7 @@ def _make(by: Who, plan: _Plan, text: str | None, changed: Event | None) -> Crea
         with audited_action(by, verb, target, right="control") as principal:
             copied.publish()
             if _newest_redaction(plan.parent) != redacted:
-                raise Conflict("events were redacted while they were copied: fork again", code="redacted")
+                raise Conflict("events were redacted while they were being copied: fork again", code="redacted")
             title = _title(plan.parent, copied.head.title, text or "", changed)
             forked = plan._replace(handler=copied.handler, title=title).append(text, changed)
             correlation = {"conversation": plan.key, "forked_at": plan.at, "run": forked.run}
@@ -241,7 +241,7 @@ def _changed(parent: Conversation, at: int) -> Event:
 def _agent(name: str, answering: AnsweringRun) -> str:
     """Return who goes on. Raises `Invalid` when nobody of that name is served here, or nothing was said yet."""
     if not answering.seq:
-        raise Invalid("must follow a message, or there is nothing to answer", field="at")
+        raise Invalid("must come after a message; otherwise there is nothing to answer", field="at")
     if name and Agent.objects.filter(name=name).exists():
         return name
     addressee = name or answering.recipient

@@ -36,7 +36,7 @@ def note(user_id: int) -> int:
             with write_transaction(within=PATIENCE):
                 _write(user_id, last_at, now, {"left_at": left_at} if was_away else {})
     except (DatabaseError, SwitchboardError) as error:
-        logger.warning("the visit of person %s could not be noted: %s", user_id, error)
+        logger.warning("the visit of person %s could not be recorded: %s", user_id, error)
     return left_at
 
 

@@ -134,9 +134,9 @@ class BroadcastSender(threading.Thread):
 
     def _note(self, error: str) -> None:
         if error and not self.trouble:
-            logger.warning("other processes cannot be notified, they look for themselves each second: %s", error)
+            logger.warning("other processes cannot be notified; they poll the database every second instead: %s", error)
         elif self.trouble and not error:
-            logger.warning("other processes are notified again")
+            logger.warning("other processes can be notified again")
         with self._condition:
             self.trouble = error
             self._condition.notify_all()

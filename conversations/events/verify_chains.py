@@ -68,7 +68,7 @@ def verify_conversation(
         prev, oldest = row.hash, format_
         while leaf is not None and leaf[0] <= seq:
             if leaf != (seq, prev):
-                return _broken(conversation, leaf[0], "not what the signed tree has of it: the chain was made anew")
+                return _broken(conversation, leaf[0], "differs from the signed tree: the chain was rebuilt")
             leaf = next(expected, None)
     if seq != conversation.head_seq:
         return _broken(conversation, seq + 1, f"missing: the head counts {conversation.head_seq} events")

@@ -177,12 +177,12 @@ def _tokens(expected: Authority) -> Iterator[str]:
     for token in Token.objects.order_by("pk").iterator(chunk_size=500):
         role, agent, digest = expected.tokens.get(token.name, ("", "", ""))
         if not role:
-            yield f"token {token.name!r} was made by no audit entry"
+            yield f"token {token.name!r} was created by no audit entry"
         elif (token.role, token.agent) != (role, agent):
             held, given = f"role {token.role} for {token.agent!r}", f"{role} for {agent!r}"
             yield f"token {token.name!r} has {held}; the audit log gave {given}"
         elif digest and digest != tokens.state_of(token):
-            yield f"token {token.name!r} has another secret than the one that was made"
+            yield f"token {token.name!r} has a different secret from the one issued"
         elif (token.revoked_at is not None) != (token.name in expected.revoked):
             yield f"token {token.name!r} is {'not ' if token.revoked_at is None else ''}revoked; the audit log differs"
 
@@ -193,11 +193,11 @@ def _grants(expected: Authority) -> Iterator[str]:
         place = (grant.user.username, grant.what, grant.target)
         until = there[place] = grants.facts_of(grant)["until"]
         if expected.grants.get(place) != until:
-            yield f"the grant of {place[0]!r} ({place[1]} {place[2]}) is not as the audit log gave it"
+            yield f"the grant of {place[0]!r} ({place[1]} {place[2]}) differs from the audit log"
     now = timezone.now().isoformat()
     for place, until in expected.grants.items():
         if place not in there and (not until or until > now):
-            yield f"the grant of {place[0]!r} ({place[1]} {place[2]}) is gone, and nobody took it"
+            yield f"the grant of {place[0]!r} ({place[1]} {place[2]}) is missing, and no audit entry revoked it"
 
 
 def _policies(expected: Authority) -> Iterator[str]:
@@ -206,22 +206,22 @@ def _policies(expected: Authority) -> Iterator[str]:
     stored = evaluate.stored()
     if expected.whole_policy:
         if edit_policy.digest_of(list(stored.values())) != expected.whole_policy:
-            yield "the policies are not those of the last audit entry about them"
+            yield "the policies differ from the last audit entry about them"
         return
     states = {edit_policy.target_of(target): edit_policy.state_of(row) for target, row in stored.items()}
     for target in sorted(states.keys() | expected.policies.keys()):
         if states.get(target, "") != expected.policies.get(target, ""):
-            yield f"{target} is not as the audit log set it"
+            yield f"{target} differs from the audit log"
 
 
 def _rules(expected: Authority) -> Iterator[str]:
     for rule in AutoApprovalRule.objects.order_by("id").iterator(chunk_size=500):
         if rule.id not in expected.rules:
-            yield f"auto-approval rule {rule.id} was made by no audit entry"
+            yield f"auto-approval rule {rule.id} was created by no audit entry"
         elif auto_approval_edit.digest_of(rule) != expected.rules[rule.id]:
-            yield f"auto-approval rule {rule.id} is not as it was made"
+            yield f"auto-approval rule {rule.id} has changed since it was created"
         elif (rule.revoked_at is not None) != (rule.id in expected.revoked_rules):
-            yield f"auto-approval rule {rule.id} is not revoked as the audit log says"
+            yield f"the revocation of auto-approval rule {rule.id} differs from the audit log"
         elif rule.uses is not None and rule.used < Approval.objects.filter(rule=rule.id).count():
             yield f"auto-approval rule {rule.id} counts fewer uses than it has approved calls"
 
@@ -240,11 +240,11 @@ def _holds(expected: Authority) -> Iterator[str]:
     for hold in LegalHold.objects.select_related("conversation").order_by("pk").iterator(chunk_size=500):
         there.add(number := str(hold.pk))
         if expected.holds.get(number) != (legal_holds.target_of(hold), hold.is_regulated):
-            yield f"legal hold {number} is not as the audit log placed it"
+            yield f"legal hold {number} differs from the audit log"
         elif (hold.released_at is not None) != (number in expected.released):
             yield f"legal hold {number} is {'not ' if hold.released_at is None else ''}released; the audit log differs"
     for number in expected.holds.keys() - there:
-        yield f"legal hold {number} is gone, and none is ever removed"
+        yield f"legal hold {number} is missing, although holds are never removed"
 
 
 def _retention(expected: Authority) -> Iterator[str]:
@@ -252,12 +252,12 @@ def _retention(expected: Authority) -> Iterator[str]:
     for rule in RetentionRule.objects.order_by("pk").iterator(chunk_size=500):
         there.add(number := str(rule.pk))
         if expected.retention.get(number) != (rule.days, rule.kind, rule.team, rule.conversation):
-            yield f"retention rule {number} is not as the audit log set it"
+            yield f"retention rule {number} differs from the audit log"
         elif (rule.removed_at is not None) != (number in expected.ended_retention):
             state = "in force" if rule.removed_at is None else "removed"
             yield f"retention rule {number} is {state}; the audit log differs"
     for number in expected.retention.keys() - there:
-        yield f"retention rule {number} is gone, and no row of one ever goes"
+        yield f"retention rule {number} is missing, although its row is never deleted"
 
 
 def _requests(expected: Authority) -> Iterator[str]:
@@ -269,11 +269,11 @@ def _requests(expected: Authority) -> Iterator[str]:
         # what is decided has no words of a person any more
         is_other = row.decided_at is None and RedactionScope.from_json(row.scope).target != target
         if row.requested_by != asked_by or is_other:
-            yield f"redaction request {number} is not as the audit log has it"
+            yield f"redaction request {number} differs from the audit log"
         elif decided != expected.decided.get(number):
-            yield f"redaction request {number} is not decided as the audit log says"
+            yield f"the decision on redaction request {number} differs from the audit log"
     for number in expected.requests.keys() - there:
-        yield f"redaction request {number} is gone, and no row of one ever goes"
+        yield f"redaction request {number} is missing, although its row is never deleted"
 
 
 def _number(text: str) -> Decimal | None:

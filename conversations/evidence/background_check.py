@@ -85,7 +85,7 @@ def begin(by: Who, known: Settings, run: Callable[[Callable[[], None]], None]) -
     with audited_action(by, "verify", "record", right="audit") as principal:
         was, now = current(), time.time_ns() // 1000
         if was is not None and was.is_running:
-            raise Conflict(f"{was.by} is having the record verified already")
+            raise Conflict(f"{was.by} is already verifying the record")
         begun = Progress(secrets.token_hex(8), str(principal), now, now)
         Meta.objects.update_or_create(name=NAME, defaults={"value": json.dumps(asdict(begun))})
         chain.enter(principal, "verify", "record")
@@ -111,8 +111,8 @@ def check(begun: Progress, known: Settings) -> None:
         for words, is_ok in verdicts(RecordCheck(known, progress=progress.count)):
             progress.say(words, is_ok=is_ok)
     except (SwitchboardError, DatabaseError, OSError) as error:
-        logger.exception("the record could not be verified to its end")
-        progress.say(f"It could not be verified to its end: {error}", is_ok=False)
+        logger.exception("the verification of the record could not be completed")
+        progress.say(f"The verification could not be completed: {error}", is_ok=False)
     finally:
         progress.end()
 

@@ -94,7 +94,7 @@ def write(
     show()
     row = checkpoints.newest()
     if row is None:
-        raise NotFound("nothing of the record is signed yet")
+        raise NotFound("the record has not been signed yet")
     file = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
     try:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

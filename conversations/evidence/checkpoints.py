@@ -111,7 +111,7 @@ def begin_anew(signer: Signer, principal: Principal, reason: str) -> str:
     row, known = newest(), verifier_keys()
     last = signer.last()
     if not known:
-        raise Conflict("nothing of the record is signed yet", code="tree")
+        raise Conflict("the record has not been signed yet", code="tree")
     with write_transaction():
         for model in (TreeLeaf, TreeNode, TreeChain, CheckpointRow, Witnessed):
             model.objects.all().delete()
@@ -146,15 +146,15 @@ def _check(signer: Signer, key: SigningKey, size: int) -> None:
     """Refuse to sign a tree that does not go on from what was signed. Raises `Conflict`."""
     row, last = newest(), signer.last()
     if size != (row.size if row else 0):
-        raise Conflict(f"the tree has {size:,} leaves, of which {row.size if row else 0:,} are signed", code="tree")
+        raise Conflict(f"the tree has {size:,} leaves, and only {row.size if row else 0:,} are signed", code="tree")
     if row is not None:
         signed = notes.parse(row.note)
         root = tree.root(size)
         if not notes.verified(signed, key.verifier_keys) or signed.text != TreeHead(key.origin, size, root).text:
-            raise Conflict(f"checkpoint {size:,} is not what was signed", code="tree")
+            raise Conflict(f"checkpoint {size:,} differs from the one that was signed", code="tree")
     if last is not None and last.origin == key.origin and (last.size > size or tree.root(last.size) != last.root):
         raise Conflict(
-            f"the record went back behind checkpoint {last.size:,}, which is signed: it is older, or was changed",
+            f"the record does not contain the signed checkpoint {last.size:,}: it is an older copy, or was changed",
             code="went_back",
         )
 
@@ -182,8 +182,8 @@ def require_key(signer: Signer) -> SigningKey:
     """Return the keys; only the server makes them. Raises `NotFound` before it did, and `Unavailable` where this place
     has none that count."""
     if not verifier_keys():
-        raise NotFound("the record has not been signed yet: its server does that a moment after its start")
+        raise NotFound("the record has not been signed yet: the server signs it shortly after it starts")
     key = signer.key()
     if key is None:
-        raise Unavailable(f"{signer.path} has no keys that the database names", code="signing_key")
+        raise Unavailable(f"{signer.path} has none of the keys that the database names", code="signing_key")
     return key

@@ -122,7 +122,7 @@ def parse_key(text: str) -> VerifierKey:
         raise Invalid("must be a verifier key: NAME+ID+KEY, of Ed25519 (1, 4) or ML-DSA-44 (6)")
     key = VerifierKey(name, material[0], material[1:])  # type: ignore[arg-type]  # its length says that it is one
     if stated.lower() != key.key_id.hex():
-        raise Invalid(f"must be a verifier key whose id is that of its key, {key.key_id.hex()}; got {stated[:20]!r}")
+        raise Invalid(f"must be a verifier key whose id matches its key, {key.key_id.hex()}; got {stated[:20]!r}")
     return key
 
 
@@ -130,7 +130,7 @@ def parse(text: str) -> SignedNote:
     """Read a note. Raises `Invalid`; says nothing about who signed it."""
     body, blank, below = text.rpartition("\n\n")
     if len(text) > MAX_NOTE or not blank or not below.endswith("\n") or any(c < " " and c != "\n" for c in text):
-        raise Invalid("must be a signed note: a text, an empty line, and lines of signatures")
+        raise Invalid("must be a signed note: text, an empty line, and signature lines")
     lines = below.removesuffix("\n").split("\n")
     if len(lines) > MAX_SIGNATURES:
         raise Invalid(f"must have at most {MAX_SIGNATURES} signatures; got {len(lines)}")
@@ -147,7 +147,7 @@ def parse_checkpoint(text: str) -> TreeHead:
         checkpoint = TreeHead("", 0, b"")
     is_whole = bool(checkpoint.origin) and len(checkpoint.root) == 32 and checkpoint.size >= 0
     if not (is_whole and text.startswith(checkpoint.text) and all(lines)):
-        raise Invalid("must be a checkpoint: the origin, the size and the root of a tree, a line each")
+        raise Invalid("must be a checkpoint: the origin, the size and the root of a tree, each on its own line")
     return checkpoint
 
 
@@ -159,7 +159,7 @@ def verified(note: SignedNote, keys: Iterable[VerifierKey]) -> list[VerifierKey]
     for signature in note.signatures:
         if key := by_id.get((signature.name, signature.key_id)):
             if not key.verify(note.text, signature.signature):
-                raise Invalid(f"the signature of {signature.name} is wrong: the text was changed, or it is forged")
+                raise Invalid(f"the signature of {signature.name} is invalid: the text was changed, or it is forged")
             good.append(key)
     return good
 
@@ -183,7 +183,7 @@ def parse_signature_lines(text: str) -> list[Signature]:
     """Read lines of signatures, as a witness answers them. Raises `Invalid`."""
     lines = [line for line in text.split("\n") if line]
     if not lines or len(lines) > MAX_SIGNATURES:
-        raise Invalid("must be lines of signatures")
+        raise Invalid("must be signature lines")
     return [_signature(line) for line in lines]
 
 
@@ -194,7 +194,7 @@ def _signature(line: str) -> Signature:
     except (binascii.Error, ValueError):
         value = b""
     if not line.startswith(_DASH) or not _is_name(name) or len(value) < 5:
-        raise Invalid("must be a line of a signature: — NAME BASE64")
+        raise Invalid("must be a signature line: — NAME BASE64")
     return Signature(name, value[:4], value[4:])
 
 

@@ -91,7 +91,7 @@ def read_key(text):
     material = base64.b64decode(encoded)
     computed = hashlib.sha256(name.encode() + b"\n" + material).digest()[:4]
     if computed.hex() != stated.lower():
-        raise Bad(f"the key {name} has another id than {stated}")
+        raise Bad(f"the id of the key {name} is not {stated}")
     return name, computed, material[0], material[1:]
 
 
@@ -118,7 +118,7 @@ def signers(text, signatures, keys):
                 at = int.from_bytes(signature[:8], "big")
                 message, signature = f"cosignature/v1\ntime {at}\n{text}".encode(), signature[8:]
             if not is_signed(public, message, signature):
-                raise Bad(f"the signature of {name} is wrong: the text was changed, or it is forged")
+                raise Bad(f"the signature of {name} is invalid: the text was changed, or it is forged")
             good.append(name)
     return good
 
@@ -157,7 +157,7 @@ def read_proof(text):
     head, _, checkpoint = text.partition("\n\n")
     lines = head.split("\n")
     if lines[0] != "c2sp.org/tlog-proof@v1":
-        raise Bad("it is no tlog-proof")
+        raise Bad("it is not a tlog-proof")
     extra = json.loads(base64.b64decode(lines[1].replace("extra ", "", 1)))
     return extra["seq"], int(lines[2].replace("index ", "", 1)), [base64.b64decode(x) for x in lines[3:]], checkpoint
 
@@ -203,7 +203,7 @@ class CheckedConversation:
         self.seq += 1
         place = f"conversation {self.key!r}, event {self.seq}"
         if row["seq"] != self.seq:
-            raise Bad(f"{place}: missing; event {row['seq']} stands there")
+            raise Bad(f"{place}: missing; event {row['seq']} is in its place")
         is_tombstone = row["salt"] is None
         if is_tombstone:
             self.unnamed[self.seq] = tombstone_digest(row)
@@ -212,7 +212,7 @@ class CheckedConversation:
         links = ((v, link(self.hash, self.key, row, v, is_tombstone)) for v in (2, 1) if v >= self.version)
         version = next((v for v, hash_ in links if hash_ == row["hash"]), 0)
         if not version:
-            raise Bad(f"{place}: changed: its hash does not follow from what it says and from the event before")
+            raise Bad(f"{place}: changed: its hash does not match its contents and the previous event")
         self.version, self.hash = version, row["hash"]
         self.hashes[self.seq] = row["hash"]
         self.note(row)
@@ -235,7 +235,7 @@ class CheckedConversation:
             raise Bad(f"conversation {self.key!r}, event {self.seq + 1}: missing; it had {self.head}")
         if self.unnamed:
             place = f"conversation {self.key!r}, event {min(self.unnamed)}"
-            raise Bad(f"{place}: words are gone, and no event.redacted names what is left")
+            raise Bad(f"{place}: text is missing, and no event.redacted names what is left")
 
 
 def salt_of(row, place):
@@ -299,7 +299,7 @@ def check_manifest(bundle, keys, origin):
         raise Bad("manifest.txt is not signed by the record's key")
     first, *lines = text.splitlines()
     if first != "switchboard evidence bundle 1":
-        raise Bad("manifest.txt is none")
+        raise Bad("manifest.txt is not a manifest")
     listed = {line[66:]: line[:64] for line in lines}
     for name in bundle.names():
         if name in ("manifest.txt", "verify.py"):  # the one that runs cannot vouch for itself
@@ -322,12 +322,12 @@ def check_conversation(bundle, number, signed, say):
     seq, index, path, checkpoint = read_proof(bundle.text(f"proofs/{number}.tlog-proof"))
     text, size, root = signed
     if read_note(checkpoint)[0] != text:
-        raise Bad(f"the proof of conversation {talk.key!r} is of another checkpoint")
+        raise Bad(f"the proof of conversation {talk.key!r} belongs to another checkpoint")
     chain = hashlib.sha256(talk.key.encode()).hexdigest()
     if root_by_path(leaf_of(chain, seq, talk.hashes.get(seq)), index, size, path) != root:
-        raise Bad(f"conversation {talk.key!r}, event {seq}: the signed tree has another one there")
+        raise Bad(f"conversation {talk.key!r}, event {seq}: the signed tree has a different one in its place")
     later = f"; {talk.seq - seq} later ones are not signed yet" if talk.seq > seq else ""
-    say(f"conversation {talk.key!r}: {seq} events are as they were signed{later}")
+    say(f"conversation {talk.key!r}: {seq} events match what was signed{later}")
     return talk.decisions
 
 
@@ -340,11 +340,11 @@ def check_links(bundle, size, root):
             seq, *rest, stated = link_
             prev = joined_hash("switchboard/2 audit", prev, seq, *rest)
             if prev != stated:
-                raise Bad(f"audit entry {seq}: its hash does not follow from what it says and from the entry before")
+                raise Bad(f"audit entry {seq}: its hash does not match its contents and the previous entry")
             linked[seq] = link_
         leaf = leaf_of(hashlib.sha256(b"\0audit").hexdigest(), seq, prev)
         if root_by_path(leaf, proof["index"], size, [base64.b64decode(x) for x in proof["path"]]) != root:
-            raise Bad(f"audit entry {seq}: the signed tree has another one there")
+            raise Bad(f"audit entry {seq}: the signed tree has a different one in its place")
     return linked
 
 
@@ -357,12 +357,12 @@ def check_audit(bundle, size, root, say):
         words = [entry[name] for name in ("principal", "acting_as", "target", "reason", "correlation")]
         data = json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
         if entry["seq"] in linked and linked[entry["seq"]] != plain:
-            raise Bad(f"{place}: it is not the one that was signed")
+            raise Bad(f"{place}: it differs from the one that was signed")
         if entry["salt"] and hashlib.sha256(salt_of(entry, place) + data).hexdigest() != entry["digest"]:
-            raise Bad(f"{place}: who, to what or why was changed")
+            raise Bad(f"{place}: its person, target or reason was changed")
         counts["other" if entry["seq"] not in linked else "proved" if entry["salt"] else "masked"] += 1
-    say("{proved} audit entries are as they were signed; of {masked}, whose words are masked or erased, that and when; "
-        "{other} are of an older format or not signed yet".format(**counts))  # fmt: skip
+    say("{proved} audit entries match what was signed; {masked} have masked or erased text, so only that they exist, "
+        "and when, is proved; {other} are of an older format or not signed yet".format(**counts))  # fmt: skip
 
 
 def check_approvals(bundle, decisions, say):
@@ -370,8 +370,8 @@ def check_approvals(bundle, decisions, say):
     approvals = json.loads(bundle.text("approvals.json"))
     for approval in approvals:
         if approval["status"] == "decided" and decisions.get(approval["id"]) != approval["decision"]:
-            raise Bad(f"approval {approval['id']}: no event decided it so")
-    say(f"{len(approvals)} approvals are as the events decided them")
+            raise Bad(f"approval {approval['id']}: no event contains this decision")
+    say(f"{len(approvals)} approvals match the decisions in the events")
 
 
 def main(arguments):
@@ -391,7 +391,7 @@ def main(arguments):
     unchanged = f"OK: {count} conversation{'' if count == 1 else 's'}, nothing was changed"
     print(unchanged if count else "NOTHING PROVED: the bundle contains no conversation")
     if not given:
-        print("The keys are the bundle's own: compare keys.txt with the key as you know it, or give that by --key")
+        print("The keys come from the bundle itself: compare keys.txt with the key you know, or pass it with --key")
     return 0 if count else 1
 
 

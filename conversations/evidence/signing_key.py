@@ -65,7 +65,7 @@ def load(path: Path) -> SigningKey | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Unavailable(f"{path} must hold the keys that sign checkpoints: {error}", code="signing_key") from None
+        raise Unavailable(f"{path} must contain the keys that sign checkpoints: {error}", code="signing_key") from None
 
 
 def make(path: Path, origin: str = "") -> SigningKey:
@@ -90,5 +90,5 @@ def make(path: Path, origin: str = "") -> SigningKey:
         draft.unlink()
     key = load(path)
     if key is None:
-        raise Unavailable(f"{path} was removed while it was made", code="signing_key")
+        raise Unavailable(f"{path} was removed while it was being created", code="signing_key")
     return key

@@ -54,9 +54,9 @@ def token_of(answer: bytes, text: str, nonce: int) -> bytes:
     token = whole[len(status.whole) :]
     stamp = read(token)
     if stamp.nonce != nonce:
-        raise Invalid("the time stamp is of another request")
+        raise Invalid("the time stamp belongs to another request")
     if stamp.digest != sha256(text.encode()).digest():
-        raise Invalid("the time stamp is of something else")
+        raise Invalid("the time stamp is for different data")
     return token
 
 
@@ -68,10 +68,10 @@ def read(token: bytes) -> TimeStamp:
     parts = elements(_only(signed.content, SEQUENCE).content)
     kind, stamped = elements(parts[min(2, len(parts) - 1)].content)[:2]
     if kind.whole != TIME_STAMP:
-        raise Invalid("must be a time stamp token: it holds something else")
+        raise Invalid("must be a time stamp token: it contains something else")
     facts = elements(_only(_only(stamped.content, OCTETS).content, SEQUENCE).content)
     if len(facts) < 5 or facts[4].tag != TIME:
-        raise Invalid("must be a time stamp token: its facts are missing")
+        raise Invalid("must be a time stamp token: its contents are missing")
     algorithm, digest = elements(facts[2].content)[:2]
     if not algorithm.content.startswith(SHA256_ID):
         raise Invalid("must be a time stamp of a SHA-256")

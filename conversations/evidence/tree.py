@@ -86,7 +86,7 @@ def subtree(start: int, end: int) -> bytes:
     if width <= BLOCK:
         hashes = list(leaves(start, end))
         if len(hashes) != width:
-            raise Conflict(f"leaves {start} to {end} of the tree are not all there", code="tree")
+            raise Conflict(f"leaves {start} to {end} of the tree are not all present", code="tree")
         return merkle.root_of(hashes)
     level = width.bit_length() - 1
     if width == 1 << level and start % width == 0:
@@ -144,5 +144,5 @@ def _root_of_nodes(level: int, first: int, end: int) -> bytes:
     nodes = TreeNode.objects.filter(level=level, index__gte=first, index__lt=end).order_by("index")
     hashes = [bytes.fromhex(hash_) for hash_ in nodes.values_list("hash", flat=True)]
     if len(hashes) != end - first:
-        raise Conflict(f"subtrees {first} to {end} of level {level} of the tree are not all there", code="tree")
+        raise Conflict(f"subtrees {first} to {end} of level {level} of the tree are not all present", code="tree")
     return merkle.root_of(hashes)

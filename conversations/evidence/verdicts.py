@@ -24,7 +24,7 @@ def verdicts(check: RecordCheck, *, only_chains: bool = False) -> Iterator[Verdi
     yield _of_tree(check)
     if not only_chains:
         report = check.state()
-        right = "State and rights are what events and audit entries make"
+        right = "State and rights match the events and audit entries"
         yield Verdict(right if report.ok else f"state: {report.first_bad}: {report.why}", report.ok)
 
 

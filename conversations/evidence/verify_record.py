@@ -79,7 +79,7 @@ class RecordCheck:
             entries = dict(AuditEntry.objects.filter(seq__in=page).values_list("seq", "hash"))
             for seq, hash_ in page.items():
                 if entries.get(seq) != hash_:
-                    why = "not what the signed tree has of it: the end was cut off, or the chain was made anew"
+                    why = "differs from the signed tree: the end was cut off, or the chain was rebuilt"
                     return ChainReport(chain.count, ok=False, first_bad=f"audit entry {seq}", why=why)
         return chain if end.ok else replace(end, count=chain.count)
 
@@ -120,7 +120,7 @@ class RecordCheck:
         if self._skip and (leaf := checkpoints.leaf_of(chain, self._skip)) is not None:
             after = (leaf.seq, leaf.hash)
             if not conversation.events.filter(seq=leaf.seq, hash=leaf.hash).exists():
-                why = "not what the signed tree has of it"
+                why = "differs from the signed tree"
                 return ChainReport(
                     0, ok=False, first_bad=f"conversation {conversation.key!r}, event {leaf.seq}", why=why
                 )
@@ -150,7 +150,9 @@ class RecordCheck:
         for index, chain, seq in TreeLeaf.objects.order_by("-index").values_list("index", "chain", "seq").iterator():
             if bytes.fromhex(chain) not in known:
                 place = f"a conversation of {seq} events (SHA-256 of its id: {chain})"
-                return ChainReport(0, ok=False, first_bad=place, why=f"missing: leaf {index} of the signed tree has it")
+                return ChainReport(
+                    0, ok=False, first_bad=place, why=f"missing, but leaf {index} of the signed tree has it"
+                )
         return ChainReport(0, ok=True)
 
     def _fault_of_tree(self) -> str:
@@ -170,7 +172,7 @@ class RecordCheck:
         if frontier.size < self.size:
             return f"leaf {frontier.size:,} is missing"
         if row is not None:
-            return f"checkpoint {row.size:,} has more leaves than there are: {frontier.size:,}"
+            return f"checkpoint {row.size:,} has more leaves than the tree, which has {frontier.size:,}"
         if self.size and (last is None or last.size < self.size):
             return f"its last leaves, after {last.size if last else 0:,}, were never signed"
         return self._fault_of_nodes()
@@ -178,7 +180,7 @@ class RecordCheck:
     def _fault_of_nodes(self) -> str:
         """Compare the stored subtrees: proofs are made with them."""
         return "" if not self.size or tree.root(self.size).hex() == self._newest_root() else (
-            "its stored subtrees are not those of its leaves"
+            "its stored subtrees do not match its leaves"
         )  # fmt: skip
 
     def _newest_root(self) -> str:
@@ -199,9 +201,9 @@ class RecordCheck:
         own = signing_key.load(self._settings.key_path) if self._settings.key_path else None
         last, named = self._last_note(), checkpoints.verifier_keys()
         if own is not None and not named and last is not None:  # without one they may have been made just now
-            return f"there are keys in {self._settings.key_path}, and the database names none: what they signed is gone"
+            return f"{self._settings.key_path} holds keys but the database names none: what they signed is missing"
         if own is not None and named and own.verifier_keys != named:
-            return f"the database names other keys than those in {self._settings.key_path}"
+            return f"the database does not name the keys in {self._settings.key_path}"
         newest = CheckpointRow.objects.filter(size__lte=self.size).order_by("-size")[:SIGNATURES]
         for row in newest:
             note = notes.parse(row.note)
@@ -226,7 +228,7 @@ class RecordCheck:
                         TreeLeaf.objects.exists()
                         and Witnessed.objects.filter(witness=witness.name, size__gt=0).exists()
                     ):
-                        yield f"the witness {path} has no checkpoint any more: {error}"
+                        yield f"the witness {path} no longer has a checkpoint: {error}"
         for whose, note in known_heads:
             if words := self._fault_of(note):
                 yield f"{whose}: {words}"
@@ -243,19 +245,17 @@ class RecordCheck:
         if not named:
             return f"it has {checkpoint.size:,} leaves, and this database was never signed"
         if not notes.verified(note, named):
-            return (
-                "it is signed by none of the keys that the database names: they were changed, or it is of another one"
-            )
+            return "none of the keys that the database names signed it: they were changed, or it is another database's"
         return witnesses.check_against_tree(checkpoint, tree.size())  # as it is now: it may be signed since
 
     def _fault_of_cosigned(self, row: Witnessed) -> str:
         signed = CheckpointRow.objects.filter(size=row.size).first()
         if signed is None:
-            return f"checkpoint {row.size:,}, which it signed, is gone"
+            return f"checkpoint {row.size:,}, which it signed, is missing"
         if token := witnesses.stamp_of(row.signatures):
             text = notes.parse(signed.note).text
             is_of_it = timestamps.read(token).digest == sha256(text.encode()).digest()
-            return "" if is_of_it else f"its time stamp is not of checkpoint {row.size:,}"
+            return "" if is_of_it else f"its time stamp is for something other than checkpoint {row.size:,}"
         note = SignedNote(notes.parse(signed.note).text, tuple(notes.parse_signature_lines(row.signatures)))
         if self._settings.witness_keys and not notes.verified(note, self._settings.witness_keys):
             return f"it did not sign checkpoint {row.size:,}"

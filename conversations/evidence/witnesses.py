@@ -86,7 +86,7 @@ def _cosigned(prefix: str, newest: CheckpointRow, seen: int, keys: Sequence[Veri
         theirs = int(answer.body)
         if theirs > newest.size:
             raise Refused(
-                f"it has seen a tree of {theirs:,} leaves, this one has {newest.size:,}: the record went back"
+                f"it has seen a tree of {theirs:,} leaves, this one has {newest.size:,}: the record is older than that"
             )
         answer = _post(prefix, newest, theirs, allowed)
     if answer.status != 200:
@@ -96,7 +96,7 @@ def _cosigned(prefix: str, newest: CheckpointRow, seen: int, keys: Sequence[Veri
     note = SignedNote(notes.parse(newest.note).text, tuple(lines))
     good = {(key.name, key.key_id) for key in notes.verified(note, keys)}
     if not good:
-        raise Refused("it signed with no key of SWITCHBOARD_WITNESS_KEYS")
+        raise Refused("it signed with none of the keys in SWITCHBOARD_WITNESS_KEYS")
     return "".join(line.line for line in lines if (line.name, line.key_id) in good)
 
 

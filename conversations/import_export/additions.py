@@ -33,7 +33,7 @@ class Additions:
         first = Event.objects.filter(conversation=conversation).order_by("seq").first()
         if first is None or not first.principal.startswith(_IMPORT):
             raise Conflict(
-                f"conversation {key!r} was not imported, so an import adds nothing to it: import under another id "
+                f"conversation {key!r} was not created by an import, so it cannot be updated: import under another id "
                 "(--conversation)",
                 code="conversation_exists",
             )

@@ -44,7 +44,7 @@ class Archive:
                         raise TooLarge(f"{name} must be at most {MAX_ENTRY >> 20} MiB, unpacked")
                     pieces.append(piece)
         except NotImplementedError:
-            raise Invalid(f"{name} must be stored, deflated or packed with zstd") from None
+            raise Invalid(f"{name} must be stored, deflated or compressed with zstd") from None
         except KeyError:
             raise Invalid(f"the archive must have an entry {name}") from None
         except _DAMAGES as error:
@@ -60,7 +60,7 @@ class Archive:
             import zstandard
         except ModuleNotFoundError:
             raise Invalid(
-                f"{name} is packed with zstd; to read it: pip install zstandard (the extra inspect)"
+                f"{name} is compressed with zstd; to read it, run: pip install zstandard (the extra inspect)"
             ) from None
         packed = io.BytesIO(self._packed(info))
         reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(packed, read_across_frames=True)

@@ -28,7 +28,7 @@ def export(key: str, *, progress: Callable[[int, int], None] = lambda done, of: 
             )[:PAGE]
         )
         if not page:
-            raise NotFound(f"the events of {key!r} after {seq} are gone: it has been removed")
+            raise NotFound(f"the events of {key!r} after {seq} no longer exist: it has been removed")
         for event in page:
             yield encoded(_row(event)) + b"\n"
         seq = page[-1].seq

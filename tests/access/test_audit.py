@@ -247,7 +247,7 @@ def test_verify_walks_everything_and_says_how_much(capsys):
     assert verify(capsys) == (
         0,
         "2 audit entries are intact\n10 events are intact\nThe record has not been signed yet\n"
-        "State and rights are what events and audit entries make\n",
+        "State and rights match the events and audit entries\n",
     )
 
 

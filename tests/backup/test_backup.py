@@ -249,10 +249,10 @@ def test_no_changed_or_missing_byte_passes_and_a_place_with_a_record_is_refused(
     with pytest.raises(AssertionError, match="is not a backup, or its end is missing"):
         other.command("restore", str(damaged))
     damaged.write_bytes(whole[:1000] + b"\0" + whole[1001:])
-    with pytest.raises(AssertionError, match="is damaged: its SHA-256"):
+    with pytest.raises(AssertionError, match="is damaged: its contents do not match the SHA-256"):
         other.command("restore", str(damaged))
     assert not list(other.data_dir.glob("*.sqlite3*"))
-    with pytest.raises(AssertionError, match="There is a record here already"):
+    with pytest.raises(AssertionError, match="There is already a record here"):
         server.command("restore", str(file))
     assert "is whole" in server.command("restore", "--check", str(file))
 

@@ -72,7 +72,7 @@ def test_a_bundle_is_whole(folder):
     code, words = verified(folder, "--key", (folder / "keys.txt").read_text().splitlines()[0])
 
     assert (code, words.splitlines()[-1]) == (0, "OK: 2 conversations, nothing was changed")
-    assert "conversation 'other': 6 events are as they were signed" in words
+    assert "conversation 'other': 6 events match what was signed" in words
     assert "witnessed by nobody" in words
 
 
@@ -121,10 +121,10 @@ def lines_of(folder, number="1"):
 
 
 AUDIT = {
-    "reason": (lambda rows: rows[1].update(reason="forged"), "who, to what or why was changed"),
-    "principal": (lambda rows: rows[1].update(principal="user:eve"), "who, to what or why was changed"),
-    "outcome": (lambda rows: rows[1].update(outcome="refused"), "it is not the one that was signed"),
-    "all of it": (lambda rows: rows[1].update(reason="forged", salt=None, digest="0" * 64), "it is not the one"),
+    "reason": (lambda rows: rows[1].update(reason="forged"), "its person, target or reason was changed"),
+    "principal": (lambda rows: rows[1].update(principal="user:eve"), "its person, target or reason was changed"),
+    "outcome": (lambda rows: rows[1].update(outcome="refused"), "it differs from the one that was signed"),
+    "all of it": (lambda rows: rows[1].update(reason="forged", salt=None, digest="0" * 64), "it differs from the one"),
 }
 
 
@@ -157,7 +157,7 @@ def test_audit_entries_are_proved_and_those_about_others_are_digests_alone(signe
     code, printed = verified(folder)
 
     assert code == 0, printed
-    assert "3 audit entries are as they were signed; of 1, whose words are masked or erased" in printed
+    assert "3 audit entries match what was signed; 1 have masked or erased text" in printed
     proofs, words = (folder / "proofs/audit.jsonl").read_text(), (folder / "audit.jsonl").read_text()
     assert "elsewhere" not in proofs + words
     assert "because of" not in proofs
@@ -171,7 +171,7 @@ def test_an_erased_audit_entry_is_proved_without_its_words(signer, tmp_path):
 
     code, printed = verified(tmp_path / "bundle")
 
-    assert (code, "1 audit entries are as they were signed; of 1, whose" in printed) == (0, True), printed
+    assert (code, "1 audit entries match what was signed; 1 have masked" in printed) == (0, True), printed
 
 
 def put(folder, rows, number="1"):
@@ -265,7 +265,7 @@ def test_what_came_after_the_signature_is_said(signer, tmp_path, monkeypatch):
     with bundle.write(signer, ["other"]) as made:
         zipfile.ZipFile(made).extractall(tmp_path / "b")
 
-    assert "6 events are as they were signed; 1 later ones are not signed yet" in verified(tmp_path / "b")[1]
+    assert "6 events match what was signed; 1 later ones are not signed yet" in verified(tmp_path / "b")[1]
 
 
 def test_a_change_in_the_database_shows_in_the_bundle_made_of_it(signer, tmp_path):

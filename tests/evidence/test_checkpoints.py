@@ -96,12 +96,12 @@ def test_an_older_database_is_not_signed(signer):
     TreeLeaf.objects.filter(index=1).delete(), Checkpoint.objects.filter(size=2).delete()
     TreeChain.objects.all().delete()
 
-    with pytest.raises(Conflict, match="went back behind checkpoint 2"):
+    with pytest.raises(Conflict, match="does not contain the signed checkpoint 2"):
         checkpoints.make(signer)
 
 
 def test_after_a_restore_another_tree_begins_and_the_audit_log_says_so(signer):
-    with pytest.raises(Conflict, match="nothing of the record is signed"):
+    with pytest.raises(Conflict, match="the record has not been signed"):
         checkpoints.begin_anew(signer, SYSTEM, "none")
     say("a")
     checkpoints.make(signer)
@@ -201,7 +201,7 @@ def test_a_witness_at_a_url_signs_and_its_signature_is_part_of_the_note(signer):
     ("keys", "allowed", "words"),
     [
         (True, NONE, "not a public address"),
-        (False, LOOPBACK, "no key of SWITCHBOARD_WITNESS_KEYS"),
+        (False, LOOPBACK, "none of the keys in SWITCHBOARD_WITNESS_KEYS"),
     ],
 )
 def test_what_keeps_a_witness_from_counting_is_said(signer, keys, allowed, words):

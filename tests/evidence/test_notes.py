@@ -30,7 +30,7 @@ def test_a_public_note_is_verified_under_its_public_key():
 
 
 def test_a_changed_note_is_refused():
-    with pytest.raises(Invalid, match="PeterNeumann is wrong"):
+    with pytest.raises(Invalid, match="PeterNeumann is invalid"):
         notes.verified(notes.parse(SIGNED.replace("answer", "cause")), [notes.parse_key(NEUMANN)])
 
 
@@ -62,7 +62,7 @@ def test_both_of_our_signatures_hold_and_only_for_what_was_signed(tmp_path):
     assert notes.verified(notes.parse(str(signed)), key.verifier_keys) == key.verifier_keys
     for one in key.verifier_keys:
         forged = SignedNote(checkpoint._replace(size=8).text, signed.signatures)
-        with pytest.raises(Invalid, match="is wrong"):
+        with pytest.raises(Invalid, match="is invalid"):
             notes.verified(forged, [one])
     assert signing_key.load(tmp_path / "keys" / "k.json") == key
     assert (tmp_path / "keys" / "k.json").stat().st_mode & 0o777 == 0o600

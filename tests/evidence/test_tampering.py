@@ -367,12 +367,12 @@ def a_budget_raised(at):
 
 def a_retention_rule_shortened(at):
     RetentionRule.objects.update(days=1)
-    return f"retention rule {RetentionRule.objects.get().pk} is not as"
+    return f"retention rule {RetentionRule.objects.get().pk} differs from the audit log"
 
 
 def a_retention_rule_made(at):
     rule = RetentionRule.objects.create(days=1, reason="mine", made_by="user:ida", made_at=1)
-    return f"retention rule {rule.pk} is not as"
+    return f"retention rule {rule.pk} differs from the audit log"
 
 
 def a_retention_rule_removed(at):
@@ -388,17 +388,17 @@ def a_hold_released(at):
 
 def a_hold_moved(at):
     LegalHold.objects.filter(released_at=None).update(conversation=Conversation.objects.get(key="alpha"))
-    return f"legal hold {LegalHold.objects.get(released_at=None).pk} is not as"
+    return f"legal hold {LegalHold.objects.get(released_at=None).pk} differs from the audit log"
 
 
 def a_redaction_requested_by_another(at):
     RedactionRequest.objects.update(requested_by="user:otto")
-    return f"redaction request {RedactionRequest.objects.get().pk} is not as"
+    return f"redaction request {RedactionRequest.objects.get().pk} differs from the audit log"
 
 
 def a_redaction_request_widened(at):
     RedactionRequest.objects.update(scope=RedactionScope("alpha", [1, 2]).as_json())
-    return f"redaction request {RedactionRequest.objects.get().pk} is not as"
+    return f"redaction request {RedactionRequest.objects.get().pk} differs from the audit log"
 
 
 def an_audit_entry_erased(at):
@@ -409,13 +409,13 @@ def an_audit_entry_erased(at):
 
 def the_witnesses_file_emptied(at):
     Path(at.witness.place).write_text("")
-    return "has no checkpoint any more"
+    return "no longer has a checkpoint"
 
 
 def the_keys_exchanged(at):
     at.signer.path.unlink()
     signing_key.make(at.signer.path, "example.com/tampering")
-    return "the database names other keys"
+    return "the database does not name the keys in"
 
 
 def the_last_checkpoint_exchanged(at):

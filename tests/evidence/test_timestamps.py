@@ -126,14 +126,20 @@ def test_a_stamp_of_another_checkpoint_is_found(url, signer, tmp_path):
 
     Witnessed.objects.update(size=Checkpoint.objects.latest("size").size)
 
-    assert "its time stamp is not of checkpoint 2" in RecordCheck(Settings(tmp_path, signer.path)).tree().why
+    assert (
+        "its time stamp is for something other than checkpoint 2"
+        in RecordCheck(Settings(tmp_path, signer.path)).tree().why
+    )
 
 
 def test_an_answer_of_something_else_is_refused(authority):
     answer = authority.answer(timestamps.query("a", 1 << 62))
 
     assert timestamps.read(timestamps.token_of(answer, "a", 1 << 62)).nonce == 1 << 62
-    for text, nonce, words in (("b", 1 << 62, "of something else"), ("a", 1 << 62 | 1, "of another request")):
+    for text, nonce, words in (
+        ("b", 1 << 62, "is for different data"),
+        ("a", 1 << 62 | 1, "belongs to another request"),
+    ):
         with pytest.raises(Invalid, match=words):
             timestamps.token_of(answer, text, nonce)
 

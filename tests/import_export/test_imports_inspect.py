@@ -82,7 +82,7 @@ def test_attachments_errors_and_samples_without_events(tmp_path):
 def test_without_zstandard_the_way_to_get_it_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "zstandard", None)
 
-    with pytest.raises(Invalid, match="packed with zstd; to read it: pip install zstandard"):
+    with pytest.raises(Invalid, match="compressed with zstd; to read it, run: pip install zstandard"):
         bring(LOG)
 
 

@@ -62,7 +62,7 @@ def test_words_that_nobody_erased_by_an_entry_are_missed():
 
     AuditEntry.objects.filter(seq=entry.seq).update(reason="", correlation="", salt=None)
 
-    assert "words are gone, and no later entry names it" in chain.verify().why
+    assert "text is missing, and no later entry records its erasure" in chain.verify().why
 
 
 def test_the_digest_cannot_be_taken_away_nor_an_entry_of_format_1_given_one():

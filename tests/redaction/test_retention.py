@@ -227,9 +227,9 @@ def test_a_hold_that_was_changed_or_removed_beside_the_audit_log_is_named_by_ver
     rows.update(released_at=1)
     assert authority.first_fault() == f"legal hold {second.pk} is released; the audit log differs"
     rows.update(released_at=None, is_regulated=False)
-    assert authority.first_fault() == f"legal hold {second.pk} is not as the audit log placed it"
+    assert authority.first_fault() == f"legal hold {second.pk} differs from the audit log"
     rows.delete()
-    assert authority.first_fault() == f"legal hold {second.pk} is gone, and none is ever removed"
+    assert authority.first_fault() == f"legal hold {second.pk} is missing, although holds are never removed"
 
 
 @pytest.mark.django_db(transaction=True)

@@ -388,10 +388,10 @@ ROWS: dict[str, Row] = {
         "- the last one says until when", verb="shelve_alert",
     ),
     "handle_alarms.unshelve": Row(
-        unshelving, "alerts", f"- {NO_CONVERSATION}", "this is not shelved any more", verb="unshelve_alert"
+        unshelving, "alerts", f"- {NO_CONVERSATION}", "this is no longer shelved", verb="unshelve_alert"
     ),
     "handle_alarms.end_alarm": Row(
-        ending_an_alarm, "alerts", f"- {NO_CONVERSATION}", r"this alarm is over: user:\w+ ended it"
+        ending_an_alarm, "alerts", f"- {NO_CONVERSATION}", r"user:\w+ already closed this alarm"
     ),
     "handle_alarms.retry_delivery": Row(
         of_dead_letter(handle_alarms.retry_delivery), "alerts", f"- {NO_CONVERSATION}", "no longer a dead letter"

@@ -62,7 +62,7 @@ def enter(
     `before` and `after` are digests made by `digest`. Raises `RuntimeError` outside of `write_transaction()`.
     """
     if not in_write_transaction():
-        raise RuntimeError("audit.enter belongs inside write_transaction(): one action is one transaction (law E)")
+        raise RuntimeError("audit.enter must be called inside write_transaction(): one action, one transaction (law E)")
     entry = AuditEntry(
         at=time.time_ns() // 1000,
         principal=_fit(str(principal), 160),
@@ -81,7 +81,7 @@ def enter(
 def refuse(principal: Principal, verb: str, target: str, *, reason: str = "", acting_as: str = "") -> AuditEntry:
     """Record a refusal in a transaction of its own, after the refused one rolled back (law E)."""
     if in_write_transaction():
-        raise RuntimeError("audit.refuse comes after the rollback, outside of write_transaction()")
+        raise RuntimeError("audit.refuse must be called after the rollback, outside write_transaction()")
     with write_transaction():
         return enter(principal, verb, target, outcome="refused", reason=reason, acting_as=acting_as)
 
@@ -188,11 +188,11 @@ def _fault_of_digest(entry: AuditEntry, named: Mapping[int, set[str]]) -> Fault 
     if entry.salt is None:
         if erased_digest(entry) in named.get(entry.seq, ()):
             return None
-        return Fault(entry.seq, "words are gone, and no later entry names it and what is left of it")
+        return Fault(entry.seq, "text is missing, and no later entry records its erasure")
     computed = personal_digest(bytes(entry.salt), entry)
     if len(entry.salt) == hash_chain.SALT and computed == entry.digest:
         return None
-    why = "changed after it was written: who, to what, why or within what does not match its digest"
+    why = "changed after it was written: its person, target, reason or context does not match its digest"
     return Fault(entry.seq, why, expected=entry.digest, actual=computed)
 
 

@@ -37,7 +37,7 @@ def read(text: str) -> list[RemoteAgent]:
 def _agent(name: str, fields: Any) -> RemoteAgent:
     given = {"url": fields} if isinstance(fields, str) else fields
     if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
-        raise ValueError(f"{name!r} must be a URL, or an object of texts")
+        raise ValueError(f"{name!r} must be a URL or an object of strings")
     if unknown := sorted(given.keys() - set(FIELDS)):
         raise ValueError(f"{name!r} has the unknown field {unknown[0]!r}: use {', '.join(FIELDS)}")
     try:

@@ -47,7 +47,7 @@ def register(by: Who, remote: RemoteAgent, *, reason: str = "") -> None:
     with audited_action(by, "register_agent", f"agent:{remote.name[:100]}", right="tokens") as principal:
         _check(remote)
         if AgentElsewhere.objects.count() >= MAX_AGENTS:
-            raise Invalid(f"there are already {MAX_AGENTS} agents elsewhere; remove one first")
+            raise Invalid(f"there are already {MAX_AGENTS} remote agents; remove one first")
         if _is_taken(remote.name):
             raise Conflict(f"there is already an agent {remote.name}", field="name")
         AgentElsewhere.objects.create(**remote._asdict(), made_by=str(principal), made_at=database_now())

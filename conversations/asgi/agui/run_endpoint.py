@@ -103,4 +103,4 @@ def _written(events: Iterable[BaseEvent]) -> list[bytes]:
 
 
 def _late() -> SwitchboardError:
-    return Unavailable("nothing happened for long; the run continues", code="still_in_progress")
+    return Unavailable("nothing happened for a long time; the run continues", code="still_in_progress")

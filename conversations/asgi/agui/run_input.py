@@ -55,7 +55,7 @@ def read(body: bytes) -> FrontEndInput:
         first = error.errors(include_url=False, include_input=False)[0]
         raise Invalid(as_predicate(str(first["msg"])), field=_path(first["loc"])) from None
     except RecursionError:
-        raise Invalid("the request nests too deep", code="invalid_json") from None
+        raise Invalid("the request is nested too deeply", code="invalid_json") from None
     _check_name(whole.thread_id, "threadId")
     _check_name(whole.run_id, "runId")
     return FrontEndInput(whole.thread_id, whole.run_id, list(whole.resume or ()), whole)

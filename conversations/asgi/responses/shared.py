@@ -218,12 +218,12 @@ def trouble(begun: PendingResponse, error: Exception) -> SwitchboardError:
     """Make of what stopped the telling what its reader is told; an error of ours is logged."""
     if isinstance(error, SwitchboardError):
         return error
-    logger.error("%s is told no further", begun.received.response, exc_info=error)
+    logger.error("streaming of response %s stopped", begun.received.response, exc_info=error)
     return SwitchboardError("internal server error; the run continues", code="server_error")
 
 
 def _unreadable(begun: PendingResponse, error: Exception) -> Unavailable:
-    logger.error("%s is told no further: its events cannot be read", begun.received.response, exc_info=error)
+    logger.error("streaming of response %s stopped: its events cannot be read", begun.received.response, exc_info=error)
     return Unavailable("the record cannot be read right now; the run continues", code="record_unreadable")
 
 

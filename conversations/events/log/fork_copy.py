@@ -50,7 +50,7 @@ class ForkCopy:
         while self.head.head_seq < self._upto:
             page = self._read()
             if not page:
-                raise Conflict(f"the events of {self._parent.key!r} are gone: it has been removed")
+                raise Conflict(f"the events of {self._parent.key!r} no longer exist: it has been removed")
             flat = self._chained(page)
             with write_transaction(), connection.cursor() as cursor:
                 cursor.execute(_ALIVE, [time.time_ns() // 1000, self.head.id])

@@ -42,7 +42,7 @@ class PastState(NamedTuple):
 def state_at(conversation: Conversation, seq: int) -> PastState:
     """Return the state right after an event from 1 to the head. Raises `Invalid` beyond 50,000 events."""
     if seq > FARTHEST:
-        raise Invalid(f"the state is computed up to event {FARTHEST:,}", field="at")
+        raise Invalid(f"the state can be computed only up to event {FARTHEST:,}", field="at")
     fold = _fold_of(conversation.pk, conversation.key, epoch.current())
     with fold.guard:
         head, changes = fold.upto(seq)

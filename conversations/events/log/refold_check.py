@@ -18,7 +18,7 @@ NOUNS = {
 
 
 class Differs(Exception):
-    """A row is not what its events make; the words say which one."""
+    """A row does not match its events; the words say which one."""
 
 
 class RefoldCheck(Refold):
@@ -49,8 +49,8 @@ class RefoldCheck(Refold):
             stored = dict(zip(COLUMNS, self._stored(cursor)[1:], strict=True))
             folded = dict(zip(COLUMNS, values_of(self.head), strict=True))
             column = next((name for name in COLUMNS if stored[name] != folded[name]), "parent")
-            raise Differs(f"its {column} is not what its events make")
+            raise Differs(f"its {column} does not match its events")
 
 
 def _differs(table: str, key: Key) -> Differs:
-    return Differs(f"{NOUNS[table]} {key} is not what its events make")
+    return Differs(f"{NOUNS[table]} {key} does not match its events")

@@ -127,7 +127,7 @@ class RetryThread(threading.Thread):
             over = [q.pop() for q in self._queues.values() for late in list(q.lates) if late.until <= now]
             self._forget_empty()
         for job in over:
-            logger.error("not stored: somebody held %s too long", _name(job))
+            logger.error("not stored: %s was locked for too long", _name(job))
         answer([(job, Unavailable(f"{_name(job)} is locked; nothing was stored. Try again")) for job in over])
 
     def _first(self) -> list[Job]:

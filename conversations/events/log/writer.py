@@ -127,7 +127,7 @@ class Writer:
             jobs = [job for thread in self._threads for job in thread.abandon()]
         jobs += self._retrying.jobs
         logger.error(
-            "the database did not answer within %.0f s: %d events were not acknowledged, and may not be stored",
+            "the database did not respond within %.0f s: %d events were not acknowledged and may not have been stored",
             CLOSE_WITHIN, sum(len(job.events) for job in jobs),
         )  # fmt: skip
         answer([(job, Unavailable("the server stopped before the database responded. Try again")) for job in jobs])

@@ -58,7 +58,7 @@ class Command(BaseCommand):
                 self.stdout.write(verdict.words)
                 is_ok &= verdict.is_ok
         except DatabaseError as error:
-            raise CommandError(f"the database cannot be read to its end: {error}") from None
+            raise CommandError(f"the database cannot be read completely: {error}") from None
         conversations, events = verify_chains.staged()
         if conversations:
             self.stdout.write(STAGED.format(conversations, events))

@@ -227,7 +227,7 @@ def test_changed_words_of_an_entry_are_named_with_the_digest_that_was_expected(b
 
     words = whole_walk(browser)
 
-    assert "Entry 7: changed after it was written: who, to what, why or within what" in words
+    assert "Entry 7: changed after it was written: its person, target, reason or context" in words
     assert f"Expected {stored.digest} , found {computed}" in words
     assert "Entries 1 to 6 are intact" in words
 

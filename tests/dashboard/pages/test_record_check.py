@@ -38,7 +38,7 @@ def test_a_check_says_what_it_found(auditor, monkeypatch):
     until(lambda: background_check.current().ended, what="the check to end")
 
     assert "2 events are intact." in words(auditor)
-    assert "State and rights are what events and audit entries make." in words(auditor)
+    assert "State and rights match the events and audit entries." in words(auditor)
     assert background_check.current().is_ok
     assert list(AuditEntry.objects.filter(target="record").values_list("verb", "principal")) == [
         ("verify", "user:audrey")
@@ -60,7 +60,7 @@ def test_of_two_who_begin_one_the_second_is_told_and_a_lost_one_is_begun_again(a
     auditor.post(PAGE)
 
     late = auditor.post(PAGE)
-    assert (late.status_code, "is having the record verified already" in late.content.decode()) == (409, True)
+    assert (late.status_code, "is already verifying the record" in late.content.decode()) == (409, True)
     assert "Verify the whole record" not in words(auditor)
     now = time.time()
     monkeypatch.setattr(background_check.time, "time", lambda: now + background_check.LOST_AFTER_S + 60)
