@@ -102,7 +102,7 @@ class ImportJobs:
         with self._guard:
             job = self._of(id_, by) if id_ else self._make(by, name, size)
             if job.state != "receiving" or (offset, size) != (job.received, job.size) or len(piece) > MAX_PIECE:
-                raise Conflict(f"{job.received:,} bytes of this file are here: send what follows them")
+                raise Conflict(f"{job.received:,} bytes of this file have arrived: send the bytes that follow")
             with job.path.open("ab") as file:
                 file.write(piece)
             job.received, job.used_at = job.received + len(piece), time.monotonic()
@@ -145,7 +145,7 @@ class ImportJobs:
     def _of(self, id_: str, by: Who) -> ImportJob:
         job = self._jobs.get(id_)
         if job is None or job.user != str(permissions.principal_of(by)):
-            raise NotFound("This file is no longer here: send it again.")
+            raise NotFound("This file is no longer available: upload it again.")
         self._jobs.move_to_end(id_)
         job.used_at = time.monotonic()
         return job
@@ -168,7 +168,7 @@ class ImportJobs:
         if len(self._jobs) >= MAX_JOBS:
             idle = next((job for job in self._jobs.values() if job.is_idle), None)
             if idle is None:
-                raise Busy(f"{MAX_JOBS} files are being imported: send yours later", code="too_many")
+                raise Busy(f"{MAX_JOBS} files are already being imported: try again later", code="too_many")
             self._drop(idle)
         if not self._jobs:  # what a process that ended left
             shutil.rmtree(_home(), ignore_errors=True)

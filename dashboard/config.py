@@ -273,7 +273,7 @@ class Config(BaseModel):
     @classmethod
     def _log_name(cls, value: str) -> str:
         if len(value.encode()) > 200 or "+" in value or any(c.isspace() or c < " " for c in value):
-            raise ValueError("must be at most 200 characters without spaces and plus signs")
+            raise ValueError("must be at most 200 characters, without spaces or plus signs")
         return value
 
     @field_validator("witnesses")

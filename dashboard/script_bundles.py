@@ -43,7 +43,7 @@ def _in_order(names: Iterable[str], imports: Mapping[str, list[str]]) -> list[st
 
     def add(name: str) -> None:
         if name in under_way:
-            raise ValueError(f"scripts must not import each other in a circle: {' → '.join([*under_way, name])}")
+            raise ValueError(f"scripts must not import each other in a cycle: {' → '.join([*under_way, name])}")
         if name not in ordered:
             under_way.append(name)
             for inner in imports[name]:

@@ -165,12 +165,16 @@ class Approvals:
             except Unreachable as error:
                 is_nowhere = not is_open and isinstance(error.__cause__, ConnectionRefusedError | socket.gaierror)
                 if is_nowhere or time.monotonic() - last_contact > GIVE_UP_S:
-                    _log.warning("%s is not asked about: the program decides by itself: %s", question.name, error)
+                    _log.warning(
+                        "no approval was requested for %s, so the program decides by itself: %s", question.name, error
+                    )
                     return None
                 stopped.wait(PAUSE_S)
                 continue
             except (Refused, BusError) as error:
-                _log.warning("%s is not asked about: the program decides by itself: %s", question.name, error)
+                _log.warning(
+                    "no approval was requested for %s, so the program decides by itself: %s", question.name, error
+                )
                 return None
             is_open, last_contact = True, time.monotonic()
             if answer.get("status") != "pending":

@@ -72,7 +72,7 @@ def _bus() -> Bus | None:
     try:
         return get_bus()
     except (BusError, OSError, ValueError) as error:
-        _log.error("agents are not watched: %s", error)
+        _log.error("agents are not recorded: %s", error)
         return None
 
 
@@ -147,7 +147,7 @@ class AgentWatch:
         if isinstance(self._bus, HttpBus):
             Approvals(self._bus, self._question).install()
         elif self._bus is not None:
-            _log.error("approvals are not asked in the inbox: this takes SWITCHBOARD_URL and SWITCHBOARD_TOKEN")
+            _log.error("approvals are not sent to the inbox: this requires SWITCHBOARD_URL and SWITCHBOARD_TOKEN")
 
     def _question(self, trace_id: str, span_id: str | None, name: str, call_id: str) -> Question | None:
         """Have the call recorded that is asked about, and return it; None where that cannot be in time."""

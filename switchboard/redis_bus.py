@@ -117,7 +117,7 @@ class RedisBus:
         pipeline.xrange(topic, f"({entry}", count=limit)
         here, raw_entries = pipeline.execute()
         if not here:
-            raise UnknownPosition(f"there is no entry {entry} on {topic!r} (any more)", field="last_id")
+            raise UnknownPosition(f"there is no entry {entry} on {topic!r} anymore", field="last_id")
         entries: Sequence[_Entry] = raw_entries
         return entries
 
@@ -134,7 +134,7 @@ class RedisBus:
                 if fields.get("id") == id_:
                     return str(entry)
             start = f"({chunk[-1][0]}"
-        raise UnknownPosition(f"there is no message {id_!r} on {topic!r} (any more)", field="last_id")
+        raise UnknownPosition(f"there is no message {id_!r} on {topic!r} anymore", field="last_id")
 
     def _messages(self, topic: str, entries: Sequence[_Entry]) -> list[BusMessage]:
         messages = [BusMessage(topic, _payload(topic, e, f), f.get("id") or e) for e, f in entries]

@@ -163,7 +163,7 @@ class Spool:
         try:
             self._append(whole + mark)
         except SpoolFull as error:
-            _log.error("the messages in %s could not be taken over: %s", other, error)
+            _log.error("the messages in %s could not be loaded: %s", other, error)
             return
         if torn:
             _log.warning("%s ends in the middle of a message (%d bytes, never acknowledged)", other, len(torn))

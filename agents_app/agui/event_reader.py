@@ -51,7 +51,7 @@ def event_of(data: bytes) -> BaseEvent | None:
         if not kind.startswith(NEEDED):
             return None
         what = error.errors(include_input=False)[0] if isinstance(error, ValidationError) else {"msg": "too deep"}
-        raise RemoteFailed(f"it sent a {kind} that is not one of AG-UI: {what['msg']}"[:400]) from None
+        raise RemoteFailed(f"it sent an invalid {kind} event: {what['msg']}"[:400]) from None
     return event
 
 

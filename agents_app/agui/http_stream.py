@@ -96,7 +96,7 @@ async def _answer(reader: asyncio.StreamReader, silence_s: float) -> AsyncIterat
         except httptools.HttpParserError:
             raise RemoteFailed("the answer is not HTTP") from None
         if head.status == 200 and head.content_type != "text/event-stream":
-            raise RemoteFailed(f"the answer is {head.content_type[:80] or 'of no type'}, not text/event-stream")
+            raise RemoteFailed(f"the response has the type {head.content_type[:80] or 'none'}, not text/event-stream")
         if head.status == 200 and (piece := head.take_body()):
             yield piece
         if head.status not in (0, 200) and (head.is_complete or sum(map(len, head.body)) > MAX_REASON):

@@ -129,7 +129,7 @@ class _RemoteRun:
         self.is_over = True
         outcome = event.outcome
         if outcome is not None and outcome.type == "cancelled":
-            raise RemoteFailed("its run was stopped there")
+            raise RemoteFailed("its run was stopped on its server")
         if outcome is not None and outcome.type == "interrupt":
             self.actions = [self._action(interrupt) for interrupt in outcome.interrupts]
         self.usage = _total(event.usage or [])
@@ -143,7 +143,7 @@ class _RemoteRun:
 
     def _text_started(self, event: Any) -> list[str]:
         if event.message_id in self._messages:
-            raise RemoteFailed("it opened a message that was open")
+            raise RemoteFailed("it opened a message that was already open")
         return self._open(event.message_id)
 
     def _text(self, event: Any) -> list[str]:

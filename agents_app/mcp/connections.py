@@ -124,7 +124,7 @@ class McpConnection(MCPServer):
 
     async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> GetPromptResult:
         """Raise: there are none."""
-        raise UserError(f"prompts of the MCP server {self.name} are not used")
+        raise UserError(f"prompts from the MCP server {self.name} are not supported")
 
     async def _connection(self) -> bool:
         """Make one connection and keep it while it lasts; tell whether it came about.

@@ -48,7 +48,7 @@ def close(claim: Claim, request: RunRequest, chain: Sequence[ChainLink]) -> None
         for conversation_id in [*places.order_by("id").values_list("id", flat=True)]:
             Conversation.objects.locked(conversation_id)
         if not Run.objects.mine(claim.run, claim.attempt).exists():
-            raise Fenced(f"run {claim.run} is not running in attempt {claim.attempt} any more")
+            raise Fenced(f"run {claim.run} is no longer running in attempt {claim.attempt}")
         waiting = list(_open(runs, outputs).select_related("conversation").order_by("called_seq"))
         events = []
         for item in outputs:

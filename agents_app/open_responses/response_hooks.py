@@ -85,7 +85,7 @@ class ResponseHooks(RecordingHooks):
             there = ", ".join(sorted(_offered_names(agent))) or "none"
             raise Unfit(
                 "unknown_tool",
-                f"The model called unknown tools {self._unknown} times, although it was told:"
+                f"The model called unknown tools {self._unknown} times after being corrected:"
                 f" {_qualified(unknown[-1])} is not a tool of {agent.name}, which has: {there[:1000]}.",
             )
 

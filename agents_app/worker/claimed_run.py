@@ -52,7 +52,7 @@ class ClaimedRun:
             try:
                 await self._run()
             except Fenced as lost:
-                logger.warning("the %s was taken away: %s", self.kind, lost)
+                logger.warning("this worker lost the %s: %s", self.kind, lost)
             finally:
                 self.has_ended = True
                 self._services.bus.leave(self.claim)

@@ -40,7 +40,9 @@ async def nested_run(
             result = await _run_streamed(agent, input, scope, settings)
     if result.interruptions:
         names = ", ".join(str(item.tool_name) for item in result.interruptions)
-        raise UserError(f"{agent.name}, run inside a tool, needs approval ({names}): use agent_tool instead")
+        raise UserError(
+            f"{agent.name} runs inside a tool but has tools that need approval ({names}): use agent_tool instead"
+        )
     return result
 
 

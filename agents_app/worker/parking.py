@@ -33,7 +33,7 @@ def park_orphans(teams: Collection[str]) -> list[str]:
     parked: list[str] = []
     for run in left[:AT_A_TIME]:
         team = saved_state.team_of(run.state or "")
-        why = f"the team {team} has no agent {run.agent} any more: it was removed or renamed"
+        why = f"the team {team} no longer has the agent {run.agent}: it was removed or renamed"
         if team in teams and stop_and_rerun.park(run.id, why):
             parked.append(run.id)
     return parked

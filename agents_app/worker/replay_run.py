@@ -238,7 +238,7 @@ class Replay(ClaimedRun):
             if looked.behavior["type"] == "reject_content":
                 return looked.behavior["message"]
             if looked.behavior["type"] != "allow":
-                raise UserError(f"it ran, and the output guardrail {guardrail.get_name()} withholds the output")
+                raise UserError(f"the tool ran, but the output guardrail {guardrail.get_name()} withholds its output")
         return output
 
     async def _failed(self, error: Exception) -> None:

@@ -193,7 +193,7 @@ class RecordingHooks(RunHooks[Any]):
         if decided.digest and digest(context.tool_arguments) != decided.digest:
             self.calls.end(current_parent_call(), context.tool_call_id)
             name = context.qualified_tool_name
-            raise Incompatible(f"the arguments of {name} differ from those that {decided.by} decided about: {our_id}")
+            raise Incompatible(f"the arguments of {name} differ from those that {decided.by} decided on: {our_id}")
 
     async def _begin_known(self, body: Body) -> None:
         try:

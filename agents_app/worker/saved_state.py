@@ -40,7 +40,7 @@ def verify(claim: Claim) -> tuple[SavedState, str]:
     """Return what a run paused with, and the hash of its tools then. Raises Incompatible."""
     text, sdk = claim.state or "", claim.sdk or ""
     if not hmac.compare_digest(_mac(claim.run, sdk, text), claim.state_mac or ""):
-        raise Incompatible("the saved state does not match its signature: it or the secret key was changed")
+        raise Incompatible("the saved state does not match its signature: the state or the secret key was changed")
     _, form, tools = sdk.split("/")
     if form != CURRENT_SCHEMA_VERSION:
         raise Incompatible(

@@ -201,7 +201,7 @@ class Worker:
         self.finished_runs += 1
         self._news.set()
         if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("a run was left: its lease ends soon", exc_info=error, extra={"run": run})
+            logger.error("a run was abandoned: its lease ends soon", exc_info=error, extra={"run": run})
 
     async def _renew(self) -> None:
         """Hold on to what runs here; end what was taken away; tell of dead workers' runs, and look after what waits."""

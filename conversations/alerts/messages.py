@@ -56,7 +56,7 @@ def _facts(data: dict[str, Any]) -> list[str]:
         f"Conversation: {data['conversation_id']}" if data["conversation_id"] else "",
         f"Agent: {data['agent']}" if data["agent"] else "",
         f"{count:,} times since {data['opened_at']}" if count > 1 else f"Since {data['opened_at']}",
-        f"Over since {data['closed_at']}" if data["closed_at"] else "",
+        f"Closed at {data['closed_at']}" if data["closed_at"] else "",
         f"Rule: {data['rule']}",
     ]
     return [hidden_characters.spelled_out(line) for line in lines if line]

@@ -61,7 +61,7 @@ class RecordingFile:
         """Open the file for a reader that seeks. Raises `Invalid` for a compressed one."""
         with self.path.open("rb") as plain:
             if plain.peek(2)[:2] == GZIP:
-                raise Invalid("an archive or a database must not be compressed once more: unpack it first")
+                raise Invalid("an archive or a database must not be compressed again: unpack it first")
             yield plain
 
     def lines(self) -> Iterator[FileLine]:

@@ -142,7 +142,7 @@ def decoded(raw: bytes | msgspec.Raw) -> Any:  # any JSON
     try:
         return json.loads(bytes(raw))
     except RecursionError:
-        raise Invalid("must be JSON that is nested less deeply") from None
+        raise Invalid("must be JSON with fewer levels of nesting") from None
     except ValueError as error:
         raise Invalid(f"must be JSON: {error}") from None
 

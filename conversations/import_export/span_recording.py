@@ -72,7 +72,7 @@ def id_of(value: object, what: str) -> str:
     """Return an id of a span or trace, without the `0x` that some write. Raises `Invalid` for what is none."""
     text = value.removeprefix("0x").strip() if isinstance(value, str) else ""
     if not 1 <= len(text) <= 100:
-        raise Invalid(f"must be a span with {what}: a text of 1 to 100 characters")
+        raise Invalid(f"must be a span with {what}, a string of 1 to 100 characters")
     return clean_text(text)
 
 

@@ -80,8 +80,8 @@ class StagedImport:
             self._staged = self._batch.stage(key)
         except Conflict:
             raise Conflict(
-                f"conversation {key!r} already exists: import it under another id (--conversation), or add what is new "
-                "to one that was imported before (--update)",
+                f"conversation {key!r} already exists: import it under another id (--conversation), or add new events "
+                "to an earlier import (--update)",
                 code="conversation_exists",
             ) from None
         self._keys.append(key)

@@ -45,7 +45,9 @@ def erase(by: Who, seqs: Collection[int], reason: str) -> int:
             raise NotFound(f"the audit log has no entry {min(missing):,}")
         entries = list(erasable().filter(seq__in=seqs).order_by("seq"))
         if not entries:
-            raise Conflict("these entries are erased already, or were made before entries could be", code="redacted")
+            raise Conflict(
+                "these entries are already erased, or are of an older format that cannot be erased", code="redacted"
+            )
         legal_holds.require_none(_conversations_of(entries))
         _erase(principal, entries, reason, f"entries:{secrets.token_hex(16)}")
     return len(entries)
@@ -93,7 +95,7 @@ def naming(person: str, words: Sequence[str]) -> list[int]:
         return []
     entries = list(erasable().filter(condition).order_by("seq")[: MAX_ENTRIES + 1])
     if len(entries) > MAX_ENTRIES:
-        raise Invalid(f"more than {MAX_ENTRIES:,} audit entries have that: name rarer words", field="words")
+        raise Invalid(f"more than {MAX_ENTRIES:,} audit entries match: use rarer words", field="words")
     return [entry.seq for entry in entries if left_of(entry) != (entry.reason, entry.correlation)]
 
 

@@ -22,7 +22,7 @@ class FieldPath(NamedTuple):
         """Read a path. Raises Invalid."""
         steps = text.split(".")
         if steps[0] not in ROOTS or not all(steps) or len(text) > 200:
-            raise Invalid(f"must begin with {', '.join(ROOTS[:-1])} or {ROOTS[-1]}: args.phone", field="field")
+            raise Invalid(f"must start with {', '.join(ROOTS[:-1])} or {ROOTS[-1]}, such as args.phone", field="field")
         return cls(steps)
 
     def value(self, body: Any) -> Any:  # any JSON

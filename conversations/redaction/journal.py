@@ -61,7 +61,9 @@ def read(path: Path) -> Iterator[JournalLine]:
                 fields: dict[str, Any] = json.loads(line)
                 yield JournalLine(**fields)
             except (ValueError, TypeError):
-                raise Unavailable(f"line {number} of {path} is damaged: it says what to redact again") from None
+                raise Unavailable(
+                    f"line {number} of {path} is damaged: it lists what has to be redacted again"
+                ) from None
 
 
 def apply(path: Path) -> int:

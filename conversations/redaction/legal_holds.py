@@ -41,10 +41,10 @@ def release(by: Who, number: int, reason: str) -> None:
         if hold is None:
             raise NotFound(f"there is no hold {number}")
         if hold.is_regulated:
-            raise Conflict(f"hold {number} is of class regulated: it is never released")
+            raise Conflict(f"hold {number} is of class regulated and can never be released")
         now = {"released_at": time.time_ns() // 1000, "released_by": str(principal)}
         if not LegalHold.objects.filter(pk=number, released_at=None).update(**now):
-            raise Conflict(f"hold {number} was released before, by {hold.released_by}")
+            raise Conflict(f"hold {number} was already released by {hold.released_by}")
         facts = {"of": target_of(hold)}
         chain.enter(principal, "release_hold", f"hold:{number}", reason=reason, correlation=facts)
 
@@ -67,7 +67,7 @@ def require_none(conversations: Collection[int]) -> None:
         return
     what = "every conversation" if hold.conversation is None else f"conversation {hold.conversation.key!r}"
     kind = "of class regulated" if hold.is_regulated else "on legal hold"
-    raise Conflict(f"{what} is {kind} since {hold.placed_by} said so: {hold.reason}", code="held")
+    raise Conflict(f"{what} is {kind} ({hold.placed_by}: {hold.reason})", code="held")
 
 
 def _find(key: str) -> Conversation:

@@ -59,7 +59,7 @@ def _redact(
     with audited_action(by, "redact", target, right="redact") as principal:
         parts = find()
         if not parts:
-            raise Conflict("these events are redacted already", code="redacted")
+            raise Conflict("these events are already redacted", code="redacted")
         lock(parts)
         legal_holds.require_none([part.conversation.pk for part in parts])
         require_idle(parts)
@@ -154,7 +154,7 @@ def require_idle(parts: Sequence[Part]) -> None:
     """Raise Conflict while a run works or waits there: what it remembers has the words."""
     run = Run.objects.filter(conversation__in=[part.conversation for part in parts], status__in=LIVE).first()
     if run is not None:
-        raise Conflict(f"{run.agent} is at work in conversation {run.conversation.key!r}: stop its run first")
+        raise Conflict(f"{run.agent} is active in conversation {run.conversation.key!r}: stop its run first")
 
 
 def _put_tombstones(row: Conversation, seqs: Sequence[int], mark: str, field: str) -> list[tuple[int, str]]:

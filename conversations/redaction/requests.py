@@ -40,7 +40,9 @@ def submit(by: Who, what: RedactionScope, reason: str) -> Submitted:
         if places and all(place.blocked for place in places):
             raise Conflict(places[0].blocked, code="held")
         if pending().count() >= MAX_PENDING:
-            raise Conflict(f"{MAX_PENDING} requests wait for a second person: decide these first", code="too_many")
+            raise Conflict(
+                f"{MAX_PENDING} requests already wait for a second person: decide on those first", code="too_many"
+            )
         now = time.time_ns() // 1000
         made = RedactionRequest.objects.create(
             scope=what.as_json(), reason=reason, requested_by=str(principal), requested_at=now
@@ -95,7 +97,7 @@ def _pending(number: int) -> RedactionRequest:
 def _require_another(by: Who, pending_request: RedactionRequest, what: RedactionScope) -> None:
     with audited_action(by, "confirm_redaction", what.target, right="redact"):
         if str(permissions.principal_of(by)) == pending_request.requested_by:
-            raise NotAllowed("a second person has to confirm it: you asked for it yourself")
+            raise NotAllowed("a second person has to confirm this request, because you made it")
 
 
 def _close(
@@ -107,7 +109,7 @@ def _close(
         if what.is_about_person:  # its words are what had to go
             now["scope"] = RedactionScope(words=("redacted",)).as_json()
         if not RedactionRequest.objects.filter(pk=pending_request.pk, decided_at=None).update(**now):
-            raise Conflict(f"somebody else has decided on request {pending_request.pk}", code="decided")
+            raise Conflict(f"somebody else has already decided on request {pending_request.pk}", code="decided")
         chain.enter(
             principal,
             verb,

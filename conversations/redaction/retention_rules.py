@@ -36,9 +36,9 @@ def set_rule(
         raise Invalid(f"must be 1 to {MAX_DAYS:,}", field="days")
     with audited_action(by, "set_retention", "record", right="redact") as principal:
         if rules().filter(**fields).exists():
-            raise Conflict("there is a rule for the same events: remove it first", code="rule_exists")
+            raise Conflict("there is already a rule for the same events: remove it first", code="rule_exists")
         if rules().count() >= MAX_RULES:
-            raise Conflict(f"there are {MAX_RULES} rules: remove one first", code="too_many")
+            raise Conflict(f"there are already {MAX_RULES} rules: remove one first", code="too_many")
         made = RetentionRule.objects.create(
             days=days, reason=reason, made_by=str(principal), made_at=time.time_ns() // 1000, **fields
         )

@@ -139,7 +139,7 @@ def _parts(scope: RedactionScope) -> Iterator[list[Part]]:
     elif scope.call:
         yield selection.parts_of_call(scope.call, scope.field)
     elif scope.field:
-        raise Invalid("must be of a tool call", field="field")
+        raise Invalid("must be a field of a tool call", field="field")
     else:
         yield selection.parts_of(scope.conversation, scope.events)
 

@@ -63,7 +63,7 @@ def parts_of_call(call_id: str, field: str) -> list[Part]:
     if field:
         part = part._replace(events=[(seq, kind) for seq, kind in part.events if seq in _without(part, field)])
         if not part.events:
-            raise Invalid(f"the tool call says nothing in {field}", field="field")
+            raise Invalid(f"the tool call has no value in {field}", field="field")
     return _with_copies(part)
 
 
@@ -71,7 +71,7 @@ def events_of_person(name: str, words: Sequence[str]) -> dict[Conversation, list
     """Return, by conversation, what a person said and was told, and what has one of these words in any case (of ASCII).
     Raises Invalid for words that are too short, and where it is too much at once."""
     if not name and not words:
-        raise Invalid("must name a person, or words", field="person")
+        raise Invalid("must name a person or words", field="person")
     if any(len(word) < call_field.SHORTEST for word in words):
         raise Invalid(f"must have at least {call_field.SHORTEST} characters each", field="words")
     like = "ILIKE" if connection.vendor == "postgresql" else "LIKE"
@@ -86,7 +86,7 @@ def events_of_person(name: str, words: Sequence[str]) -> dict[Conversation, list
         cursor.execute(_OF_PERSON.format(" OR ".join(conditions)), values)
         rows = cursor.fetchall()
     if len(rows) > MAX_OF_PERSON:
-        raise Invalid(f"that is said in more than {MAX_OF_PERSON:,} events: name rarer words", field="words")
+        raise Invalid(f"more than {MAX_OF_PERSON:,} events match: use rarer words", field="words")
     of = Conversation.objects.in_bulk({conversation for conversation, _ in rows})
     seqs_of: dict[Conversation, list[int]] = {}
     for conversation, seq in rows:

@@ -65,7 +65,7 @@ def _missing(body: Body) -> Markup:
     """Return what is missing: how many, or from which to which, as far as it was told."""
     first, last, lost = (body.get(name) for name in ("from", "to", "lost"))
     if body.get("reason") == "quarantined":
-        return safe("One entry could not be filed; it is in the quarantine.")
+        return safe("One entry could not be stored; it is in quarantine.")
     if first is not None or last is not None:
         ends = (richtext.inline(event_rows.line(end) or "?") for end in (first, last))
         return safe("Entries {} to {} are missing.".format(*ends))

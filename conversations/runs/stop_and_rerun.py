@@ -74,13 +74,15 @@ def run_again(by: Who, run: str) -> str:
         if old.kind == "replay":
             raise Conflict("replay the call again from its page instead", code="is_replay")
         if old.kind == "recording":
-            raise Conflict("this run is part of the demo's recording", code="is_recording")
+            raise Conflict("this run is part of the demo recording", code="is_recording")
         if old.kind == EXTERNAL:
-            raise Conflict("this run stands for an agent elsewhere: it cannot run again from here", code="is_external")
+            raise Conflict(
+                "this run represents an external agent and cannot be run again from here", code="is_external"
+            )
         if _taken_as(old) not in ("failed", "cancelled", "interrupted", "incompatible"):
             raise Conflict(f"run {run} is {old.status}: only runs that did not finish can run again")
         if not Agent.objects.filter(name=old.agent).exists():
-            raise Conflict(f"no team has the agent {old.agent} any more: write to another agent", code="no_agent")
+            raise Conflict(f"no team has the agent {old.agent} anymore: write to another agent", code="no_agent")
         new = new_id()
         fields: Body = {"run_kind": old.kind, "agent": old.agent, "input_seq": old.input_seq, "reason": f"again: {run}"}
         writer, by_whom = event_author(principal)

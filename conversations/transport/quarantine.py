@@ -55,7 +55,7 @@ def discard_alike(by: Who, number: int, reason: str) -> int:
         rows = alike(find(number)).select_for_update().order_by("id")
         numbers = list(rows.values_list("pk", flat=True)[:AT_ONCE])
         if not numbers:
-            raise Conflict("someone else was faster: no similar message is waiting any more")
+            raise Conflict("someone else was faster: no similar message is waiting anymore")
         Quarantine.objects.filter(pk__in=numbers).update(outcome="discarded")
         for each in numbers:
             chain.enter(principal, "discard", target_of(each), reason=reason)

@@ -25,9 +25,9 @@ ENTERED = (*TEXTS, *BOXES, "number", "version")
 SHELVES = {"1 h": "1 hour", "8 h": "8 hours", "1 d": "1 day", "7 d": "7 days"}
 DONE = {
     "saved": "Rule saved. It applies to what happens from now on.",
-    "removed": "Rule removed. Its open alarms are closed, and nothing more of it is sent.",
+    "removed": "Rule removed. Its open alarms are closed, and it sends nothing more.",
     "tested": "Test queued. Its outcome appears below within a few seconds.",
-    "shelved": "Shelved. What is still open at the end is sent then.",
+    "shelved": "Shelved. Alarms still open when the shelf ends are sent then.",
     "unshelved": "No longer shelved.",
     "ended": "Alarm closed. The next case opens a new one.",
     "retried": "Queued again.",

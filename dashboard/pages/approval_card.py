@@ -27,11 +27,11 @@ MAX_ITEMS = 20  # forms of one page of a transcript; the others are loaded when 
 ABOUT = 300  # characters of what a tool does
 EFFECTS = {
     "read": "It only reads.",
-    "idempotent": "It changes something once; repeating it changes nothing more.",
+    "idempotent": "It changes something once; repeating it has no further effect.",
     "unsafe": "It has side effects, and each call takes effect.",
-    "destructive": "It may delete or overwrite something for good.",
+    "destructive": "It may delete or overwrite something permanently.",
 }
-MAY_NOT = "Only approvers and admins can decide this."
+MAY_NOT = "Only approvers and admins can decide on this request."
 FOUR_EYES = "You wrote or sent the message this run answers, so someone else has to decide (four eyes)."
 _SLOT = re.compile(r'<decision-form data-key="([A-Za-z0-9._-]{1,64})"')
 

@@ -154,7 +154,7 @@ def _ag_ui(to: Connection) -> list[SetupStep]:
 
 SOURCES = {
     "http": ProgramKind(
-        "Anything that speaks HTTP", "Messages, tokens and tool calls as JSON.", "agent",
+        "Any HTTP client", "Messages, tokens and tool calls as JSON.", "agent",
         "Run these three lines in a shell", _http,
     ),
     "agents-sdk": ProgramKind(
@@ -166,21 +166,21 @@ SOURCES = {
         "telemetry", "Set the exporter’s environment", _opentelemetry,
     ),
     "langfuse": ProgramKind(
-        "Langfuse", "What its SDK (Python 3, JS 4) traces comes here, too; what it kept is imported as a file.",
-        "telemetry", "Export to here, too", _langfuse,
+        "Langfuse", "Traces from its SDK (Python 3, JS 4) are also sent here; stored traces can be imported as a file.",
+        "telemetry", "Export to Switchboard as well", _langfuse,
     ),
     "phoenix": ProgramKind(
-        "Phoenix", "What OpenInference traces for Phoenix comes here, too; what Phoenix kept is imported as a file.",
-        "telemetry", "Export to here, too", _phoenix,
+        "Phoenix", "OpenInference traces for Phoenix are also sent here; stored traces can be imported as a file.",
+        "telemetry", "Export to Switchboard as well", _phoenix,
     ),
     "claude-code": ProgramKind(
-        "Claude Code", "Sessions live; permission prompts are asked here.", "agent", "Add the hooks", _claude_code,
+        "Claude Code", "Live sessions; permission prompts appear here.", "agent", "Add the hooks", _claude_code,
     ),
     "codex": ProgramKind(
-        "Codex", "Sessions live; permission prompts are asked here.", "agent", "Add the hooks", _codex,
+        "Codex", "Live sessions; permission prompts appear here.", "agent", "Add the hooks", _codex,
     ),
     "ag-ui": ProgramKind(
-        "AG-UI front end", "CopilotKit and others talk to the agents that run here; approvals are its interrupts.",
+        "AG-UI front end", "CopilotKit and others talk to the agents that run here; approvals become interrupts.",
         "operator", "Point it at an agent", _ag_ui,
     ),
 }  # fmt: skip

@@ -28,7 +28,7 @@ EFFECTS = {
     "unsafe": "Has side effects: each call takes effect again.",
     "destructive": "Destructive.",
 }
-TAKES = "Replaying it requires a grant, a reason, and typing the tool’s name."
+TAKES = "Replaying it requires a grant, a reason, and the tool’s name typed in."
 SECOND = "A second person has to approve it before it runs."
 
 Part = dict[str, Any]  # what a template asks for by name

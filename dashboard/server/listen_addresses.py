@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 PLAIN_HTTP = (
-    "Warning: --host {host} accepts plain HTTP from the network: whoever can reach port {port} can read it,\n"
+    "Warning: --host {host} accepts plain HTTP from the network: anyone who can reach port {port} can read it,\n"
     "including passwords and tokens. Put a TLS proxy in front and set SWITCHBOARD_ORIGINS=https://NAME."
 )
 UNNAMED = (

@@ -67,7 +67,7 @@ def drain_limit(stop_s: float) -> float:
 
 def _end(after: float) -> None:
     """End the process as it is. Nothing acknowledged is lost by it: that is in the database."""
-    logger.error("the end took longer than %.0f s: something still waits for the database", after)
+    logger.error("the shutdown took longer than %.0f s: something still waits for the database", after)
     logging.shutdown()
     os._exit(1)
 

@@ -118,7 +118,7 @@ def test_who_may_not_sees_the_question_and_no_control(chromium: Browser, served:
 
     page.goto("/conversations/seen/")
     question = page.get_by_role("group", name="Approval request")
-    expect(question.get_by_text("Only approvers and admins can decide this.")).to_be_visible()
+    expect(question.get_by_text("Only approvers and admins can decide on this request.")).to_be_visible()
     expect(question.get_by_text("Elm").last).to_be_visible()  # what it would be called with
     expect(question.locator("form, button:not([data-copy]), input, a.button")).to_have_count(0)
     expect(page.get_by_label("Message", exact=True)).to_have_count(0)

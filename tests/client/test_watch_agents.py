@@ -366,4 +366,4 @@ def test_second_line_changes_nothing_and_a_program_without_a_server_runs(
 
     assert watch_agents() is first
     assert registered == [first]
-    assert "agents are not watched: no bus configured" in caplog.text
+    assert "agents are not recorded: no bus configured" in caplog.text

@@ -138,7 +138,7 @@ def test_a_client_that_has_gone_on_and_waits_for_a_worker_has_won_too(otto):
     (call,) = open_calls()
     ask([returned(calls(answer(first))[0], "9 mm")], previous=first)
 
-    with pytest.raises(Conflict, match="has continued without this call"):
+    with pytest.raises(Conflict, match="has already continued without this call"):
         answer_call(otto, call.id, "4 mm")
 
     assert open_calls() == [call]

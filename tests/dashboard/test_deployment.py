@@ -257,4 +257,4 @@ def test_on_sqlite_a_second_server_says_why_not(tmp_path):
 
     assert "is in use by another Switchboard" in plain
     assert "use PostgreSQL to run several" in plain
-    assert "--web-only needs SWITCHBOARD_DATABASE_URL" in both
+    assert "--web-only requires SWITCHBOARD_DATABASE_URL" in both

@@ -131,4 +131,4 @@ def test_a_server_ends_though_postgresql_hangs_and_acknowledges_nothing_more(ser
 
     assert took < 35
     assert [status for status, _ in answers if status == 201] == []
-    assert "the end took longer than 30 s" in server.output()
+    assert "the shutdown took longer than 30 s" in server.output()

@@ -152,7 +152,7 @@ def test_outputs_and_notebooks_and_halves_are_the_same_record(tmp_path):
 
 
 def test_a_notebook_without_a_chat_is_refused(tmp_path):
-    with pytest.raises(Invalid, match="must have a chat that AutoGen printed"):
+    with pytest.raises(Invalid, match="must contain a chat printed by AutoGen"):
         bring(written(tmp_path / "x.ipynb", notebook("42\n")))
 
 

@@ -197,7 +197,7 @@ def test_a_view_and_a_damaged_page_are_no_tables(tmp_path):
 
 
 def test_a_database_that_is_compressed_says_what_to_do():
-    with pytest.raises(SwitchboardError, match="must not be compressed once more: unpack it first"):
+    with pytest.raises(SwitchboardError, match="must not be compressed again: unpack it first"):
         bring(FRAMEWORKS / "langgraph.sqlite.gz")
 
 

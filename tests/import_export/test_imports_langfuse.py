@@ -101,8 +101,8 @@ def test_a_bad_observation_is_named_with_its_place(tmp_path):
     problems = bring(written(tmp_path / "x.json", {**OURS, "observations": rows}), is_strict=False)
 
     assert problems == [
-        "the document, observations[5]: must be a span with id: a text of 1 to 100 characters; skipped",
-        "the document, observations[6]: must be a trace or an observation of Langfuse: a JSON object; got str; skipped",
+        "the document, observations[5]: must be a span with id, a string of 1 to 100 characters; skipped",
+        "the document, observations[6]: must be a Langfuse trace or observation (a JSON object); got str; skipped",
     ]
     assert stored() == {"harbour-7": EXPECTED}
 

@@ -135,7 +135,7 @@ def test_nothing_of_a_database_is_run(tmp_path):
         saved(tmp_path / "x.db", ("x", "", "1", "pickle", bomb), ("x", "", "2", "msgpack", evil), good), is_strict=False
     )
 
-    assert problems == ["checkpoint 1: must be msgpack or JSON; what is 'pickle' is never unpacked; skipped"]
+    assert problems == ["checkpoint 1: must be msgpack or JSON; 'pickle' is never unpacked; skipped"]
     assert stored() == {"x": Counts(messages=1)}
     assert not (tmp_path / "ran").exists()
 

@@ -164,7 +164,7 @@ def test_a_bad_span_is_named_with_its_line(tmp_path):
 
     problems = bring(in_lines(tmp_path / "x.jsonl", rows), is_strict=False)
 
-    assert problems[0] == "line 2: must be a span with context.span_id: a text of 1 to 100 characters; skipped"
+    assert problems[0] == "line 2: must be a span with context.span_id, a string of 1 to 100 characters; skipped"
     assert problems[1].startswith("line 3: must be JSON: ")
     assert stored() == {"harbour-7": EXPECTED}
 

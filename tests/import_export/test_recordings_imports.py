@@ -295,11 +295,11 @@ def test_an_erased_line_that_no_event_names_is_told(tmp_path):
     ("change", "expected"),
     [
         ({"body": '{"event":"log"}'}, "digest of event 3 must match its body"),
-        ({"principal": "user:eve"}, "hash of event 3 must follow from the previous one"),
-        ({"at": 1}, "hash of event 3 must follow from the previous one"),
+        ({"principal": "user:eve"}, "hash of event 3 must match its contents and the previous hash"),
+        ({"at": 1}, "hash of event 3 must match its contents and the previous hash"),
         ({"salt": None}, "event 3 must have a salt"),
         ({"seq": 4}, "must be event 3; got 4"),
-        ({"hash": "0" * 64}, "hash of event 3 must follow from the previous one"),
+        ({"hash": "0" * 64}, "hash of event 3 must match its contents and the previous hash"),
         ({"seq": "three"}, "must be an event of an export"),
     ],
 )

@@ -103,7 +103,7 @@ def test_a_call_or_a_field_that_is_not_there_is_told(team):
 
     with pytest.raises(NotFound):
         scope.preview(RedactionScope(call="none"))
-    with pytest.raises(Invalid, match=r"says nothing in args\.fax"):
+    with pytest.raises(Invalid, match=r"has no value in args\.fax"):
         scope.preview(RedactionScope(call=call.pk, field="args.fax"))
     with pytest.raises(Invalid):
         scope.preview(RedactionScope(person="", words=["ab"]))

@@ -155,8 +155,8 @@ def test_an_agent_that_is_gone_from_its_team_parks_the_run(name):
         (run,) = over()
 
     assert (run.status, desk.filed, ToolCall.objects.get().status) == ("incompatible", [], "blocked")
-    assert "the team desk has no agent Clerk any more: it was removed or renamed" in words()
-    with pytest.raises(Conflict, match="no team has the agent Clerk any more: write to another agent"):
+    assert "the team desk no longer has the agent Clerk: it was removed or renamed" in words()
+    with pytest.raises(Conflict, match="no team has the agent Clerk anymore: write to another agent"):
         stop_and_rerun.run_again(people["operator"], run.id)
 
 
@@ -183,7 +183,7 @@ def test_the_page_says_why_a_run_was_parked_and_what_can_be_done():
     with working(desk.team([assistant_message("Done.")])):
         (run,) = over()
 
-    assert "the saved state does not match its signature: it or the secret key was changed" in words()
+    assert "the saved state does not match its signature: the state or the secret key was changed" in words()
     assert "Run again to start over with the current team, or take over and answer yourself." in words()
     drawn = "".join(map(str, entries_of(log.newest_page("c"))))
     assert (

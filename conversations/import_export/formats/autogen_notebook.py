@@ -58,7 +58,7 @@ def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
             count += 1
             yield recording(f"{source.stem}-{cell}", messages, trouble)
     if not count:
-        raise Invalid("the notebook must have a chat that AutoGen printed: NAME (to OTHER):")
+        raise Invalid("the notebook must contain a chat printed by AutoGen: NAME (to OTHER):")
 
 
 def _texts(source: RecordingFile, trouble: ImportReport) -> dict[int, str]:

@@ -106,7 +106,7 @@ class _Export:
 
 def _row(value: object) -> Row:
     if not isinstance(value, dict):
-        raise Invalid(f"must be a trace or an observation of Langfuse: a JSON object; got {type(value).__name__}")
+        raise Invalid(f"must be a Langfuse trace or observation (a JSON object); got {type(value).__name__}")
     return value
 
 

@@ -129,12 +129,12 @@ def _value(kind: Any, raw: Any) -> Any:
         try:
             return msgspec.msgpack.decode(raw, ext_hook=_extension)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError, ValueError) as error:
-            raise Invalid(f"must be msgpack of LangGraph's serializer: {error}") from None
+            raise Invalid(f"must be msgpack from LangGraph's serializer: {error}") from None
     if kind == "json" and isinstance(raw, bytes | str):
         return _constructed(decoded(raw if isinstance(raw, bytes) else raw.encode("utf-8", "replace")), 0)
     if kind in ("null", "empty"):
         return None
-    raise Invalid(f"must be msgpack or JSON; what is {str(kind)[:40]!r} is never unpacked")
+    raise Invalid(f"must be msgpack or JSON; {str(kind)[:40]!r} is never unpacked")
 
 
 def _extension(code: int, data: memoryview) -> Any:

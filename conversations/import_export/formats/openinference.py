@@ -69,7 +69,7 @@ def _is_span(value: object) -> bool:
 
 def _span(value: object) -> Span:
     if not isinstance(value, dict):
-        raise Invalid(f"must be a span: a JSON object; got {type(value).__name__}")
+        raise Invalid(f"must be a span (a JSON object); got {type(value).__name__}")
     if any(mark in value for mark in _MARKS):
         return _of_attributes(value)
     context = value.get("context") or value.get("spanContext") or {}

@@ -144,7 +144,7 @@ class _Chain:
         key, is_tombstone = self._header.conversation_id, row.salt is None
         format_ = hash_chain.format_of(prev, key, row, oldest=self._oldest, is_tombstone=is_tombstone)
         if not 0 < format_ <= self._newest:
-            raise Invalid(f"hash of event {row.seq} must follow from the previous one")
+            raise Invalid(f"hash of event {row.seq} must match its contents and the previous hash")
         self._oldest = format_
         self._note(row)
         return row

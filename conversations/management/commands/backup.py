@@ -43,4 +43,4 @@ class Command(BaseCommand):
             f" ({made.size:,} bytes)."
         )
         self.stdout.write(f"SHA-256 of all but its last 64 bytes: {made.digest}")
-        self.stdout.write("It holds what people wrote, and password and token digests. The secret key is not in it.")
+        self.stdout.write("It contains all recorded text and password and token digests, but not the secret key.")

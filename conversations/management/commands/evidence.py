@@ -58,4 +58,4 @@ class Command(BaseCommand):
             draft.unlink(missing_ok=True)
         count = len(set(keys))
         noun = "conversation" if count == 1 else "conversations"
-        self.stdout.write(f"Evidence of {count} {noun} is in {path}; check it with its verify.py")
+        self.stdout.write(f"Wrote evidence for {count} {noun} to {path}; check it with the verify.py inside")

@@ -43,7 +43,7 @@ class Command(BaseCommand):
             self._by_rules(is_dry=options["dry_run"])
             return
         if days <= 0:
-            raise CommandError("--days must be more than 0")
+            raise CommandError("--days must be greater than 0")
         older_than = time.time_ns() // 1000 - int(days * DAY_US)
         rule = Expiring(older_than, options["kind"], options["conversation"], options["team"])
         if options["dry_run"]:
@@ -56,7 +56,7 @@ class Command(BaseCommand):
             raise CommandError(error.full_message) from None
         finally:
             progress.end()
-        self.stdout.write(f"Expired {expired:,} events; {held:,} are held back, or a run is at work there.")
+        self.stdout.write(f"Expired {expired:,} events; {held:,} are on hold or belong to an active run.")
         if expired:
             journal.update(settings.DATA_DIR)
             purge(self.stdout)
@@ -69,7 +69,7 @@ class Command(BaseCommand):
                 self._preview(retention_rules.selector(rule))
             else:
                 expired, held = retention_job.run_rule(rule)
-                self.stdout.write(f"Expired {expired:,} events; {held:,} are held back, or a run is at work there.")
+                self.stdout.write(f"Expired {expired:,} events; {held:,} are on hold or belong to an active run.")
                 count += expired
         if count:
             journal.update(settings.DATA_DIR)
@@ -79,4 +79,4 @@ class Command(BaseCommand):
         counts, held = expiry.preview(rule)
         for kind, count in sorted(counts.items()):
             self.stdout.write(f"{kind}: {count:,}")
-        self.stdout.write(f"{counts.total():,} events, of which {held:,} are held back. Nothing was changed.")
+        self.stdout.write(f"{counts.total():,} events, of which {held:,} are on hold. Nothing was changed.")

@@ -33,4 +33,6 @@ class Command(BaseCommand):
             )
         except SwitchboardError as error:
             raise CommandError(str(error)) from None
-        self.stdout.write(f"The tree {ended} has ended. The server makes new keys: publish them, tell the witnesses.")
+        self.stdout.write(
+            f"The tree {ended} is closed. The server creates new keys: publish them and notify the witnesses."
+        )

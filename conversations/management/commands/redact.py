@@ -74,12 +74,12 @@ class Command(BaseCommand):
             raise CommandError(error.full_message) from None
         if outcome is None:
             number = pending_request.pk if pending_request else 0
-            self.stdout.write(f"Request {number} waits for an admin, who confirms it on the page Redaction.")
+            self.stdout.write(f"Request {number} waits for an admin to confirm it on the Redaction page.")
             return
         for done in outcome.redacted:
             self.stdout.write(f"Redacted {len(done.seqs):,} events of {done.conversation}.")
         if outcome.entries:
-            self.stdout.write(f"Erased what is personal in {outcome.entries:,} entries of the audit log.")
+            self.stdout.write(f"Erased the personal text of {outcome.entries:,} audit entries.")
         for key, why in outcome.refused:
             self.stderr.write(f"Nothing was redacted in {key}: {why}")
         journal.update(settings.DATA_DIR)
@@ -106,20 +106,22 @@ class Command(BaseCommand):
                 self.stdout.write(f"{place.conversation}: {place.blocked}")
         if entries := scope.preview_entries(what):
             self.stdout.write(f"audit log: {len(entries):,} entries ({', '.join(map(str, entries))})")
-        self.stdout.write("Nothing was changed. Backups and exports made before keep the words.")
+        self.stdout.write("Nothing was changed. Earlier backups and exports still contain the text.")
 
 
 def purge(out: OutputWrapper) -> None:
     """Take deleted words out of SQLite's log, too: the server that runs does it, else this process."""
     if connection.vendor != "sqlite":
-        out.write("VACUUM removes the old rows from PostgreSQL; its log and its backups are yours to clear.")
+        out.write("Run VACUUM to remove the old rows from PostgreSQL. You must clear its log and its backups yourself.")
         return
     try:
         with data_dir.hold(settings.DATA_DIR):
             if not redaction_watch.purge():
-                raise CommandError("another process reads the database: the words leave its log when it has ended")
+                raise CommandError(
+                    "another process is reading the database: its log keeps the text until that process ends"
+                )
     except Unavailable:
-        out.write("The running server takes them off open pages and out of its log within seconds.")
+        out.write("The running server removes them from open pages and from its log within seconds.")
 
 
 def _numbers(text: str) -> range:
@@ -127,4 +129,4 @@ def _numbers(text: str) -> range:
     try:
         return range(int(first), int(last or first) + 1)
     except ValueError:
-        raise CommandError(f"{text} is not an event number, nor two with a dash between them") from None
+        raise CommandError(f"{text} must be an event number or a range such as 5-7") from None

@@ -43,7 +43,9 @@ class Command(BaseCommand):
                 with backup.lines(part) as lines:
                     for _ in lines:
                         pass
-        self.stdout.write(f"{file} is whole: {facts['conversations']:,} conversations with {facts['events']:,} events.")
+        self.stdout.write(
+            f"{file} is complete: {facts['conversations']:,} conversations with {facts['events']:,} events."
+        )
         if facts.get("checkpoint"):
             self.stdout.write(f"Its checkpoint:\n\n{facts['checkpoint']}")
 
@@ -60,7 +62,7 @@ class Command(BaseCommand):
             progress.end()
         facts = done.manifest
         self.stdout.write(
-            f"Restored {facts['conversations']:,} conversations with {facts['events']:,} events, and checked them."
+            f"Restored {facts['conversations']:,} conversations with {facts['events']:,} events and checked them."
             f" A new epoch has begun: {done.epoch}."
         )
         for note in done.notes:

@@ -35,7 +35,7 @@ class Command(BaseCommand):
         except SwitchboardError as error:
             raise CommandError(error.full_message) from error
         where = "" if url else " Put the server's address in front of it, or pass --url."
-        self.stderr.write(f"Sign-in link for {name}. It works once, within {VALID_HOURS} hours.{where}")
+        self.stderr.write(f"Sign-in link for {name}. It works once and expires in {VALID_HOURS} hours.{where}")
         self.stdout.write(f"{url.rstrip('/')}{PATH}?t={secret}")
 
 

@@ -155,11 +155,11 @@ def _check(scope: AutoApprovalScope, reason: str) -> None:
     about = evaluate.about("" if scope.any_agent else scope.agent, scope.tool)
     if terms.of_call(about).no_always:
         raise Invalid(
-            f"policy requires a person to decide each call of {scope.tool}, so no rule can apply", field="tool"
+            f"the policy requires a person to decide on every call of {scope.tool}, so no rule can apply", field="tool"
         )
     effect = evaluate.effective(evaluate.Declared("ask", "read"), about).effect
     if effect == "destructive" and (scope.any_agent or not scope.is_exact):
-        raise Invalid("a rule for destructive calls needs one agent and exact arguments", field="match")
+        raise Invalid("a rule for destructive calls requires a single agent and exact arguments", field="match")
 
 
 def digest_of(rule: AutoApprovalRule) -> str:

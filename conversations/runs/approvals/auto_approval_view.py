@@ -144,7 +144,7 @@ def _idle(row: AutoApprovalRule, now: int, schemas: dict[str, set[str]]) -> str:
     if held.rule == "deny":
         return "Policy denies these calls"
     if terms.of_call(about).no_always:
-        return "Policy requires a person to decide each call"
+        return "The policy requires a person to decide on every call"
     if held.effect == "destructive" and not (row.agent and row.is_exact):
         return "Policy treats these calls as destructive: a rule needs one agent and exact arguments"
     offered = schemas.get(row.lookup_key, set())

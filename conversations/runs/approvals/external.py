@@ -127,13 +127,13 @@ def withdraw_abandoned() -> list[str]:
     """Withdraw the questions for whose decision nobody waits any more; return their ids."""
     now = database_now()
     left = _external().filter(run__in=Run.objects.filter(Q(lease_until__lt=now) | Q(lease_until=None)).values("id"))
-    return withdraw(list(left.values_list("id", flat=True)[:100]), "nobody waits for the decision any more")
+    return withdraw(list(left.values_list("id", flat=True)[:100]), "nobody waits for this decision anymore")
 
 
 def require_waiting(run: Run) -> None:
     """Raise `Conflict` for a question of an agent elsewhere that does not wait for the decision any more."""
     if run.kind == EXTERNAL and (run.lease_until or 0) < database_now():
-        raise Conflict(f"{run.agent} does not wait for this decision any more", code="run_over")
+        raise Conflict(f"{run.agent} is no longer waiting for this decision", code="run_over")
 
 
 def _external() -> QuerySet[Approval]:

@@ -109,7 +109,7 @@ def terms_of(row: PolicyRule) -> list[str]:
     limit = f"Deadline {time_of(row.deadline_s)}" if row.deadline_s else ""
     lines = [f"{limit}, then {ends}" if limit and ends else limit or (f"After the deadline {ends}" if ends else "")]
     lines += ["Four eyes: requesters cannot approve their own"] if row.four_eyes else []
-    lines += ["No auto-approval: a person decides each call"] if row.no_always else []
+    lines += ["No auto-approval: a person decides on every call"] if row.no_always else []
     return [f"{line}." for line in lines if line]
 
 

@@ -106,7 +106,7 @@ def _offered(call: ToolCall, body: dict[str, Any]) -> tuple[Agent, Facts] | str:
     if not agents:
         if body.get("parent_call"):
             return f"{call.agent} only runs inside another call: replay that call to run it again."
-        return f"No team here has the agent {call.agent} any more."
+        return f"No team here has the agent {call.agent} anymore."
     identity, others = named_by(body), list[Facts]()
     for row in agents:
         for tool in entries(row.tools):

@@ -66,7 +66,7 @@ def _open(call: ToolCall) -> Response:
     if response is None or response.status not in CONTINUABLE or not response.store:
         raise Conflict("its response cannot be continued", code="not_continuable")
     if is_continued(response):
-        raise Conflict("its client has continued without this call", code="continued")
+        raise Conflict("its client has already continued without this call", code="continued")
     return response
 
 

@@ -56,7 +56,9 @@ class Command(BaseCommand):
         if done.returncode:
             raise CommandError(done.stderr.strip() or done.stdout.strip())
         self.stdout.write(done.stdout.strip())
-        self.stdout.write("Start the server with the new address; the old database is unchanged: remove it yourself.")
+        self.stdout.write(
+            "Start the server with the new address. The old database was not changed; remove it yourself."
+        )
 
 
 def _environment(target: str) -> dict[str, str]:

@@ -41,7 +41,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Serve; exit with the reason when the directory is held or the port is taken."""
         if options["web_only"] and not settings.CONFIG.database_url:
-            raise CommandError(f"--web-only needs SWITCHBOARD_DATABASE_URL. {ONE_PROCESS}")
+            raise CommandError(f"--web-only requires SWITCHBOARD_DATABASE_URL. {ONE_PROCESS}")
         with crash_reports.recording(settings.DATA_DIR, "serve"):
             self._serve_here(**options)
 

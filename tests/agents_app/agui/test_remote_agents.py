@@ -113,7 +113,7 @@ BAD = {
     "brackets": "not JSON",
     "junk": "not JSON",
     "typeless": "without a type",
-    "wrong": "TEXT_MESSAGE_CONTENT that is not one of AG-UI",
+    "wrong": "an invalid TEXT_MESSAGE_CONTENT event",
     "endless": "an event of more than 1,048,576 bytes",
     "early": "began with TEXT_MESSAGE_START",
     "unopened": "continued a message that was not open",

@@ -216,7 +216,7 @@ def test_the_same_form_stands_everywhere_for_who_may_decide_and_a_line_for_other
 
         assert (f'action="/approvals/{asked.id}/"' in page) is may
         assert ('name="arg.street"' in page) is may
-        assert ("Only approvers and admins can decide this." in page) is not may
+        assert ("Only approvers and admins can decide on this request." in page) is not may
         assert "Unsafe , set in team code. It has side effects" in words(page)
 
 

@@ -103,7 +103,9 @@ def test_a_call_that_destroys_or_that_no_rule_may_answer_offers_less(people):
     assert 'name="whose"' not in page
 
     edit_policy.set_policy(people["admin"], PolicyRule("", "city.file", "ask", no_always=True))
-    assert "Policy requires a person to decide each" in words(get(people["approver"], f"/approvals/{asked.id}/"))
+    assert "The policy requires a person to decide on every one of these calls" in words(
+        get(people["approver"], f"/approvals/{asked.id}/")
+    )
     assert press(people["approver"], asked).status_code == 422
 
 
@@ -168,7 +170,7 @@ def revoked(people, made):
     ("deed", "view", "why"),
     [
         (lost_right, "", "user:april may no longer decide"),
-        (no_always, "", "Policy requires a person to decide each call"),
+        (no_always, "", "The policy requires a person to decide on every call"),
         (denied, "", "Policy denies these calls"),
         (used_up, "?view=ended", "Used up"),
         (over, "?view=ended", "Expired"),

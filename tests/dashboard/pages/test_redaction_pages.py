@@ -42,7 +42,7 @@ def test_a_link_at_an_event_leads_to_what_would_go(admin, spoken):
 
     page = text_of(admin.get(f"/redaction/?conversation={KEY}&events=2"))
 
-    assert "1 event would go" in page
+    assert "1 event would be redacted" in page
     assert "1 message" in page
     assert Event.objects.filter(salt=None).count() == 0
 

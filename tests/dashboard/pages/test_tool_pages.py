@@ -279,7 +279,7 @@ def test_an_agent_is_shown_with_its_output_its_tools_and_its_runs(team, browser)
     assert "Recent runs Status Conversation Event Attempt Reason failed Water" in words(clerk)
     assert "Output wrapped under response Type list[Place] strict" in words(boss)
     assert 'href="/agents/Hall/Dialogue/"' in boss
-    assert "None: this agent only talks." in boss
+    assert "None: this agent only sends messages." in boss
     assert 'href="/agents/Hall/Dialogue/"' in page(browser, "/agents/")
 
 
@@ -370,6 +370,6 @@ def test_broken_rows_are_drawn_as_far_as_they_go(browser):
     ToolVersion.objects.create(team="T", name="x", hash="b" * 64, first_at=1, last_at=2)
     ToolVersion.objects.create(team="T", name="x", hash="c" * 64, first_at=2, last_at=2)
 
-    assert "None: this agent only talks." in page(browser, "/agents/T/A/")
+    assert "None: this agent only sends messages." in page(browser, "/agents/T/A/")
     assert "not offered by any agent now" in page(browser, f"/tools/T/x/?version={'b' * 64}")
     assert "The schema is not available." in page(browser, "/tools/T/x/")

@@ -209,7 +209,7 @@ def test_what_was_approved_is_what_runs(people):
     run, _ = office.goes_on()
 
     assert (run.status, office.filed, ToolCall.objects.get().status) == ("incompatible", [], "blocked")
-    assert "the arguments of file differ from those that user:april decided about" in run.reason
+    assert "the arguments of file differ from those that user:april decided on" in run.reason
 
 
 def test_a_nested_call_runs_with_edited_arguments(people):

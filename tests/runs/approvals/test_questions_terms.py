@@ -115,7 +115,7 @@ def test_the_policy_page_sets_and_shows_them(people):
     assert edit_policy.evaluate.stored()["", "pay"] == STRICT._replace(updated_by="user:ada")
     page = words(people["admin"], "/policies/")
     assert "Deadline 15 min, then it keeps waiting and auditor is notified." in page
-    assert "Four eyes: requesters cannot approve their own. No auto-approval: a person decides each call." in page
+    assert "Four eyes: requesters cannot approve their own. No auto-approval: a person decides on every call." in page
     edited = client.get("/policies/?edit=1&agent=&tool=pay").content.decode()
     assert 'name="deadline_s" maxlength="20" value="15 min"' in edited
     wrong = client.post("/policies/", form | {"deadline_s": "soon"})

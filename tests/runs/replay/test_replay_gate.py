@@ -129,7 +129,7 @@ def test_an_output_guardrail_that_trips_makes_it_a_failed_call_that_ran(people, 
     run, new = desk.again(people["operator"], old, made=desk.team(tools=[tool]))
 
     assert (run.status, new.status, len(desk.ran)) == ("failed", "failed", 2)
-    assert "it ran, and the output guardrail raising withholds the output" in told("tool_step")[-1]["error"]
+    assert "the tool ran, but the output guardrail raising withholds its output" in told("tool_step")[-1]["error"]
 
 
 @pytest.mark.parametrize("is_raised", [True, False])
