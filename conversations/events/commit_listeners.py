@@ -1,9 +1,9 @@
-"""Says after a commit what is new: within the process by a call, to other processes by the channel layer.
+"""Notify listeners after a commit: within the process by a call, in other processes through the channel layer.
 
-Listeners must not block: they run in whatever thread committed or heard. They come and go in other threads, so each
-time those are told who were there when it began.
-What other processes are told is heads only (which conversation is at which seq), "revoked", and who looks at what. All
-of it is a hint: a lost one is healed by the hub's query and the watch's look (law A), and presence by being told again.
+Listeners must not block: they run in the thread that committed or received the notification. They are added and removed
+by other threads, so each notification goes to those registered when it started. Other processes receive only heads
+(which conversation is at which seq), revocations, and presence. All of this is a hint: a lost one is made up for by the
+hub's query and the session guard's check (law A), and presence is repeated.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,37 +24,42 @@ _presences: list[PresenceListener] = []
 
 
 def on_committed(listener: Listener) -> Callable[[], None]:
-    """Be told of every batch this process committed, in commit order of each thread; answer a function that ends it."""
+    """Register a listener for every batch that this process commits, in commit order of each thread; return a function
+    that removes it."""
     _commits.append(listener)
     return lambda: _commits.remove(listener)
 
 
 def on_remote_heads(listener: HeadListener) -> Callable[[], None]:
-    """Be told of heads whose events do not come along: committed elsewhere, or come to be seen; answer what ends it."""
+    """Register a listener for heads without their events (committed elsewhere, or just made visible); return a function
+    that removes it."""
     _heads.append(listener)
     return lambda: _heads.remove(listener)
 
 
 def on_posted(listener: Callable[[Collection[str]], None]) -> Callable[[], None]:
-    """Be told on which topics other than streams something was posted; answer a function that ends it."""
+    """Register a listener for topics other than streams to which something was posted; return a function that removes
+    it."""
     _posts.append(listener)
     return lambda: _posts.remove(listener)
 
 
 def on_revoked(listener: Callable[[], None]) -> Callable[[], None]:
-    """Be told that somebody's rights or sessions changed, here or elsewhere; answer a function that ends it."""
+    """Register a listener for changes of permissions or sessions, here or elsewhere; return a function that removes
+    it."""
     _revocations.append(listener)
     return lambda: _revocations.remove(listener)
 
 
 def on_presence(listener: PresenceListener) -> Callable[[], None]:
-    """Be told what processes say of who looks at what: which process, and its words (`presence`); "" is this one."""
+    """Register a listener for presence updates: the process they come from ("" is this one) and the updates (see
+    `presence`)."""
     _presences.append(listener)
     return lambda: _presences.remove(listener)
 
 
 def notify_committed(stored: Sequence[Stored]) -> None:
-    """Tell of events that are committed now."""
+    """Notify listeners and other processes of committed events."""
     for listener in tuple(_commits):
         listener(stored)
     if (sender := broadcast_sender.sender()) is not None:
@@ -62,7 +67,7 @@ def notify_committed(stored: Sequence[Stored]) -> None:
 
 
 def notify_imported(heads: Mapping[str, int]) -> None:
-    """Tell of conversations that came to be seen with all their events, after the commit."""
+    """Notify of conversations that became visible with all their events, after the commit."""
     for listener in tuple(_heads):
         listener(heads)
     if (sender := broadcast_sender.sender()) is not None:
@@ -70,13 +75,13 @@ def notify_imported(heads: Mapping[str, int]) -> None:
 
 
 def notify_posted(topics: Collection[str]) -> None:
-    """Tell of topics with new messages, after the commit. Within the process: elsewhere Redis tells its readers."""
+    """Notify of topics with new messages, after the commit. Only within this process: elsewhere readers use Redis."""
     for listener in tuple(_posts):
         listener(topics)
 
 
 def notify_revoked() -> None:
-    """Tell that rights or sessions changed, after the commit."""
+    """Notify that permissions or sessions changed, after the commit."""
     for listener in tuple(_revocations):
         listener()
     if (sender := broadcast_sender.sender()) is not None:
@@ -84,7 +89,7 @@ def notify_revoked() -> None:
 
 
 def notify_remote_heads(heads: Mapping[str, int], *, is_revoked: bool) -> None:
-    """Pass on what another process told. Called by the broadcast listener, in the server's loop."""
+    """Pass on a notification from another process. Called by the broadcast listener, in the server's loop."""
     if heads:
         for listener in tuple(_heads):
             listener(heads)
@@ -94,6 +99,7 @@ def notify_remote_heads(heads: Mapping[str, int], *, is_revoked: bool) -> None:
 
 
 def notify_presence(process: str, updates: Sequence[Any]) -> None:
-    """Pass on what a process said of people; of this one, what a page said. Words of others are not checked yet."""
+    """Pass on presence updates from another process, or from a page of this one. Updates from others are not validated
+    yet."""
     for listener in tuple(_presences):
         listener(process, updates)

@@ -1,9 +1,9 @@
-"""Receives what other processes send by the channel layer: one channel of this process in one group.
+"""Receive notifications from other processes through the channel layer: one channel of this process in one group.
 
-A task of the server runtime.
+Runs as a task of the server runtime.
 
-The sender of this process beats now and then, and its own beat arrives here: silence means that the layer is dead. It
-is joined anew then, with pauses; meanwhile the hub's query and the watch's look do the work.
+The sender of this process sends a heartbeat, which also arrives here: silence means that the channel layer is down. The
+listener then joins again, with pauses; in the meantime the hub and the session guard poll the database.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ SILENCE = 4.0  # seconds without a word, not even our own
 
 
 class BroadcastListener:
-    """Listens for this process. `start` in the loop whose hub it wakes; without a channel layer it does nothing."""
+    """Listens for this process. Call `start` in the loop of its hub; without a channel layer it does nothing."""
 
     def __init__(self) -> None:
         self.heard_at: float | None = None  # monotonic, of the last word
@@ -35,7 +35,7 @@ class BroadcastListener:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to listen."""
+        """Start listening."""
         self._teller = sender()
         if self._teller is not None:
             self._began_at = time.monotonic()
@@ -43,21 +43,21 @@ class BroadcastListener:
             self._task = asyncio.create_task(self._listen(), name="broadcast listener")
 
     async def stop(self) -> None:
-        """End it."""
+        """Stop listening."""
         if self._task is not None:
             await cancel_all([self._task])
             await _forget()
 
     @property
     def age_s(self) -> float | None:
-        """How long ago the last word was heard; None without a layer."""
+        """Seconds since the last message; None without a channel layer."""
         if self._teller is None:
             return None
         return round(time.monotonic() - (self.heard_at or self._began_at), 3)
 
     @property
     def state(self) -> str | None:
-        """`ok`, or why nothing is heard; None without a layer."""
+        """`ok`, or why no messages arrive; None without a channel layer."""
         age = self.age_s
         if age is None or self._teller is None:
             return None
@@ -74,7 +74,9 @@ class BroadcastListener:
                 joined = self.heard_at is not None and time.monotonic() - self.heard_at < 2 * SILENCE
                 failures = 0 if joined else failures + 1
                 if not self._trouble:
-                    logger.warning("other processes are not heard, this one looks for itself: %s", _error_text(error))
+                    logger.warning(
+                        "no notifications from other processes; polling the database instead: %s", _error_text(error)
+                    )
                 self._trouble = _error_text(error)
             await _forget()
             await asyncio.sleep(PAUSES[min(failures, len(PAUSES) - 1)])
@@ -89,7 +91,7 @@ class BroadcastListener:
                 async with asyncio.timeout(SILENCE):
                     message = await layer.receive(channel)
             except TimeoutError:
-                raise TimeoutError(f"nothing heard for {SILENCE:.0f} s") from None
+                raise TimeoutError(f"no message for {SILENCE:.0f} s") from None
             except ValueError:  # no message of ours; whoever is on Redis can send one
                 continue
             self._hear(message)
@@ -100,7 +102,7 @@ class BroadcastListener:
         self.heard_at = time.monotonic()
         if self._trouble:
             self._trouble = ""
-            logger.warning("other processes are heard again")
+            logger.warning("notifications from other processes arrive again")
         if self._teller is not None and message.get("from") != self._teller.me:
             commit_listeners.notify_remote_heads(
                 _heads(message.get("heads")), is_revoked=message.get("revoked") is True
@@ -110,7 +112,7 @@ class BroadcastListener:
 
 
 def _heads(raw_heads: Any) -> dict[str, int]:
-    """Read what was told, leaving out what makes no sense."""
+    """Read the heads of a message, leaving out invalid ones."""
     pairs = (
         [p for p in raw_heads if isinstance(p, list | tuple) and len(p) == 2]
         if isinstance(raw_heads, list | tuple)
@@ -120,7 +122,7 @@ def _heads(raw_heads: Any) -> dict[str, int]:
 
 
 async def _forget() -> None:
-    """Throw the connections away with all they hold."""
+    """Close the connections and discard what they hold."""
     with contextlib.suppress(Exception):
         async with asyncio.timeout(SILENCE):
             await get_channel_layer().flush()

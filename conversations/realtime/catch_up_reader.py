@@ -1,4 +1,5 @@
-"""Reads for the hub what was committed elsewhere, once for all subscribers: one query for all feeds that are behind."""
+"""Read events that were committed elsewhere for the hub, once for all subscribers: one query for all feeds that are
+behind."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ AGAIN = 1.0  # seconds after a query that failed
 
 
 class CatchUpReader:
-    """Keeps which feeds are behind the database. `take` gets their events, gapless after what they have."""
+    """Tracks which feeds are behind the database. `take` gets their events, without gaps, after those they have."""
 
     def __init__(self, readers: DatabaseThreads, take: Callable[[Feed, Sequence[Stored]], None]) -> None:
         self._readers, self._take = readers, take
@@ -31,17 +32,17 @@ class CatchUpReader:
         self.task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, in the hub's loop."""
+        """Start, in the hub's loop."""
         self.task = asyncio.create_task(run_forever(self._round, what="reading what others stored"), name="hub-fetch")
 
     def fetch(self, feed: Feed) -> None:
-        """Have a feed brought up to its head."""
+        """Queue a feed to be brought up to its head."""
         feed.is_fetching = True
         self._behind[feed] = None
         self._wake.set()
 
     def go_on(self) -> None:
-        """Look again: a feed that had too much to draw has room."""
+        """Check again: a feed that had too many events to render has room."""
         self._wake.set()
 
     async def _round(self) -> None:

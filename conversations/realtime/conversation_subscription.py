@@ -1,4 +1,4 @@
-"""One topic of one socket: an integer (the last seq sent) and a wake-up. Pulls from the ring, else the database."""
+"""One topic of one socket: the last seq sent and a wake-up. Reads from the ring or else from the database."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ SLOW_AFTER = 20.0  # seconds a send may block
 
 
 class TooSlow(Exception):
-    """The reader did not read for 20 seconds."""
+    """The client did not read for 20 seconds."""
 
 
 class SocketWriter:
-    """How a subscription sends: ready frames straight to the transport where it takes them, else an ASGI send."""
+    """Sends for a subscription: prepared frames directly to the transport if it accepts them, or else with an ASGI
+    send."""
 
     def __init__(
         self,
@@ -36,7 +37,7 @@ class SocketWriter:
         self.turn = asyncio.Lock()  # of the topic that reads the database and sends: not all of them hold MiB at once
 
     async def frame(self, frame: frames.Frame) -> None:
-        """Send one frame, once frames may go out. Raises TooSlow when the reader does not read."""
+        """Send one frame as soon as frames may be sent. Raises TooSlow if the client does not read."""
         if frame.is_large:
             await self._turn()
         if self._hold.is_held:
@@ -45,8 +46,8 @@ class SocketWriter:
             await self.message(frame.message)
 
     async def _turn(self) -> None:
-        """Wait until there is room for the bytes that all share (a message of one's own is another copy), and until no
-        other large frame goes out. Raises TooSlow."""
+        """Wait until the shared byte budget has room (a message of its own is another copy) and no other large frame is
+        being sent. Raises TooSlow."""
         if self._room is not None:
             try:
                 async with asyncio.timeout(SLOW_AFTER):
@@ -60,7 +61,8 @@ class SocketWriter:
         await self.message({"type": "websocket.send", "text": text})
 
     def hint(self, text: str) -> bool:
-        """Send a text if there is room for it now, and tell whether; a reader without room hears what matters later."""
+        """Send a text if there is room now, and return whether it was sent; a client without room gets later updates
+        instead."""
         if self._hold.is_held:
             return False
         if self.write is not None:
@@ -69,7 +71,7 @@ class SocketWriter:
         return True
 
     async def message(self, message: Mapping[str, object]) -> None:
-        """Send one ASGI message, once frames may go out, within the time a reader has."""
+        """Send one ASGI message, once frames may be sent, within the time that a client has to read."""
         if self._hold.is_held:
             await self._hold.opened()
         try:
@@ -84,14 +86,14 @@ def _no_room(_: bytes) -> bool:
 
 
 def report_failure(failed: Callable[[BaseException], None], task: asyncio.Task[None]) -> None:
-    """Call `failed` with what a task ended of, unless it ended well or was cancelled."""
+    """Call `failed` with the exception of a task, unless the task succeeded or was cancelled."""
     error = None if task.cancelled() else task.exception()
     if error is not None:
         failed(error)
 
 
 class ConversationSubscription:
-    """Follows one feed from `last` on. `failed` is called with what ended it, if anything did."""
+    """Follows one feed from `last` on. `failed` is called with the exception that ended it, if any."""
 
     def __init__(
         self, hub: Hub, wire: SocketWriter, key: str, mode: Mode, *, last: int, failed: Callable[[BaseException], None]
@@ -105,12 +107,12 @@ class ConversationSubscription:
         self._task.add_done_callback(partial(report_failure, failed))
 
     def wake(self) -> None:
-        """There is more than the hub could write: run."""
+        """Start reading: there is more than the hub could write."""
         self.is_live = False
         self._event.set()
 
     def head(self) -> None:
-        """Say where the conversation is, so that a client that missed something finds out."""
+        """Send the conversation's head, so that a client that missed events notices."""
         self._wire.hint(frames.control("head", topic=self._feed.topic, seq=max(self._feed.head, self.last)))
 
     async def _run(self) -> None:
@@ -125,7 +127,7 @@ class ConversationSubscription:
             await self._event.wait()
 
     async def _catch_up(self) -> None:
-        """Read from the database until it has no more."""
+        """Read from the database until there are no more events."""
         while await self._send_read():
             pass
         self._hub.level(self._feed, self.last)
@@ -141,7 +143,7 @@ class ConversationSubscription:
             self._feed.head = self.last  # told of more than there is: a restored file, found by the client's epoch
 
     async def _send_read(self) -> bool:
-        """Read from the database and send, when it is this topic's turn; return whether there was anything."""
+        """Read from the database and send, when this topic has its turn; return whether there were events."""
         async with self._wire.turn:
             ready = await self._hub.read(self._feed, self.last)
             await self._send(ready)
@@ -154,6 +156,6 @@ class ConversationSubscription:
                 self.last = frame.last
 
     def close(self) -> None:
-        """End it."""
+        """End the subscription."""
         self._hub.leave(self._feed, self)
         self._task.cancel()

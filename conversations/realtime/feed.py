@@ -1,4 +1,4 @@
-"""One conversation in one mode while somebody follows it: a ring of ready frames. Made by the hub."""
+"""One conversation in one mode while it has subscribers: a ring of prepared frames. Created by the hub."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ DRAWING_BYTES = 16 << 20  # of the bodies of all events that wait to be drawn, o
 
 
 class Subscriber(Protocol):
-    """Who follows a feed. While `is_live`, it is level with the ring and takes frames by `write` as they come."""
+    """A subscriber of a feed. While `is_live`, it is up to date with the ring and gets frames through `write` as they
+    come."""
 
     is_live: bool
     last: int
     write: Callable[[bytes], bool]
 
     def wake(self) -> None:
-        """There may be more: look. Called in the loop, must not block."""
+        """Check for new events. Called in the loop; must not block."""
 
 
 class Feed:
-    """One conversation in one mode, while somebody follows it."""
+    """One conversation in one mode, while it has subscribers."""
 
     def __init__(self, key: str, mode: Mode, hold: SendGate, budget: ByteBudget | None = None) -> None:
         self.key, self.mode, self.hold = key, mode, hold
@@ -51,7 +52,7 @@ class Feed:
         self.subscribers: set[Subscriber] = set()
 
     def push(self, ready: Sequence[Frame]) -> None:
-        """Add frames at the end; a hole before them empties the ring, and readers go to the database."""
+        """Append frames; a gap before them empties the ring, and subscribers then read from the database."""
         is_held = self.hold.is_held
         for frame in ready:
             self._keep(frame)
@@ -71,18 +72,18 @@ class Feed:
         self._budget.keep(self, self.size)
 
     def let_go(self) -> None:
-        """Empty the ring: who is behind reads the database."""
+        """Empty the ring; subscribers that are behind read from the database."""
         self.ring.clear()
         self.size = 0
 
     def forget(self) -> None:
-        """Give everything back: nobody follows any more."""
+        """Release all memory: the feed has no subscribers left."""
         self.let_go()
         self._budget.keep(self, 0)
 
     def _hand_over(self, frame: Frame) -> None:
-        """The hot loop: whoever is level takes the ready bytes here, without a task switch; the others are woken. Of a
-        large frame only the first do: it goes out to each of the others in a turn of the loop of its own."""
+        """Write a frame to all subscribers that are up to date, without a task switch (the hot loop); wake the others.
+        A large frame is written directly only to the first; each of the others gets it in its own turn of the loop."""
         before, last, wire = frame.first - 1, frame.last, frame.wire
         cost, left = len(wire) if frame.is_large else 0, TURN_BYTES
         for subscriber in tuple(self.subscribers):
@@ -94,7 +95,7 @@ class Feed:
                 subscriber.wake()
 
     def after(self, last: int) -> list[Frame] | None:
-        """Return the frames right after `last`, or None: read the database."""
+        """Return the frames right after `last`, or None if they must be read from the database."""
         if not self.ring or self.ring[0].first > last + 1:
             return None
         i = len(self.ring)
@@ -106,24 +107,25 @@ class Feed:
         return None
 
     def is_coming_after(self, last: int) -> bool:
-        """Return whether what comes after `last` is being read or drawn for everybody, and so worth waiting for."""
+        """Return whether the events after `last` are already being read or rendered for all, so that waiting is
+        worthwhile."""
         if self.is_fetching and last >= (self.last_taken_seq or 0):
             return True
         return self.drawing > 0 and (not self.ring or self.ring[-1].last <= last)
 
     @property
     def has_room(self) -> bool:
-        """Return whether the renderer can take more of what was read."""
+        """Return whether the renderer can accept more events."""
         return self.drawing <= MAX_DRAWING // 2
 
     def go_back(self) -> None:
-        """Forget everything: the database has less than was sent, so an older copy was put in its place."""
+        """Discard everything: the database has fewer events than were sent, so it was replaced by an older copy."""
         self.forget()
         self.head = 0
         self.last_taken_seq = None
 
     def wake(self) -> None:
-        """Tell everybody who is behind."""
+        """Wake all subscribers that are behind."""
         for subscriber in tuple(self.subscribers):
             if subscriber.last < self.head:
                 subscriber.wake()

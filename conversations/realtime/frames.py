@@ -14,7 +14,7 @@ OVERHEAD = 200  # bytes of a frame beside its own: two objects, three integers, 
 
 
 class Frame:
-    """A ready frame with the seqs it carries, kept as the bytes that go out."""
+    """A prepared frame with the seqs it carries, stored as the bytes to send."""
 
     __slots__ = ("first", "last", "wire")
 
@@ -24,17 +24,18 @@ class Frame:
 
     @property
     def size(self) -> int:
-        """The bytes it takes in memory, about."""
+        """The approximate size in memory, in bytes."""
         return len(self.wire) + OVERHEAD
 
     @property
     def is_large(self) -> bool:
-        """Return whether writing it takes long beside what else a turn of the loop does."""
+        """Return whether writing it takes long compared with the other work of a turn of the loop."""
         return len(self.wire) > LARGE
 
     @property
     def message(self) -> dict[str, str]:
-        """The same as an ASGI message, for a reader who cannot take bytes now. Made each time: few ask."""
+        """The frame as an ASGI message, for a client that cannot take bytes now. Created on each call, because few need
+        it."""
         text = self.wire[_head_size(self.wire) :].decode("utf-8", "surrogatepass")
         return {"type": "websocket.send", "text": text}
 
@@ -44,7 +45,8 @@ def _head_size(frame: bytes) -> int:
 
 
 def wire(payload: bytes) -> bytes:
-    """Return a whole server text frame: unmasked, so the same bytes for everybody (RFC 6455, section 5.2)."""
+    """Return a complete server text frame: unmasked, so the bytes are the same for everybody (RFC 6455, section
+    5.2)."""
     n = len(payload)
     if n < 126:
         return struct.pack("!BB", 0x81, n) + payload
@@ -73,7 +75,7 @@ def _frame(head: str, items: Sequence[tuple[int, str]]) -> Frame:
 
 
 def data(stored: Iterable[Stored]) -> list[tuple[int, str]]:
-    """Encode events as data: the stored body spliced in undecoded."""
+    """Encode events as data, with the stored body inserted without decoding it."""
     return [(e.seq, f'{{"seq":{e.seq},"kind":{_kind(e.kind)},"at":{e.at},"body":{e.body}}}') for e in stored]
 
 

@@ -1,9 +1,10 @@
-"""The hub: one row out to many. A ring of ready frames per feed; a subscriber is one integer and a wake-up (§6).
+"""The hub: distributes each event to many subscribers. A feed has a ring of prepared frames; a subscriber is one
+integer and a wake-up (§6).
 
-Runs in the event loop and moves bytes only. HTML, and what is large, is made ready in one thread of its own, in order,
-and handed out in short turns of the loop. What this process commits comes with its notification; what others commit is
-read once for all subscribers (`CatchUpReader`). What the ring of frames no longer holds each subscriber reads from the
-database, in a small pool. One query a second heals a lost notification.
+It runs in the event loop and only moves bytes. HTML, and large frames, are prepared in order in a separate thread and
+written in short turns of the loop. Events committed by this process arrive with their notification; events committed
+elsewhere are read once for all subscribers (`CatchUpReader`). Events that the ring no longer holds are read by each
+subscriber from the database, in a small pool. One query per second makes up for lost notifications.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ HEAL_EVERY = 1.0  # seconds
 
 
 class Hub:
-    """All feeds of this process. `start` in the loop it shall live in."""
+    """All feeds of this process. Call `start` in the loop that it runs in."""
 
     def __init__(self, epoch: str, hold: SendGate | None = None, ring_bytes: int = ALL_RINGS_BYTES) -> None:
         self.epoch, self.hold = epoch, hold or SendGate()
@@ -52,7 +53,7 @@ class Hub:
         self._sent = 0  # bytes, of feeds that are gone
 
     def start(self) -> None:
-        """Listen to commits, and heal what is lost of that."""
+        """Listen for commits, and start the task that makes up for lost notifications."""
         self._loop = asyncio.get_running_loop()
         self._fetcher.start()
         self._stop_listening = [
@@ -62,7 +63,7 @@ class Hub:
         self._tasks = [asyncio.create_task(run_forever(self._heal, what="looking at the heads"), name="hub-heal")]
 
     async def stop(self) -> None:
-        """End the tasks and the threads."""
+        """Stop the tasks and the threads."""
         for stop in self._stop_listening:
             stop()
         await cancel_all([*self._tasks, self._fetcher.task])
@@ -70,13 +71,13 @@ class Hub:
         self._drawer.shutdown(wait=False, cancel_futures=True)
 
     def follow(self, key: str, mode: Mode, subscriber: Subscriber) -> Feed:
-        """Add a subscriber. First follow, then read: what is committed meanwhile is in the ring."""
+        """Add a subscriber. Follow first, then read: events committed in between are in the ring."""
         feed = self.feeds.setdefault((key, mode), Feed(key, mode, self.hold, self.rings))
         feed.subscribers.add(subscriber)
         return feed
 
     def leave(self, feed: Feed, subscriber: Subscriber) -> None:
-        """Remove a subscriber; a feed that nobody follows is forgotten."""
+        """Remove a subscriber; a feed without subscribers is discarded."""
         feed.subscribers.discard(subscriber)
         if not feed.subscribers and self.feeds.get((feed.key, feed.mode)) is feed:
             del self.feeds[feed.key, feed.mode]
@@ -85,11 +86,11 @@ class Hub:
 
     @property
     def sent(self) -> int:
-        """How many bytes were handed straight to level subscribers, since the start."""
+        """The number of bytes written directly to subscribers that were up to date, since the start."""
         return self._sent + sum(feed.sent for feed in self.feeds.values())
 
     def advance(self, feed: Feed, seq: int) -> None:
-        """A conversation is at this seq: have it read, unless its events came already."""
+        """Record that a conversation is at this seq, and read its events unless they have already arrived."""
         feed.head = max(feed.head, seq)
         if feed.last_taken_seq is None:
             feed.wake()
@@ -97,19 +98,19 @@ class Hub:
             self._fetcher.fetch(feed)
 
     def level(self, feed: Feed, seq: int) -> None:
-        """A subscriber has read up to this seq and found no more: what follows is for all."""
+        """Record that a subscriber has read up to this seq and found no more: later events go to all."""
         if feed.last_taken_seq is None:
             feed.last_taken_seq = seq
         self.advance(feed, seq)
 
     def _on_committed(self, stored: Sequence[Stored]) -> None:
-        """Called by whoever committed, in their thread."""
+        """Handle a commit of this process. Called in the thread that committed."""
         if self._loop is None or should_drop("notification"):
             return
         self._loop.call_soon_threadsafe(self._publish, stored)
 
     def _on_heads(self, heads: Mapping[str, int]) -> None:
-        """Called with what other processes committed, or what came to be seen here; in any thread."""
+        """Handle heads from other processes, or of conversations that became visible here. Called in any thread."""
         if self._loop is None or should_drop("notification"):
             return
         self._loop.call_soon_threadsafe(self._tell, heads)
@@ -130,7 +131,7 @@ class Hub:
                 self._take(feed, events)
 
     def _take(self, feed: Feed, events: Sequence[Stored]) -> None:
-        """Send events that follow what was sent; where something is missing before them, have all of it read."""
+        """Send events that directly follow those already sent; if some are missing in between, read all of them."""
         if feed.last_taken_seq is not None and events[0].seq > feed.last_taken_seq + 1:
             self.advance(feed, events[-1].seq)
             return
@@ -158,7 +159,7 @@ class Hub:
         self._drawer.submit(self._drawn, feed, events)
 
     def _drawn(self, feed: Feed, events: list[Stored]) -> None:
-        """In the drawer's thread: draw, part by part, and hand the frames back to the loop."""
+        """Render the events part by part and pass the frames to the loop. Runs in the renderer's thread."""
         assert self._loop is not None
         while events:
             ready: list[Frame] = []
@@ -178,7 +179,7 @@ class Hub:
             self._hand_on()
 
     def _hand_on(self) -> None:
-        """Push what was drawn, in its order; what is too much for one turn of the loop in the next."""
+        """Push rendered frames in order; leave those that exceed one turn of the loop for the next."""
         left = TURN_BYTES
         while self._drawn_frames and left > 0:
             feed, ready, n, size = self._drawn_frames[0]
@@ -203,7 +204,7 @@ class Hub:
             feed.wake()  # what was too much to draw, or failed, comes in no frame: who is behind reads the database
 
     async def read(self, feed: Feed, after: int) -> list[Frame]:
-        """Read from the database what comes after a seq, as frames."""
+        """Read the events after a seq from the database, as frames."""
         return await self.readers.run(self._read, feed, after)
 
     def _read(self, feed: Feed, after: int) -> list[Frame]:
@@ -212,7 +213,7 @@ class Hub:
         return frames.events(feed.topic, self.epoch, items)
 
     async def _heal(self) -> None:
-        """Each second, one query: a feed whose conversation went on without a notification is told."""
+        """Query the heads once a second, and update feeds whose notification was lost."""
         await asyncio.sleep(HEAL_EVERY)
         before = {feed: feed.last_taken_seq for feed in self.feeds.values()}
         if not before:
@@ -235,7 +236,7 @@ def _bytes(events: Sequence[Stored]) -> int:
 
 
 def _by_conversation(stored: Sequence[Stored]) -> dict[str, list[Stored]]:
-    """Group a batch; within a conversation it is in seq order already."""
+    """Group a batch by conversation; within one it is already in seq order."""
     groups: defaultdict[str, list[Stored]] = defaultdict(list)
     for event in stored:
         groups[event.conversation].append(event)

@@ -1,4 +1,4 @@
-"""Draw a run of events of one conversation for the html mode. Reads what a drawing needs; runs in a thread."""
+"""Render a series of events of one conversation for the html mode. Reads the data that this needs; runs in a thread."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _RENDERERS = {"lanes": LaneRenderer}  # by the mode; any other draws transcripts
 
 
 class LiveRenderer:
-    """Keeps a renderer for one conversation and starts anew where events are missing between two runs."""
+    """Keeps a renderer for one conversation and starts again if events are missing between two series."""
 
     def __init__(self, key: str, mode: str = "html") -> None:
         self._key = key
@@ -25,7 +25,7 @@ class LiveRenderer:
         self._last = 0
 
     def draw(self, events: Sequence[Stored]) -> list[tuple[int, str]]:
-        """Return each event as (seq, JSON of §3.5), or the first of them where their calls need too much."""
+        """Return each event as (seq, JSON of §3.5), or only the first of them if their calls need too much data."""
         if not events:
             return []
         try:

@@ -1,4 +1,5 @@
-"""What this server process tells of itself in its `Node` row: figures, versions, and warnings for the ops page."""
+"""Collect what this server process reports in its `Node` row: figures, versions, and warnings for the operations
+page."""
 
 import logging
 import platform
@@ -27,7 +28,7 @@ MIN_REDIS = (6, 2)
 
 
 class MeasuredRuntime(Protocol):
-    """What is measured of a server process: its `ServerRuntime`, which makes one `NodeMetrics`."""
+    """What is measured of a server process. Implemented by `ServerRuntime`, which creates one `NodeMetrics`."""
 
     url: str
     watch: SocketRegistry
@@ -38,7 +39,7 @@ class MeasuredRuntime(Protocol):
 
 
 class NodeMetrics:
-    """The facts of one runtime. Sync; asked in a thread at every beat."""
+    """The figures of one runtime. Sync; called in a thread at every heartbeat."""
 
     def __init__(self, runtime: MeasuredRuntime) -> None:
         self._runtime = runtime
@@ -48,7 +49,7 @@ class NodeMetrics:
         self._warnings: list[str] = []
 
     def facts(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return the figures as values that JSON can represent."""
         runtime = self._runtime
         now = time.monotonic()
         if now - self._looked_at > LOOK_EVERY:
@@ -86,13 +87,13 @@ class NodeMetrics:
 
 
 def _search_trouble(runtime: MeasuredRuntime) -> list[str]:
-    """Return why search does not keep up."""
+    """Return why search does not keep up, if so."""
     state = runtime.indexer.state if runtime.indexer else "ok"
     return [] if state == "ok" else [f"Search is missing new events: {state}"]
 
 
 def missing_indexes() -> list[str]:
-    """Compare what the models declare with what the database has; answer one warning for each that is not there."""
+    """Compare the models' indexes with those of the database; return a warning for each missing one."""
     there = _names()
     return [
         f"The database lacks the index {declared.name} of {model._meta.db_table}:"
@@ -105,7 +106,7 @@ def missing_indexes() -> list[str]:
 
 def _names() -> set[str]:
     """Return the names of the database's indexes and constraints. Django's introspection parses every table's SQL for
-    them: half a second of CPU on SQLite."""
+    them, which takes half a second of CPU on SQLite."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(_POSTGRESQL)
@@ -129,7 +130,7 @@ def _database_version() -> dict[str, str]:
 
 
 def _redis_version() -> str:
-    """Ask Redis itself, briefly; empty when it does not answer."""
+    """Query Redis for its version, with a short timeout; return an empty string if it does not respond."""
     import redis
 
     try:

@@ -1,8 +1,8 @@
-"""Who looks at a conversation and who types, for those who look at it too (§3.5). Built by `ServerRuntime`.
+"""Track who is viewing a conversation and who is typing, for its other viewers (§3.5). Created by `ServerRuntime`.
 
-Hints, in memory alone: nothing of it is in the record. A process knows its own people by their sockets. It tells other
-processes by the channel layer when that changes, and all of it again every 10 seconds; one that falls silent is
-forgotten with its people, and where there is no layer each process shows its own.
+Presence is a hint and kept only in memory; it is not part of the record. A process knows its own viewers by their
+sockets. It publishes changes through the channel layer, and its full state every 10 seconds. A process that falls
+silent is removed with its viewers. Without a channel layer each process shows only its own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ People = tuple[tuple[str, State], ...]
 
 
 def say(key: str, name: str, state: State) -> None:
-    """Tell that a person types, looks, or has put the page away. Any thread; it counts where their socket is."""
+    """Report that a person is typing, viewing, or has hidden the page. Any thread; it takes effect where their socket
+    is."""
     commit_listeners.notify_presence("", [("said", key, name, state)])
     if (sender := broadcast_sender.sender()) is not None:
         sender.say_presence({("said", key, name): state})
@@ -41,7 +42,7 @@ def say(key: str, name: str, state: State) -> None:
 
 @dataclass(eq=False, slots=True)
 class Viewer:
-    """A socket that follows a conversation. `name` is empty for a program, which is told but not shown."""
+    """A socket that follows a conversation. `name` is empty for a program, which receives presence but is not shown."""
 
     key: str
     name: str
@@ -50,7 +51,7 @@ class Viewer:
 
 
 class Presence:
-    """Everybody who follows something here. `start` in the loop; all but `say` is called there."""
+    """All viewers of this process. Call `start` in its loop; everything except `say` is called there."""
 
     def __init__(self) -> None:
         self._viewers: dict[str, set[Viewer]] = {}
@@ -63,7 +64,7 @@ class Presence:
         self._stop_listening: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        """Begin to listen and to tell."""
+        """Start listening and publishing."""
         loop = asyncio.get_running_loop()
 
         def on_notice(process: str, updates: Sequence[Any]) -> None:
@@ -74,19 +75,19 @@ class Presence:
         self._tasks = [asyncio.create_task(run_forever(work, what=what), name=what) for what, work in rounds.items()]
 
     async def stop(self) -> None:
-        """End it."""
+        """Stop it."""
         self._stop_listening()
         await cancel_all(self._tasks)
 
     def look(self, key: str, name: str, wire: SocketWriter) -> Viewer:
-        """Somebody follows a conversation from now on."""
+        """Add a viewer of a conversation."""
         viewer = Viewer(key, name, wire)
         self._viewers.setdefault(key, set()).add(viewer)
         self._note(key)
         return viewer
 
     def leave(self, viewer: Viewer) -> None:
-        """They do no more."""
+        """Remove a viewer."""
         here = self._viewers.get(viewer.key, set())
         here.discard(viewer)
         if not any(other.name == viewer.name for other in here):
@@ -101,7 +102,7 @@ class Presence:
         self._wake.set()
 
     def _hear(self, process: str, updates: Sequence[Any]) -> None:
-        """Take over what a page said, or another process, as far as it makes sense."""
+        """Apply an update from a page or from another process, as far as it is valid."""
         for word in updates:
             match word:
                 case ["said", str(key), str(name), "typing" | "looking" | "away" as state]:
@@ -126,7 +127,7 @@ class Presence:
         self._note(key)
 
     async def _tell(self) -> None:
-        """Tell what changed; what somebody typed is over after a while, without another word."""
+        """Publish changes; typing expires after a while without a further update."""
         with_typing = any(state == "typing" for state, _ in self._states.values())
         try:
             async with asyncio.timeout(1.0 if with_typing else None):
@@ -161,12 +162,12 @@ class Presence:
                 viewer.sent = everybody
 
     def _here(self, key: str) -> People:
-        """Return the people of this process."""
+        """Return the viewers of this process."""
         names = {viewer.name for viewer in self._viewers.get(key, ()) if viewer.name}
         return _first((name, self._states.get((key, name), ("looking", 0.0))[0]) for name in names)
 
     async def _renew(self) -> None:
-        """Forget processes that fell silent, and tell everything again: a hint may be lost on any way."""
+        """Remove processes that fell silent, and publish the full state again, because any hint may be lost."""
         await asyncio.sleep(TELL_EVERY)
         old = time.monotonic() - FORGET_AFTER
         for key, others in self._others.items():
@@ -176,7 +177,7 @@ class Presence:
 
 
 def _merged(groups: Iterable[People]) -> People:
-    """Put the people of several processes together; who does several things does the loudest."""
+    """Merge the viewers of several processes; a person with several activities has the most active one."""
     loudest: dict[str, State] = {}
     for people in groups:
         for name, state in people:
@@ -185,13 +186,13 @@ def _merged(groups: Iterable[People]) -> People:
 
 
 def _first(people: Iterable[tuple[str, State]]) -> People:
-    """Order by name; of too many, those who do most."""
+    """Sort by name; if there are too many, keep the most active ones."""
     shown = sorted(people, key=lambda pair: (STATES.index(pair[1]), pair[0]))[:MAX_ITEMS]
     return tuple(sorted(shown))
 
 
 def _read(people: Sequence[Any]) -> People:
-    """Read what another process told, leaving out what makes no sense."""
+    """Read an update from another process, leaving out invalid parts."""
     pairs = (tuple(entry) for entry in people[:MAX_ITEMS] if isinstance(entry, list | tuple) and len(entry) == 2)
     return _first((str(name)[:MAX_NAME], state) for name, state in pairs if name and state in STATES)
 

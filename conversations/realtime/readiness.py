@@ -1,4 +1,4 @@
-"""Which part of this server is not ready, and why. Asked by `/readyz`, looked at no more than once a second."""
+"""Determine which part of this server is not ready, and why. Used by `/readyz`; checked at most once a second."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ HINTS = ("layer", "redis", "recorder", "agents", "record", "alerts", "export")
 
 
 class Readiness:
-    """The parts by name: `ok`, or what is wrong. One thread of its own: a database that hangs holds nobody up."""
+    """The parts by name: `ok`, or what is wrong. Checks run in a separate thread, so that an unresponsive database
+    blocks nothing."""
 
     def __init__(self, runtime: ServerRuntime) -> None:
         self._runtime = runtime
@@ -47,7 +48,7 @@ class Readiness:
         return parts | {name: state() for name, state in runtime.further_parts.items()}
 
     async def _look(self) -> None:
-        """Ask the database, one question at a time; one that hangs is answered for here."""
+        """Query the database, one check at a time; report a check that does not finish."""
         if time.monotonic() - self._looked_at < FRESH:
             return
         if self._looking is None or self._looking.done():
@@ -68,5 +69,5 @@ class Readiness:
 
 
 def not_ready(parts: dict[str, str]) -> list[str]:
-    """Return the parts without which nobody should be sent here."""
+    """Return the parts whose failure means that no requests should be sent to this node."""
     return [name for name, state in parts.items() if state != OK and name not in HINTS]

@@ -1,5 +1,5 @@
-"""A process's look for redactions, its own and those of other processes: drawn rows go, and so do words that SQLite
-still has in its log and in its index. Each is written into the journal of this data directory."""
+"""Watch for redactions, of this process and of others: rendered rows are discarded, and SQLite's log and index are
+purged of the text. Each redaction is written to the journal of this data directory."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ READERS_WITHIN_MS = 50  # how long whoever writes waits for those who read
 
 
 class RedactionWatch:
-    """What one process has done about redactions. Sync; asked in a thread."""
+    """The state of one process's work on redactions. Sync; called in a thread."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
@@ -27,7 +27,7 @@ class RedactionWatch:
         self.is_done = True
 
     def look(self) -> None:
-        """Do what is new; what readers keep SQLite from doing now is done at the next look."""
+        """Handle new redactions; what SQLite cannot do now because of readers is done at the next check."""
         if self._newest_seen < 0 and (count := journal.apply(self._data_dir / journal.NAME)):
             logger.warning("the database is older than redactions.jsonl: %s events were redacted again", count)
         if self._newest_seen < 0:
@@ -44,7 +44,7 @@ class RedactionWatch:
 
 
 def purge() -> bool:
-    """Have SQLite forget what was deleted: in the index's segments and in its log. Return whether nothing is left."""
+    """Purge deleted text from SQLite's index segments and log. Return whether nothing is left."""
     if connection.vendor != "sqlite":
         return True
     try:
@@ -54,13 +54,13 @@ def purge() -> bool:
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             is_busy, _, _ = cursor.fetchone()
     except DatabaseError as error:
-        logger.warning("what was redacted is still in the write-ahead log: %s", error)
+        logger.warning("redacted text is still in the write-ahead log: %s", error)
         return False
     return not is_busy
 
 
 def _newest() -> int:
-    """Return the newest redaction. Asked each second: plain SQL."""
+    """Return the newest redaction. Queried every second, so plain SQL."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT MAX(id) FROM conversations_redaction")
         (newest,) = cursor.fetchone()

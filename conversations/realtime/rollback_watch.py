@@ -1,6 +1,6 @@
-"""Every process's look for a database that went back: at its start, each second, at its end (law D and E).
+"""Watch for a database that was replaced by an older copy: at the start, every second, and at the end (law D and E).
 
-Kept by `server` in whatever serves pages, by `record` and by `runagents`, each in its own data directory.
+Used by `server` in processes that serve pages, by `record` and by `runagents`, each with its own data directory.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ EVERY = 1.0  # seconds
 
 
 class RollbackWatch:
-    """The high-water files and the audit anchor of one data directory. Sync; asked in a thread."""
+    """The high-water files and the audit anchor of one data directory. Sync; called in a thread."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
@@ -33,12 +33,12 @@ class RollbackWatch:
 
     @property
     def epoch(self) -> str:
-        """The epoch at the last look; empty where it failed."""
+        """The epoch at the last check; empty if the check failed."""
         return self._high_water.epoch
 
     def look(self) -> None:
-        """Change the epoch if the record went back; remember how far the record and the audit log are. Where SQLite's
-        files are as they were, the record is, too."""
+        """Change the epoch if the record is older than before; store how far the record and the audit log are. If
+        SQLite's files have not changed, neither has the record."""
         files = self._files()
         if files and files == self._last_files and self._redactions.is_done:
             return
@@ -48,8 +48,8 @@ class RollbackWatch:
         self._last_files = files
 
     def _files(self) -> list[tuple[int, ...]]:
-        """Return which files SQLite has and when they were written, and our own; empty where that does not tell what is
-        in the database: on PostgreSQL, without one of the files, inside a transaction."""
+        """Return which files SQLite has and when they were written, and our own; empty if this says nothing about the
+        database: on PostgreSQL, without one of the files, or inside a transaction."""
         if connection.vendor != "sqlite" or connection.in_atomic_block:
             return []
         name = str(connection.settings_dict["NAME"])
@@ -59,7 +59,7 @@ class RollbackWatch:
         return []
 
     def write(self) -> None:
-        """Remember it once more, at the end."""
+        """Store it once more, at the end."""
         self._high_water.write()
         self._write_anchor()
 
@@ -68,14 +68,14 @@ class RollbackWatch:
             self._anchor.write()
 
     async def again(self) -> None:
-        """Wait and look; for `background_loop.run_forever`."""
+        """Wait and check; for `background_loop.run_forever`."""
         await asyncio.sleep(EVERY)
         await asyncio.to_thread(self.look)
 
 
 @contextlib.asynccontextmanager
 async def watching() -> AsyncIterator[None]:
-    """Look now and every second, in a process that serves no pages."""
+    """Check now and every second, in a process that serves no pages."""
     asyncio.get_running_loop().set_default_executor(DatabaseThreads("errand"))
     watch = RollbackWatch(settings.DATA_DIR)
     await asyncio.to_thread(watch.look)

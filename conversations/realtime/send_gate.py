@@ -1,7 +1,7 @@
-"""Whether frames may go out: only while the last look at everybody's rights is fresh (law H).
+"""Hold frames back unless the last check of everybody's permissions is recent (law H).
 
-A look that began at some moment and found nobody out of place proves that nothing was revoked before that moment. When
-a database hangs the next look is late; frames are held then, and go on behind it.
+A check that started at some moment and found no violation proves that nothing was revoked before that moment. If the
+database is unresponsive, the next check is late; frames are then held and sent after it.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ FRESH = 0.95  # seconds from the beginning of a look: after a revocation no fram
 
 
 class SendGate:
-    """Open until the first look has begun, so that nothing waits for a watch that nobody started."""
+    """Open until the first check has started, so that nothing waits for a guard that was never started."""
 
     def __init__(self) -> None:
         self._looked_at = float("inf")  # monotonic
@@ -20,21 +20,21 @@ class SendGate:
 
     @property
     def is_held(self) -> bool:
-        """Return whether the look that is due is late."""
+        """Return whether the check that is due is late."""
         return time.monotonic() - self._looked_at > FRESH
 
     def passed(self, looked_at: float) -> None:
-        """A look that began then is over, and whoever may no longer stay was sent away."""
+        """Record that a check that started at this time is complete, and sockets without permission were closed."""
         self._looked_at = looked_at
         self._opened.set()
 
     async def turn(self) -> None:
-        """Return in a turn of the loop in which nobody else returns: a large frame may be written, and no other one."""
+        """Wait for a turn of the loop that no other caller gets, so that one large frame can be written in it."""
         async with self._turn:
             await asyncio.sleep(0)
 
     async def opened(self) -> None:
-        """Wait until frames may go out."""
+        """Wait until frames may be sent."""
         while self.is_held:
             self._opened.clear()
             await self._opened.wait()

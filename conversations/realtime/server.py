@@ -1,6 +1,7 @@
-"""What lives in a server process beside its requests: writer, hub, states, watch, presence, broadcast listener.
+"""The parts of a server process beside its requests: writer, hub, live lists, session guard, presence, broadcast
+listener.
 
-Built by `asgi`.
+Created by `asgi`.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ LOOK_AGAIN = 0.5  # seconds between two looks for tables that are not there yet
 
 
 class ServerRuntime:
-    """Made before the loop runs; `start` and `stop` run in it."""
+    """The runtime of a server process. Created before the loop runs; `start` and `stop` run in it."""
 
     def __init__(self) -> None:
         self.watch = SocketRegistry()
@@ -60,11 +61,11 @@ class ServerRuntime:
 
     @property
     def is_ready(self) -> bool:
-        """Return whether it takes and sends."""
+        """Return whether it accepts and sends events."""
         return self.state == "ok"
 
     async def start(self, *, waits: bool = False) -> None:
-        """Begin to take and to send. `waits`: first for a database that others bring up to date."""
+        """Start accepting and sending. With `waits`, first wait for a database that others migrate."""
         asyncio.get_running_loop().set_default_executor(DatabaseThreads("errand"))  # of every `to_thread`
         rollback = RollbackWatch(settings.DATA_DIR)
         await (self._until_prepared(rollback) if waits else self._prepare(rollback))
@@ -85,7 +86,7 @@ class ServerRuntime:
         self.state = "ok"
 
     async def drain(self) -> None:
-        """Be no longer ready, take nothing more, write what is queued."""
+        """Become not ready, accept nothing more, and write what is queued."""
         self.state = "stopping"
         await asyncio.to_thread(self.writer.close)
 
@@ -106,14 +107,14 @@ class ServerRuntime:
         )
 
     async def _prepare(self, rollback: RollbackWatch) -> None:
-        """Look what the database has before anything is served of it. Doing it again does nothing more."""
+        """Check the state of the database before anything is served. Repeating it has no further effect."""
         await asyncio.to_thread(rollback.look)
         self.hub.epoch = await asyncio.to_thread(epoch.current)
         if settings.CONFIG.redis_url:
             await asyncio.to_thread(relay_start.ensure_start)
 
     async def _until_prepared(self, rollback: RollbackWatch) -> None:
-        """Wait for tables that are up to date, and begin anew where the database goes away after that."""
+        """Wait until the tables are up to date; start again if the database becomes unavailable after that."""
         while True:
             await self._until_migrated()
             try:
@@ -126,7 +127,7 @@ class ServerRuntime:
                 return
 
     async def _until_migrated(self) -> None:
-        """Look until the tables are up to date, and say once what there is to wait for."""
+        """Poll until the tables are up to date, and log once what it is waiting for."""
         while reason := await asyncio.to_thread(_missing):
             if reason != self.state:
                 logger.warning("%s", reason)
@@ -134,7 +135,8 @@ class ServerRuntime:
             await asyncio.sleep(LOOK_AGAIN)
 
     async def store(self, events: Sequence[NewEvent]) -> list[Stored]:
-        """Store events together; return after the commit. Raises Busy, Unavailable, or what made them unfit."""
+        """Store events together; return after the commit. Raises Busy, Unavailable, or the reason why they are
+        invalid."""
         done: asyncio.Future[list[Stored]] = asyncio.get_running_loop().create_future()
         self.writer.submit(events, done)
         return await done
@@ -144,12 +146,13 @@ class ServerRuntime:
         return log.head(key)
 
     async def change_epoch(self, old: str, *, spared: GuardedSocket) -> bool:
-        """History went back under an open client: start a new epoch, once. Return whether this process is in a new one.
+        """Start a new epoch, once, because a client has seen a later history than the database has. Return whether this
+        process is in a new epoch.
 
-        Every socket but `spared`, the client's own, is closed: what it follows is of the epoch before.
+        Every socket except `spared`, the client's own, is closed, because it follows the previous epoch.
 
-        Only a stopped server's file can be swapped, and after the first change nobody's epoch is from before the start:
-        whoever claims it again is mistaken, or means to have every open page load anew.
+        Only a stopped server's file can be replaced, and after the first change no client has an epoch from before the
+        start: a client that claims so again is mistaken, or wants to make every open page reload.
         """
         if not self._may_be_restored:
             return False
@@ -157,8 +160,8 @@ class ServerRuntime:
         return self._begin_epoch(await self.hub.readers.run(epoch.change, old), spared=spared)
 
     async def _follow_epoch(self, rollback: RollbackWatch) -> None:
-        """PostgreSQL may be restored under running servers, this one finds it out or another one did: clients start
-        afresh, also where what was seen cannot be written into a file."""
+        """Follow an epoch change that this process or another one detected: PostgreSQL may be restored under running
+        servers. Clients start again, even if the high-water mark cannot be written to a file."""
         before = self.hub.epoch
         try:
             await rollback.again()
@@ -167,7 +170,7 @@ class ServerRuntime:
                 self._begin_epoch(rollback.epoch)
 
     def _begin_epoch(self, now: str, *, spared: GuardedSocket | None = None) -> bool:
-        """Close what follows the history of before. Return whether the epoch is another one."""
+        """Close everything that follows the previous history. Return whether the epoch has changed."""
         if now == self.hub.epoch:
             return False
         self.hub.epoch = now

@@ -1,5 +1,5 @@
-"""Looks after open sockets, and requests that take long: ends those whose rights ended, within a second and without a
-notification (law H), and keeps how many sockets, and how many responses, one principal has open."""
+"""Guard open sockets and long requests: end those whose permissions ended, within a second and without a notification
+(law H), and limit how many sockets and responses a principal has open."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ Key = TypeVar("Key")
 
 
 class GuardedSocket(Protocol):
-    """An open socket, or a request that takes long."""
+    """An open socket, or a long request."""
 
     visitor: Caller
 
@@ -40,11 +40,11 @@ class GuardedSocket(Protocol):
         """Send nothing more and close with this code."""
 
     def tell_heads(self) -> None:
-        """Say where each topic is."""
+        """Send the head of each topic."""
 
 
 class Reader:
-    """A request that takes long: a poll that waits, an import, an export."""
+    """A long request: a poll that waits, an import, an export."""
 
     def __init__(self, visitor: Caller) -> None:
         self.visitor = visitor
@@ -57,15 +57,15 @@ class Reader:
         self._ended.set()
 
     def tell_heads(self) -> None:
-        """A request has no head to tell."""
+        """Do nothing: a request has no heads to send."""
 
     def check(self) -> None:
-        """Raise what it was sent away with, if it was."""
+        """Raise the error with which it was dismissed, if it was."""
         if self._refusal is not None:
             raise self._refusal
 
     async def unless_dismissed(self, work: Awaitable[T]) -> T:
-        """Return what `work` comes to; it is cancelled when the reader is sent away. Raises as `check`."""
+        """Return the result of `work`; it is cancelled when the reader is dismissed. Raises like `check`."""
         task, ending = asyncio.ensure_future(work), asyncio.ensure_future(self._ended.wait())
         try:
             await asyncio.wait({task, ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -79,9 +79,9 @@ class Reader:
 
 
 class SocketRegistry:
-    """All open sockets of this process. `start` in the loop it shall live in.
+    """All open sockets of this process. Call `start` in its loop.
 
-    While a look is late, since the database hangs, what the sockets would send is held.
+    While a check is late because the database does not respond, frames to the sockets are held.
     """
 
     def __init__(self) -> None:
@@ -99,8 +99,8 @@ class SocketRegistry:
         self._looked_at = 0.0  # monotonic, the beginning of the last look
 
     def admit(self, socket: GuardedSocket, *, most: int, is_response: bool = False) -> bool:
-        """Look after a socket, or a reader of `/v1/responses`, from now on; False when its principal has `most` of
-        those open here already."""
+        """Guard a socket, or a reader of `/v1/responses`, from now on; return False if its principal already has `most`
+        of them open here."""
         if self._open[socket.visitor.principal, is_response] >= most:
             return False
         self._open[socket.visitor.principal, is_response] += 1
@@ -108,7 +108,7 @@ class SocketRegistry:
         return True
 
     def forget(self, socket: GuardedSocket) -> None:
-        """A socket is closed; one that was not admitted is nothing new."""
+        """Remove a closed socket; one that was not admitted is ignored."""
         for is_response, there in enumerate((self.sockets, self.responses)):
             if socket in there:
                 there.discard(socket)
@@ -116,7 +116,7 @@ class SocketRegistry:
 
     @contextmanager
     def reading(self, visitor: Caller) -> Iterator[Reader]:
-        """Look after a request that takes long."""
+        """Guard a long request."""
         reader = Reader(visitor)
         self._guard_too(self._readers, reader)
         try:
@@ -125,22 +125,22 @@ class SocketRegistry:
             self._readers.discard(reader)
 
     def _guard_too(self, sockets: set[GuardedSocket], socket: GuardedSocket) -> None:
-        """Look after one more; nobody looks while there is none."""
+        """Guard one more; the check runs only while there is something to guard."""
         if not self.guarded:
             self._wake.set()
         sockets.add(socket)
 
     @property
     def guarded(self) -> set[GuardedSocket]:
-        """All whose rights are looked at: sockets, readers of responses, and other requests that take long."""
+        """Everything whose permissions are checked: sockets, readers of responses, and other long requests."""
         return self.sockets | self.responses | self._readers
 
     def remove_socket(self, principal: Principal, topics: int) -> None:
-        """A principal follows so many topics no more."""
+        """Reduce the number of topics that a principal follows."""
         _give_back(self.topics, principal, topics)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the checks."""
         loop = asyncio.get_running_loop()
 
         def revoked() -> None:
@@ -153,7 +153,7 @@ class SocketRegistry:
         ]
 
     async def stop(self) -> None:
-        """End it."""
+        """Stop the checks."""
         self._stop_listening()
         await cancel_all(self._tasks)
         self._pool.shutdown(wait=False)

@@ -1,4 +1,4 @@
-"""The state topics `fleet` and `approvals`: rows that changed, latest version wins, coalesced (§3.5)."""
+"""The state topics `fleet` and `approvals`: changed rows, with the latest version winning, coalesced (§3.5)."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ Row = dict[str, Any]
 
 
 class RowSource(Protocol):
-    """Where a topic's rows come from. Sync; called in a thread."""
+    """The source of a topic's rows. Sync; called in a thread."""
 
     def newest_rows(self, limit: int) -> list[Row]:
-        """Draw the newest: key, version, html and what else a row tells."""
+        """Render the newest rows: key, version, html and further fields."""
 
     def changed_rows(self, conversations: Sequence[str], versions: Mapping[str, int]) -> list[Row]:
-        """Draw what changed in these conversations; `versions` are those of rows that were told already."""
+        """Render the rows that changed in these conversations; `versions` are those of rows that were already sent."""
 
     def versions(self, limit: int) -> dict[str, tuple[str, int]]:
-        """Return each newest row's conversation and version by its key."""
+        """Return each newest row's conversation and version, by key."""
 
     def waiting_counts(self) -> Row:
-        """Count the questions that wait for a person (`conversations.runs.approvals.pending_counts`)."""
+        """Count the approval requests that wait for a person (`conversations.runs.approvals.pending_counts`)."""
 
 
 class StateTopic:
-    """What changed among the rows of a topic, for everybody who follows it. `start` in the loop."""
+    """The changes of a topic's rows, for all its subscribers. Call `start` in the loop."""
 
     def __init__(self, topic: str, source: RowSource) -> None:
         self.topic, self._source = topic, source
@@ -59,7 +59,7 @@ class StateTopic:
         self._stop_listening: list[Callable[[], None]] = []
 
     def start(self) -> None:
-        """Listen to commits."""
+        """Start listening for commits."""
         loop = asyncio.get_running_loop()
 
         def on_stored(stored: Sequence[Stored]) -> None:
@@ -77,7 +77,7 @@ class StateTopic:
         ]
 
     async def stop(self) -> None:
-        """End it."""
+        """Stop listening."""
         for stop in self._stop_listening:
             stop()
         await cancel_all(self._tasks)
@@ -112,7 +112,7 @@ class StateTopic:
             await asyncio.sleep(COALESCE)
 
     async def _heal(self) -> None:
-        """Each second, one query: what changed unheard is told."""
+        """Query once a second, and publish changes whose notification was lost."""
         while True:
             await asyncio.sleep(HEAL_EVERY)
             if not self.subscribers:
@@ -136,14 +136,15 @@ class ConversationListTopic(StateTopic):
 
 
 class ApprovalsTopic(StateTopic):
-    """The topic `approvals`: questions about tool calls."""
+    """The topic `approvals`: approval requests."""
 
     def __init__(self) -> None:
         super().__init__("approvals", inbox.SOURCE)
 
 
 class StateSubscription:
-    """One socket's view of a topic: the rows it has not been sent, by key. Without `drawn` they have no html."""
+    """A socket's subscription to a topic: the rows still to be sent to it, by key. Without `drawn`, rows have no
+    html."""
 
     def __init__(
         self, state: StateTopic, wire: SocketWriter, *, failed: Callable[[BaseException], None], drawn: bool = True
@@ -166,7 +167,7 @@ class StateSubscription:
             self._event.set()
 
     def head(self) -> None:
-        """A state topic has no seq; the frame only shows that the connection lives."""
+        """Send an empty head frame: a state topic has no seq, and the frame only shows that the connection is alive."""
         self._wire.hint(frames.control("head", topic=self._state.topic, seq=0))
 
     async def _run(self) -> None:
@@ -185,6 +186,6 @@ class StateSubscription:
         await self._wire.frame(frames.Frame(0, 0, text))
 
     def close(self) -> None:
-        """End it."""
+        """End the subscription."""
         self._state.subscribers.discard(self)
         self._task.cancel()

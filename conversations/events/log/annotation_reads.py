@@ -1,4 +1,4 @@
-"""What people said about events: thumbs and notes, by the events that they are about. For pages, texts and the API."""
+"""Read people's annotations (thumbs and notes) by the events they are about. For pages, text output and the API."""
 
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ _EVERY = 1 << 62
 
 
 class RecordedAnnotation(NamedTuple):
-    """A thumb, a note or both, by `author`, about event `about`, of `speaker`. `seq` is its own event."""
+    """A thumb, a note or both, by `author`, about event `about` by `speaker`. `seq` is the annotation's own event."""
 
     seq: int
     about: int
@@ -32,8 +32,8 @@ class RecordedAnnotation(NamedTuple):
 
 
 def of_events(conversation: int, seqs: Collection[int], upto: int = _EVERY) -> dict[int, list[RecordedAnnotation]]:
-    """Return what stands of the annotations of these events, as of event `upto`, in order: of each person the last
-    thumb, and every note. Events without any are left out."""
+    """Return the current annotations of these events, as of event `upto`, in order: each person's last thumb, and every
+    note. Events without annotations are left out."""
     if not seqs:
         return {}
     where = f"about IN ({marks(len(seqs))}) AND seq<=%s"
@@ -42,13 +42,14 @@ def of_events(conversation: int, seqs: Collection[int], upto: int = _EVERY) -> d
 
 
 def of_conversation(conversation: int, upto: int = _EVERY) -> dict[int, list[RecordedAnnotation]]:
-    """Return the same of all events, as far as the newest `MAX_ANNOTATIONS` annotations tell."""
+    """Return the current annotations of all events, within the newest `MAX_ANNOTATIONS` annotations."""
     with connection.cursor() as cursor:
         return _standing(_read(cursor, conversation, "seq<=%s", [upto], MAX_ANNOTATIONS))
 
 
 def before(conversation: int, seq: int | None, about: int | None, limit: int) -> list[RecordedAnnotation]:
-    """Return the newest annotations before event `seq`, of one event or of all, newest first, as they were said."""
+    """Return the newest annotations before event `seq`, of one event or of all, newest first, in their original
+    form."""
     where, values = "seq<%s", [_EVERY if seq is None else seq]
     if about is not None:
         where, values = f"{where} AND about=%s", [*values, about]
@@ -57,7 +58,7 @@ def before(conversation: int, seq: int | None, about: int | None, limit: int) ->
 
 
 def thumb_of(conversation: int, about: int, author: str) -> str:
-    """Return how a person's thumb on an event stands: up, down, or empty."""
+    """Return a person's current thumb on an event: up, down, or empty."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT thumb FROM conversations_annotation WHERE conversation_id=%s AND about=%s AND author=%s"
@@ -101,6 +102,6 @@ def _read(
 
 
 def _text(body: str) -> str:
-    """Read the words of an annotation; one that was redacted has none."""
+    """Return the text of an annotation; empty if it was redacted."""
     fields: dict[str, Any] = decoded(body.encode("utf-8", "replace"))  # any JSON
     return (text_of(fields.get("text")) or "")[:LETTERS]

@@ -1,4 +1,5 @@
-"""`append`: the one place that allots `seq` and stores events (law B). One transaction, gapless, each id once."""
+"""`append`: the only function that assigns `seq` and stores events (law B), in one transaction, without gaps, each id
+once."""
 
 import os
 import time
@@ -42,14 +43,16 @@ def append(
     on_clash: Callable[[Sequence[Stored]], None] | None = None,
     wait: LockWait | None = None,
 ) -> list[Stored]:
-    """Store the batch; answer one `Stored` for each, in order. After the commit `commit_listeners` are notified.
+    """Store a batch of events and return one `Stored` for each, in order. After the commit, `commit_listeners` are
+    notified.
 
-    Alone it numbers as if every id were new and looks ids up, under the lock, only after an IntegrityError has rolled
-    everything back. Inside another `write_transaction()` it looks first, since that transaction is not its own to
-    roll back. `chained_as` maps staged keys to final ones. `riding` changes rows in the same transaction, after the
-    events (a read position), and where an id stands for other words already `on_clash` is given the answers before:
-    both run again when the batch does, and what they raise rolls everything back. `wait` is for whoever can go on
-    without what others hold: raises `LockedElsewhere`.
+    Outside a transaction, events are numbered as if every id were new; ids are looked up, under the lock, only after an
+    IntegrityError has rolled everything back. Inside another `write_transaction()` ids are looked up first, because
+    that transaction cannot be rolled back here. `chained_as` maps staged keys to final ones. `riding` changes rows in
+    the same transaction, after the events (such as a read position). `on_clash` is called before it with the results if
+    an id already exists with different content. Both run again if the batch is retried, and an exception from either
+    rolls everything back. `wait` limits how long locks are waited for; with it, raises `LockedElsewhere` for rows that
+    others hold.
     """
     if in_write_transaction():
         return _append(batch, chained_as, riding, on_clash, wait, is_checked=True)
@@ -66,8 +69,8 @@ def append(
 
 
 def _is_worth_another_try(error: Exception) -> bool:
-    """Return whether the transaction that was rolled back may do better: an id was known, or two waited for each other
-    (a signal's id and another conversation's may meet; everything else is locked in one order)."""
+    """Return whether a retry may succeed: an id already existed, or two transactions deadlocked (possible for a
+    signal's id and another conversation's; everything else is locked in one order)."""
     return isinstance(error, IntegrityError) or sqlstate(error) in DEADLOCKS
 
 
@@ -111,7 +114,7 @@ def _committed(fresh: list[Stored]) -> None:
 
 
 class _Work:
-    """One batch on its way into the tables: flat lists are what the block statements take."""
+    """The rows of one batch, collected in flat lists as the block statements expect them."""
 
     def __init__(self, cursor: CursorWrapper, heads: dict[str, ConversationHead], batch: Sequence[NewEvent]) -> None:
         self.cursor, self.heads = cursor, heads
@@ -128,7 +131,7 @@ class _Work:
         self.changes = prepare(cursor, steps)
 
     def store_all(self, batch: Sequence[NewEvent], existing: ExistingIds | None) -> list[Stored]:
-        """Store one after the other, the tokens of a segment together; answer one `Stored` for each."""
+        """Store events one by one, with the tokens of a segment joined; return one `Stored` for each."""
         stored: list[Stored] = []
         for segment, events in groupby(batch, key=_segment_of):
             if segment:
@@ -138,7 +141,7 @@ class _Work:
         return stored
 
     def _store_segment(self, tokens: Sequence[NewEvent], existing: ExistingIds | None) -> list[Stored]:
-        """Store as one event those tokens that are not stored yet; a post of each keeps its id and its own digest."""
+        """Store the tokens that are not stored yet as one event; each token's post keeps its own id and digest."""
         head = self.heads[tokens[0].conversation or ""]
         fresh = [token for token in tokens if existing is None or existing.find(head.id, token) is None]
         if len(fresh) < 2:
@@ -155,7 +158,7 @@ class _Work:
         return [next(rest) if id(token) in are_fresh else self.store(token, existing) for token in tokens]
 
     def store(self, event: NewEvent, existing: ExistingIds | None) -> Stored:
-        """Number one event, chain it and fold it; or answer where it already is."""
+        """Number, chain and fold one event, or return where it is already stored."""
         if event.conversation is None:
             return self._post_only(event, existing)
         head = self.heads[event.conversation]
@@ -188,7 +191,7 @@ class _Work:
         return Stored(event.conversation, seq, kind, at, principal, run, turn, event_id, body)
 
     def write(self) -> None:
-        """Put everything into the tables, heads first (their rows are locked)."""
+        """Write all collected rows to the tables, heads first (their rows are locked)."""
         sql.advance(self.cursor, self.touched.values())
         sql.insert_events(self.cursor, self.events)
         sql.insert_posts(self.cursor, self.posts)
@@ -212,7 +215,8 @@ class _Work:
             existing.add_post(event, conversation, seq)
 
     def _sent_at(self, event: NewEvent) -> int | None:
-        """Say that the relay need not send it: a stream's is kept for its id only, Redis has what came from there."""
+        """Return when a post counts as sent if the relay need not send it: stream posts are kept for their id only, and
+        Redis already has what came from it."""
         is_sent = event.topic.startswith("stream:") or event.principal == _REDIS
         return self.at if is_sent else None
 
@@ -223,7 +227,7 @@ class _Work:
 
 
 def prepare(cursor: CursorWrapper, steps: Iterable[tuple[ConversationHead, NewEvent]]) -> RowChanges:
-    """Make the batch's fold, with the stored calls its events may change and the uses of their call ids."""
+    """Create the batch's fold, with the stored calls that its events may change and the uses of their call ids."""
     changes = RowChanges()
     by_conversation: dict[int, list[NewEvent]] = {}
     for head, event in steps:

@@ -1,4 +1,4 @@
-"""Whose question is over: the end of a run withdraws what it still asks, in the transaction that stores the end."""
+"""Cancel a run's open approval requests when the run ends, in the transaction that stores its end."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from conversations.models import Approval
 
 
 def cancellations_for(end: NewEvent, head: ConversationHead, changes: RowChanges) -> Iterator[NewEvent]:
-    """Return an `approval.cancelled` for each open question of the run that `end` ends, by whoever ended it.
+    """Return an `approval.cancelled` for each open request of the run that `end` ends, with the principal that ended
+    it.
 
-    `changes` has what this batch asked and decided; the conversation is locked, so the rows say the rest.
+    `changes` contains what this batch requested and decided; the conversation is locked, so all other requests are in
+    the tables.
     """
     stored = Approval.objects.filter(run=end.run, conversation_id=head.id, status="pending").order_by("asked_seq")
     pending = [

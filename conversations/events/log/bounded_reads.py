@@ -1,7 +1,8 @@
-"""Reads of events within a bound of bytes: the database chooses the rows by their sizes before a body is fetched.
+"""Read events within a byte limit: the database selects the rows by size before any body is fetched.
 
-PostgreSQL's library keeps a whole result in memory, so a window over `octet_length` (which reads no body) cuts it off
-there. SQLite hands out row after row, and is told to stop. Used by every read here that may meet large bodies.
+PostgreSQL's client library holds a whole result in memory, so a window over `octet_length` (which reads no body) limits
+the result. SQLite returns row after row and is stopped at the limit. Used by every read here that may meet large
+bodies.
 """
 
 from collections.abc import Sequence
@@ -18,9 +19,11 @@ def rows(
     cursor: CursorWrapper, names: str, source: str, values: Sequence[Any], *, order: str, limit: int | None = None,
     most: int = READ_BYTES,
 ) -> list[Row]:  # fmt: skip
-    """Return `SELECT names source ORDER BY order LIMIT limit`, cut after the row with which bodies pass `most` bytes.
+    """Return `SELECT names source ORDER BY order LIMIT limit`, cut after the row at which the bodies exceed `most`
+    bytes.
 
-    `body` is the last of `names`, the plain names of columns; `order` needs no sort, else SQLite reads all first.
+    `body` is the last of `names`, which are plain column names. `order` should need no sort; otherwise SQLite reads all
+    rows first.
     """
     inner = f"SELECT {names} {source} ORDER BY {order}" + ("" if limit is None else f" LIMIT {limit:d}")
     if cursor.db.vendor == "sqlite":
@@ -36,12 +39,13 @@ def rows(
 
 
 def size_of(body: str | bytes) -> int:
-    """Return the bytes of a body in UTF-8, as the databases store it. A blob is what somebody put into SQLite's."""
+    """Return the size of a body in bytes of UTF-8, as the databases store it. A blob can only have been written to
+    SQLite by hand."""
     return len(body) if isinstance(body, bytes) or body.isascii() else len(body.encode("utf-8", "replace"))
 
 
 def size(page: Sequence[Row]) -> int:
-    """Return the bytes of the bodies of rows."""
+    """Return the total size of the bodies of rows, in bytes."""
     return sum(size_of(row[-1]) for row in page)
 
 

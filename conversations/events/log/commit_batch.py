@@ -1,7 +1,7 @@
-"""Stores jobs in one transaction, and finds out whose fault it is when that fails. Called by the writer's threads.
+"""Store jobs in one transaction and, if that fails, find out which job caused it. Called by the writer's threads.
 
-What others hold costs the jobs that need it a wait, what cannot be stored costs its own job; the rest is stored at
-once. Only what ails the database itself is answered to all.
+Jobs that need rows locked by others wait; a job that cannot be stored fails alone; all other jobs are stored at once.
+Only an error of the database itself fails all jobs.
 """
 
 import logging
@@ -35,7 +35,7 @@ SQLITE_OWN = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_RANGE,
 
 
 class Tally:
-    """What a writer's threads stored, and what ailed the database at their last try."""
+    """What the writer's threads have stored, and the database error of their last attempt, if any."""
 
     def __init__(self) -> None:
         self.commits = self.rows = self.stored_bytes = 0
@@ -50,7 +50,7 @@ class Tally:
 
 
 class Committer:
-    """Stores for one thread, over its connection."""
+    """Stores jobs for one thread, over that thread's connection."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
@@ -59,7 +59,7 @@ class Committer:
         self._until = 0.0
 
     def commit(self, jobs: Sequence[Job], wait: LockWait = AT_ONCE) -> list[Job]:
-        """Store jobs and answer who waits for them; return those that need what somebody holds, in their order."""
+        """Store jobs and resolve their callers' futures; return the jobs that need rows locked by others, in order."""
         self._waiting, self._wait, self._until = [], wait, time.monotonic() + SEARCH_FOR
         self._store(jobs)
         places = {id(job): index for index, job in enumerate(jobs)}
@@ -85,7 +85,7 @@ class Committer:
             answer([(job, [next(places) for _ in job.events]) for job in jobs])
 
     def _in_order(self, jobs: Sequence[Job]) -> Sequence[Job]:
-        """Have a job wait behind those of its conversation that wait already; return the others."""
+        """Return the jobs that need not wait; queue a job behind those of its conversation that already wait."""
         keys = {job.key for job in self._waiting} - {None}
         if not keys:
             return jobs
@@ -118,28 +118,28 @@ class Committer:
         self._store(jobs[len(jobs) // 2 :])
 
     def _store_without(self, principals: Container[str], jobs: Sequence[Job]) -> None:
-        """Store the others' jobs; tell those whose token was revoked before the commit (law H)."""
+        """Store the others' jobs; fail those whose token was revoked before the commit (law H)."""
         gone = [job for job in jobs if _is_of(principals, job)]
         answer([(job, NotSignedIn("this token has been revoked; nothing was stored")) for job in gone])
         self._store([job for job in jobs if not _is_of(principals, job)])
 
 
 def look_at_connection() -> None:
-    """Have a new connection of this thread's checkpoint: SQLite's others do not."""
+    """Prepare a new connection of this thread to checkpoint; SQLite's other connections do not."""
     if connection.connection is None and connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             be_writer(cursor)
 
 
 def be_writer(cursor: CursorWrapper) -> None:
-    """Make SQLite's connection one that checkpoints and keeps more pages at hand."""
+    """Configure SQLite's connection as the one that checkpoints and caches more pages."""
     cursor.execute(f"PRAGMA wal_autocheckpoint={CHECKPOINT}")
     cursor.execute(f"PRAGMA cache_size=-{WRITER_CACHE_KIB}")
 
 
 def empty_wal() -> None:
-    """Write SQLite's log into its file and empty it, at the end of the process that writes. A reader of another process
-    keeps it from that: then the next writer does it."""
+    """Write SQLite's write-ahead log into the database file and empty it, when the writing process ends. If a reader in
+    another process prevents this, the next writer does it."""
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute(f"PRAGMA busy_timeout={EMPTY_WITHIN_MS}")
@@ -147,7 +147,7 @@ def empty_wal() -> None:
 
 
 def is_of_database(error: Exception) -> bool:
-    """Return whether the database itself cannot do it, so that no job of a batch would come through."""
+    """Return whether the error lies with the database itself, so that no job of a batch can succeed."""
     if is_damage(error) or is_read_only(error):
         return True
     if not isinstance(error, OperationalError | InterfaceError):
@@ -159,7 +159,7 @@ def is_of_database(error: Exception) -> bool:
 
 
 def _caller_error(error: Exception) -> Exception:
-    """Say to a caller what the database has against an event."""
+    """Return the exception that a caller gets for an event that the database rejects."""
     if not isinstance(error, OperationalError):
         return error
     is_too_large = sqlstate(error).startswith(TOO_LARGE)
@@ -171,7 +171,7 @@ def _caller_error(error: Exception) -> Exception:
 
 
 def is_of_lock(error: Exception) -> bool:
-    """Return whether it is what somebody else holds that kept a transaction from its end."""
+    """Return whether a transaction failed because others held a lock."""
     return isinstance(error, Error) and sqlstate(error) in (lock_waits.TIMED_OUT, *DEADLOCKS)
 
 

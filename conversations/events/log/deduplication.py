@@ -1,4 +1,5 @@
-"""Which ids of a batch are stored already: looked up under the lock, after an IntegrityError or inside an action."""
+"""Find the ids of a batch that are already stored: looked up under the lock, after an IntegrityError or inside an
+action."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,8 @@ WHERE p.topic=%s AND p.bus_id IN ({})"""
 
 
 class ExistingEvent(NamedTuple):
-    """Where an event already is, whether another payload came under its id, and whether this post is stored too."""
+    """The place of an existing event, whether another payload arrived under its id, and whether this post is stored
+    too."""
 
     seq: int
     clashes: bool
@@ -32,13 +34,14 @@ class _Place(NamedTuple):
     body: str | None = None
 
     def holds(self, body: str) -> bool:
-        """Compare salted digests; a tombstone (no salt) answers as the same (§3.6)."""
+        """Return whether the payload is the same, by its salted digest. A tombstone (no salt) counts as the same
+        (§3.6)."""
         return self.salt is None or sha256(bytes(self.salt) + body.encode()).hexdigest() == self.digest
 
 
 @dataclass
 class ExistingIds:
-    """The ids seen so far, in the tables and earlier in the batch."""
+    """The ids known so far, from the tables and from earlier in the batch."""
 
     events: dict[tuple[int, str], _Place] = field(default_factory=dict)
     posts: dict[tuple[str, str], _Place] = field(default_factory=dict)
@@ -52,32 +55,32 @@ class ExistingIds:
         return ExistingEvent(stored.seq, not stored.holds(event.body), False) if stored else None
 
     def find_post(self, event: NewEvent) -> str | None:
-        """Find the body of a post that names no conversation."""
+        """Find the body of a post that belongs to no conversation."""
         post = self.posts.get((event.topic, event.bus_id or ""))
         return (post.body or "") if post else None
 
     def add(self, conversation: int, event: NewEvent, seq: int, salt: bytes, digest: str) -> None:
-        """Remember an event of this batch."""
+        """Add an event of this batch."""
         if event.event_id:
             self.events[conversation, event.event_id] = _Place(conversation, seq, salt, digest)
 
     def add_part(self, token: NewEvent, conversation: int, seq: int, salt: bytes, digest: str) -> None:
-        """Remember a token of this batch that became part of a segment."""
+        """Add a token of this batch that became part of a segment."""
         self.posts[token.topic, token.bus_id or ""] = _Place(conversation, seq, salt, digest)
 
     def add_post(self, event: NewEvent, conversation: int, seq: int) -> None:
-        """Remember a post of this batch, by the place of its event."""
+        """Add a post of this batch, with the place of its event."""
         stored = self.events.get((conversation, event.event_id or ""))
         if stored is not None:
             self.posts[event.topic, event.bus_id or ""] = stored._replace(seq=seq)
 
     def add_post_only(self, event: NewEvent) -> None:
-        """Remember a post of this batch that names no conversation."""
+        """Add a post of this batch that belongs to no conversation."""
         self.posts[event.topic, event.bus_id or ""] = _Place(None, 0, None, "", event.body)
 
 
 def load_existing(cursor: CursorWrapper, batch: Sequence[NewEvent], heads: dict[str, ConversationHead]) -> ExistingIds:
-    """Read what is stored of the batch's ids. By conversation and by topic, so that the unique indexes are used."""
+    """Load what is stored under the batch's ids, by conversation and by topic, so that the unique indexes are used."""
     existing = ExistingIds()
     ids: dict[int, list[str]] = {}
     bus_ids: dict[str, list[str]] = {}

@@ -1,7 +1,8 @@
-"""Read what happens in all conversations, in the order of its rows: for the feed of events alone.
+"""Read the events of all conversations in the order of their rows. Used only by the event feed.
 
-On PostgreSQL rows are committed out of their order. So a row counts as settled when every transaction has ended that
-was at work when it was first seen: those may have earlier rows. On SQLite, with one writer at a time, every row is.
+PostgreSQL commits rows out of order. A row is therefore settled once every transaction that was active when it was
+first seen has ended, because those may still add earlier rows. On SQLite, with one writer at a time, every row is
+settled.
 """
 
 import time
@@ -25,22 +26,22 @@ _NAMED = (
 
 
 class Horizon(NamedTuple):
-    """The newest row that was seen, and the first transaction that had not begun then."""
+    """The newest row seen, and the first transaction that had not started at that time."""
 
     row: int
     transaction: int
 
 
 class FeedEvent(NamedTuple):
-    """An event and its row, which is its place in the feed."""
+    """An event and its row id, which is its position in the feed."""
 
     row: int
     event: Stored
 
 
 def settled_row(patience_s: float) -> int | None:
-    """Return the newest row, once every transaction has ended that was at work when it was seen; None when that takes
-    longer than `patience_s`."""
+    """Return the newest row once every transaction that was active when it was seen has ended; None if that takes
+    longer than `patience_s` seconds."""
     horizon, deadline = _horizon(), time.monotonic() + patience_s
     while not _is_settled(horizon):
         if time.monotonic() > deadline:
@@ -50,8 +51,9 @@ def settled_row(patience_s: float) -> int | None:
 
 
 def between(after: int, upto: int, *, conversation: str = "", names: tuple[str, ...] = ()) -> list[FeedEvent]:
-    """Read events by their rows, in order; fewer once they pass 4 MiB, none only at the end. `conversation`: of that
-    alone; `names`: of conversations in which the agent of these two names was named so that it may view them."""
+    """Read events by their row ids, in order; fewer once they exceed 4 MiB, none only at the end. `conversation` limits
+    them to one conversation; `names` to conversations in which an agent of these two names takes part, and which it may
+    therefore view."""
     where, values = " WHERE e.id>%s AND e.id<=%s AND NOT c.is_staged", [after, upto, conversation, *names]
     where += (" AND c.key=%s" if conversation else " AND %s=''") + (_NAMED if names else "")
     source = f"FROM (SELECT {_NAMES} {_FROM}{where}) AS told"

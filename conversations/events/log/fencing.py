@@ -1,4 +1,4 @@
-"""The fence of a run (law F): what a worker writes is stored only while the run is still its own."""
+"""The fence of a run (law F): a worker's events are stored only while the worker still holds the run."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,9 @@ from conversations.events.log.records import NewEvent
 
 
 def check_fence(cursor: CursorWrapper, batch: Sequence[NewEvent]) -> None:
-    """Raise `Fenced` when a run of the batch is not running in its attempt any more.
+    """Raise `Fenced` if a run of the batch is no longer running in its attempt.
 
-    Called with the conversations locked: whoever takes a run away locks them first, so the answer holds until the
+    Called with the conversations locked. Taking over a run requires the same lock, so the result is valid until the
     commit.
     """
     held = {(e.holder or e.run, e.attempt) for e in batch if e.attempt is not None}

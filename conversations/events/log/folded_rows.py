@@ -1,4 +1,4 @@
-"""The rows that a fold owns, table by table: read to be compared, and corrected. Called by `refold` alone."""
+"""Read and correct the rows that a fold owns, table by table. Called only by `refold`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ _approval, _response = (attrgetter(*columns.split(",")) for columns in (_APPROVA
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One projection's table: what tells its rows apart, the columns a fold writes, and the event a row comes from."""
+    """The table of one projection: its key columns, the columns that a fold writes, and the event that a row comes
+    from."""
 
     name: str
     key: str
@@ -106,7 +107,8 @@ def outside(cursor: CursorWrapper, table: str, conversation: int, head: int) -> 
 def wrong(
     cursor: CursorWrapper, table: str, conversation: int, expected: dict[Key, Any], row_keys: Collection[Key]
 ) -> list[Key]:
-    """Return which of these rows are not as the fold has them: `expected` by key; one that is not in it must not be."""
+    """Return the keys of rows that differ from the fold: `expected` by key; a row whose key is missing there must not
+    exist."""
     of = TABLES[table]
     stored: dict[Key, Values] = {}
     key_index = of.columns.split(",").index(of.key)
@@ -119,7 +121,7 @@ def wrong(
 def correct(
     cursor: CursorWrapper, table: str, conversation: int, expected: dict[Key, Any], row_keys: Sequence[Key]
 ) -> None:
-    """Take these rows away, or write them as the fold has them. Under the conversation's lock."""
+    """Delete these rows, or write them as the fold has them. Called under the conversation's lock."""
     there = [expected[key] for key in row_keys if key in expected]
     if table == "runs":  # a run that is there keeps its lease, worker and sealed state
         _delete(cursor, table, conversation, [key for key in row_keys if key not in expected])
@@ -143,14 +145,14 @@ def _delete(cursor: CursorWrapper, table: str, conversation: int, row_keys: Sequ
 
 
 def _are(of: Table, count: int) -> str:
-    """Write a condition on so many keys of a conversation. A key that is unique by itself is looked up by itself: a
-    planner without statistics takes an index of the conversation instead, and walks all of its rows for every page."""
+    """Return a condition on these keys of a conversation. A key that is unique by itself is looked up by itself:
+    otherwise a planner without statistics chooses the conversation's index and scans all of its rows for every page."""
     conversation = "+conversation_id" if of.key == "id" else "conversation_id"
     return f"{conversation}=%s AND {of.key} IN ({marks(count)})"
 
 
 def _make_room(cursor: CursorWrapper, table: str, unique: tuple[str, ...], there: Sequence[Any]) -> None:
-    """Take away what has their ids, or what is theirs alone: it is wrong, and its own fold writes it again."""
+    """Delete rows that block these by a unique id: they are wrong, and their own fold writes them again."""
     for row in there:
         same = " AND ".join(f"{column}=%s" for column in unique)
         cursor.execute(

@@ -33,10 +33,10 @@ _ALIVE = "UPDATE conversations_conversation SET last_at=%s WHERE id=%s"
 
 
 class ForkCopy:
-    """Events of a parent on their way into a fork. Used in one thread; end it with `publish` or `discard`."""
+    """A parent's events while they are copied into a fork. Use it in one thread; end it with `publish` or `discard`."""
 
     def __init__(self, batch: StagedBatch, key: str, parent: Conversation, *, upto: int) -> None:
-        """Raises `Conflict` when the key exists."""
+        """Create the staged copy. Raises `Conflict` if the key exists."""
         self._batch, self._parent, self._upto = batch, parent, upto
         staged = batch.stage(key)
         with write_transaction(), connection.cursor() as cursor:
@@ -46,7 +46,7 @@ class ForkCopy:
         self.handler = ""  # who answered at the end of what is copied
 
     def take(self) -> None:
-        """Copy all of them. Raises `Conflict` when the parent, or what is staged here, goes away meanwhile."""
+        """Copy all events. Raises `Conflict` if the parent, or the staged copy, is removed in the meantime."""
         while self.head.head_seq < self._upto:
             page = self._read()
             if not page:
@@ -59,14 +59,14 @@ class ForkCopy:
                 sql.insert_copies(cursor, flat)
 
     def publish(self) -> None:
-        """Make it seen, inside the caller's `write_transaction()`; more is appended under its key from then on."""
+        """Make the fork visible, inside the caller's `write_transaction()`; later events are appended under its key."""
         with connection.cursor() as cursor:
             sql.advance(cursor, [self.head])
             sql.write_changes(cursor, self._changes)
         self._batch.publish()
 
     def discard(self) -> None:
-        """Remove what was copied."""
+        """Delete the staged copy."""
         self._batch.discard()
 
     def _read(self) -> list[bounded_reads.Row]:
@@ -75,8 +75,8 @@ class ForkCopy:
             return bounded_reads.rows(cursor, _COLUMNS, _EVENTS, params, order="seq", limit=PAGE)
 
     def _chained(self, page: list[bounded_reads.Row]) -> list[Any]:
-        """Chain a page anew and fold it. What stands in place of a redacted body is this chain's own content; what lost
-        one field is an event like any other here."""
+        """Chain a page again and fold it. A redacted body's tombstone becomes ordinary content of this chain; an event
+        that lost one field is treated like any other."""
         head, flat, salts = self.head, list[Any](), os.urandom(hash_chain.SALT * len(page))
         for n, (seq, kind, at, principal, run, turn, event_id, erased_by, body) in enumerate(page):
             salt = salts[n * hash_chain.SALT : (n + 1) * hash_chain.SALT]
@@ -94,6 +94,6 @@ class ForkCopy:
 
 
 def _may_name(kind: str, principal: str) -> bool:
-    """Return whether a handler that is named counts, as in the fold: an import opens conversations, no more."""
+    """Return whether a named handler counts, as in the fold: an import may only open conversations."""
     known = registry.get(kind)
     return known is not None and known.may_be_said_by(principal) and principals.is_ours(principal)

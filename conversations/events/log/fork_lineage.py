@@ -1,6 +1,7 @@
-"""Whose rows tell of a conversation's events: its own, and of a fork's copies its parents' (§5). Read by `tool_calls`.
+"""Find the conversations whose rows belong to a history: the conversation itself and, for a fork's copies, its parents
+(§5). Read by `tool_calls`.
 
-A copy folds no call of its own, so a call among the copies is a row of the conversation in which it was made.
+A copied event folds no call of its own, so a call among the copies is a row of the conversation in which it was made.
 """
 
 from typing import NamedTuple
@@ -11,19 +12,19 @@ MAX_ITEMS = 100  # forks of forks that are looked through
 
 
 class LineagePart(NamedTuple):
-    """A stretch of a history: `after` < seq <= `upto` are this conversation's own events. None: to the end."""
+    """A part of a history: this conversation's own events with `after` < seq <= `upto`. None: to the end."""
 
     conversation: int
     after: int
     upto: int | None
 
     def has(self, seq: int) -> bool:
-        """Return whether an event is its own."""
+        """Return whether an event belongs to this part."""
         return self.after < seq and (self.upto is None or seq <= self.upto)
 
 
 def lineage(cursor: CursorWrapper, conversation: int, upto: int | None = None) -> list[LineagePart]:
-    """Return the stretches of a history up to an event (None: to the end), the newest first."""
+    """Return the parts of a history up to an event (None: to the end), newest first."""
     parts: list[LineagePart] = []
     here = conversation
     while len(parts) < MAX_ITEMS:

@@ -1,4 +1,4 @@
-"""Conversations that an import is still writing: invisible until all of a file is stored, then visible at once."""
+"""Stage the conversations of an import: invisible until the whole file is stored, then visible all at once."""
 
 import time
 import uuid
@@ -15,7 +15,7 @@ PATIENCE = 3600  # seconds without a new event, after which an import on Postgre
 
 
 class StagedBatch:
-    """One file's staged conversations. `chained_as` is what `append` needs to chain them under their final keys."""
+    """The staged conversations of one file. `chained_as` is passed to `append` to chain them under their final keys."""
 
     def __init__(self) -> None:
         self.name = f"{PREFIX}{uuid.uuid4().hex}"
@@ -23,7 +23,7 @@ class StagedBatch:
         self._final_keys: set[str] = set()
 
     def stage(self, final_key: str) -> str:
-        """Return the key under which to append what will be `final_key`. Raises Conflict when that exists already."""
+        """Return the staging key for `final_key`. Raises Conflict if that conversation already exists."""
         if final_key in self._final_keys or Conversation.objects.filter(key=final_key).exists():
             raise Conflict(
                 f"conversation {final_key!r} already exists", code="conversation_exists", field="conversation_id"
@@ -34,8 +34,8 @@ class StagedBatch:
         return staged_key
 
     def publish(self) -> None:
-        """Make all visible in one transaction. Raises Conflict, and publishes none, when a key came to exist, or when
-        it stood still for so long that another process discarded it."""
+        """Make all conversations visible in one transaction. Raises Conflict, and publishes none, if one of the keys
+        has been created, or if another process discarded the import as abandoned."""
         try:
             with write_transaction(), connection.cursor() as cursor:
                 for staged_key, final_key in self.chained_as.items():
@@ -51,19 +51,20 @@ class StagedBatch:
             ) from None
 
     def discard(self) -> None:
-        """Remove what was staged."""
+        """Delete what was staged."""
         discard_staged(self.name)
 
 
 def discard_staged(prefix: str = PREFIX, *, chunk: int = 2000) -> None:
-    """Remove staged conversations, by default of every import that never ended. In chunks: live writers go on."""
+    """Delete staged conversations, by default of every abandoned import. Works in chunks, so that live writers
+    continue."""
     staged = Conversation.objects.filter(is_staged=True, key__startswith=prefix)
     for conversation in staged if prefix != PREFIX else _abandoned(staged):
         remove(conversation, chunk=chunk)
 
 
 def _abandoned(staged: QuerySet[Conversation]) -> list[Conversation]:
-    """Leave out what another process may still be importing: one data directory has one process, PostgreSQL many."""
+    """Exclude what another process may still be importing: a data directory has one process, PostgreSQL many."""
     conversations = list(staged)
     if connection.vendor == "sqlite":
         return conversations
@@ -79,7 +80,7 @@ def _batch_of(staged: Conversation) -> str:
 
 
 def remove(conversation: Conversation, *, chunk: int = 2000) -> None:
-    """Remove a conversation that was never part of the record (staged, or the demo's)."""
+    """Delete a conversation that was never part of the record (a staged or demo conversation)."""
     left = True
     while left:
         with write_transaction():

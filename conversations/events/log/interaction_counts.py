@@ -1,4 +1,4 @@
-"""Who spoke to whom, handed over to whom, called what: read from the newest events. Called by the graph page."""
+"""Count messages, handoffs and tool calls between participants in the newest events. Called by the graph page."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -15,7 +15,7 @@ NEWEST = 2000  # events looked at; of those before nothing is counted
 
 
 class CallCount(NamedTuple):
-    """So many calls of a tool by an agent, the newest at event `seq`."""
+    """The number of calls of a tool by an agent; the newest is at event `seq`."""
 
     agent: str
     tool: str
@@ -24,7 +24,7 @@ class CallCount(NamedTuple):
 
 
 class Interactions(NamedTuple):
-    """What was said and called from event `first` on: envelopes and handoffs in seq order, calls by agent and tool."""
+    """What happened from event `first` on: envelopes and handoffs in seq order, calls by agent and tool."""
 
     first: int
     events: list[Stored]
@@ -32,7 +32,7 @@ class Interactions(NamedTuple):
 
 
 def interactions(conversation: int, key: str, head: int) -> Interactions:
-    """Read the newest 2,000 events up to `head`, fewer where they are more than 4 MiB."""
+    """Read the newest 2,000 events up to `head`, fewer if they exceed 4 MiB."""
     first, events = _spoken(conversation, key, max(1, head - NEWEST + 1), head)
     rows = ToolCall.objects.filter(conversation_id=conversation, called_seq__gte=first, called_seq__lte=head)
     counted = rows.order_by("agent", "name").values_list("agent", "name").annotate(Count("pk"), Max("called_seq"))
@@ -46,7 +46,7 @@ def caller_at(conversation: int, seq: int) -> tuple[str, str] | None:
 
 
 def callers_at(conversation: int, seqs: Collection[int]) -> dict[int, tuple[str, str]]:
-    """Return the agents and the tools of the calls that began or ended with these events, by the events."""
+    """Return the agents and the tools of the calls that began or ended with these events, by event."""
     of_events = Q(called_seq__in=seqs) | Q(finished_seq__in=seqs)
     rows = ToolCall.objects.filter(of_events, conversation_id=conversation) if seqs else ToolCall.objects.none()
     calls = rows.values_list("called_seq", "finished_seq", "agent", "name")
@@ -54,7 +54,7 @@ def callers_at(conversation: int, seqs: Collection[int]) -> dict[int, tuple[str,
 
 
 def _spoken(conversation: int, key: str, least: int, head: int) -> tuple[int, list[Stored]]:
-    """Read backwards until there is no more, or enough; answer from which event on, and the events in order."""
+    """Read backwards until the limit or the beginning; return the first event read, and the events in order."""
     source = (
         "FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND seq<=%s"
         " AND kind<>'token' AND kind IN ('message','agent.handoff')"

@@ -1,7 +1,7 @@
-"""How long a transaction of the writer's waits for what somebody else holds. PostgreSQL only: SQLite locks its file.
+"""Limit how long a transaction of the writer waits for locks. PostgreSQL only: SQLite locks its whole file.
 
-The writer's threads find out whose rows are held, set those events aside and store the rest; what was set aside waits
-for its row in a thread of its own. Everybody else waits as long as the server's `lock_timeout` says.
+The writer's threads find out whose rows are locked, set those events aside and store the rest; events set aside wait
+for their row in a separate thread. All other transactions wait as long as the server's `lock_timeout`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _EXISTING = "SELECT key FROM conversations_conversation WHERE key=ANY(%s)"
 
 
 class LockWait(NamedTuple):
-    """Whether held rows are skipped, and how many ms anything else is waited for."""
+    """Whether locked rows are skipped, and how many ms to wait for any other lock."""
 
     skips: bool
     ms: int
@@ -31,7 +31,7 @@ BRIEFLY = LockWait(skips=False, ms=100)
 
 
 class LockedElsewhere(Exception):
-    """Somebody holds these conversations, or these principals' tokens: nothing of the batch is stored."""
+    """Others hold locks on these conversations, or on these principals' tokens; nothing of the batch is stored."""
 
     def __init__(self, *, keys: frozenset[str] = frozenset(), principals: frozenset[str] = frozenset()) -> None:
         super().__init__(", ".join(sorted(keys | principals)))
@@ -39,7 +39,7 @@ class LockedElsewhere(Exception):
 
 
 def begin(cursor: CursorWrapper, wait: LockWait | None) -> None:
-    """Wait no longer than this for any lock of this transaction."""
+    """Set the lock timeout of this transaction."""
     if wait is not None and cursor.db.vendor == "postgresql":
         cursor.execute(f"SET LOCAL lock_timeout={wait.ms}")
 
@@ -47,7 +47,8 @@ def begin(cursor: CursorWrapper, wait: LockWait | None) -> None:
 def lock_heads(
     cursor: CursorWrapper, keys: Sequence[str], chained_as: Mapping[str, str], wait: LockWait | None
 ) -> dict[str, ConversationHead]:
-    """Lock conversations as `sql.lock_heads` does. Raises `LockedElsewhere`, naming those that `wait` skips."""
+    """Lock conversations like `sql.lock_heads`. Raises `LockedElsewhere`, naming the conversations that `wait`
+    skips."""
     if wait is None or not wait.skips or cursor.db.vendor == "sqlite":
         return sql.lock_heads(cursor, keys, chained_as)
     for _ in range(3):

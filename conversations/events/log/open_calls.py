@@ -1,7 +1,7 @@
-"""The open calls that a batch may end, and how often its call ids were used. Read under lock by `append` alone.
+"""Read the open calls that a batch may end, and how often its call ids were used. Called only by `append`, under lock.
 
-A result ends the oldest open call of its kind, so as many of the oldest are read as the batch has results of that kind:
-each look-up is of a few entries of one index, however many calls are open and however often an id was used.
+A result ends the oldest open call of its kind, so only as many of the oldest are read as the batch has results of that
+kind. Each query reads a few entries of one index, however many calls are open and however often an id was used.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ ORDER BY t.nth DESC LIMIT 1) FROM w"""
 
 
 def read(cursor: CursorWrapper, steps: Steps, used: Container[tuple[int, str | None, str]]) -> dict[int, OpenCalls]:
-    """Read the stored open calls that these events may change, the oldest first. `used`: the call ids that were used
-    before (`uses`); of all others no call is open."""
+    """Read the stored open calls that these events may change, oldest first. `used`: the call ids that were used before
+    (`uses`); other ids have no open calls."""
     by_id, by_name = Counter[_Kind](), Counter[_Kind]()
     for conversation, events in steps.items():
         for e in filter(_is_result, events):
@@ -64,7 +64,7 @@ def read(cursor: CursorWrapper, steps: Steps, used: Container[tuple[int, str | N
 
 
 def uses(cursor: CursorWrapper, steps: Steps) -> dict[tuple[int, str | None, str], int]:
-    """Read how often the call ids of these events were used, by conversation, run and call id; nothing of new ones."""
+    """Read how often the call ids of these events were used, by conversation, run and call id; new ids are left out."""
     kinds = {
         (conversation, e.payload.tool_call_id, e.run or "")
         for conversation, events in steps.items()
@@ -81,7 +81,7 @@ def uses(cursor: CursorWrapper, steps: Steps) -> dict[tuple[int, str | None, str
 
 
 def _of_runs(cursor: CursorWrapper, conversation: int, events: Sequence[NewEvent]) -> Iterator[tuple[Any, ...]]:
-    """Read the open calls that events of runs of ours name, or end with their run."""
+    """Read the open calls that events of our own runs name, or end together with their run."""
     ended_runs = {e.run for e in events if e.run is not None and e.kind in BROKEN_OFF}
     call_ids = {e.payload.tool_call for e in events if e.payload.tool_call}
     yield from _all(cursor, conversation, "id", call_ids | _asked_about(cursor, ended_runs))
@@ -89,14 +89,14 @@ def _of_runs(cursor: CursorWrapper, conversation: int, events: Sequence[NewEvent
 
 
 def _is_result(event: NewEvent) -> bool:
-    """Return whether an event ends a call that it does not name by an id of ours."""
+    """Return whether an event ends a call without naming it by one of our ids."""
     if event.kind != "tool_step" or starts_call(event.payload):
         return False
     return event.run is None or not event.payload.tool_call
 
 
 def _oldest(cursor: CursorWrapper, column: str, counts: Counter[_Kind]) -> Iterator[tuple[Any, ...]]:
-    """Read of each kind as many of the oldest as are wanted, or up to twice as many: a few statements for all."""
+    """Read as many of the oldest calls of each kind as needed, or up to twice as many, in a few statements for all."""
     by_count: dict[int, list[_Kind]] = {}
     for kind, count in counts.items():
         by_count.setdefault(1 << (count - 1).bit_length(), []).append(kind)
@@ -124,7 +124,7 @@ def _all(
 
 
 def _asked_about(cursor: CursorWrapper, runs: Collection[str]) -> set[str]:
-    """Return the calls that these runs wait to have decided: one of an agent elsewhere is no call of its run."""
+    """Return the calls for which these runs await a decision; a call of an external agent belongs to no run of ours."""
     calls: set[str] = set()
     for block in _blocks(runs):
         cursor.execute(

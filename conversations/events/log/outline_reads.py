@@ -1,6 +1,6 @@
-"""The events that an outline names: what people said, who took over from whom, approvals, ends, failures. Keyset pages.
+"""Read the events that an outline lists: messages of people, takeovers, approvals, ends, failures. Keyset pages.
 
-Called by the conversation page. A page reads the bodies of what it names, within the usual bound of bytes.
+Called by the conversation page. A page reads the bodies of the listed events, within the usual byte limit.
 """
 
 from typing import NamedTuple
@@ -25,7 +25,7 @@ KINDS = (
 
 
 class OutlinePage(NamedTuple):
-    """Events to name, in order. `first` is the first event that was looked at; before it nothing is named."""
+    """Events to list, in order. `first` is the first event examined; earlier ones are not part of the page."""
 
     first: int
     events: list[Stored]
@@ -34,7 +34,7 @@ class OutlinePage(NamedTuple):
 
 
 def around(conversation: int, key: str, head: int, seq: int) -> OutlinePage:
-    """Read the page in which an event is: about half before it, half from it on."""
+    """Read the page that contains an event: about half before it, half from it on."""
     least = max(1, head - NEWEST + 1)
     with connection.cursor() as cursor:
         earlier = _read(cursor, conversation, key, ("seq>=%s AND seq<%s", least, seq), "seq DESC", PAGE // 2)
@@ -43,7 +43,7 @@ def around(conversation: int, key: str, head: int, seq: int) -> OutlinePage:
 
 
 def after(conversation: int, key: str, head: int, seq: int) -> OutlinePage:
-    """Read the page behind an event."""
+    """Read the page after an event."""
     least = max(1, head - NEWEST + 1)
     with connection.cursor() as cursor:
         events, has_more = _read(cursor, conversation, key, ("seq>%s AND seq<=%s", max(seq, least - 1), head), "seq")
@@ -51,7 +51,7 @@ def after(conversation: int, key: str, head: int, seq: int) -> OutlinePage:
 
 
 def before(conversation: int, key: str, head: int, seq: int) -> OutlinePage:
-    """Read the page in front of an event."""
+    """Read the page before an event."""
     least = max(1, head - NEWEST + 1)
     with connection.cursor() as cursor:
         events, has_more = _read(cursor, conversation, key, ("seq>=%s AND seq<%s", least, seq), "seq DESC")
@@ -61,7 +61,7 @@ def before(conversation: int, key: str, head: int, seq: int) -> OutlinePage:
 def _read(
     cursor: CursorWrapper, conversation: int, key: str, where: tuple[str, int, int], order: str, limit: int = PAGE
 ) -> tuple[list[Stored], bool]:
-    """Read up to `limit` events, and whether there are more. A call that failed is there by the step that ended it."""
+    """Read up to `limit` events, and whether there are more. A failed call is represented by the step that ended it."""
     condition, *values = where
     failed = (
         "SELECT finished_seq FROM conversations_toolcall WHERE conversation_id=%s AND finished_seq IS NOT NULL"

@@ -1,4 +1,4 @@
-"""A few events of a whole conversation, evenly spread, and where calls failed or wait. For the overview strip."""
+"""Sample the events of a whole conversation evenly, and find its failed and waiting calls. For the overview strip."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ FAILED = ("failed", "timeout", "unknown")
 
 
 class Sample(NamedTuple):
-    """An event, and the beginning of its body: whoever it is of is named there."""
+    """An event and the beginning of its body, which names its author."""
 
     seq: int
     kind: str
@@ -23,7 +23,7 @@ class Sample(NamedTuple):
 
 
 class OverviewEvents(NamedTuple):
-    """What was read; `head` is the newest event, `failed` and `waiting` are seqs."""
+    """The events read; `head` is the newest event, `failed` and `waiting` are seqs."""
 
     head: int
     samples: list[Sample]
@@ -32,7 +32,7 @@ class OverviewEvents(NamedTuple):
 
 
 def read(conversation: int, head: int) -> OverviewEvents:
-    """Read at most so many events, whatever the size of the conversation."""
+    """Read at most this many events, whatever the size of the conversation."""
     step = max(1.0, head / SAMPLES)
     seqs = sorted({min(head, round(1 + n * step)) for n in range(min(head, SAMPLES))})
     calls = ToolCall.objects.filter(conversation_id=conversation, called_seq__gt=head - _NEWEST)

@@ -1,7 +1,7 @@
-"""The state of a conversation as it was right after one of its events: the fold of the events up to it, and no further.
+"""Compute the state of a conversation as it was right after one of its events, by folding the events up to it.
 
-A fold that was made is kept with checkpoints along the way, so that the next moment costs only the events between.
-Called by who draws a moment of the past.
+A fold is cached with checkpoints along the way, so that the next request folds only the events in between. Called by
+the views of a past moment.
 """
 
 import copy
@@ -28,7 +28,7 @@ OPEN = ("queued", "running", "waiting")  # statuses of a run that is not over
 
 
 class PastState(NamedTuple):
-    """What was true right after event `seq`, which was committed at `at` (µs UTC)."""
+    """The state right after event `seq`, which was committed at `at` (µs UTC)."""
 
     seq: int
     at: int
@@ -40,7 +40,7 @@ class PastState(NamedTuple):
 
 
 def state_at(conversation: Conversation, seq: int) -> PastState:
-    """Return the state right after an event from 1 to the head. Raises `Invalid` beyond 50,000 events."""
+    """Return the state right after an event, from 1 to the head. Raises `Invalid` beyond 50,000 events."""
     if seq > FARTHEST:
         raise Invalid(f"the state can be computed only up to event {FARTHEST:,}", field="at")
     fold = _fold_of(conversation.pk, conversation.key, epoch.current())
@@ -67,7 +67,7 @@ def _state(pk: int, head: ConversationHead, changes: RowChanges) -> PastState:
 
 
 class _Fold:
-    """A fold and copies of it, each by the event up to which it goes."""
+    """A fold and copies of it, each keyed by the last event it includes."""
 
     def __init__(self, pk: int, key: str) -> None:
         self.guard = threading.Lock()
@@ -77,7 +77,7 @@ class _Fold:
         self._checkpoints = [(0, pickle.dumps(self._last))]  # of our own making: nothing else is ever loaded
 
     def upto(self, seq: int) -> tuple[ConversationHead, RowChanges]:
-        """Fold on to an event, from the nearest copy before it."""
+        """Continue the fold up to an event, from the nearest earlier copy."""
         if self._last[0].head_seq > seq:
             at = bisect_right([upto for upto, _ in self._checkpoints], seq) - 1
             self._last = pickle.loads(self._checkpoints[at][1])
@@ -96,7 +96,7 @@ def _fold_of(pk: int, key: str, _epoch: str) -> _Fold:
 
 
 def _events(pk: int, after: int, upto: int) -> Iterator[tuple[int, str, EventFacts]]:
-    """Read what the fold takes, page after page."""
+    """Read the events that the fold uses, page by page."""
     source = "FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s"
     while after < upto:
         with connection.cursor() as cursor:

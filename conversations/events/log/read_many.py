@@ -1,5 +1,5 @@
-"""Read what came after a place in many conversations at once: one query, however many there are, on PostgreSQL; one
-each on SQLite, where a query is a call and a sort would hold every body."""
+"""Read the events after a position in many conversations at once: on PostgreSQL with a single query; on SQLite with one
+query each, because a query there is a function call and a sort would hold every body."""
 
 from collections.abc import Mapping
 
@@ -18,10 +18,10 @@ AND seq>%s AND seq<=%s"""
 
 
 def read_after_many(places: Mapping[str, int]) -> tuple[dict[str, list[Stored]], bool]:
-    """Return the events after each place (key → seq), in order, and whether all that was asked for was read.
+    """Return the events after each position (key → seq), in order, and whether everything requested was read.
 
-    Of each conversation at most its share of 2,000; past 4 MiB the rest is left for another read. The range is closed
-    on both sides, which seqs without gaps allow, so that no conversation is read to its end.
+    Each conversation gets at most its share of 2,000 events; beyond 4 MiB the rest is left for another read. The range
+    is closed on both sides, which gapless seqs allow, so that no conversation is read to its end.
     """
     share = max(MIN_ITEMS, EVENTS // len(places))
     with connection.cursor() as cursor:

@@ -1,4 +1,5 @@
-"""Read the history: after a seq for those who follow, by drawn entries for pages. Keyset always, never a write."""
+"""Read the history: after a seq for subscribers, by rendered entries for pages. Always by keyset, never with a
+write."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
@@ -25,7 +26,7 @@ FEWEST = 2  # entries of a page whose calls' other events are whole, however lar
 
 
 class EventWindow(NamedTuple):
-    """A window of a conversation: entries to draw in seq order, the calls of its tool steps, and open previews."""
+    """A section of a conversation: entries to render in seq order, the calls of its tool steps, and open previews."""
 
     key: str
     events: list[Stored]
@@ -42,7 +43,7 @@ class EventWindow(NamedTuple):
 
 
 def head(key: str) -> int:
-    """Return a conversation's head seq; 0 when there is none."""
+    """Return a conversation's head seq; 0 if it does not exist."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT head_seq FROM conversations_conversation WHERE key=%s", [key])
         row = cursor.fetchone()
@@ -50,7 +51,7 @@ def head(key: str) -> int:
 
 
 def heads(keys: Sequence[str]) -> dict[str, int]:
-    """Return the head seqs of these conversations, by one query a thousand."""
+    """Return the head seqs of these conversations, with one query per thousand."""
     head_seqs: dict[str, int] = {}
     with connection.cursor() as cursor:
         for at in range(0, len(keys), 1000):
@@ -63,17 +64,17 @@ def heads(keys: Sequence[str]) -> dict[str, int]:
 
 
 def read_after(key: str, after: int, limit: int = RESUME) -> list[Stored]:
-    """Read up to `limit` events after a seq, in order; fewer once they pass 4 MiB, none only at the end."""
+    """Read up to `limit` events after a seq, in order; fewer once they exceed 4 MiB, none only at the end."""
     return _read(key, "seq>%s", after, "seq", limit)
 
 
 def read_told(key: str, after: int, limit: int = RESUME) -> list[Stored]:
-    """Read as `read_after` does, tokens left out: of those the outputs say the same."""
+    """Read like `read_after`, without the tokens whose output repeats them."""
     return _read(key, "seq>%s AND kind<>'token'", after, "seq", limit)
 
 
 def read_before(key: str, before: int, limit: int = RESUME) -> list[Stored]:
-    """Read up to `limit` events right before a seq, in order; fewer once they pass 4 MiB."""
+    """Read up to `limit` events right before a seq, in order; fewer once they exceed 4 MiB."""
     return _read(key, "seq<%s", before, "seq DESC", limit)[::-1]
 
 
@@ -88,8 +89,8 @@ def _read(key: str, where: str, seq: int, order: str, limit: int) -> list[Stored
 
 
 def neighbours(key: str, seq: int) -> list[Stored]:
-    """Return the events before `seq` on which depends what is drawn as a repeat, in order: the one right before, and
-    what was said a little earlier."""
+    """Return the events before `seq` that determine what is rendered as a repetition, in order: the previous one, and
+    messages a little earlier."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT id FROM conversations_conversation WHERE key=%s", [key])
         row = cursor.fetchone()
@@ -102,7 +103,7 @@ def _neighbours(cursor: CursorWrapper, conversation: int, key: str, seq: int) ->
 
 
 def preview_before(key: str, seq: int) -> int:
-    """Return the seq of the last output without a run at or before `seq`: it names the group of the tokens after it."""
+    """Return the seq of the last output without a run at or before `seq`; it names the group of the tokens after it."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT id,preview_after FROM conversations_conversation WHERE key=%s", [key])
         row = cursor.fetchone()
@@ -110,7 +111,8 @@ def preview_before(key: str, seq: int) -> int:
 
 
 def _preview_before(cursor: CursorWrapper, conversation: int, newest: int, seq: int) -> int:
-    """Look back from `seq` where the newest one is later, at most 5,000 events: older groups are closed anyway."""
+    """Search backwards from `seq` if the newest output is later, at most 5,000 events; older groups are closed
+    anyway."""
     if newest <= seq:
         return newest
     cursor.execute(
@@ -123,7 +125,8 @@ def _preview_before(cursor: CursorWrapper, conversation: int, newest: int, seq: 
 
 
 def past_page(key: str, upto: int, *, before: int | None = None, event: int = 0, limit: int = PAGE) -> EventWindow:
-    """Read a page as it was right after event `upto`: the newest entries, those before a seq, or around an event."""
+    """Read a page as it was right after event `upto`: the newest entries, those before a seq, or those around an
+    event."""
 
     def read(window: "_Window", place: int | None, most: int) -> EventWindow:
         past = window.until(upto)
@@ -133,22 +136,22 @@ def past_page(key: str, upto: int, *, before: int | None = None, event: int = 0,
 
 
 def newest_page(key: str, limit: int = PAGE) -> EventWindow:
-    """Read the newest drawn entries, with the tokens of open turns. Raises NotFound for an unknown conversation."""
+    """Read the newest rendered entries, with the tokens of open turns. Raises NotFound for an unknown conversation."""
     return page_before(key, None, limit)
 
 
 def page_before(key: str, before: int | None, limit: int = PAGE) -> EventWindow:
-    """Read the drawn entries right before a seq (None: the newest); fewer where their bodies are large."""
+    """Read the rendered entries right before a seq (None: the newest); fewer if their bodies are large."""
     return _fitting(_before, key, before, limit)
 
 
 def page_after(key: str, after: int, limit: int = PAGE) -> EventWindow:
-    """Read the drawn entries right after a seq; fewer where their bodies are large."""
+    """Read the rendered entries right after a seq; fewer if their bodies are large."""
     return _fitting(_after, key, after, limit)
 
 
 def page_around(key: str, seq: int, limit: int = PAGE) -> EventWindow:
-    """Read the drawn entries around a seq, about half before it and half from it on; fewer where they are large."""
+    """Read the rendered entries around a seq, about half before it and half from it on; fewer if they are large."""
     return _fitting(_around, key, seq, limit)
 
 
@@ -158,7 +161,7 @@ Place = TypeVar("Place")
 def _fitting(
     read: Callable[["_Window", Place, int], EventWindow], key: str, position: Place, limit: int
 ) -> EventWindow:
-    """Read a page, and a shorter one where the calls on it have other events that are too large together."""
+    """Read a page; read a shorter one if the other events of its calls are too large together."""
     while True:
         try:
             with connection.cursor() as cursor:
@@ -201,22 +204,22 @@ class _Window:
         self.upto: int | None = None  # nothing after it is read
 
     def until(self, seq: int) -> "_Window":
-        """Have the history end with an event."""
+        """Limit the history to the events up to this one."""
         self.upto = self.head = min(seq, self.head)
         self.preview_after = _preview_before(self.cursor, self.id, self.preview_after, self.head)
         return self
 
     def backwards(self, before: int, limit: int, most: int = ENTRY_BYTES) -> tuple[list[Stored], bool]:
-        """Read `limit` drawn entries before a seq, ascending, and whether there are older ones."""
+        """Read `limit` rendered entries before a seq, ascending, and whether there are older ones."""
         entries, has_more = self._entries("seq<%s", "seq DESC", before, limit, most)
         return entries[::-1], has_more
 
     def forwards(self, after: int, limit: int, most: int = ENTRY_BYTES) -> tuple[list[Stored], bool]:
-        """Read `limit` drawn entries after a seq, ascending, and whether there are newer ones."""
+        """Read `limit` rendered entries after a seq, ascending, and whether there are newer ones."""
         return self._entries("seq>%s", "seq", after, limit, most)
 
     def _entries(self, where: str, order: str, start: int, limit: int, most: int) -> tuple[list[Stored], bool]:
-        """A later step of a known call is no entry of its own: it is drawn in the call's block."""
+        """Read entries. A later step of a known call is not an entry of its own: it is rendered in the call's block."""
         entries: list[Stored] = []
         where += "" if self.upto is None else f" AND seq<={self.upto:d}"
         source = f"FROM conversations_event WHERE conversation_id=%s AND {where} AND kind<>'token'"
@@ -235,7 +238,7 @@ class _Window:
                 return entries, self._is_drawn(where, start)
 
     def _is_drawn(self, where: str, start: int) -> bool:
-        """Return whether there is more there than tokens."""
+        """Return whether there are events other than tokens."""
         self.cursor.execute(
             f"SELECT 1 FROM conversations_event WHERE conversation_id=%s AND {where} AND kind<>'token' LIMIT 1",
             [self.id, start],
@@ -243,7 +246,7 @@ class _Window:
         return self.cursor.fetchone() is not None
 
     def page(self, entries: list[Stored], *, first: int, last: int, has_older: bool) -> EventWindow:
-        """Add what the entries need: calls, open tokens, the neighbour before. Raises `calls.TooManyBytes`."""
+        """Add what the entries need: calls, open tokens, the previous event. Raises `calls.TooManyBytes`."""
         tokens, cuts = self._open_tokens(first, last)
         return EventWindow(
             key=self.key,
@@ -263,9 +266,10 @@ class _Window:
         )
 
     def _open_tokens(self, first: int, last: int) -> tuple[list[Stored], dict[tuple[str | None, int | None], Cut]]:
-        """Read the tokens that no output has replaced: of runs in the window, and at the tail the foreign preview.
+        """Read the tokens that no output has replaced: those of runs in the window and, at the end, the external
+        preview.
 
-        Of a turn that is too long the newest of them; the others are counted.
+        Of a turn that is too long, only the newest tokens are read; the others are counted.
         """
         first = max(first, last - PREVIEW)
         turns = self._open_turns(first, last)
@@ -279,7 +283,7 @@ class _Window:
         return sorted(tokens, key=lambda token: token.seq), cuts
 
     def _open_turns(self, first: int, last: int) -> dict[tuple[str | None, int | None], int]:
-        """Return the turns without an output by run and turn, each with the seq to read its tokens from."""
+        """Return the turns without an output, by run and turn, each with the seq from which to read its tokens."""
         self.cursor.execute(
             "SELECT run,turn,MIN(seq) FROM conversations_event WHERE conversation_id=%s AND seq BETWEEN %s AND %s"
             " AND kind='token' GROUP BY run,turn",

@@ -1,7 +1,7 @@
-"""Fold the projections of the whole record again (law I). On a whole record it changes nothing.
+"""Fold the projections of the whole record again (law I). On an intact record this changes nothing.
 
-It may be ended at any moment: every transaction leaves right rows, and the next run goes on with the conversation after
-the last one that was noted.
+It can be stopped at any time: every transaction leaves correct rows, and the next run continues after the last
+conversation whose completion was recorded.
 """
 
 import time
@@ -18,7 +18,8 @@ _NAME = "rebuild"
 
 
 def rebuild() -> Iterator[tuple[str, int]]:
-    """Rebuild one conversation after the other, from where the last run stopped; yield its key and number of events."""
+    """Rebuild the conversations one by one, from where the last run stopped; yield each key and its number of
+    events."""
     noted_at = time.monotonic()
     for pk, key in _conversations(position()):
         refold = Refold(pk, key)
@@ -32,12 +33,12 @@ def rebuild() -> Iterator[tuple[str, int]]:
 
 
 def position() -> int:
-    """Return the row of the last conversation that a run which did not end has noted; 0 when there is none."""
+    """Return the row id of the last conversation that an interrupted run completed; 0 if there is none."""
     return int(Meta.objects.filter(name=_NAME).values_list("value", flat=True).first() or 0)
 
 
 def forget() -> None:
-    """Begin with the first conversation next time."""
+    """Start from the first conversation next time."""
     with write_transaction():
         Meta.objects.filter(name=_NAME).delete()
 

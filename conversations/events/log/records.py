@@ -1,4 +1,4 @@
-"""What goes into the log and what comes out of it."""
+"""The records that go into the log and come out of it."""
 
 import json
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ LEFT = "left"  # how a call is shown in a fork whose border comes before its end
 
 
 class NewEvent(NamedTuple):
-    """One event to store. Made by `from_bus`, `from_people` or `from_internal`: its fields agree with its body."""
+    """An event to store. Created by `from_bus`, `from_people` or `from_internal`; its fields match its body."""
 
     conversation: str | None  # the key; None for a topic that names no conversation (a post only)
     kind: str
@@ -51,14 +51,15 @@ class Stored(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What a page leaves out of an open turn: how many of its events, and the first of them."""
+    """What a page leaves out of an open turn: the number of its events, and the first of them."""
 
     events: int
     first_seq: int
 
 
 class CallEvents(NamedTuple):
-    """A tool call as its events tell it: what a block is drawn from. Either may be both. Its status may be LEFT."""
+    """A tool call as described by its events: the data for its block. Either event may contain both parts. Its status
+    may be LEFT."""
 
     id: str
     status: str  # §3.6: called, waiting, approved, executing, done, failed, timeout, rejected, blocked, unknown
@@ -72,22 +73,23 @@ class CallEvents(NamedTuple):
 
     @property
     def events(self) -> tuple[Stored, ...]:
-        """The events it is drawn from, in order, each once."""
+        """The events from which it is rendered, in order, each once."""
         parts = (self.called, self.finished, self.approval_request, self.approval_decision)
         by_seq = {event.seq: event for event in parts if event is not None}
         return tuple(by_seq[seq] for seq in sorted(by_seq))
 
     @property
     def seqs(self) -> tuple[int, ...]:
-        """The numbers of the events it is drawn from."""
+        """The numbers of the events from which it is rendered."""
         return tuple(event.seq for event in self.events)
 
 
 def from_bus(topic: str, bus_id: str | None, body: str, payload: ParsedPayload, principal: Principal) -> NewEvent:
-    """Make an event of a bus message. Its id is the payload's, else the bus message's; a token's is the bus message's.
+    """Create an event from a bus message. Its id is the payload's, or else the bus message's; a token's is always the
+    bus message's.
 
-    Without a bus id a post takes the payload's id or a new one, and a token has none. Raises `Invalid` when the
-    conversation's id is unfit.
+    Without a bus id, a post gets the payload's id or a new one, and a token gets none. Raises `Invalid` if the
+    conversation's id is invalid.
     """
     kind = payload.kind
     if registry.get(kind) is None:
@@ -112,8 +114,8 @@ def from_bus(topic: str, bus_id: str | None, body: str, payload: ParsedPayload, 
 
 
 def from_internal(conversation: str, payload: dict[str, object], principal: Principal, *, topic: str = "") -> NewEvent:
-    """Make an event of our own writing: `payload` is encoded compactly, its conversation is set. Raises ValueError when
-    it does not fit the schema of its type."""
+    """Create an event of our own: `payload` is encoded compactly, with its conversation set. Raises ValueError if it
+    does not fit the schema of its type."""
     whole = {**payload, "conversation_id": conversation}
     body = msgspec.json.encode(whole)
     parsed = parse(body)
@@ -122,8 +124,8 @@ def from_internal(conversation: str, payload: dict[str, object], principal: Prin
 
 
 def from_people(topics: Iterable[str], envelope: dict[str, Any], principal: Principal) -> list[NewEvent]:
-    """Make an event of each topic that an envelope goes to, which is one message: the topics have copies of it. Raises
-    ValueError when it does not fit the schema of its type."""
+    """Create one event for each topic to which an envelope is sent; together they are one message. Raises ValueError if
+    it does not fit the schema of its type."""
     body = json.dumps(envelope, ensure_ascii=False)
     parsed = parse(body.encode())
     registry.check(parsed.kind, envelope)
@@ -136,5 +138,5 @@ def is_ours(stored: Stored) -> bool:
 
 
 def spoken_text(body: str) -> str:
-    """Return what a stored body says, for whoever has to answer it."""
+    """Return the text of a stored body, for whoever is to answer it."""
     return parse(body.encode("utf-8", "replace")).words

@@ -45,11 +45,11 @@ _CORRECT = f"UPDATE conversations_conversation SET {','.join(f'{column}=%s' for 
 
 
 class Gone(Exception):
-    """The conversation was removed meanwhile."""
+    """The conversation was removed in the meantime."""
 
 
 class Refold:
-    """A conversation's fold so far, and the keys of the rows that are still to be compared, by table."""
+    """A conversation's fold so far, and the keys of the rows still to be compared, by table."""
 
     def __init__(self, pk: int, key: str) -> None:
         self.head = ConversationHead(id=pk, key=key, copied_seq=copied_upto(pk))
@@ -59,7 +59,7 @@ class Refold:
         self._remaining: dict[str, dict[Key, None]] = {table: {} for table in TABLES}
 
     def run(self) -> None:
-        """Fold to the head and correct what differs. Raises `Gone`."""
+        """Fold up to the head and correct rows that differ. Raises `Gone`."""
         with connection.cursor() as cursor:
             self._fold_on(cursor)
             self._note_rest(cursor)
@@ -68,7 +68,7 @@ class Refold:
                     pass
 
     def _fold_on(self, cursor: CursorWrapper) -> None:
-        """Fold what there is now, without a lock; whoever appends without pause does not keep it here."""
+        """Fold the events that exist now, without a lock; continuous appends do not keep this running."""
         upto = self._stored(cursor)[0]
         while self._fold(cursor, upto, PAGE):
             pass
@@ -88,7 +88,7 @@ class Refold:
         return bool(page)
 
     def _compare_final(self, cursor: CursorWrapper, after: int) -> None:
-        """Compare the calls that ended and what single events tell after a seq, and forget them; note what is left."""
+        """Compare calls that have ended, and rows of single events, after a seq; discard them and note what remains."""
         changes, head = self._changes, self.head
         touched = changes.new_calls | changes.ended  # made in this page, or before it
         ended: dict[Key, Any] = {row.id: row for row in touched.values() if row.finished_seq is not None}
@@ -109,7 +109,7 @@ class Refold:
             done.clear()
 
     def _correct(self, cursor: CursorWrapper, table: str, expected: dict[Key, Any], row_keys: Collection[Key]) -> None:
-        """Correct those rows that differ and will not change any more."""
+        """Correct those rows that differ and can no longer change."""
         every = folded_rows.wrong(cursor, table, self.head.id, expected, row_keys)
         for at in range(0, len(every), LOCKED):
             with write_transaction():
@@ -123,9 +123,10 @@ class Refold:
             self.corrected += len(row_keys)
 
     def _note_rest(self, cursor: CursorWrapper) -> None:
-        """Note what is compared at the head alone, and the rows that no event tells of.
+        """Note what can be compared only at the head, and the rows that come from no event.
 
-        Of what is appended from here on each row is written whole, or changed by itself: only calls depend on others.
+        Rows of events appended from here on are written as a whole or changed individually: only calls depend on
+        others.
         """
         pk, head, changes = self.head.id, self.head.head_seq, self._changes
         folded: dict[str, Collection[tuple[int, str]]] = {
@@ -142,7 +143,7 @@ class Refold:
             self._remaining[table].update(dict.fromkeys(folded_rows.outside(cursor, table, pk, head)))
 
     def _is_right(self, cursor: CursorWrapper) -> bool:
-        """Compare all that is left, without a lock: it holds when nothing was appended from before to after."""
+        """Compare all that remains without a lock; the result is valid if nothing was appended in the meantime."""
         self._fold_on(cursor)
         is_right = self._is_head_right(cursor) and not any(
             folded_rows.wrong(cursor, table, self.head.id, self._wanted(table, left), left)
@@ -151,7 +152,7 @@ class Refold:
         return is_right and self._stored(cursor)[0] == self.head.head_seq
 
     def _settle(self, cursor: CursorWrapper) -> bool:
-        """Correct a piece of what is left, under the lock and at the head; return whether that was the last."""
+        """Correct a part of what remains, under the lock and at the head; return whether that was the last part."""
         self._fold_on(cursor)
         with write_transaction():
             upto = self._lock(cursor)
@@ -175,7 +176,7 @@ class Refold:
         return True
 
     def _wanted(self, table: str, row_keys: Collection[Key]) -> dict[Key, Any]:
-        """Return those of these rows that the fold has and did not forget, by their keys."""
+        """Return those of these rows that the fold still holds, by key."""
         changes, pk = self._changes, self.head.id
         rows: dict[Key, Any] = {}
         for key in map(str, row_keys):
@@ -206,7 +207,7 @@ class Refold:
         self.corrected += 1
 
     def _lock(self, cursor: CursorWrapper) -> int:
-        """Lock the conversation; return its head."""
+        """Lock the conversation and return its head."""
         return int(self._stored(cursor, " FOR UPDATE" if cursor.db.vendor == "postgresql" else "")[0])
 
     def _stored(self, cursor: CursorWrapper, lock: str = "") -> tuple[Any, ...]:
@@ -218,8 +219,8 @@ class Refold:
 
 
 def copied_upto(conversation: int) -> int:
-    """Return up to where a fork's events are copies: the last event that says so stands right after them, since a fork
-    of a fork has copied its parent's."""
+    """Return the last event that a fork copied: the last event that names a fork directly follows its copies, because a
+    fork of a fork has also copied its parent's."""
     events = Event.objects.filter(conversation_id=conversation, kind="conversation.forked")
     rows = events.order_by("-seq").values_list("seq", "principal", "body")
     return max((forks.copies(body, seq) for seq, principal, body in rows if is_people(principal)), default=0)

@@ -1,4 +1,4 @@
-"""One conversation folded again and compared with its rows; nothing is corrected. Called by `verify` alone."""
+"""Fold a conversation again and compare the result with its rows, without correcting them. Called only by `verify`."""
 
 from collections.abc import Collection
 from typing import Any
@@ -18,15 +18,15 @@ NOUNS = {
 
 
 class Differs(Exception):
-    """A row does not match its events; the words say which one."""
+    """A row does not match its events; the message names the row."""
 
 
 class RefoldCheck(Refold):
     """Raises `Differs` at the first row that differs."""
 
     def run(self) -> None:
-        """Fold to the head and compare; under the lock only where something is appended meanwhile. Raises `Gone` and
-        `Differs`."""
+        """Fold up to the head and compare; under the lock only if events are appended in the meantime. Raises `Gone`
+        and `Differs`."""
         with connection.cursor() as cursor:
             self._fold_on(cursor)
             self._note_rest(cursor)

@@ -1,6 +1,7 @@
-"""What a request of the responses door asks the tables, by plain SQL: who is served, and where its conversation stands.
+"""The queries of the `/v1/responses` endpoint in plain SQL: which models are available, and the state of a
+conversation.
 
-Called by `runs.responses.create` inside its transaction; Django's query building would cost more than all the rest.
+Called by `runs.responses.create` inside its transaction; Django's query building would cost more than everything else.
 """
 
 from typing import NamedTuple
@@ -21,7 +22,8 @@ _LOCK = "SELECT 1 FROM conversations_conversation WHERE key=%s FOR UPDATE"
 
 
 class ModelAvailability(NamedTuple):
-    """Who may answer for a model's name now. `hosted` is the JSON of the plain model's tools, empty when none is."""
+    """What is available under a model's name now. `hosted` is the JSON of the plain model's tools, empty if there is
+    none."""
 
     is_agent: bool
     is_plain: bool
@@ -31,7 +33,7 @@ class ModelAvailability(NamedTuple):
 
 
 class Model(NamedTuple):
-    """What `model` of a request may name: an agent, or the model that plain requests are answered by."""
+    """What `model` of a request may name: an agent, or the model that answers plain requests."""
 
     name: str
     team: str
@@ -40,14 +42,14 @@ class Model(NamedTuple):
 
 
 class ConversationState(NamedTuple):
-    """Where a conversation stands, locked."""
+    """The state of a conversation, which is locked."""
 
     head: int
     must_wait: bool
 
 
 def model_availability(model: str) -> ModelAvailability:
-    """Return whether an agent of this name is served, and whether plain models are."""
+    """Return whether an agent of this name is available, and whether plain models are."""
     now = database_now()
     with connection.cursor() as cursor:
         cursor.execute(_SERVED, [now, now - AWAY_FOR, model, PLAIN_TEAM, PLAIN_MODEL])
@@ -61,7 +63,7 @@ def model_availability(model: str) -> ModelAvailability:
 
 
 def available_models(demo: str) -> list[Model]:
-    """Return what is served now, by name; `demo` is what the built-in model goes by."""
+    """Return what is available now, by name; `demo` is the name of the built-in model."""
     with connection.cursor() as cursor:
         cursor.execute(_MODELS, [database_now()])
         rows = cursor.fetchall()
@@ -75,9 +77,9 @@ def available_models(demo: str) -> list[Model]:
 
 
 def conversation_state(key: str) -> ConversationState | None:
-    """Lock a conversation and answer its head, and whether a new run has to wait there; None where there is none.
+    """Lock a conversation and return its head, and whether a new run has to wait there; None if it does not exist.
 
-    PostgreSQL locks in a statement of its own: one that waits for the row sees the runs as they were before it waited.
+    PostgreSQL locks in a separate statement: a statement that waits for the row would see the runs as they were before.
     """
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":

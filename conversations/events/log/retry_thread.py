@@ -1,6 +1,5 @@
-"""The writer's thread for what waits for somebody else's lock: a conversation that an action, a rebuild or another
-process holds. Everybody else's events are stored meanwhile, by the writer's other threads.
-"""
+"""The writer's thread for events that wait for a lock: conversations held by an action, a rebuild or another process.
+The writer's other threads store all other events in the meantime."""
 
 import logging
 import threading
@@ -29,21 +28,21 @@ MAX_ALL = 32 << 20  # bytes that wait for all of them
 
 
 class DelayedJob(NamedTuple):
-    """A job, and when it is given up (monotonic)."""
+    """A job and its deadline (monotonic time)."""
 
     job: Job
     until: float
 
 
 class ConversationQueue:
-    """What waits for one conversation, in order; what names several waits alone."""
+    """The jobs that wait for one conversation, in order; a job with several conversations waits alone."""
 
     def __init__(self) -> None:
         self.lates: deque[DelayedJob] = deque()
         self.size = 0  # bytes
 
     def put(self, job: Job) -> None:
-        """Add a job, which is the newest."""
+        """Add a job at the end."""
         self.lates.append(DelayedJob(job, time.monotonic() + PATIENCE))
         self.size += job.size
 
@@ -55,7 +54,7 @@ class ConversationQueue:
 
 
 class RetryThread(threading.Thread):
-    """Tries all together what nobody holds any more, then waits briefly for the conversation whose turn it is."""
+    """Retries all jobs whose locks have been released together, then waits briefly for one conversation in turn."""
 
     def __init__(self, tally: Tally) -> None:
         super().__init__(name="writer-retry", daemon=True)
@@ -66,12 +65,12 @@ class RetryThread(threading.Thread):
 
     @property
     def jobs(self) -> list[Job]:
-        """What waits."""
+        """The waiting jobs."""
         with self._news:
             return [late.job for queue in self._queues.values() for late in queue.lates]
 
     def sift(self, jobs: Sequence[Job]) -> Sequence[Job]:
-        """Take over the jobs of conversations that have some waiting here; return the others."""
+        """Take over the jobs of conversations that already have waiting jobs here; return the others."""
         with self._news:  # without it `_first` could be met while it moves the only conversation that waits
             if not self._queues:
                 return jobs
@@ -85,13 +84,13 @@ class RetryThread(threading.Thread):
             self._enqueue(jobs)
 
     def close(self) -> None:
-        """Wait a little for what is held, then end. Returns at once."""
+        """Wait a little for locked rows, then end. Returns at once."""
         with self._news:
             self._is_open = False
             self._news.notify()
 
     def run(self) -> None:
-        """Try until all is stored or given up."""
+        """Retry until all jobs are stored or given up."""
         while (jobs := self._next()) is not None:
             self._settle(jobs, self._committer.commit(jobs, AT_ONCE))
             if first := self._first():
@@ -111,7 +110,7 @@ class RetryThread(threading.Thread):
         self._news.notify()
 
     def _next(self) -> list[Job] | None:
-        """Wait for work and return the oldest of each conversation; None when closed and empty."""
+        """Wait for work and return the oldest job of each conversation; None if closed and empty."""
         self._give_up()
         if not self._queues:
             release_connection()
@@ -121,7 +120,7 @@ class RetryThread(threading.Thread):
             return [late.job for late in islice(lates, MAX_ITEMS)] if self._queues else None
 
     def _give_up(self) -> None:
-        """Tell those whose time is over."""
+        """Fail the jobs whose deadline has passed."""
         now = time.monotonic() + (0 if self._is_open else PATIENCE - LAST_PATIENCE)
         with self._news:
             over = [q.pop() for q in self._queues.values() for late in list(q.lates) if late.until <= now]
@@ -131,7 +130,7 @@ class RetryThread(threading.Thread):
         answer([(job, Unavailable(f"{_name(job)} is locked; nothing was stored. Try again")) for job in over])
 
     def _first(self) -> list[Job]:
-        """Return the jobs of the conversation whose turn it is, and have it be the last one next time."""
+        """Return the jobs of the next conversation in turn, and move it to the end of the queue."""
         with self._news:
             if not self._queues:
                 return []
@@ -140,7 +139,7 @@ class RetryThread(threading.Thread):
             return [late.job for late in islice(queue.lates, MAX_ITEMS)]
 
     def _settle(self, jobs: Sequence[Job], waiting: Sequence[Job]) -> None:
-        """Forget the jobs that were answered."""
+        """Remove the jobs that have been completed."""
         done = {id(job) for job in jobs} - {id(job) for job in waiting}
         with self._news:
             for key in {_key(job) for job in jobs if id(job) in done}:

@@ -1,4 +1,5 @@
-"""The newest runs of a conversation and the events that tell who held each of them. Read by the timeline."""
+"""Read the newest runs of a conversation and the events that show which agent was active in each. Used by the
+timeline."""
 
 import json
 from collections.abc import Sequence
@@ -20,13 +21,13 @@ KINDS = registry.names_with("holds_run")
 
 
 def newest_runs(conversation: int, limit: int) -> list[Run]:
-    """Return the newest runs, newest first; not those whose message another run took in."""
+    """Return the newest runs, newest first, without runs whose message was delivered to another run."""
     runs = Run.objects.filter(conversation_id=conversation, parent_call=None).exclude(status="delivered")
     return list(runs.order_by("-queued_seq")[:limit])
 
 
 def events_of_runs(conversation: int, key: str, runs: Sequence[Run]) -> list[Stored]:
-    """Read the newest of these runs' events that tell who held them, in order; teams' own stages among them."""
+    """Read the newest events that show which agent was active in these runs, in order, including teams' own stages."""
     if not runs:
         return []
     source = (
@@ -40,7 +41,8 @@ def events_of_runs(conversation: int, key: str, runs: Sequence[Run]) -> list[Sto
 
 
 def working_agent(conversation: int, run: Run | RunRow, upto: int = 1 << 62) -> str:
-    """Return who works in a run, now or after event `upto`: the agent of its newest handoff or turn, else its own."""
+    """Return the active agent of a run, now or after event `upto`: the agent of its newest handoff or turn, or else its
+    own."""
     sql = (
         "SELECT kind,body FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND seq<=%s"
         " AND kind<>'token' AND kind IN ('agent.handoff','model.turn') AND run=%s ORDER BY seq DESC LIMIT %s"
@@ -56,7 +58,7 @@ def working_agent(conversation: int, run: Run | RunRow, upto: int = 1 << 62) -> 
 
 
 def results_of_run(conversation: int, key: str, run: str) -> list[Stored]:
-    """Return the events that ended the newest calls of a run well, in order, where what they returned is short."""
+    """Return the events that ended the newest calls of a run successfully, in order, if their output is short."""
     calls = ToolCall.objects.filter(run=run, conversation=conversation, status="done", output_bytes__lte=RESULT_BYTES)
     seqs = [seq for seq in calls.order_by("-finished_seq").values_list("finished_seq", flat=True)[:RESULTS] if seq]
     events = Event.objects.filter(conversation=conversation, seq__in=seqs).order_by("seq")

@@ -1,4 +1,4 @@
-"""Who starts a run (§3.4): a message to an agent served here, or to a conversation that an agent handles."""
+"""Decide which messages start a run (§3.4): to an agent served here, or to a conversation that an agent handles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_HOPS = 20
 
 
 class ConversationGate(Protocol):
-    """What the rule asks of a conversation: its locked head, or its row."""
+    """What the rule needs to know about a conversation: its locked head, or its row."""
 
     key: str
     handler: str
@@ -23,21 +23,21 @@ class ConversationGate(Protocol):
 
 
 class RunScheduler:
-    """Knows the agents of this deployment while one batch is stored."""
+    """Holds the agents of this deployment while one batch is stored."""
 
     def __init__(self, entries: frozenset[str], agents: frozenset[str]) -> None:
         self._entries, self._agents = entries, agents
 
     @classmethod
     def of_batch(cls, batch: Sequence[NewEvent]) -> RunScheduler | None:
-        """Look agents up when a message of the batch may start a run; None when none can."""
+        """Load the agents if a message of the batch may start a run; return None if none can."""
         if not any(_may_start(event) for event in batch):
             return None
         return cls.of_now()
 
     @classmethod
     def of_now(cls) -> RunScheduler:
-        """Look agents up."""
+        """Load the agents."""
         rows = list(Agent.objects.values_list("name", "is_entry"))
         return cls(frozenset(name for name, is_entry in rows if is_entry), frozenset(name for name, _ in rows))
 
@@ -66,7 +66,7 @@ class RunScheduler:
         return self.answerer(event.payload.speaker, event.payload.recipient or "", event.principal, head)
 
     def answerer(self, speaker: str, recipient: str, principal: str, head: ConversationGate) -> str | None:
-        """Name the agent who answers what `speaker` says to `recipient`; None: nobody is asked."""
+        """Return the name of the agent that answers a message from `speaker` to `recipient`; None if no agent does."""
         kind, _, name = recipient.partition(":")
         if kind == "agent":
             return name if name in self._entries and speaker != f"agent:{name}" else None
@@ -82,7 +82,7 @@ def _is_candidate(event: NewEvent) -> bool:
 
 
 def _may_start(event: NewEvent) -> bool:
-    """Tell cheaply, without a query."""
+    """Return whether a message may start a run, without a query."""
     if not _is_candidate(event) or event.conversation is None:
         return False
     recipient = event.payload.recipient or ""

@@ -1,8 +1,8 @@
-"""The raw SQL of the log: rows in blocks, heads under lock. Called inside `write_transaction()` by `append` and
-`rebuild` only.
+"""The raw SQL of the log: inserts in blocks, heads under lock. Called only by `append` and `rebuild`, inside
+`write_transaction()`.
 
-Rows go in as multi-row VALUES in power-of-two blocks: `sqlite3` gives the GIL away at every statement, and one
-statement a row falls from 162,000 to 185 rows/s beside a busy thread (§6).
+Rows are inserted as multi-row VALUES in power-of-two blocks: `sqlite3` releases the GIL at every statement, and with
+one statement per row the rate falls from 162,000 to 185 rows/s beside a busy thread (§6).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -74,21 +74,22 @@ def marks(n: int) -> str:
 
 
 def any_of(ids: Sequence[int]) -> tuple[str, list[Any]]:
-    """Return what a column is compared with to be one of these, and the values of that. PostgreSQL reads one array
-    faster than it reads fifty numbers."""
+    """Return the right side of a comparison of a column with these values, and its parameters. PostgreSQL reads one
+    array faster than fifty numbers."""
     if connection.vendor == "postgresql":
         return "=ANY(%s)", [_array(ids)]
     return f" IN ({marks(len(ids))})", list(ids)
 
 
 def _array(numbers: Iterable[int]) -> str:
-    """Write PostgreSQL's array: psycopg takes ten times as long for a list, a tenth of a millisecond for fifty."""
+    """Return a PostgreSQL array as text: psycopg takes ten times as long for a list, a tenth of a millisecond for fifty
+    values."""
     return f"{{{','.join(map(str, numbers))}}}"
 
 
 def wanted(places: Sequence[tuple[int, int]]) -> tuple[str, list[Any]]:
-    """Return the WITH of a table `wanted(conversation,seq)` of places in the record, and its values. It is joined:
-    SQLite serves a row value IN several rows by no index, it reads all events there are."""
+    """Return the WITH clause of a table `wanted(conversation,seq)` of positions in the record, and its parameters. Join
+    it: SQLite uses no index for a row value IN several rows and would read all events."""
     if connection.vendor == "postgresql":  # two arrays: psycopg looks at each placeholder
         arrays = [_array(column) for column in zip(*places, strict=True)] or [_array(()), _array(())]
         return "WITH wanted(conversation,seq) AS (SELECT * FROM unnest(%s::bigint[],%s::bigint[]))", arrays
@@ -99,10 +100,10 @@ def wanted(places: Sequence[tuple[int, int]]) -> tuple[str, list[Any]]:
 def lock_heads(
     cursor: CursorWrapper, keys: Sequence[str], chained_as: Mapping[str, str]
 ) -> dict[str, ConversationHead]:
-    """Lock the conversations in id order, make the missing ones; a staged key's chain starts from its final key.
+    """Lock the conversations in id order and create the missing ones; a staged key's chain starts from its final key.
 
-    On PostgreSQL the missing ones are made in key order while no row is locked, so that of two processes that make the
-    same ones, one waits for the other and never both. Raises Busy when one is removed again and again meanwhile.
+    On PostgreSQL the missing ones are created in key order while no row is locked, so that of two processes that create
+    the same ones, only one waits for the other. Raises Busy if one is repeatedly removed in the meantime.
     """
     for _ in range(3):
         heads = read_heads(cursor, keys)
@@ -114,7 +115,8 @@ def lock_heads(
 
 
 def read_heads(cursor: CursorWrapper, keys: Sequence[str], *, skips: bool = False) -> dict[str, ConversationHead]:
-    """Read them; PostgreSQL locks them too, all (`skips`: all that nobody holds) or, where one is missing, none."""
+    """Read the heads. PostgreSQL also locks them: all of them (with `skips`: all that nobody holds) or, if one is
+    missing, none."""
     heads: dict[str, ConversationHead] = {}
     if cursor.db.vendor == "sqlite":
         for at in range(0, len(keys), BLOCK):
@@ -128,7 +130,8 @@ def read_heads(cursor: CursorWrapper, keys: Sequence[str], *, skips: bool = Fals
 
 
 def make(cursor: CursorWrapper, keys: Sequence[str], chained_as: Mapping[str, str]) -> None:
-    """Make conversations that are not there yet, in this order; those that somebody made meanwhile are theirs."""
+    """Create conversations that do not exist yet, in this order; those created by others in the meantime are left
+    unchanged."""
     values: list[Any] = []
     for key in keys:
         values += (key, "", "open", "", "", False, key in chained_as, 0, hash_chain.seed(chained_as.get(key, key)), 0)
@@ -138,7 +141,7 @@ def make(cursor: CursorWrapper, keys: Sequence[str], chained_as: Mapping[str, st
 
 
 def advance(cursor: CursorWrapper, heads: Iterable[ConversationHead]) -> None:
-    """Write the heads back, one UPDATE for all."""
+    """Write the heads back, with one UPDATE for all."""
     flat: list[Any] = []
     for h in heads:
         h.settle()
@@ -164,7 +167,7 @@ def insert_posts(cursor: CursorWrapper, flat: list[Any]) -> None:
 
 
 def write_changes(cursor: CursorWrapper, changes: RowChanges) -> None:
-    """Write what the fold found: participants, calls made, calls ended."""
+    """Write the changes that the fold computed: participants, new calls, ended calls."""
     people: list[Any] = []
     for (conversation, name), kind in sorted(changes.participants.items()):
         key = (conversation, name)
@@ -223,7 +226,7 @@ def _block(sql: str, mark: str, width: int, n: int) -> str:
 
 
 def _store(cursor: CursorWrapper, table: str, columns: str, flat: list[Any]) -> None:
-    """Insert rows of a table that takes each of them: PostgreSQL by COPY when they are more than a few."""
+    """Insert rows that cannot conflict; on PostgreSQL with COPY if there are more than a few."""
     if not flat:
         return
     width = columns.count(",") + 1

@@ -1,4 +1,4 @@
-"""Responses and forks into their tables: what the fold says of them."""
+"""Write responses and forks to their tables, as the fold computed them."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ parent_id=(SELECT id FROM conversations_conversation WHERE key=%s) WHERE id=%s""
 
 
 def write(cursor: CursorWrapper, changes: RowChanges) -> None:
-    """Write responses made, ended and deleted, and whose fork a conversation is."""
+    """Write created, ended and deleted responses, and the parent of a forked conversation."""
     for r in changes.responses.values():
         row: list[Any] = [r.id, r.conversation_id, r.previous, r.run, r.in_seq, r.out_seq, r.status, r.store, r.socket]
         cursor.execute(_RESPONSE, row)

@@ -1,4 +1,4 @@
-"""Runs and approvals into their tables: what the fold says of them, nothing else of their rows."""
+"""Write runs and approvals to their tables: only the columns that the fold computes."""
 
 from dataclasses import astuple
 from typing import Any
@@ -26,7 +26,8 @@ WHERE id=%s AND conversation_id=%s"""
 
 
 def write(cursor: CursorWrapper, changes: RowChanges) -> None:
-    """Write runs made and changed, approvals asked and decided. A run's lease, worker and state stay as they are."""
+    """Write new and changed runs, and requested and decided approvals. A run's lease, worker and state are not
+    changed."""
     for r in changes.runs.values():
         row: list[Any] = [r.id, r.conversation_id, r.kind, r.agent, r.status, r.reason, r.parent_call, r.input_seq]
         cursor.execute(_RUN, [*row, r.queued_seq, r.ended_seq, r.attempt, r.at_next_step, r.delivered_to])

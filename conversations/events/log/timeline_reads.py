@@ -1,5 +1,5 @@
-"""What a conversation's timeline is made of, read within bounds: runs, calls without their bodies, and the events that
-tell who held a run from when to when. Called by the timeline page."""
+"""Read the data of a conversation's timeline within limits: runs, calls without their bodies, and the events that show
+which agent was active in a run at what time. Called by the timeline page."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -20,7 +20,7 @@ WORDS = 2_000  # characters of a message whose beginning is told
 
 
 class CallTimes(NamedTuple):
-    """A tool call without its arguments and output; times in µs UTC, `finished_at` None while it goes on."""
+    """A tool call without its arguments and output; times in µs UTC, `finished_at` None while it runs."""
 
     id: str
     run: str | None
@@ -36,14 +36,14 @@ class CallTimes(NamedTuple):
 
     @property
     def began_at(self) -> int:
-        """Return when it was entered: one that waited for a decision was called long before."""
+        """Return when its function was entered; a call that waited for a decision was called much earlier."""
         if self.finished_at is None or self.duration_ms is None:
             return self.started_at
         return max(self.started_at, self.finished_at - int(self.duration_ms * 1000))
 
     @property
     def ended_at(self) -> int | None:
-        """Return when it ended; one that waits for a decision has not begun."""
+        """Return when it ended; a call that waits for a decision has not started."""
         if self.status in ("waiting", "approved"):
             return self.started_at
         if self.duration_ms is not None:
@@ -52,12 +52,12 @@ class CallTimes(NamedTuple):
 
     @property
     def place_seq(self) -> int:
-        """Return the event at whose place it stands: where it was entered."""
+        """Return the event at whose position it is shown: the one at which it was entered."""
         return self.finished_seq if self.approver is not None and self.finished_seq else self.called_seq
 
 
 class RunTimes(NamedTuple):
-    """A run, as its row says."""
+    """A run, as stored in its row."""
 
     id: str
     kind: str
@@ -66,7 +66,7 @@ class RunTimes(NamedTuple):
 
 
 class TimelineEvents(NamedTuple):
-    """What was read, from event `first` to `head`, which was at `last_at` (µs UTC)."""
+    """What was read, from event `first` to `head`, which was stored at `last_at` (µs UTC)."""
 
     first: int
     head: int
@@ -77,7 +77,7 @@ class TimelineEvents(NamedTuple):
 
 
 def read(conversation: int, key: str, head: int) -> TimelineEvents:
-    """Read the newest 10,000 events up to `head`, fewer where those that are drawn are more than 4 MiB."""
+    """Read the newest 10,000 events up to `head`, fewer if the rendered ones exceed 4 MiB."""
     first, events = _events(conversation, key, max(1, head - NEWEST + 1), head)
     calls = ToolCall.objects.filter(conversation_id=conversation, called_seq__gte=first, called_seq__lte=head)
     ends = Event.objects.filter(conversation_id=conversation, seq=OuterRef("finished_seq")).values("at")
@@ -99,14 +99,14 @@ def read(conversation: int, key: str, head: int) -> TimelineEvents:
 
 
 def _call_then(call: CallTimes, head: int) -> CallTimes:
-    """Return a call as it stood at the head: one that ended later was under way."""
+    """Return a call as it was at the head: one that ended later was still running."""
     if call.finished_seq is None or call.finished_seq <= head:
         return call
     return call._replace(status="executing", finished_seq=None, finished_at=None, duration_ms=None)
 
 
 def _run_then(run: RunTimes, ended: int | None, head: int, statuses: Mapping[str, str]) -> RunTimes:
-    """Return a run as it stood at the head: one that ended later has the status of its last event until then."""
+    """Return a run as it was at the head: one that ended later has the status of its last event until then."""
     return run if ended is None or ended <= head else run._replace(status=statuses.get(run.id, run.status))
 
 

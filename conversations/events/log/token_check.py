@@ -1,6 +1,7 @@
-"""Whether the tokens behind a batch are still good, asked in the transaction that stores it (law H).
+"""Check whether the tokens behind a batch are still valid, in the transaction that stores it (law H).
 
-A door asks at most twice a second; between its look and the commit a token may be revoked. The writer rides this along.
+An endpoint checks at most twice a second; a token may be revoked between that check and the commit. The writer passes
+this check as `riding`.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,7 +18,7 @@ TOKEN = "token:"
 
 
 class TokenRevoked(Exception):
-    """Tokens of a batch are gone: the transaction must not commit. `principals` names them."""
+    """Tokens of a batch were revoked: the transaction must not commit. `principals` names them."""
 
     def __init__(self, principals: frozenset[str]) -> None:
         super().__init__(", ".join(sorted(principals)))
@@ -25,10 +26,10 @@ class TokenRevoked(Exception):
 
 
 def reject_revoked_tokens(events: Sequence[NewEvent], *, skips: bool = False) -> None:
-    """Raise `TokenRevoked` when a token among the principals is revoked: one query over the distinct ones.
+    """Raise `TokenRevoked` if a token among the principals is revoked, with one query over the distinct ones.
 
-    On PostgreSQL their rows are held until the commit, so that a revocation comes before or after it, never between.
-    `skips`: raise `LockedElsewhere` for those that somebody changes now, instead of waiting.
+    On PostgreSQL their rows are locked until the commit, so that a revocation comes before or after it, never in
+    between. With `skips`, raises `LockedElsewhere` for rows that are being changed, instead of waiting.
     """
     names = sorted(p.removeprefix(TOKEN) for p in {e.principal for e in events} if p.startswith(TOKEN))
     if not names:
@@ -47,7 +48,7 @@ def reject_revoked_tokens(events: Sequence[NewEvent], *, skips: bool = False) ->
 
 
 def require_good_tokens(events: Sequence[NewEvent]) -> None:
-    """Raise `NotSignedIn` when a token among the principals is revoked, after the conversations are locked."""
+    """Raise `NotSignedIn` if a token among the principals is revoked, after the conversations are locked."""
     try:
         reject_revoked_tokens(events)
     except TokenRevoked:
@@ -55,7 +56,7 @@ def require_good_tokens(events: Sequence[NewEvent]) -> None:
 
 
 def _refuse_held(cursor: CursorWrapper, unseen: Collection[str]) -> None:
-    """Raise `LockedElsewhere` for those among tokens that could not be locked which are there all the same."""
+    """Raise `LockedElsewhere` for those tokens that exist but could not be locked."""
     cursor.execute(f"SELECT name FROM conversations_token WHERE name IN ({marks(len(unseen))})", sorted(unseen))
     if held := frozenset(TOKEN + name for (name,) in cursor.fetchall()):
         raise LockedElsewhere(principals=held)

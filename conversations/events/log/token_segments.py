@@ -1,4 +1,4 @@
-"""Join the tokens of our own runs into segments while they wait (§3.1)."""
+"""Join the tokens of our own runs into segments while they are buffered (§3.1)."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,7 +16,7 @@ Key = tuple[str | None, str, int | None]  # conversation, run, turn
 
 
 class Segment:
-    """The tokens of one turn that wait: the first one's body, and the texts."""
+    """The buffered tokens of one turn: the body of the first, and the texts of all."""
 
     def __init__(self) -> None:
         self.first: NewEvent | None = None
@@ -26,7 +26,7 @@ class Segment:
         self.sent_at = 0.0
 
     def add(self, job: Job) -> None:
-        """Take one more token."""
+        """Add another token."""
         event = job.events[0]
         self.first = self.first or event
         self.texts.append(event.payload.text or "")
@@ -34,7 +34,7 @@ class Segment:
         self.jobs.append(job)
 
     def take(self, now: float) -> list[Job]:
-        """Return what waits as one job, which answers everybody."""
+        """Return the buffered tokens as one job, which resolves every caller's future."""
         if self.first is None:
             return []
         job = self.jobs[0]
@@ -45,18 +45,19 @@ class Segment:
         return [job._replace(joined=joined)]
 
     def is_due(self, now: float) -> bool:
-        """Return whether it has waited or grown enough."""
+        """Return whether the segment is old or large enough to be stored."""
         return self.first is not None and (now >= self.sent_at + PATIENCE or sum(map(len, self.texts)) >= FULL)
 
 
 class Segments:
-    """The turns that wait in one of the writer's threads. Used by that thread alone."""
+    """The buffered turns of one of the writer's threads. Used only by that thread."""
 
     def __init__(self) -> None:
         self._turns: dict[Key, Segment] = {}
 
     def join(self, jobs: Sequence[Job], now: float, *, is_last: bool) -> list[Job]:
-        """Return what to store now, in order: tokens join or wait, any other event of their run comes after them."""
+        """Return the jobs to store now, in order: tokens are joined or buffered; any other event of their run comes
+        after them."""
         ready: list[Job] = []
         for job in jobs:
             if _may_wait(job):
@@ -72,7 +73,7 @@ class Segments:
         return ready
 
     def due_in(self, now: float) -> float | None:
-        """Return the seconds until the next segment is due; None when none waits."""
+        """Return the seconds until the next segment is due; None if none is buffered."""
         waits = [s.sent_at + PATIENCE - now for s in self._turns.values() if s.first]
         return max(0.0, min(waits)) if waits else None
 
@@ -81,7 +82,7 @@ class Segments:
 
 
 def merge_tokens(tokens: Sequence[NewEvent]) -> NewEvent:
-    """Join tokens of one request (§3.1): the first one's body and id, everybody's text. It has no post."""
+    """Join the tokens of one request (§3.1): the body and id of the first, the text of all. The result has no post."""
     text = "".join(token.payload.text or "" for token in tokens)
     return _joined(tokens[0], text, tokens[-1].payload.index)._replace(topic="", segment=0)
 

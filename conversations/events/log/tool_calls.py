@@ -1,4 +1,5 @@
-"""Tool calls as their events tell them, and which events are steps of one. Read with pages and by who draws live."""
+"""Build tool calls from their events, and determine which events are steps of a call. Used by page reads and live
+rendering."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +23,7 @@ _CALL = "id,status,nth,started_at,duration_ms,called_seq,finished_seq,run"
 
 
 class TooManyBytes(Exception):
-    """The events that these calls need besides pass 1 MiB together: ask for fewer calls."""
+    """The further events that these calls need exceed 1 MiB together; request fewer calls."""
 
 
 class _Named(msgspec.Struct):
@@ -35,7 +36,7 @@ _decoder = msgspec.json.Decoder(_Named)
 def calls_of(key: str, events: Sequence[Stored]) -> dict[int, CallEvents]:
     """Return the calls whose steps are among `events`, by the seq of each step.
 
-    Raises TooManyBytes, but for one event.
+    Raises TooManyBytes, except for a single event.
     """
     if not any(e.kind in STEPS for e in events):
         return {}
@@ -45,8 +46,8 @@ def calls_of(key: str, events: Sequence[Stored]) -> dict[int, CallEvents]:
 
 
 def call_ids(steps: Sequence[Stored]) -> dict[tuple[str, int], str]:
-    """Return our ids of the calls that these steps are of, by conversation and seq. Two queries, of whatever
-    conversations they are. A step in a fork's copy is of a call of its parent: it is left out."""
+    """Return our ids of the calls to which these steps belong, by conversation and seq, with two queries for any
+    conversations. A step in a fork's copy belongs to a call of its parent and is left out."""
     named = {(step.conversation, step.seq): name for step in steps if (name := _named(step))}
     places = [position for step in steps if (position := (step.conversation, step.seq)) not in named]
     if not places:
@@ -71,7 +72,7 @@ def call_ids(steps: Sequence[Stored]) -> dict[tuple[str, int], str]:
 
 
 def ended_by(key: str, events: Sequence[Stored]) -> dict[int, list[CallEvents]]:
-    """Return the calls that each bad end of a run among `events` ended, by its seq."""
+    """Return the calls that were ended by each unsuccessful end of a run among `events`, by its seq."""
     seqs = [e.seq for e in events if e.kind in BROKEN_OFF and e.run]
     if not seqs:
         return {}
@@ -94,10 +95,10 @@ def of_window(
     is_whole: bool,
     upto: int | None = None,
 ) -> dict[int, CallEvents]:
-    """Return the calls of these events by the seqs of their steps, with partners that are not among them; with `upto`
-    as they stood after that event.
+    """Return the calls of these events by the seqs of their steps, including partner steps that are not among them;
+    with `upto`, as they were after that event.
 
-    Raises TooManyBytes when those pass 1 MiB, unless `is_whole` says that they are few enough.
+    Raises TooManyBytes if the partners exceed 1 MiB, unless `is_whole` states that they are few enough.
     """
     steps = {e.seq: e for e in events if e.kind in STEPS}
     if not steps:
@@ -117,14 +118,14 @@ def of_window(
 
 
 def _status_then(call: CallEvents) -> str:
-    """Return how a call stood at a moment before its end."""
+    """Return the status of a call at a moment before its end."""
     if call.approval_request is None:
         return "executing"
     return "waiting" if call.approval_decision is None else "approved"
 
 
 def folded(cursor: CursorWrapper, conversation: int, rows: Sequence[Stored]) -> set[int]:
-    """Return the seqs of those that are a later step of a call: they are drawn in its block alone."""
+    """Return the seqs of the events that are a later step of a call; they are rendered only in its block."""
     steps = [row for row in rows if row.kind in STEPS]
     if not steps:
         return set()
@@ -137,7 +138,7 @@ def folded(cursor: CursorWrapper, conversation: int, rows: Sequence[Stored]) -> 
 
 
 def _named(event: Stored) -> str | None:
-    """Return our id of the call that one of our events names; a claim names none (law I)."""
+    """Return our id of the call that one of our own events names; a claim names none (law I)."""
     if event.run is None or '"tool_call"' not in event.body:
         return None
     try:
@@ -159,9 +160,9 @@ _Row = tuple[str, str, int, int, float | None, int, int | None, str | None, int 
 def _rows(
     cursor: CursorWrapper, conversation: int, column: str, values: Sequence[int | str], upto: int | None = None
 ) -> list[_Row]:
-    """Read the calls whose column has one of these values; the last value of a row is the fork's border, if any.
+    """Read the calls whose column has one of these values; the last value of a row is the fork point, if any.
 
-    The calls of a fork's copies are rows of its parent's, as they stood where it was forked.
+    Calls in a fork's copies are rows of its parent, as they were at the fork.
     """
     rows: list[_Row] = []
     for part in lineage(cursor, conversation, upto) if values else ():
@@ -177,7 +178,7 @@ def _rows(
 
 
 def _cut(row: Any) -> _Row:
-    """Take away from a call what came after the border."""
+    """Remove from a call what happened after the fork point."""
     id_, _, nth, started_at, _, called_seq, finished_seq, run, border = row
     if border is None or (finished_seq is not None and finished_seq <= border):
         unchanged: _Row = row
@@ -194,7 +195,7 @@ def _folded_calls(
     *,
     is_whole: bool,
 ) -> list[CallEvents]:
-    """Make calls of rows: their approvals, then the events that are not known yet."""
+    """Build calls from rows: load their approvals, then the events that are not loaded yet."""
     approval_seqs = _approvals(cursor, {row[0]: row[8] for row in rows})
     needed = {seq for row in rows for seq in (row[5], row[6], *approval_seqs.get(row[0], ())) if seq is not None}
     missing = sorted(needed - loaded.keys())
@@ -210,7 +211,7 @@ def _folded_calls(
 
 
 def _approvals(cursor: CursorWrapper, calls: Mapping[str, int | None]) -> dict[str, tuple[int, int | None]]:
-    """Read where these calls were asked about and decided, each up to its border."""
+    """Read where approval of these calls was requested and decided, each up to its fork point."""
     if not calls:
         return {}
     cursor.execute(

@@ -1,4 +1,4 @@
-"""What the writer is handed: events of one caller, and who waits for them."""
+"""The writer's unit of work: the events of one caller, and the futures that wait for them."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ Answer = list[Stored] | Exception
 
 
 class Job(NamedTuple):
-    """Events of one caller, stored together or not at all, and who waits for them."""
+    """The events of one caller, stored together or not at all, and the futures that wait for them."""
 
     events: Sequence[NewEvent]
     on_done: Done | None
@@ -23,13 +23,13 @@ class Job(NamedTuple):
 
     @property
     def key(self) -> str | None:
-        """The conversation whose order it keeps; None for one of several conversations, or of none."""
+        """The conversation whose order it must keep; None for a job with several conversations or none."""
         keys = {event.conversation for event in self.events}
         return keys.pop() if len(keys) == 1 else None
 
 
 def answer(answers: Sequence[tuple[Job, Answer]]) -> None:
-    """Tell everybody who waits; one hop into each event loop."""
+    """Resolve all waiting futures, with one call into each event loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Done, Answer]]] = {}
     for done, result in _waiters(answers):
         if isinstance(done, asyncio.Future):

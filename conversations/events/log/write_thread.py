@@ -1,7 +1,8 @@
-"""One of the writer's threads: it turns what is queued here into one transaction after another.
+"""One of the writer's threads: stores the jobs in its queue in one transaction after another.
 
-What a caller waits on commits with the next free transaction, together with what arrived meanwhile. Only the tokens of
-our own runs wait: the first goes at once, then 50 ms or 1 kB, and before any other event of that run (§3.1).
+Jobs that a caller waits for are committed with the next free transaction, together with those that arrived in the
+meantime. Only the tokens of our own runs are buffered: the first is stored at once, then every 50 ms or 1 kB, and
+before any other event of that run (§3.1).
 """
 
 import logging
@@ -25,7 +26,7 @@ IDLE = 0.1  # seconds after which a connection goes back: no restart of a databa
 
 
 class WriteThread(threading.Thread):
-    """Owns one database connection while there is work. `guard` is the writer's lock, over all that is queued."""
+    """Owns one database connection while there is work. `guard` is the writer's lock over all queues."""
 
     def __init__(self, name: str, guard: threading.Lock, tally: Tally, retrying: RetryThread) -> None:
         super().__init__(name=name, daemon=True)
@@ -51,21 +52,22 @@ class WriteThread(threading.Thread):
             self._news.notify()
 
     def abandon(self) -> list[Job]:
-        """Forget what is queued; return it behind what is being stored. Called with the guard held, once closed."""
+        """Discard and return the queued jobs, except those being stored. Called with the guard held, once closed."""
         jobs = [*self.under_way, *self.jobs]
         self.jobs.clear()
         self.size = 0
         return jobs
 
     def run(self) -> None:
-        """Commit what is there at once; what piles up meanwhile is the next batch."""
+        """Commit the queued jobs at once; those that arrive in the meantime form the next batch."""
         while (jobs := self._next()) is not None:
             self._commit(self._joined(jobs, is_last=not self._is_open))
         self._commit(self._joined([], is_last=True))
         connection.close()
 
     def _commit(self, jobs: Sequence[Job]) -> None:
-        """Store jobs; those whose conversation somebody holds wait elsewhere, and so do later ones of it."""
+        """Store jobs; those of locked conversations are passed to the retry thread, and so are later ones of the same
+        conversations."""
         self.under_way = jobs
         try:
             free = self._retrying.sift(jobs)
@@ -75,7 +77,7 @@ class WriteThread(threading.Thread):
             self.under_way = ()
 
     def _joined(self, jobs: list[Job], *, is_last: bool) -> list[Job]:
-        """Join tokens; when that fails they go as they are: the thread must live."""
+        """Join tokens; if that fails, store them separately, because the thread must not die."""
         try:
             return self._segments.join(jobs, time.monotonic(), is_last=is_last)
         except Exception:
@@ -83,7 +85,7 @@ class WriteThread(threading.Thread):
             return jobs
 
     def _next(self) -> list[Job] | None:
-        """Wait for work or for a token that is due; None when closed and empty."""
+        """Wait for work or for a token segment that is due; return None if closed and empty."""
         if not self._wait(IDLE):
             release_connection()  # lent to nobody while there is nothing to do; the database may be restarted meanwhile
             self._wait(None)
@@ -91,7 +93,7 @@ class WriteThread(threading.Thread):
             return self._take_jobs() if self._is_open or self.jobs else None
 
     def _wait(self, seconds: float | None) -> bool:
-        """Wait so long, or until a token is due; False when there is nothing to do then."""
+        """Wait for this many seconds, or until a segment is due; return False if there is nothing to do then."""
         with self._news:
             due = self._segments.due_in(time.monotonic())
             has_come = self._news.wait_for(lambda: self.jobs or not self._is_open, seconds if due is None else due)

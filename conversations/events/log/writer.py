@@ -1,7 +1,7 @@
-"""The writer: what everybody submits, stored by a few threads. Started by a server or a worker.
+"""The writer: stores submitted events in a few threads. Started by a server or a worker.
 
-Each conversation belongs to one thread, so that its events keep the order they came in; what names several belongs to
-its first one's. SQLite has one thread, since its file has one lock.
+Each conversation belongs to one thread, so that its events keep their order; a job with several conversations belongs
+to the thread of its first. SQLite has one thread, because its file has one lock.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ CLOSE_WITHIN = 8.0  # seconds the database may take for what is queued: less tha
 
 
 class Writer:
-    """The threads of one process. `start`, then `submit`; closed by `close`."""
+    """The writer threads of one process. Call `start`, then `submit`; end it with `close`."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -44,17 +44,17 @@ class Writer:
         self._all: tuple[WriteThread | RetryThread, ...] = (*self._threads, self._retrying)
 
     def start(self) -> None:
-        """Begin to write."""
+        """Start the threads."""
         for thread in self._all:
             thread.start()
 
     def submit(
         self, events: Sequence[NewEvent], done: Done | None = None, *, riding: Callable[[], None] | None = None
     ) -> None:
-        """Queue events; `done` is answered after their commit. Raises Busy over 32 MiB, Unavailable once closed.
+        """Queue events; `done` is resolved after their commit. Raises Busy above 32 MiB, Unavailable once closed.
 
-        `riding` changes rows in the same transaction, after the events; it may run again, and what it raises is the
-        answer, with nothing stored.
+        `riding` changes rows in the same transaction, after the events. It may run again; if it raises, `done` gets
+        that exception and nothing is stored.
         """
         size = sum(len(e.body) for e in events)
         with self._guard:
@@ -70,36 +70,37 @@ class Writer:
 
     @property
     def waiting_bytes(self) -> int:
-        """How much is queued."""
+        """The size of the queue, in bytes."""
         return sum(thread.size for thread in self._threads)
 
     @property
     def waiting_jobs(self) -> int:
-        """How many callers' events are queued, those that wait for somebody's lock included."""
+        """The number of queued jobs, including those that wait for a lock."""
         return sum(len(thread.jobs) for thread in self._threads) + len(self._retrying.jobs)
 
     @property
     def commits(self) -> int:
-        """How many transactions were stored."""
+        """The number of committed transactions."""
         return self._tally.commits
 
     @property
     def rows(self) -> int:
-        """How many events they held."""
+        """The number of stored events."""
         return self._tally.rows
 
     @property
     def stored_bytes(self) -> int:
-        """How much these bodies had."""
+        """The total size of the stored bodies, in bytes."""
         return self._tally.stored_bytes
 
     def is_alive(self) -> bool:
-        """Return whether all threads run."""
+        """Return whether all threads are running."""
         return all(thread.is_alive() for thread in self._all)
 
     @property
     def state(self) -> str:
-        """`ok`, or why nothing is written: then it is tried once more, so that the answer is true the next time."""
+        """`ok`, or the reason why nothing can be written. In the second case writing is tried again, so that the next
+        result is current."""
         if not self.is_alive():
             return "a writer thread has ended: restart this process"
         if (trouble := self._tally.trouble) and self._trial.done():
@@ -109,8 +110,8 @@ class Writer:
         return trouble or "ok"
 
     def close(self) -> None:
-        """Take nothing more, write what is queued, end the threads. A database that does not answer is not waited for
-        longer than 8 s: who waits is told that nothing is acknowledged. Closed again it waits for the rest of them."""
+        """Stop accepting jobs, write the queue, and end the threads. An unresponsive database is waited for at most 8
+        s; callers are then notified that nothing is acknowledged. A second call waits for the remaining threads."""
         with self._guard:
             self._is_open = False
             deadline = self._deadline = self._deadline or time.monotonic() + CLOSE_WITHIN
@@ -122,7 +123,7 @@ class Writer:
             self._abandon()
 
     def _abandon(self) -> None:
-        """Answer those whose events a database that hangs did not take: what is only queued is never stored."""
+        """Fail the jobs that an unresponsive database did not store; jobs that are only queued are never stored."""
         with self._guard:
             jobs = [job for thread in self._threads for job in thread.abandon()]
         jobs += self._retrying.jobs
@@ -134,6 +135,6 @@ class Writer:
 
 
 def _write_something() -> None:
-    """Write a row as it is: a database that is full, locked or read-only says so."""
+    """Write a row unchanged, to detect a database that is full, locked or read-only."""
     with connection.cursor() as cursor:
         cursor.execute("UPDATE conversations_meta SET value=value WHERE name='epoch'")
