@@ -1,2 +1,2 @@
-"""Raw ASGI endpoints: publishing, topics, events, imports, telemetry, hooks and approvals of agents elsewhere, `/v1`
+"""Raw ASGI endpoints: publishing, topics, events, imports, telemetry, hooks and approvals of external agents, `/v1`
 (`responses/`), AG-UI (`agui/`), health, metrics, and the WebSocket of pages."""

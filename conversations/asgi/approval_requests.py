@@ -1,8 +1,9 @@
-"""`POST /api/v1/approvals/requests`: an agent elsewhere asks about a call of its own, and waits for the decision.
+"""`POST /api/v1/approvals/requests`: an external agent requests approval of its own tool call and waits for the
+decision.
 
-A raw ASGI route. The same call asked about again is the same question: whoever polls holds it open, and who has not
-polled for `external.LEASE_S` has left: the question is withdrawn, and the agent decides by itself. A waiting request
-holds no thread.
+A raw ASGI route. Requesting approval of the same call again continues the same request: polling keeps it open. A client
+that has not polled for `external.LEASE_S` has left; the request is then withdrawn, and the agent decides by itself. A
+waiting request holds no thread.
 """
 
 import json
@@ -33,7 +34,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
 class WaitingCall(msgspec.Struct, forbid_unknown_fields=True):
-    """What is asked: the call as its agent told it, by the provider's id, with the arguments as they were sent."""
+    """The tool call to be approved, as its agent describes it: the provider's call id, and the arguments as sent."""
 
     conversation_id: Name
     agent: Name
@@ -47,7 +48,7 @@ _decoder = msgspec.json.Decoder(WaitingCall)
 
 
 class ApprovalRequestEndpoint(route.Route):
-    """The route. Database work goes to a few threads."""
+    """The route. Database work runs in a small thread pool."""
 
     methods = ("POST",)
 
@@ -56,7 +57,7 @@ class ApprovalRequestEndpoint(route.Route):
         self._waiting = DecisionWait(runtime, "questions", who="agents")
 
     async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
-        """Return 200 with the decision, `pending` while there is none, or `not_asked` where nobody can decide it."""
+        """Return 200 with the decision, `pending` while there is none, or `not_asked` if nobody can decide."""
         visitor = await self._bearers.visitor(scope, "publish")
         wait_s = wait_of(scope, WAIT_S, MAX_WAIT_S)
         body = await route.body(scope, receive, MAX_BODY)
@@ -72,7 +73,8 @@ class ApprovalRequestEndpoint(route.Route):
 
 
 def _ask(body: bytes, visitor: Caller) -> tuple[str, Approval | None]:
-    """Read a question and ask it, in a thread: reading may take long. Return the conversation beside it."""
+    """Read and store an approval request, in a thread because reading may take long. Return it with its
+    conversation."""
     call = _read(body, visitor)
     return call.conversation_id, external.ask(visitor.principal, _question(call), _beginning(call, visitor))
 
@@ -104,7 +106,7 @@ def _question(call: WaitingCall) -> Question:
 
 
 def _object(text: str) -> Any:
-    """Return arguments as JSON, where that is what they are."""
+    """Return the arguments as a JSON object, if they are one."""
     try:
         envelopes.check_depth(text.encode())
         return envelopes.decoded(text.encode())
@@ -113,7 +115,7 @@ def _object(text: str) -> Any:
 
 
 def _beginning(call: WaitingCall, visitor: Caller) -> NewEvent:
-    """Make the step that begins the call, for a record that does not know it yet."""
+    """Create the step that begins the call, for a record that does not contain it yet."""
     step = {"event": "tool_step", "id": new_id(), "conversation_id": call.conversation_id, "agent": call.agent}
     step |= {"name": call.name, "tool_call_id": call.tool_call_id, "status": "start", "args_raw": call.args_raw}
     body = json.dumps(step)

@@ -1,6 +1,6 @@
-"""Many messages in one request: `{"messages": […]}` or NDJSON, at most 1,000; each has an answer of its own.
+"""Publish many messages in one request: `{"messages": […]}` or NDJSON, at most 1,000; each message has its own result.
 
-Consecutive tokens of one turn become one event (§3.1), joined with nobody else's.
+Consecutive tokens of one turn become one event (§3.1); they are never joined with those of another request.
 """
 
 import re
@@ -30,7 +30,7 @@ ParsedMessage = NewEvent | SwitchboardError
 
 
 def lines_of(body: bytes) -> list[bytes]:
-    """Cut NDJSON into its lines; empty ones count for nothing. Raises TooLarge over 1,000."""
+    """Split NDJSON into lines, ignoring empty ones. Raises TooLarge above 1,000."""
     lines: list[bytes] = []
     at = 0
     while at < len(body):
@@ -55,8 +55,8 @@ def check_many(messages: list[Any]) -> list[Any]:
 
 
 def cut(body: bytes) -> list[bytes] | None:
-    """Cut `{"messages": […]}` into its messages without reading them, where one of them cannot be read at all (too
-    deep, half a character). None where this is no such list of objects."""
+    """Split `{"messages": […]}` into its messages without decoding them, if one of them cannot be decoded (nested too
+    deeply, a lone surrogate). None if it is not such a list of objects."""
     start = _START.match(body)
     if start is None:
         return None
@@ -68,7 +68,7 @@ def cut(body: bytes) -> list[bytes] | None:
 
 
 class _Cutter:
-    """Cuts a list into its objects, piece by piece."""
+    """Splits a list into its objects, piece by piece."""
 
     def __init__(self, body: bytes, start: int) -> None:
         self.elements: list[bytes] = []
@@ -76,7 +76,8 @@ class _Cutter:
         self._depth, self._begin, self._end = 0, start, start  # of the object at hand; where the last one ended
 
     def take(self, piece: json_depth.Piece) -> bool | None:
-        """Look for ends in one more piece; True at the end of the list, False where it is none."""
+        """Search one more piece for the ends of objects; return True at the end of the list, False if it is not a
+        list."""
         levels, at = json_depth.levels(piece.outside, self._depth), 0
         while at < len(levels):
             if self._depth == 0:
@@ -97,7 +98,7 @@ class _Cutter:
         return None
 
     def _opens(self, begin: int) -> bool:
-        """Begin an object, if it stands where one may."""
+        """Start an object, if one may start here."""
         between = self._body[self._end : begin].strip()
         self._begin, self._depth = begin, 1
         return between == (b"," if self.elements else b"")
@@ -110,8 +111,8 @@ class _Cutter:
 
 
 def read(raw_messages: RawMessages, visitor: Caller) -> tuple[list[ParsedMessage], list[NewEvent]]:
-    """Read every message, a bad one is its error in its place; answer with them the events to store, tokens marked
-    with the segment they become part of."""
+    """Read all messages; an invalid one is represented by its error. Return them with the events to store, where tokens
+    are marked with the segment that they join."""
     items: list[ParsedMessage] = []
     for line in raw_messages:
         try:
@@ -144,7 +145,7 @@ def answer(items: Sequence[ParsedMessage], stored: Sequence[Stored]) -> bytes:
 
 
 def reused() -> IdReused:
-    """Say that this id was published before, with another payload."""
+    """Return the error for an id that was already published with another payload."""
     return IdReused("this id was already published with a different payload", field="id")
 
 
@@ -154,7 +155,7 @@ def _part(event: NewEvent, segment: int) -> NewEvent:
 
 
 def _runs(events: Sequence[NewEvent]) -> Iterator[list[NewEvent]]:
-    """Group what may be one segment: tokens that follow each other and differ in text, index, id and time only."""
+    """Group tokens that can form one segment: consecutive ones that differ only in text, index, id and time."""
     run: list[NewEvent] = []
     shared_fields: Any = None
     size, ids = 0, set[str | None]()
@@ -175,13 +176,14 @@ def _runs(events: Sequence[NewEvent]) -> Iterator[list[NewEvent]]:
 
 
 def _follows(before: NewEvent, event: NewEvent, size: int) -> bool:
-    """A turn's index goes up; a segment has a bound."""
+    """Return whether a token continues a segment: the index of a turn increases, and a segment has a size limit."""
     last, index = before.payload.index, event.payload.index
     return size <= MAX_SEGMENT and (last is None) == (index is None) and (last is None or index > last)  # type: ignore[operator]
 
 
 def _facts(event: NewEvent) -> Any:
-    """Return what the tokens of one segment share: all but the part fields. None: this one stands alone."""
+    """Return what the tokens of one segment have in common: everything except the part fields. None: this token stands
+    alone."""
     if event.topic and not event.topic.startswith("stream:"):
         return None
     payload = msgspec.json.decode(event.body)

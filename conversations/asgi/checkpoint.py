@@ -1,7 +1,7 @@
-"""`GET /checkpoint`: the newest signed head of the record (C2SP tlog-checkpoint); `/checkpoint/keys`: who signs it.
+"""`GET /checkpoint`: the newest signed head of the record (C2SP tlog-checkpoint); `/checkpoint/keys`: its public keys.
 
-Open to everybody: whoever keeps it can prove later that something was changed. It tells how often the record moved, and
-nothing of what is in it.
+Open to everybody: anyone who keeps a checkpoint can prove later that something was changed. It reveals how often the
+record changed, but nothing of its contents.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ class CheckpointEndpoint:
     """Both routes."""
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer the note, or the verifier keys, a line each; 404 before the first one was signed."""
+        """Return the note, or the verifier keys, one per line; 404 before the first checkpoint was signed."""
         try:
             text = await asyncio.to_thread(_keys if scope["path"] == KEYS else _note)
         except SwitchboardError as error:

@@ -1,5 +1,5 @@
-"""Agents elsewhere that wait over HTTP for a decision: woken by commits, holding no thread. Used by the raw endpoints
-that ask for them."""
+"""Let external agents wait over HTTP for a decision: they are woken by commits and hold no thread. Used by the raw
+endpoints for approval requests."""
 
 import asyncio
 import time
@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 
 class AwaitedDecision(NamedTuple):
-    """A question, and until when its decision is waited for. `renewed`: when its lease was renewed last; 0: it is to be
-    renewed once, however short the waiting."""
+    """An approval request and the deadline for waiting. `renewed`: when its lease was last renewed; 0: to be renewed
+    once, however short the wait is."""
 
     approval: Approval
     conversation: str
@@ -34,7 +34,7 @@ class AwaitedDecision(NamedTuple):
 
 
 class DecisionWait:
-    """Who waits at one endpoint. `threads` do its work with the database."""
+    """The clients that wait at one endpoint. `threads` run its database work."""
 
     def __init__(self, runtime: ServerRuntime, threads: str, *, who: str) -> None:
         self._runtime, self._who = runtime, who
@@ -43,19 +43,19 @@ class DecisionWait:
         self._count = 0
 
     async def do(self, work: Callable[..., T], *args: object) -> T:
-        """Do what asks the database in a thread."""
+        """Run database work in a thread."""
         return await self._threads.run(work, *args)
 
     def require_room(self) -> None:
-        """Raise Busy while as many wait as may."""
+        """Raise Busy if the maximum number of clients is waiting."""
         if self._count >= MAX_WAITING:
             raise Busy(f"too many {self._who} wait for decisions", code="too_many")
 
     async def outcome(
         self, scope: route.Scope, receive: route.Receive, visitor: Caller, question: AwaitedDecision
     ) -> QuestionOutcome | str:
-        """Wait for the decision; where nobody waits any more before there is one, say why. Raises NotSignedIn and
-        NotAllowed when the right is gone."""
+        """Wait for the decision; if there is none at the end, return why. Raises NotSignedIn and NotAllowed if the
+        permission was revoked."""
         gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
         self._count += 1
         try:
@@ -87,7 +87,7 @@ class DecisionWait:
 
 
 def wait_of(scope: route.Scope, usual_s: int, most_s: int) -> int:
-    """Return for how many seconds a request waits. Raises Invalid, of any other field too."""
+    """Return how many seconds a request wants to wait. Raises Invalid, also for any other field."""
     fields = route.query(scope)
     if unknown := sorted(fields.keys() - {"wait_s"}):
         raise Invalid("must be wait_s", field=unknown[0][:40])

@@ -1,8 +1,9 @@
-"""`GET /api/v1/events`: every event that a token may read, as it happens: server-sent events, or pages as JSON.
+"""`GET /api/v1/events`: every event that a token may read, as it happens, as server-sent events or as pages of JSON.
 
-A raw ASGI route. A place in the feed is `EPOCH.ROW`, the id of each event; who comes back with it misses nothing. Where
-it is of another history (the database was restored), that is told, and the feed goes on from now. What imports bring is
-history and not told here. A follower that does not read for 20 s is cut off, and comes back.
+A raw ASGI route. A position in the feed is `EPOCH.ROW`, the id of each event; a client that resumes from it misses
+nothing. If the position belongs to another history (the database was restored), the feed reports this and continues
+from now. Imported events are history and not part of the feed. A client that does not read for 20 s is disconnected and
+may resume.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class FeedRequest(NamedTuple):
-    """What a request asks for. `after`: the place as it was given, None: from now on."""
+    """The parameters of a request. `after`: the position as given; None: from now on."""
 
     after: str | None
     conversation: str
@@ -48,14 +49,14 @@ class FeedRequest(NamedTuple):
 
 
 class _Notice(NamedTuple):
-    """Something other than an event: `gap` or `end`."""
+    """A message other than an event: `gap` or `end`."""
 
     name: str
     fields: dict[str, object]
 
 
 class EventFeedEndpoint:
-    """The route. Reads go to a few threads; who waits holds none."""
+    """The route. Reads run in a small thread pool; a waiting client holds no thread."""
 
     def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
         self._runtime, self._bearers = runtime, bearers
@@ -65,7 +66,7 @@ class EventFeedEndpoint:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         try:
             if scope["method"] not in ("GET", "HEAD"):
                 raise MethodNotAllowed(("GET", "HEAD"))
@@ -80,7 +81,7 @@ class EventFeedEndpoint:
             await route.refuse(send, error)
 
     async def _page(self, visitor: Caller, request: FeedRequest) -> bytes:
-        """Return what there is after the place, at once; the cursor is the place to go on from."""
+        """Return the events after the position at once; the cursor is the position to continue from."""
         upto = await self._settled()
         row, gap = self._row_of(request.after, upto) if request.after is not None else (0, None)
         if gap is not None:
@@ -116,7 +117,7 @@ class EventFeedEndpoint:
         self, scope: route.Scope, out: "_Out", visitor: Caller, request: FeedRequest, row: int, gap: _Notice | None,
         gone: asyncio.Future[None],
     ) -> _Notice | None:  # fmt: skip
-        """Send events until the client leaves (None), or the server stops."""
+        """Send events until the client leaves (None) or the server stops."""
         stopping = (scope.get("extensions") or {}).get("http.stopping")
         epoch, loop = self._epoch, asyncio.get_running_loop()
         await out.send(f"retry: 1000\nid: {epoch}.{row}\n\n".encode() + (_as_message(gap) if gap else b""))
@@ -147,7 +148,8 @@ class EventFeedEndpoint:
         return self._runtime.hub.epoch
 
     def _row_of(self, place: str | None, upto: int) -> tuple[int, _Notice | None]:
-        """Read a place: the row after which to go on, and what to tell first where that is not what was asked for."""
+        """Parse a position: return the row to continue after, and the notice to send first if the position is not valid
+        any longer."""
         if place is None:
             return upto, None
         epoch, _, digits = place.rpartition(".")
@@ -157,7 +159,7 @@ class EventFeedEndpoint:
         return row, None
 
     async def _settled(self) -> int:
-        """Return the newest row up to which nothing can be committed any more."""
+        """Return the newest row before which nothing can be committed anymore."""
         while (row := await self._do(feed_reads.settled_row, SETTLE_S)) is None:
             pass  # a long transaction: each look waits a little, and holds up other reads no longer
         return row
@@ -193,7 +195,7 @@ class EventFeedEndpoint:
             self._news.discard(news)
 
     def _wake(self) -> None:
-        """In the thread that committed: wake whoever follows."""
+        """Wake the clients, in the thread that committed."""
         if self._news and self._loop is not None:
             with contextlib.suppress(RuntimeError):  # a closed loop has nobody who waits
                 self._loop.call_soon_threadsafe(self._set_all)
@@ -207,14 +209,14 @@ class EventFeedEndpoint:
 
 
 class _Out:
-    """What goes to one follower: only while its rights are looked at (law H), and not faster than it reads."""
+    """The output to one client: only while its permissions are being checked (law H), and no faster than it reads."""
 
     def __init__(self, send: route.Send, reader: Reader, hold: SendGate) -> None:
         self.reader = reader
         self._send, self._hold = send, hold
 
     async def send(self, data: bytes) -> None:
-        """Send some. Raises what the reader was sent away with, TimeoutError for one who does not read."""
+        """Send data. Raises the error with which the reader was dismissed, or TimeoutError if it does not read."""
         await self.reader.unless_dismissed(self._hold.opened())
         async with asyncio.timeout(SLOW_AFTER):
             await self.reader.unless_dismissed(
@@ -222,7 +224,7 @@ class _Out:
             )
 
     async def last(self, data: bytes) -> None:
-        """Send the end."""
+        """Send the end of the stream."""
         async with asyncio.timeout(SLOW_AFTER):
             await self._send({"type": "http.response.body", "body": data})
 
@@ -267,7 +269,7 @@ def _as_json(fed: FeedEvent) -> str:
 
 
 def _as_sse(epoch: str, fed: FeedEvent) -> bytes:
-    """Write an event; a body that spans lines is as many `data` lines."""
+    """Encode an event; a body with several lines becomes as many `data` lines."""
     lines = _as_json(fed).replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return (f"id: {epoch}.{fed.row}\n" + "".join(f"data: {line}\n" for line in lines) + "\n").encode("utf-8", "replace")
 

@@ -1,4 +1,4 @@
-"""`GET /healthz`: this process lives. `GET /readyz`: it can take and send, or which part cannot and why."""
+"""`GET /healthz`: this process is alive. `GET /readyz`: it can accept and send, or which part cannot and why."""
 
 import json
 import re
@@ -15,15 +15,16 @@ _ADDRESS = re.compile(
 
 
 class HealthEndpoint:
-    """Both routes, bound to one server runtime. Open to everybody: a proxy asks."""
+    """Both routes, bound to one server runtime. Open to everybody, because proxies call them."""
 
     def __init__(self, runtime: ServerRuntime) -> None:
         self._readiness = Readiness(runtime)
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer 200, or for `/readyz` 503: `{"ok", "not_ready": [part…], "degraded": [part…], "parts": {part: why}}`.
+        """Return 200, or for `/readyz` 503: `{"ok", "not_ready": [part…], "degraded": [part…], "parts": {part: why}}`.
 
-        A dead layer only makes the others' news a second old, so it is `degraded` and no reason for 503.
+        Without the channel layer, events of other processes are only up to a second late, so the node is `degraded`,
+        which is no reason for a 503.
         """
         if scope["path"] == "/healthz":
             await route.answer(send, 200, b'{"ok": true}')
@@ -36,5 +37,5 @@ class HealthEndpoint:
 
 
 def unaddressed(text: str) -> str:
-    """Take out addresses and quoted names: who may not sign in need not know where things are; the log has them."""
+    """Remove addresses and quoted names: callers who are not signed in need not know them; the log contains them."""
     return _ADDRESS.sub("…", text)

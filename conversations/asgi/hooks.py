@@ -1,8 +1,8 @@
-"""`POST /api/v1/hooks/claude-code` and `…/codex`: what coding agents post while they work, and what they ask.
+"""`POST /api/v1/hooks/claude-code` and `…/codex`: events and permission requests of coding agents.
 
-A raw ASGI route. Each hook is stored as claims of its token, in a conversation that this token opened; no run starts.
-A PermissionRequest is asked in the inbox and waits for its decision, holding no thread; whenever nobody decides (too
-late, the client left, the server stops) the answer is `{}`, and the program asks its own user as ever.
+A raw ASGI route. Each hook is stored as claims of its token, in a conversation that this token opened; no run starts. A
+PermissionRequest appears in the inbox and waits for its decision, holding no thread. If nobody decides (too late, the
+client left, the server stops), the response is `{}`, and the program asks its own user as usual.
 """
 
 import asyncio
@@ -37,7 +37,8 @@ NOTHING = b"{}"
 
 
 class HooksEndpoint(route.Route):
-    """The routes of all programs that post hooks. Database work goes to a few threads; who waits holds none."""
+    """The routes of all programs that post hooks. Database work runs in a small thread pool; a waiting client holds no
+    thread."""
 
     methods = ("POST",)
 
@@ -47,7 +48,7 @@ class HooksEndpoint(route.Route):
         self._own = RecentlyUsed[bool](MAX_KNOWN, KNOWN_S)
 
     async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
-        """Return 200 with the decision in the program's own form, or `{}`."""
+        """Return 200 with the decision in the program's own format, or `{}`."""
         visitor = await self._bearers.visitor(scope, "publish")
         tool, wait_s = scope["path"].removeprefix(PREFIX), wait_of(scope, WAIT_S, MAX_WAIT_S)
         body = await route.body(scope, receive, MAX_BODY)
@@ -62,7 +63,7 @@ class HooksEndpoint(route.Route):
         return 200, await self._answer(scope, receive, visitor, hook, wait_s)
 
     async def _require_own(self, visitor: Caller, events: Sequence[NewEvent], hook: Hook) -> None:
-        """Raise NotAllowed unless the token opened the conversations that are written to, or nobody did."""
+        """Raise NotAllowed unless this token opened the conversations being written to, or they do not exist yet."""
         for key in {hook.speaker.conversation, *(event.conversation or "" for event in events)}:
             known = f"{visitor.principal}\0{key}"
             if self._own.get(known):
@@ -75,7 +76,7 @@ class HooksEndpoint(route.Route):
     async def _answer(
         self, scope: route.Scope, receive: route.Receive, visitor: Caller, hook: Hook, wait_s: int
     ) -> bytes:
-        """Ask, and wait for the decision."""
+        """Store an approval request, and wait for the decision."""
         self._waiting.require_room()
         began = time.monotonic()
         approval = await self._waiting.do(_ask, hook, visitor)
@@ -105,7 +106,7 @@ def _read(tool: str, body: bytes, visitor: Caller) -> tuple[Hook, list[NewEvent]
 
 
 def _event(visitor: Caller, read: SessionEvent) -> NewEvent:
-    """Make an event that starts no run, whoever is named."""
+    """Create an event that starts no run, whoever is named in it."""
     body = session_events.encoded(read.payload)
     topic = f"{read.prefix}:{read.payload['conversation_id']}"
     event = log.from_bus(topic, None, body, envelopes.parse(body.encode()), visitor.principal)
@@ -113,8 +114,8 @@ def _event(visitor: Caller, read: SessionEvent) -> NewEvent:
 
 
 def _settle(hook: Hook, visitor: Caller) -> None:
-    """Withdraw the questions that a hook says are answered elsewhere: those about its call, or all of a turn that is
-    over."""
+    """Withdraw the requests that, according to a hook, were answered elsewhere: those for its call, or all of a
+    finished turn."""
     call = hooks.ended_call(hook)
     is_open = external.open_questions(visitor.principal, hook.speaker.conversation, call_id=call)
     external.withdraw(is_open, "decided where the agent runs" if call is not None else "its turn is over")

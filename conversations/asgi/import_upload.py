@@ -1,8 +1,8 @@
-"""`POST /api/v1/import`: a file's conversations, streamed in as lines (`import_export.ndjson`), visible whole or not
-at all.
+"""`POST /api/v1/import`: a file's conversations, streamed as lines (`import_export.ndjson`), made visible completely or
+not at all.
 
-A raw ASGI route: the body may be as large as it likes, it is stored in chunks while it comes, and the client is slowed
-down to what the disk takes. Live writers go on between two chunks.
+A raw ASGI route: the body may be of any size; it is stored in chunks as it arrives, and the client is slowed down to
+the speed of the disk. Other writers continue between two chunks.
 """
 
 import asyncio
@@ -27,16 +27,16 @@ MAX_LINE = MAX_BYTES + 4096  # bytes: a payload and what is around it
 
 
 class ImportEndpoint:
-    """The route. Whoever may publish may import; what comes in is `import:NAME` all the same."""
+    """The route. It requires the permission to publish; the principal of the events is `import:NAME`."""
 
     def __init__(self, bearers: TokenAuthenticator, watch: SocketRegistry) -> None:
         self._bearers, self._watch = bearers, watch
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer 200 `{"items": [{conversation_id, events, messages, tool_calls, errors}]}` once all is visible.
+        """Return 200 `{"items": [{conversation_id, events, messages, tool_calls, errors}]}` once everything is visible.
 
-        Whatever is refused, and a request whose connection breaks, leaves nothing. A client that is still sending gets
-        the refusal too: the server passes over the rest of the body.
+        A rejected or interrupted request leaves nothing behind. A client that is still sending gets the error too: the
+        server skips the rest of the body.
         """
         try:
             if scope["method"] != "POST":
@@ -53,9 +53,9 @@ class ImportEndpoint:
 
 
 async def _import(importer: Reader, receive: route.Receive) -> list[ImportedConversation]:
-    """Store what comes, in a thread of its own (and so over a connection of its own).
+    """Store the lines as they arrive, in a separate thread (and so over a separate connection).
 
-    The importer's right is looked at while it lasts, and once more in the transaction that makes all of it visible.
+    The importer's permission is checked throughout, and once more in the transaction that makes everything visible.
     """
     thread = DatabaseThreads("import")
     visitor = importer.visitor
@@ -75,8 +75,8 @@ async def _import(importer: Reader, receive: route.Receive) -> list[ImportedConv
 
 
 async def _lines(importer: Reader, receive: route.Receive) -> AsyncIterator[list[bytes]]:
-    """Cut the body into lines as it comes. Raises `Invalid` when the client left, `TooLarge` for a line, `NotSignedIn`
-    once the importer is revoked."""
+    """Split the body into lines as it arrives. Raises `Invalid` if the client disconnects, `TooLarge` for a line,
+    `NotSignedIn` once the importer's token is revoked."""
     rest, has_more = b"", True
     while has_more:
         message = await importer.unless_dismissed(receive())

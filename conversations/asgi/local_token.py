@@ -1,5 +1,5 @@
-"""`POST /api/v1/door`: the owner's commands trade the data directory's one-use token for a bearer; `DELETE`: they hand
-it back."""
+"""`POST /api/v1/door`: exchange the data directory's one-use token for a bearer token, for the owner's commands;
+`DELETE`: return it."""
 
 import json
 import secrets
@@ -21,7 +21,7 @@ _decoder = msgspec.json.Decoder(_TokenRequest)
 
 
 class LocalTokenEndpoint:
-    """The route. Whoever can read the 0600 file is the owner of the data, and may write into it."""
+    """The route. A user who can read the 0600 file owns the data and may write to it."""
 
     def __init__(self, data_dir: Path, bearers: TokenAuthenticator) -> None:
         self._data_dir, self._bearers = data_dir, bearers
@@ -29,14 +29,14 @@ class LocalTokenEndpoint:
         self._secret = ""
 
     def open(self, url: str) -> None:
-        """Write address and token to the file."""
+        """Write the address and the token to the file."""
         self._url = url
         self._secret = secrets.token_urlsafe(32)
         datadir.write_door(self._data_dir, url, self._secret)
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer `{"token"}` for the principal `import:NAME`; the one-use token is spent and a new one written. A
-        DELETE with that bearer ends it: `{}`."""
+        """Return `{"token"}` for the principal `import:NAME`; the one-use token is consumed and a new one written. A
+        DELETE with that bearer token ends it: `{}`."""
         try:
             secret = route.bearer(scope)
             if scope["method"] == "DELETE":

@@ -1,4 +1,5 @@
-"""Who waits for something new on a topic: woken by commits, holding no thread. Used by the topic door."""
+"""Let clients wait for new messages on a topic: they are woken by commits and hold no thread. Used by the topic
+endpoint."""
 
 import asyncio
 import contextlib
@@ -11,7 +12,7 @@ from conversations.events.log.records import Stored
 
 
 class LongPoll:
-    """The waiting of one process. It listens from the first one on, in the loop it was asked in."""
+    """The waiting clients of one process. It starts listening with the first one, in that client's loop."""
 
     def __init__(self) -> None:
         self._news: dict[str, set[asyncio.Event]] = {}
@@ -19,7 +20,7 @@ class LongPoll:
 
     @contextmanager
     def on(self, topic: str) -> Iterator[asyncio.Event]:
-        """Have an event set whenever the topic may have something new."""
+        """Return a context in which an event is set whenever the topic may have new messages."""
         self._listen()
         news = asyncio.Event()
         self._news.setdefault(topic, set()).add(news)
@@ -46,7 +47,7 @@ class LongPoll:
             self._tell([f"stream:{key}" for key in heads])
 
     def _tell(self, topics: Collection[str]) -> None:
-        """In the thread that committed: pass on what somebody waits for."""
+        """Wake the clients that wait for these topics, in the thread that committed."""
         awaited = [topic for topic in topics if topic in self._news]
         if awaited and self._loop is not None:
             with contextlib.suppress(RuntimeError):  # a closed loop has nobody who waits
@@ -59,7 +60,7 @@ class LongPoll:
 
 
 async def wait_for_change(gone: asyncio.Future[None], news: asyncio.Event, seconds: float) -> None:
-    """Wait for news, for the client to leave, or for the time to pass."""
+    """Wait for new messages, for the client to disconnect, or for the timeout."""
     waiter = asyncio.ensure_future(news.wait())
     try:
         await asyncio.wait((gone, waiter), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -68,6 +69,6 @@ async def wait_for_change(gone: asyncio.Future[None], news: asyncio.Event, secon
 
 
 async def wait_for_disconnect(receive: route.Receive) -> None:
-    """Return when the client has gone."""
+    """Return when the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,6 +1,6 @@
-"""`GET /metrics` for Prometheus: this process's figures, and the recorder's as its `Node` row tells them.
+"""`GET /metrics` for Prometheus: this process's metrics, and the recorder's from its `Node` row.
 
-Nothing is counted for it in the hot path: plain integers that are there anyway are collected at the scrape.
+The hot path maintains no counters for this: existing integers are collected at each scrape.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ RECORDER_TOTALS = (
 
 
 class MetricsEndpoint:
-    """The route, bound to one server runtime. For whoever holds the right `metrics`: a token, or a session."""
+    """The route, bound to one server runtime. Requires the permission `metrics`, of a token or a session."""
 
     def __init__(self, runtime: ServerRuntime) -> None:
         self._figures = MetricsCollector(runtime)
@@ -49,7 +49,7 @@ class MetricsEndpoint:
         self._registry.register(self._figures)
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer 200 with the text, or an error."""
+        """Return 200 with the text, or an error."""
         try:
             if scope["method"] not in ("GET", "HEAD"):
                 raise _method_not_allowed()
@@ -69,7 +69,7 @@ class MetricsEndpoint:
 
 
 class MetricsCollector(Collector):
-    """Answers the families at each scrape."""
+    """Returns the metric families at each scrape."""
 
     def __init__(self, runtime: ServerRuntime) -> None:
         self._runtime = runtime
@@ -78,7 +78,7 @@ class MetricsCollector(Collector):
         self._recorder: dict[str, Any] = {}  # as JSON holds it
 
     def look(self) -> None:
-        """Read the rows of the other processes, if what is known is old. Sync."""
+        """Read the rows of the other processes if the known ones are outdated. Sync."""
         if time.monotonic() - self._looked_at < FRESH:
             return
         alive = [node for node, is_alive in node_heartbeat.live_nodes() if is_alive]
@@ -159,7 +159,7 @@ def _is_number(value: object) -> bool:
 
 
 def _require(scope: route.Scope) -> None:
-    """Raise NotSignedIn or NotAllowed, counted; a cookie beside a token counts for nothing."""
+    """Raise NotSignedIn or NotAllowed, counted as refusals; a cookie sent beside a token is ignored."""
     secret = route.bearer(scope)
     cookies = parse_cookie(origin_check.headers_of(scope).get("cookie", ""))
     visitor = (

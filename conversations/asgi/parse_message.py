@@ -1,4 +1,4 @@
-"""Read one published message: what came is checked, its body kept as the text it is. Called by the publish door."""
+"""Parse a published message: validate it and keep its body as the text that arrived. Used by the publish endpoint."""
 
 import json
 
@@ -20,7 +20,7 @@ EXPECTED = 'must be {"topic", "payload", "id"?}'
 
 
 class PublishedMessage(msgspec.Struct):
-    """One message as it is published: a topic, a payload left as it came, and the bus message's id."""
+    """A message to publish: a topic, the payload as it arrived, and the bus message's id."""
 
     topic: str
     payload: msgspec.Raw
@@ -28,7 +28,7 @@ class PublishedMessage(msgspec.Struct):
 
 
 class HandoffFields(msgspec.Struct):
-    """What is read of a handoff: who gives the conversation away."""
+    """The fields that are read of a handoff: the agent that hands the conversation over."""
 
     from_agent: str | None = None
 
@@ -38,8 +38,8 @@ _handoff = msgspec.json.Decoder(HandoffFields)
 
 
 def read(line: bytes | msgspec.Raw | PublishedMessage, visitor: Caller) -> NewEvent:
-    """Read one message from its JSON, which may be decoded already. Raises Invalid, TooLarge or NotAllowed, saying
-    where."""
+    """Parse a message from its JSON, which may already be decoded. Raises Invalid, TooLarge or NotAllowed with the
+    location of the error."""
     if isinstance(line, PublishedMessage):
         return event_of(line.topic, line.payload, line.id, visitor)
     if len(line) > envelopes.MAX_BYTES + OVERHEAD:
@@ -52,8 +52,8 @@ def read(line: bytes | msgspec.Raw | PublishedMessage, visitor: Caller) -> NewEv
 
 
 def event_of(topic: str, payload: msgspec.Raw, bus_id: str | None, visitor: Caller) -> NewEvent:
-    """Make the event that a message is. A token with an id keeps a post of it, so that it is found again inside a
-    segment (§3.1). Raises as `read`."""
+    """Create the event of a message. A token with an id keeps a post, so that it can be found inside a segment (§3.1).
+    Raises like `read`."""
     envelopes.check_topic(topic)
     if bus_id is not None and (not 1 <= len(bus_id) <= MAX_ID or envelopes.clean_text(bus_id) != bus_id):
         raise Invalid(f"must be 1 to {MAX_ID} characters", field="id")
@@ -74,19 +74,20 @@ def event_of(topic: str, payload: msgspec.Raw, bus_id: str | None, visitor: Call
 
 
 def error_of(error: SwitchboardError) -> msgspec.Raw:
-    """Return what an error is in a list of answers."""
+    """Return the representation of an error in a list of results."""
     return msgspec.Raw(json.dumps({"error": error.as_dict()}).encode())
 
 
 def answer_of(event: NewEvent, seq: int) -> dict[str, str | int | None]:
-    """Return `{id, conversation_id, seq}`; the last two are null for a topic that names no conversation."""
+    """Return `{id, conversation_id, seq}`; the last two are null for a topic that belongs to no conversation."""
     key = event.conversation
     return {"id": event.bus_id, "conversation_id": key, "seq": None if key is None else seq}
 
 
 def _as_own(parsed: ParsedPayload, text: str, visitor: Caller) -> tuple[ParsedPayload, str]:
-    """Let an agent's token speak as its own agent only (§3.6): whoever is named is it or one inside it, and nobody
-    named is it. What a person typed, as an agent tells it, is nobody's by name: the record says whose token told it."""
+    """Restrict an agent's token to its own agent (§3.6): a named sender must be that agent or one inside it, and a
+    missing one is set to it. A person's input, as reported by an agent, has no verified author: the record shows which
+    token reported it."""
     named = [name for name in (parsed.sender, parsed.agent) if name]
     for name in named:
         if not permissions.may_speak_as(visitor.agent, name):
@@ -108,7 +109,7 @@ def _as_own(parsed: ParsedPayload, text: str, visitor: Caller) -> tuple[ParsedPa
 
 
 def _require_own_handoff(text: str, visitor: Caller) -> None:
-    """Raise NotAllowed for a handoff from another agent: readers take `from_agent` for who speaks."""
+    """Raise NotAllowed for a handoff from another agent: readers treat `from_agent` as the sender."""
     try:
         giver = _handoff.decode(text).from_agent
     except msgspec.ValidationError:

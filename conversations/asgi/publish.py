@@ -1,4 +1,5 @@
-"""`POST /api/v1/publish`: messages onto the bus, answered after their commit (§3.6). A raw ASGI route."""
+"""`POST /api/v1/publish`: publish messages to the bus; the response is sent after their commit (§3.6). A raw ASGI
+route."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,7 @@ Several = tuple[list[batch_publish.ParsedMessage], list[NewEvent]]
 
 
 class Publish(msgspec.Struct):
-    """The body: one message, or several."""
+    """The body: one or several messages."""
 
     topic: str | None = None
     payload: msgspec.Raw = parse_message.NOTHING
@@ -33,7 +34,7 @@ class Publish(msgspec.Struct):
 
 
 class Pieces(msgspec.Struct):
-    """The body of several messages of which one is not as it should be: each is read by itself."""
+    """A body of several messages of which at least one is invalid: each is parsed separately."""
 
     messages: list[msgspec.Raw]
 
@@ -75,8 +76,9 @@ class PublishEndpoint(route.Route):
 
 
 class ReportEndpoint(PublishEndpoint):
-    """`POST /api/v1/report`: what was said and done elsewhere, told as messages are published, by a token that may do
-    no more than that. Nothing of it starts a run, reaches an agent on a bus, or lets anybody in."""
+    """`POST /api/v1/report`: record what was said and done elsewhere, with a token that may do nothing else. Reports
+    have the form of published messages, but start no run, reach no agent on a bus, and add no participant with
+    access."""
 
     verb = "report"
 
@@ -88,8 +90,8 @@ class ReportEndpoint(PublishEndpoint):
 
 
 def _reported(event: NewEvent) -> NewEvent:
-    """Return it as history: on no topic that agents read. Raises `Invalid` where it is filed nowhere, and for what
-    would name or change a conversation."""
+    """Return the message as history: on no topic that agents read. Raises `Invalid` if it names no conversation, or
+    would rename or control one."""
     if event.conversation is None:
         raise Invalid("must be the conversation's id", field="payload.conversation_id")
     if event.kind.startswith("conversation."):
@@ -98,7 +100,7 @@ def _reported(event: NewEvent) -> NewEvent:
 
 
 def _read(body: bytes, visitor: Caller, *, is_lines: bool) -> NewEvent | Several:
-    """Read one message, or several. A large body is read in a thread: sockets go on meanwhile."""
+    """Parse one or several messages. A large body is parsed in a thread, so that sockets are not delayed."""
     if is_lines:
         return batch_publish.read(batch_publish.lines_of(body), visitor)
     if len(body) > AT_ONCE and json_depth.is_dense(body) and (pieces := batch_publish.cut(body)):
@@ -119,7 +121,7 @@ def _read(body: bytes, visitor: Caller, *, is_lines: bool) -> NewEvent | Several
 
 
 def _one_by_one(body: bytes) -> list[bytes] | list[msgspec.Raw] | None:
-    """Cut a body into its messages where one of them is none; None for what is no list of messages."""
+    """Split a body into messages if one of them is invalid; None if it is not a list of messages."""
     try:
         return batch_publish.check_many(_pieces.decode(body).messages)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

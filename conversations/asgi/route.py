@@ -1,4 +1,5 @@
-"""What raw ASGI routes share: the method, a body within a limit, a JSON answer, a bearer, errors as §3.6 says."""
+"""The parts that raw ASGI routes share: methods, size limits for bodies, JSON responses, bearer tokens, and errors as
+in §3.6."""
 
 import asyncio
 import json
@@ -28,19 +29,20 @@ logger = logging.getLogger(__name__)
 
 
 class Route:
-    """A door of one address: a method that is none of `methods` gets 405, what `handle` raises of our tree its status.
+    """The route of one URL: a method not in `methods` gets 405, an error of our hierarchy raised by `handle` its
+    status.
 
-    `handle` answers a status and JSON.
+    `handle` returns a status and JSON.
     """
 
     methods: tuple[str, ...] = ("GET", "HEAD")
 
     async def handle(self, scope: Scope, receive: Receive) -> tuple[int, bytes]:
-        """Do what the route is for."""
+        """Handle the request."""
         raise NotImplementedError
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Serve one request."""
         try:
             if scope["method"] not in self.methods:
                 raise MethodNotAllowed(self.methods)
@@ -52,8 +54,8 @@ class Route:
 
 
 async def body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """Read a request's body. Raises TooLarge as soon as it passes the limit (bytes), or says it will; Invalid when the
-    client left."""
+    """Read a request's body. Raises TooLarge as soon as it exceeds, or announces that it will exceed, the limit
+    (bytes); Invalid if the client disconnects."""
     content_length = header(scope, b"content-length")
     if len(content_length) > 18 or (content_length and int(content_length) > limit):
         raise too_large(limit)
@@ -78,33 +80,33 @@ async def body(scope: Scope, receive: Receive, limit: int) -> bytes:
 
 
 async def _joined(parts: list[bytes], size: int) -> bytes:
-    """Join a body; a large one in a thread, where it keeps nobody: 8 MiB are copied in 5 ms."""
+    """Join the parts of a body; in a thread if it is large, since copying 8 MiB takes 5 ms."""
     if size < LARGE:
         return b"".join(parts)
     return await asyncio.get_running_loop().run_in_executor(None, b"".join, parts)
 
 
 def too_large(limit: int) -> TooLarge:
-    """Say that a body is over the limit (bytes)."""
+    """Return the error for a body above the limit (bytes)."""
     return TooLarge(f"the request must be at most {limit:,} bytes")
 
 
 async def answer(send: Send, status: int, payload: bytes, *headers: tuple[bytes, bytes]) -> None:
-    """Send a whole JSON answer."""
+    """Send a complete JSON response."""
     length = (b"content-length", b"%d" % len(payload))
     await send({"type": "http.response.start", "status": status, "headers": [*FIXED, length, *headers]})
     await send({"type": "http.response.body", "body": payload})
 
 
 async def refuse(send: Send, error: SwitchboardError) -> None:
-    """Send an error as §3.6 words it. A client that is still sending gets it too: the server passes over the
-    rest of its body."""
+    """Send an error as defined in §3.6. A client that is still sending gets it too: the server skips the rest of its
+    body."""
     await answer(send, error.status, json.dumps({"error": error.as_dict()}).encode(), *headers_of(error))
 
 
 async def guard(door: Door, scope: Scope, receive: Receive, send: Send, refuse: Refuse = refuse) -> None:
-    """Answer one request by `door`; what goes wrong before anything was sent is answered by a status, as `refuse` words
-    it. Raises what goes wrong later, and OSError: the client left."""
+    """Serve one request with `door`; an error raised before anything was sent is returned with a status, like `refuse`.
+    Raises later errors, and OSError if the client disconnects."""
     has_started = False
 
     async def noting(message: dict[str, Any]) -> None:
@@ -126,7 +128,7 @@ async def guard(door: Door, scope: Scope, receive: Receive, send: Send, refuse: 
 
 
 def headers_of(error: SwitchboardError) -> list[tuple[bytes, bytes]]:
-    """Return the headers that go with an error's status."""
+    """Return the headers for an error's status."""
     headers: list[tuple[bytes, bytes]] = []
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
@@ -138,7 +140,7 @@ def headers_of(error: SwitchboardError) -> list[tuple[bytes, bytes]]:
 
 
 def header(scope: Scope, header_name: bytes) -> bytes:
-    """Return a header by its lower-case name, of repeated ones the last, or nothing."""
+    """Return a header by its lower-case name; the last one if repeated, empty if missing."""
     last_value = b""
     for name, value in scope["headers"]:
         if name == header_name:
@@ -147,13 +149,13 @@ def header(scope: Scope, header_name: bytes) -> bytes:
 
 
 def bearer(scope: Scope) -> str:
-    """Return the bearer token of a request, or an empty text."""
+    """Return the bearer token of a request, or an empty string."""
     scheme, _, secret = header(scope, b"authorization").decode("latin-1").partition(" ")
     return secret.strip() if scheme.lower() == "bearer" else ""
 
 
 def query(scope: Scope) -> dict[str, str]:
-    """Return the query's fields. Raises Invalid for one that is told twice or is no UTF-8."""
+    """Return the query parameters. Raises Invalid if one is repeated or not UTF-8."""
     try:
         pairs = parse_qsl(scope["query_string"].decode("ascii"), keep_blank_values=True, errors="strict")
     except ValueError as error:

@@ -34,7 +34,7 @@ TOO_SLOW, TOO_BIG, TOO_MANY = 4408, 1009, 4429
 
 
 class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyped
-    """Subscribes and unsubscribes; everything else is the hub's."""
+    """Subscribes and unsubscribes; everything else is done by the hub."""
 
     channel_layer_alias = "none"  # no channel: the hub is notified of commits
 
@@ -46,7 +46,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         self.is_dismissed = False
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # Any: channels is untyped
-        """Forget everything at the end, whatever it was: after an error no `disconnect` comes."""
+        """Serve the socket and clean up in any case: after an error, `disconnect` is not called."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -57,7 +57,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         await getattr(self, message["type"].replace(".", "_"))(message)
 
     async def connect(self) -> None:
-        """Let in whom the session or the token names; say why not by a close code."""
+        """Accept the session's or token's principal; otherwise give the reason with a close code."""
         bearer = route.bearer(self.scope)
         if not bearer and not origin_check.is_ours(self.scope, settings.ALLOWED_HOSTS, settings.CONFIG.allowed_origins):
             await self._count_refusal("foreign origin")
@@ -86,7 +86,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         await count(origin_check.address_of(self.scope), "open_socket", "socket", reason=reason)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Do what a frame asks; answer a wrong one with an error frame."""
+        """Handle a frame; answer an invalid one with an error frame."""
         if self.is_dismissed:
             return
         if text_data is None or len(text_data) > MAX_FRAME:
@@ -156,7 +156,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         self.runtime.watch.topics[self.visitor.principal] += 1
 
     def tell_heads(self) -> None:
-        """Say where each topic is."""
+        """Send the head of each topic."""
         for subscription in self.topics.values():
             subscription.head()
 
@@ -179,7 +179,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         self.dismiss(TOO_SLOW if isinstance(error, TooSlow) else 1011)
 
     async def disconnect(self, code: int) -> None:
-        """Forget everything."""
+        """Clean up."""
         self._end()
 
     def _end(self) -> None:
@@ -198,7 +198,7 @@ def _visitor(bearer: str, session_key: str) -> Caller | None:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """Read a client's frame. Raises Invalid saying what was expected."""
+    """Parse a client's frame. Raises Invalid with what was expected."""
     try:
         request = json.loads(text)
     except (ValueError, RecursionError) as error:

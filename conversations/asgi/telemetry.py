@@ -1,8 +1,9 @@
-"""`POST /v1/traces` and `/v1/logs`: what OpenTelemetry exporters send (OTLP/HTTP), protobuf and JSON. A raw ASGI route.
+"""`POST /v1/traces` and `/v1/logs`: data of OpenTelemetry exporters (OTLP/HTTP), in protobuf and JSON. A raw ASGI
+route.
 
-Spans become events by `conversations.telemetry`, each checked as a published message is: an agent's token tells of its
-own agent only, one of the role `telemetry` of any. Nothing of it starts a run or lets an agent in. Answered after the
-commit, in the encoding that came.
+`conversations.telemetry` converts spans to events, each validated like a published message: an agent's token can report
+only on its own agent, one with the role `telemetry` on any. No run starts, and no agent gets access. The response is
+sent after the commit, in the encoding of the request.
 """
 
 import asyncio
@@ -45,8 +46,8 @@ _REJECTED = {TRACES: "rejectedSpans", LOGS: "rejectedLogRecords"}
 
 
 class DecodedRequest(NamedTuple):
-    """What a request holds: the events to store, how many spans were refused, why the first was, and by their ids the
-    conversations of traces that were named late."""
+    """The contents of a request: the events to store, how many spans were rejected, why the first was, and the
+    conversations of traces that were named late, by id."""
 
     events: list[NewEvent]
     rejected: int
@@ -66,7 +67,7 @@ class TelemetryEndpoint:
         self._storing: set[asyncio.Future[None]] = set()  # requests that are read and not stored yet
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         encoding = _encoding_of(scope) or "json"
         try:
             payload = await self._handle(scope, receive)
@@ -94,7 +95,7 @@ class TelemetryEndpoint:
         return otlp_answer.accepted(encoding, read.rejected, read.reason, field=_REJECTED[scope["path"]])
 
     async def _take(self, read: DecodedRequest, visitor: Caller) -> None:
-        """Store what was read, then move what stands elsewhere, once what was read before this is stored there."""
+        """Store the events, then move those stored elsewhere, once the events read earlier are stored there."""
         earlier, stored = list(self._storing), asyncio.get_running_loop().create_future()
         self._storing.add(stored)
         try:
@@ -109,8 +110,8 @@ class TelemetryEndpoint:
             self._reader.submit(self._memory.note_moved, trace_id)
 
     async def _store(self, events: Sequence[NewEvent]) -> None:
-        """Store in blocks, so that other writers get their turn. One that fails has the whole request sent again, of
-        which what is stored already is dropped by its ids."""
+        """Store in blocks, so that other writers get their turn. If one fails, the client sends the whole request
+        again, and events already stored are dropped by their ids."""
         for at in range(0, len(events), BLOCK):
             block = events[at : at + BLOCK]
             await self._runtime.store(block)
@@ -118,7 +119,7 @@ class TelemetryEndpoint:
             self._reader.submit(self._memory.note_stored, stored)
 
     def _read(self, scope: route.Scope, body: bytes, encoding: Encoding, visitor: Caller) -> DecodedRequest:
-        """Read a request, in the reader's thread."""
+        """Parse a request, in the reader's thread."""
         if (epoch := self._runtime.hub.epoch) != self._epoch:
             self._memory.forget_stored()
             self._epoch = epoch
@@ -132,14 +133,14 @@ class TelemetryEndpoint:
         return DecodedRequest(events, decoded.rejected + refused_spans, decoded.reason or why, late)
 
     def _look_up(self, spans: Sequence[Span]) -> None:
-        """Learn from the database where traces stand whose conversation is not known here."""
+        """Load the conversations of traces that are not cached from the database."""
         for trace_id, conversation in late_names.places_of(self._memory.unnamed(spans)).items():
             trace = self._memory.trace(trace_id)
             trace.conversation, trace.is_under_id = conversation, not conversation
 
 
 def _events_of(steps: Sequence[Step], visitor: Caller) -> tuple[list[NewEvent], int, str]:
-    """Make the events that this token may publish; say of how many spans it may publish nothing, and why not."""
+    """Create the events that this token may publish; return for how many spans it may not, and why."""
     events: list[NewEvent] = []
     unfit, why = dict[int, str](), ""
     event_of = _event_of_agent if visitor.agent else _event_of
@@ -154,7 +155,7 @@ def _events_of(steps: Sequence[Step], visitor: Caller) -> tuple[list[NewEvent], 
 
 
 def _event_of(step: Step, visitor: Caller) -> NewEvent:
-    """Make the event that a step is. It tells of what was done elsewhere: it starts no run."""
+    """Create the event of a step. It describes work done elsewhere and starts no run."""
     topic, body = f"stream:{step.conversation}", _encoded(step)
     envelopes.check_topic(topic)
     event = log.from_bus(topic, step.id, body.decode(), envelopes.parse(body), visitor.principal)
@@ -162,7 +163,7 @@ def _event_of(step: Step, visitor: Caller) -> NewEvent:
 
 
 def _event_of_agent(step: Step, visitor: Caller) -> NewEvent:
-    """Make it where the token is an agent's, which tells of itself alone."""
+    """Create the event if the token is an agent's, which can report only on that agent."""
     raw = msgspec.Raw(_encoded(step))
     event = parse_message.event_of(f"stream:{step.conversation}", raw, None, visitor)
     return event._replace(is_live=False)
@@ -176,7 +177,7 @@ def _encoded(step: Step) -> bytes:
 
 
 def _unpacked(body: bytes, encoding: bytes) -> bytes:
-    """Unpack gzip, in pieces, up to 16 MiB. Raises Invalid for what is none, TooLarge over the limit."""
+    """Decompress gzip in pieces, up to 16 MiB. Raises Invalid if it is not gzip, TooLarge above the limit."""
     if encoding.lower() in (b"", b"identity"):
         return body
     if encoding.lower() != b"gzip":
@@ -207,7 +208,7 @@ def _encoding_of(scope: route.Scope) -> Encoding | None:
 
 
 async def refuse(scope: route.Scope, send: route.Send, error: SwitchboardError) -> None:
-    """Answer an error as a `google.rpc.Status`, in the request's encoding."""
+    """Send an error as a `google.rpc.Status`, in the request's encoding."""
     encoding = _encoding_of(scope) or "json"
     payload = otlp_answer.refused(encoding, error.status, error.full_message)
     await _answer(send, error.status, payload, encoding, *route.headers_of(error))

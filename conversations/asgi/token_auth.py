@@ -1,4 +1,4 @@
-"""Who a bearer token speaks for, asked of the database at most twice a second for each token."""
+"""Authenticate bearer tokens, with at most two database queries per second for each token."""
 
 import asyncio
 import functools
@@ -32,14 +32,14 @@ MAX_SECRET = 200  # characters; ours have 46, and what is asked for is remembere
 
 
 class CachedCaller(NamedTuple):
-    """An answer and when it was had."""
+    """A result and the time at which it was loaded."""
 
     visitor: Caller | None
     at: float
 
 
 class TokenAuthenticator:
-    """The tokens of one server: those of the table, and those this process gave out at its own door."""
+    """The tokens of one server: those in the table, and those this process issued at its own endpoint."""
 
     def __init__(self) -> None:
         self._accepted = RecentlyUsed[CachedCaller](MAX_TOKENS, IDLE_S)
@@ -51,8 +51,8 @@ class TokenAuthenticator:
         self._notes = DatabaseThreads("bearers-notes")  # these write: a lock they wait for holds no look-up up
 
     def give(self, name: str) -> str:
-        """Give out a token for `import:NAME`, good while this process lives, until it is unused for an hour, handed
-        back or revoked. Raises Busy when 1,000 of them are in use."""
+        """Issue a token for `import:NAME`. It is valid until this process ends, it is unused for an hour, returned or
+        revoked. Raises Busy when 1,000 of them are in use."""
         secret = secrets.token_urlsafe(32)
         principal = principals.import_principal(name)
         token = command_tokens.issue(principal.name)
@@ -60,7 +60,7 @@ class TokenAuthenticator:
         return secret
 
     def take_back(self, secret: str) -> bool:
-        """End a token that was given out here; return whether there was one."""
+        """End a token that was issued here; return whether it existed."""
         visitor = self._import_bearers.get(secret)
         if visitor is None or visitor.command_token is None:
             return False
@@ -70,7 +70,7 @@ class TokenAuthenticator:
 
     @contextmanager
     def holding(self, scope: route.Scope) -> Iterator[None]:
-        """Keep the token of a request that may last for hours from being forgotten meanwhile."""
+        """Keep the token of a request that may last for hours from expiring in the meantime."""
         secret = route.bearer(scope)
         visitor = self._import_bearers.get(secret)
         token = visitor.command_token if visitor is not None else None
@@ -86,7 +86,8 @@ class TokenAuthenticator:
             token.used_at = timezone.now()
 
     async def require(self, scope: route.Scope, verb: str) -> Principal:
-        """Return whose token a request carries. Raises NotSignedIn without a good one, NotAllowed without the right.
+        """Return the caller of a request by its token. Raises NotSignedIn without a valid token, NotAllowed without the
+        permission.
 
         Refusals are counted for the audit log.
         """
@@ -96,7 +97,8 @@ class TokenAuthenticator:
         return visitor.principal
 
     async def visitor(self, scope: route.Scope, verb: str) -> Caller:
-        """Return whose token it is, as `require`; an agent's token passes: what it may depends on the target."""
+        """Return the caller like `require`, but also accept an agent's token, whose permissions depend on the
+        target."""
         secret = route.bearer(scope)
         visitor = None
         if 0 < len(secret) <= MAX_SECRET:
@@ -110,7 +112,7 @@ class TokenAuthenticator:
         return visitor
 
     def _given_out(self, secret: str) -> Caller | None:
-        """Return who was given a token here that still lets its bearer in."""
+        """Return the caller to whom a token was issued here, if it is still valid."""
         visitor = self._import_bearers.get(secret)
         if visitor is None or (token := visitor.command_token) is None:
             return None
@@ -121,7 +123,7 @@ class TokenAuthenticator:
         return visitor
 
     async def refuse(self, scope: route.Scope, verb: str, visitor: Caller, what: str = "") -> NotAllowed:
-        """Count a refusal; answer the error to raise."""
+        """Count a refusal and return the error to raise."""
         await self._count(scope, verb, str(visitor.principal), "not allowed")
         return NotAllowed(f"{visitor.principal} may not {verb}{what and f' {what}'}")
 
@@ -130,7 +132,7 @@ class TokenAuthenticator:
         await self._notes.run(refusal_counter.record_refusal, address, verb, target, reason=reason)
 
     async def _look_up(self, secret: str) -> Caller | None:
-        """Return what is known; of many that ask at once, one goes and looks."""
+        """Return the caller of a token; of many simultaneous requests, only one queries the database."""
         cached = self._accepted.get(secret) or self._refused.get(secret)
         if cached is not None and time.monotonic() - cached.at <= FRESH:
             return cached.visitor
@@ -148,7 +150,7 @@ class TokenAuthenticator:
         return visitor
 
     def _note_use(self, visitor: Caller) -> None:
-        """Note that a token is used, at most once a minute, and let nobody wait for it."""
+        """Record the use of a token, at most once a minute, without delaying the request."""
         now = time.monotonic()
         if not visitor.token_digest or now - (self._noted.get(visitor.token_digest) or -NOTE_EVERY) < NOTE_EVERY:
             return

@@ -1,4 +1,5 @@
-"""`GET /api/v1/topics/{topic}/messages`: what is on a topic after a place, waiting for it if asked to (§3.2)."""
+"""`GET /api/v1/topics/{topic}/messages`: the messages on a topic after a position, optionally waiting for new ones
+(§3.2)."""
 
 import asyncio
 import json
@@ -33,7 +34,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class TopicRequest(NamedTuple):
-    """What a request asks for."""
+    """The parameters of a request."""
 
     topic: str
     last_id: str | None
@@ -42,7 +43,7 @@ class TopicRequest(NamedTuple):
 
 
 class TopicEndpoint(route.Route):
-    """The route. Reads go to a few threads; who waits holds none."""
+    """The route. Reads run in a small thread pool; a waiting client holds no thread."""
 
     def __init__(self, bearers: TokenAuthenticator, watch: SocketRegistry) -> None:
         self._bearers, self._watch = bearers, watch
@@ -68,7 +69,7 @@ class TopicEndpoint(route.Route):
 
     @contextmanager
     def _counted(self, principal: Principal, request: TopicRequest) -> Iterator[None]:
-        """Count who waits. Raises Busy beyond `polls_per_principal`."""
+        """Count the waiting clients. Raises Busy above `polls_per_principal`."""
         most = settings.CONFIG.polls_per_principal
         if not request.block_ms:
             yield
@@ -92,7 +93,7 @@ class TopicEndpoint(route.Route):
         gone: asyncio.Future[None],
         scope: route.Scope,
     ) -> list[Message]:
-        """Read; who waits and is revoked meanwhile is told so, and nothing else (law H)."""
+        """Read; a waiting client whose permission is revoked gets that error and nothing else (law H)."""
         if not request.block_ms:
             return await self._read(request, reach, gone, scope)
         with self._watch.reading(visitor) as reader:
@@ -126,7 +127,7 @@ def _place(request: TopicRequest) -> int:
 
 
 def _read_request(scope: route.Scope) -> TopicRequest:
-    """Read the address. Raises Invalid, and NotFound for one that is no topic's."""
+    """Parse the URL. Raises Invalid, and NotFound if it names no topic."""
     path = scope["path"]
     if not path.endswith(SUFFIX) or len(path) <= len(PREFIX) + len(SUFFIX):
         raise NotFound("the path must be /api/v1/topics/{topic}/messages")
@@ -144,7 +145,7 @@ def _read_request(scope: route.Scope) -> TopicRequest:
 
 
 def _answer(topic: str, messages: list[Message]) -> bytes:
-    """Write the bodies as they are stored, undecoded."""
+    """Write the bodies as they are stored, without decoding them."""
     name = json.dumps(topic)
     items = ",".join(f'{{"id":{json.dumps(id_)},"topic":{name},"payload":{body}}}' for id_, body in messages)
     cursor = json.dumps(messages[-1][0]) if messages else "null"

@@ -1,4 +1,4 @@
-"""What `SWITCHBOARD_AGUI_AGENTS` says: agents elsewhere by name, each with its address. No Django, no protocol."""
+"""The setting `SWITCHBOARD_AGUI_AGENTS`: remote agents by name, each with its URL. No Django, no protocol."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FIELDS = ("url", "token", "description")
 
 
 class RemoteAgent(NamedTuple):
-    """An agent elsewhere. `token` goes to its address as a bearer."""
+    """A remote agent. `token` is sent to its URL as a bearer token."""
 
     name: str
     url: str
@@ -21,8 +21,8 @@ class RemoteAgent(NamedTuple):
 
 
 def read(text: str) -> list[RemoteAgent]:
-    """Read the setting: JSON, `{"NAME": "URL"}` or `{"NAME": {"url", "token", "description"}}`. Raises ValueError,
-    which repeats nothing of a token."""
+    """Parse the setting: JSON, `{"NAME": "URL"}` or `{"NAME": {"url", "token", "description"}}`. Raises ValueError,
+    whose message never contains a token."""
     if not text.strip():
         return []
     try:

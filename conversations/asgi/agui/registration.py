@@ -1,5 +1,5 @@
-"""What admins do with agents elsewhere beside the setting: register and remove. Each is in the audit log, and workers
-serve what is registered within seconds (`remote_team.configured_team`). Addresses follow the rules of alerts."""
+"""Register and remove remote agents, in addition to those in the setting. Both actions are recorded in the audit log,
+and workers follow them within seconds (`remote_team.configured_team`). URLs follow the rules of alerts."""
 
 import re
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.@+-]{0,99}")
 
 @dataclass(frozen=True, slots=True)
 class ListedAgent:
-    """An agent elsewhere as a page lists it: without its token, and its address without the query."""
+    """A remote agent as a page lists it: without its token, and its URL without the query."""
 
     name: str
     address: str
@@ -38,12 +38,12 @@ class ListedAgent:
 
     @property
     def is_removable(self) -> bool:
-        """Return whether it was registered here: what the setting names is removed there."""
+        """Return whether it was registered here; an agent from the setting is removed there."""
         return self.made_at is not None
 
 
 def register(by: Who, remote: RemoteAgent, *, reason: str = "") -> None:
-    """Register an agent elsewhere. Raises Invalid naming the field, Conflict where the name is taken."""
+    """Register a remote agent. Raises Invalid naming the field, Conflict if the name is taken."""
     with audited_action(by, "register_agent", f"agent:{remote.name[:100]}", right="tokens") as principal:
         _check(remote)
         if AgentElsewhere.objects.count() >= MAX_AGENTS:
@@ -58,7 +58,7 @@ def register(by: Who, remote: RemoteAgent, *, reason: str = "") -> None:
 
 
 def remove(by: Who, name: str, *, reason: str = "") -> None:
-    """Remove one: no run of it begins any more, and its address and token are erased. Raises NotFound."""
+    """Remove a remote agent: no new run of it starts, and its URL and token are erased. Raises NotFound."""
     with audited_action(by, "remove_agent", f"agent:{name[:100]}", right="tokens") as principal:
         row = AgentElsewhere.objects.filter(name=name[:100]).first()
         if row is None:
@@ -72,12 +72,12 @@ def remove(by: Who, name: str, *, reason: str = "") -> None:
 
 
 def registered_now() -> list[RemoteAgent]:
-    """Return those that are registered, in the order of their names."""
+    """Return the registered agents, sorted by name."""
     return [_remote(row) for row in AgentElsewhere.objects.order_by("name")]
 
 
 def listed() -> list[ListedAgent]:
-    """Return all agents elsewhere, those of the setting first."""
+    """Return all remote agents, those from the setting first."""
     served = set(Agent.objects.filter(served_until__gt=database_now()).values_list("name", flat=True))
     fixed = [_listed(remote, served) for remote in _of_setting()]
     rows = AgentElsewhere.objects.order_by("name")
@@ -90,12 +90,12 @@ def _listed(remote: RemoteAgent, served: set[str], by: str = "", at: datetime | 
 
 
 def address_of(url: str) -> str:
-    """Return an address without its query, which may hold a secret."""
+    """Return a URL without its query, which may contain a secret."""
     return url.partition("?")[0]
 
 
 def _check(remote: RemoteAgent) -> None:
-    """Raise Invalid for what no run could ever reach, whatever its name resolves to."""
+    """Raise Invalid for a URL that no run could reach, whatever its host name resolves to."""
     if not _NAME.fullmatch(remote.name):
         raise Invalid("must be 1 to 100 letters, digits, spaces and . _ @ + -", field="name")
     try:
@@ -124,5 +124,5 @@ def _remote(row: AgentElsewhere) -> RemoteAgent:
 
 
 def _state_of(remote: RemoteAgent) -> str:
-    """Return a digest of what is registered, without the token."""
+    """Return a digest of the registration, without the token."""
     return chain.digest([remote.name, remote.url, str(bool(remote.token)), remote.description])

@@ -1,7 +1,8 @@
-"""Answers to interrupts are decisions on approvals: each decided once, by whoever may decide (§3.7). Sync, in a thread.
+"""Apply answers to interrupts as decisions on approvals: each is decided once, by a principal with the permission to
+(§3.7). Sync, in a thread.
 
-Who decides is who sends the request, by its bearer; nothing in an answer says so. What somebody else decided first, in
-the inbox or by another client, stays decided: the run is streamed as it went on.
+The decider is the sender of the request, by its bearer token; nothing in an answer can change that. A request that
+somebody else decided first, in the inbox or with another client, stays decided: the run is streamed as it continued.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ KIND = "agent"  # of the runs whose questions are answered here
 
 
 class ResumedRun(NamedTuple):
-    """A run that goes on, from after `seq` on: what is known of it, what it still waits for, and what was passed over
-    of the answers."""
+    """A run that continues after `seq`: what is known of it, what it still waits for, and the answers that were
+    ignored."""
 
     segment: RunSegment
     seq: int
@@ -33,9 +34,9 @@ class ResumedRun(NamedTuple):
 
 
 def resume(visitor: Caller, request: FrontEndInput) -> ResumedRun | None:
-    """Decide what is answered; None where no answer is about a question of this thread.
+    """Apply the answers; None if no answer is for a request of this thread.
 
-    Raises `Invalid` for an answer that is none, before anything is decided, and `NotAllowed`.
+    Raises `Invalid` for an invalid answer, before anything is decided, and `NotAllowed`.
     """
     rows = _rows(request.thread, [entry.interrupt_id for entry in request.resume])
     answers = [
@@ -60,7 +61,7 @@ def resume(visitor: Caller, request: FrontEndInput) -> ResumedRun | None:
 
 
 def require_none_open(thread: str) -> None:
-    """Raise `Conflict` where a run of a thread waits for answers, which another message does not give."""
+    """Raise `Conflict` if a run of the thread waits for answers, which an ordinary message does not contain."""
     rows = Approval.objects.open().filter(conversation__key=thread, run__in=_runs(thread))
     if ids := list(rows.values_list("id", flat=True)[:10]):
         message = f"this thread waits for answers to {', '.join(ids)}: send them as resume"
@@ -68,7 +69,7 @@ def require_none_open(thread: str) -> None:
 
 
 def answer_of(entry: ResumeEntry, field: str) -> Answer:
-    """Return the decision that an answer is. Raises `Invalid`: what is unclear approves nothing."""
+    """Return the decision that an answer expresses. Raises `Invalid`: an unclear answer approves nothing."""
     if entry.status == "cancelled":
         return {"decision": "reject", "message": "The question was dismissed."}
     given: Any = entry.payload

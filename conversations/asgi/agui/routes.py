@@ -1,5 +1,5 @@
-"""Everything below `/api/v1/agui/`: which address is answered by what. The protocol's package is imported, in a thread,
-when the first request comes: it takes a fifth of a second."""
+"""Route everything below `/api/v1/agui/`. The protocol's package is imported in a thread on the first request, because
+that takes a fifth of a second."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class AguiRoutes:
         self._doors: dict[str, route.Door] = {}
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer one request; what goes wrong before anything was sent is answered by a status."""
+        """Serve one request; an error raised before anything was sent is returned with a status."""
         await route.guard(self._answer, scope, receive, send)
 
     async def _answer(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
@@ -30,7 +30,7 @@ class AguiRoutes:
         await door(scope, receive, send)
 
     async def _door(self, scope: route.Scope) -> route.Door:
-        """Find the door of an address and note in the scope what the address names."""
+        """Return the endpoint of a URL and store what the URL names in the scope."""
         kind, _, rest = url_converters.with_slashes(scope)["path"].removeprefix(PREFIX).partition("/")
         if kind not in ("agents", "conversations") or not rest or "/" in rest.rstrip("/"):
             raise NotFound(f"no such address; use {' or '.join(ADDRESSES)}")

@@ -1,7 +1,7 @@
-"""A run's events, as the record has them → events of AG-UI. One encoder for each segment of a run that is streamed.
+"""Convert a run's recorded events to AG-UI events. One encoder for each segment of a run that is streamed.
 
-A segment ends with the run, or where the run waits for a decision: the protocol has no word for a run that waits, so it
-ends there with the interrupt outcome, and what follows the decision is a further run of the protocol.
+A segment ends with the run, or where the run waits for a decision: the protocol cannot represent a waiting run, so the
+stream's run ends there with the interrupt outcome, and what follows the decision is a further run of the protocol.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MAX_RESULT = 256 << 10  # characters of a tool's result that are streamed
 
 
 class Fields(msgspec.Struct, gc=False):
-    """What is read of a run's events."""
+    """The fields that are read of a run's events."""
 
     agent: str | None = None
     turn: int | None = None
@@ -88,10 +88,11 @@ _decoder = msgspec.json.Decoder(Fields)
 
 
 class RunSegment(NamedTuple):
-    """What is streamed as one run of the protocol: whose thread and run it is there, and the run and response here.
+    """A segment that is streamed as one run of the protocol: its thread and run ids there, and the run and response
+    here.
 
-    `calls` and `ended` are the tool calls of the run that were streamed before, and those of them that are over;
-    `turns` are those whose words were.
+    `calls` are the tool calls of the run that were streamed earlier, `ended` those of them that have finished; `turns`
+    are the turns whose text was streamed earlier.
     """
 
     thread: str
@@ -105,12 +106,12 @@ class RunSegment(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """Return what the ids of its messages begin with: `run_input` finds the response by it."""
+        """Return the prefix of its message ids, by which `run_input` finds the response."""
         return self.response or f"run_{self.run}"
 
 
 class RunEncoder:
-    """Knows what of a segment was streamed so far, and what waits for an answer."""
+    """Tracks what of a segment was streamed, and what waits for an answer."""
 
     def __init__(self, segment: RunSegment, questions: Iterable[Interrupt] = ()) -> None:
         self.segment = segment
@@ -126,12 +127,12 @@ class RunEncoder:
 
     @property
     def finished_turns(self) -> frozenset[int]:
-        """Return the turns that were streamed whole."""
+        """Return the turns that were streamed completely."""
         turns = (id_.rpartition(".")[2] for id_ in self._closed)
         return frozenset(int(turn) for turn in turns if turn.isdecimal())
 
     def begin(self, echo: RunAgentInput | None = None) -> Events:
-        """Open the run; `echo` is told to who did not ask it."""
+        """Start the run; `echo` is the input, sent to clients that did not send it themselves."""
         return [
             RunStartedEvent(
                 thread_id=self.segment.thread,
@@ -143,7 +144,7 @@ class RunEncoder:
         ]
 
     def take(self, event: Stored) -> Events:
-        """Return what an event of the conversation makes of the stream; most make nothing."""
+        """Return the stream events for an event of the conversation; for most there are none."""
         if event.run != self.segment.run or self.is_over:
             return []
         rule = _RULES.get(event.kind) or (_end if event.kind in ENDS else None)
@@ -164,12 +165,12 @@ class RunEncoder:
         return self._finish(RunFinishedInterruptOutcome(interrupts=list(self._questions.values())))
 
     def fail(self, error: SwitchboardError) -> Events:
-        """End the segment by an error of the stream itself, while the run goes on."""
+        """End the segment with an error of the stream itself, while the run continues."""
         self.is_over = True
         return [RunErrorEvent(message=error.message, code=error.code)]
 
     def note(self, name: str, value: object) -> CustomEvent:
-        """Make an event that the protocol has no word for."""
+        """Create an event for something that the protocol has no event for."""
         return CustomEvent(name=f"{OWN}:{name}", value=value)
 
     def _finish(self, outcome: Any) -> Events:
@@ -185,7 +186,7 @@ class RunEncoder:
         return f"{self.segment.prefix}.{turn}"
 
     def _say(self, id_: str, text: str, *, is_whole: bool) -> Events:
-        """Stream a piece of a message, or what of the whole text was not streamed yet."""
+        """Stream a piece of a message, or the part of the whole text that was not streamed yet."""
         if id_ in self._closed or (not text and id_ not in self._texts):
             return []
         made: Events = []
@@ -203,7 +204,7 @@ class RunEncoder:
         return [*made, TextMessageEndEvent(message_id=id_)]
 
     def _call(self, fields: Fields) -> Events:
-        """Stream a call, unless it was."""
+        """Stream a call, unless it was streamed before."""
         call = fields.tool_call
         if not call or call in self.calls:
             return []
@@ -227,7 +228,7 @@ class RunEncoder:
         return [ToolCallResultEvent(message_id=id_, tool_call_id=call, content=shown, role="tool")]
 
     def _go_to(self, agent: str) -> Events:
-        """Mark who works: a step for each agent."""
+        """Stream a step for each agent that becomes active."""
         if not agent or agent == self._step:
             return []
         made: Events = [StepFinishedEvent(step_name=self._step)] if self._step else []
@@ -236,7 +237,7 @@ class RunEncoder:
 
 
 def read(body: str) -> Fields:
-    """Read an event's body; half a character, as some models stream them, becomes a replacement."""
+    """Parse an event's body; a lone surrogate, as some models stream them, becomes a replacement character."""
     try:
         return _decoder.decode(body)
     except msgspec.DecodeError:
@@ -247,7 +248,7 @@ def read(body: str) -> Fields:
 
 
 def interrupt_of(fields: Fields) -> Interrupt:
-    """Word a question as the protocol does: what is asked, about which call, and what answers it."""
+    """Return an approval request in the protocol's form: the question, the call, and the possible answers."""
     is_call = fields.origin != BUDGET
     decisions = fields.decisions or (["approve", "edit", "reject", "respond"] if is_call else ["approve", "reject"])
     answer: dict[str, Any] = {"approved": {"type": "boolean"}, "message": {"type": "string"}}
@@ -337,7 +338,7 @@ def _waits(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
 
 
 def _completed(encoder: RunEncoder, event: Stored, fields: Fields) -> Events:
-    """Stream what of the whole answer was not: the stored one is the truth."""
+    """Stream the part of the complete answer that was not streamed; the stored answer is authoritative."""
     if not isinstance(items := json.loads(event.body).get("output"), list):
         return []
     response, spoken = encoder.segment.response, {id_.rpartition(".")[2] for id_ in encoder._closed | {*encoder._texts}}
@@ -379,11 +380,11 @@ _RULES: dict[str, Callable[[RunEncoder, Stored, Fields], Events]] = {
 
 
 def is_told(kind: str) -> bool:
-    """Return whether events of this type make something of a stream."""
+    """Return whether events of this type produce stream events."""
     return kind in _RULES or kind in ENDS or kind.endswith(".stage")
 
 
 def as_sse(event: BaseEvent, cursor: str = "") -> bytes:
-    """Write an event for a stream; `cursor` is the place after it."""
+    """Encode an event for a stream; `cursor` is the position after it."""
     place = f"id: {cursor}\n" if cursor else ""
     return f"{place}data: {event.model_dump_json(by_alias=True)}\n\n".encode()

@@ -1,8 +1,8 @@
-"""`POST /api/v1/agui/agents/{name}`: a `RunAgentInput` runs one of our agents in a conversation, the thread, and its
-events are streamed to the run's end, or to where it waits for a decision.
+"""`POST /api/v1/agui/agents/{name}`: run an agent with a `RunAgentInput` in a conversation, the thread, and stream its
+events until the run ends or waits for a decision.
 
-The run is the worker's: a client that leaves ends nothing. What is wrong with the input is answered by a status, before
-there is a stream; what goes wrong later is the stream's last event, RUN_ERROR.
+The run belongs to the worker and continues when the client disconnects. An invalid input is answered with a status,
+before the stream starts; a later error is the stream's last event, RUN_ERROR.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from conversations.runs.responses.create import Received
 
 
 class _Begun(NamedTuple):
-    """A run that is under way, as it is followed, and as it is told."""
+    """A run that was started, its follower and its encoder."""
 
     received: Received
     encoder: RunEncoder
@@ -40,7 +40,7 @@ class RunEndpoint:
         self._context = context
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer one request. Raises what is answered by a status."""
+        """Serve one request. Raises errors that are answered with a status."""
         visitor = await self._context.admit(scope)
         body = await route.body(scope, receive, MAX_BYTES)
         with self._context.reading(visitor) as reader:
@@ -79,7 +79,7 @@ class RunEndpoint:
 
 
 def _begin(visitor: Caller, agent: str, body: bytes) -> _Begun:
-    """Begin the run that is asked for, or have one go on. Sync, in a thread."""
+    """Start the requested run, or continue one. Sync, in a thread."""
     request = run_input.read(body)
     create.agent_of(agent)
     warnings: list[str] = []

@@ -1,8 +1,8 @@
-"""Parse a `RunAgentInput`: JSON → what its client wants, and that as a request like those of `/v1/responses`. Sync.
+"""Parse a `RunAgentInput` and convert it to a request like those of `/v1/responses`. Sync.
 
-A client sends its whole history each time. What of it this thread has shown or been told already is not recorded again:
-the newest answer of ours in it names the response that the new messages go on from. A history that has none, or one
-that is not there to go on from, is taken whole, as a beginning of its own.
+A client sends its whole history each time. Messages that this thread already contains are not recorded again: the
+newest answer from here in the history names the response that the later messages continue. A history without such an
+answer, or with one that cannot be continued, is used completely, as a new beginning.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TYPES = ("str", "list")
 
 
 class FrontEndInput(NamedTuple):
-    """A run that is asked for: of which thread, by which id, and how it goes on from one that was interrupted."""
+    """A requested run: its thread, its id, and how it continues an interrupted one."""
 
     thread: str
     run: str
@@ -39,7 +39,7 @@ class FrontEndInput(NamedTuple):
 
 
 class _History(NamedTuple):
-    """Messages to go on with. `after`: the response that they follow; `of_thread`: the newest of the thread."""
+    """The messages to continue with. `after`: the response that they follow; `of_thread`: the newest of the thread."""
 
     messages: list[Message]
     after: str | None = None
@@ -47,7 +47,7 @@ class _History(NamedTuple):
 
 
 def read(body: bytes) -> FrontEndInput:
-    """Read the body of a request. Raises Invalid with the field, TooLarge."""
+    """Parse the body of a request. Raises Invalid with the field, TooLarge."""
     value = parse_request.value_of(body)
     try:
         whole = RunAgentInput.model_validate(value)
@@ -62,7 +62,7 @@ def read(body: bytes) -> FrontEndInput:
 
 
 def request_of(agent: str, request: FrontEndInput) -> ResponseRequest:
-    """Make it the request of a response. Raises Invalid for what has nothing new, or does not fit."""
+    """Convert it to the request of a response. Raises Invalid if it contains nothing new, or does not fit."""
     history = _history(request.thread, request.whole.messages)
     items = _items(request.thread, history.messages)
     if not items:
@@ -79,7 +79,7 @@ def request_of(agent: str, request: FrontEndInput) -> ResponseRequest:
 
 
 def _history(thread: str, messages: Sequence[Message]) -> _History:
-    """Find what of a history is new."""
+    """Return the new messages of a history."""
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if not isinstance(message, AssistantMessage) or (ours := _OURS.fullmatch(message.id)) is None:
@@ -125,8 +125,7 @@ def _items_of(message: Message, known: dict[str, str]) -> list[Item]:
 
 
 def _parts(content: str | list[Any]) -> str | list[Item]:
-    """Return what a person sent: words, and pictures by their address or as data; what else there is no model here is
-    given."""
+    """Return a person's input: text, and images as a URL or as data; models here get no other media."""
     if isinstance(content, str):
         return content
     parts: list[Item] = []
@@ -147,7 +146,7 @@ def _text(content: str | list[Any]) -> str:
 
 
 def _context(request: RunAgentInput) -> str | None:
-    """Word what the front end knows for the model: its context, and the state it starts from, if any."""
+    """Return the front end's context for the model as text, with the initial state, if any."""
     lines = [f"{entry.description}: {entry.value}" for entry in request.context or ()]
     if request.state not in (None, {}, [], ""):
         lines.append(f"State of the application: {json.dumps(request.state, ensure_ascii=False)}")
@@ -160,7 +159,7 @@ def _check_name(name: str, field: str) -> None:
 
 
 def _path(location: Sequence[object]) -> str:
-    """Return where something is wrong as `messages[0].content`, without the tags and types of unions."""
+    """Return the location of an error, such as `messages[0].content`, without the tags and types of unions."""
     path = ""
     for before, step in zip(("", *location), location, strict=False):
         if isinstance(step, int):

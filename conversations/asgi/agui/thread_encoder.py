@@ -1,5 +1,5 @@
-"""The events of a conversation → the runs of our agents in it, one after another, as AG-UI tells them, each with a
-cursor: `SEQ.N` is the Nth event that the record's event `SEQ` made, `SEQ` all of them."""
+"""Convert a conversation's events to the runs of our agents in it, one after another, as AG-UI events, each with a
+cursor: `SEQ.N` is the Nth stream event made from the recorded event `SEQ`, `SEQ` all of them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ MAX_SEQ = (1 << 53) - 1
 
 
 class ThreadCursor(NamedTuple):
-    """A place in the stream."""
+    """A position in the stream."""
 
     seq: int
     nth: int = LAST
 
 
 class _Queued(NamedTuple):
-    """A run that will begin."""
+    """A run that is queued."""
 
     agent: str
     response: str
@@ -38,7 +38,7 @@ class _Queued(NamedTuple):
 
 
 class ThreadEncoder:
-    """Knows which run is under way. `only`: the one run that is told; empty for all."""
+    """Tracks the current run. `only`: the single run to stream; empty for all."""
 
     def __init__(self, key: str, after: ThreadCursor, only: str = "") -> None:
         self._key, self._after, self._only = key, after, only
@@ -49,14 +49,14 @@ class ThreadEncoder:
         self._count = 0  # stretches of this run
 
     def take(self, event: Stored) -> list[bytes]:
-        """Return what an event makes of the stream, after the cursor."""
+        """Return the stream events for an event after the cursor."""
         self._note(event)
         made = self._events_of(event)
         new = [(nth, streamed) for nth, streamed in enumerate(made) if ThreadCursor(event.seq, nth) > self._after]
         return [as_sse(streamed, f"{event.seq}.{nth}") for nth, streamed in new]
 
     def _note(self, event: Stored) -> None:
-        """Remember what a run answers, and runs that are queued."""
+        """Remember the input of a run, and queued runs."""
         if event.kind in ASKING:
             fields = json.loads(event.body)
             words = response_ids.words_of(fields.get("input")) or fields.get("content") or fields.get("text")
@@ -83,7 +83,7 @@ class ThreadEncoder:
         return self._ended(event, self._run.take(event))
 
     def _begin(self, event: Stored, run: str) -> Events:
-        """Open the run, or its next segment, where something of it is to be told and nothing else is open."""
+        """Start the run, or its next segment, if part of it is to be streamed and no other run is open."""
         if not is_told(event.kind) or (self._run is not None and not self._run.is_over):
             return []
         queued, before = self._queued[run], self._run
@@ -113,7 +113,7 @@ class ThreadEncoder:
 
 
 def cursor_of(text: str) -> ThreadCursor:
-    """Read a cursor. Raises Invalid."""
+    """Parse a cursor. Raises Invalid."""
     seq, _, nth = text.partition(".")
     if len(text) > 40 or (nth and not (nth.isascii() and nth.isdecimal() and len(nth) < 9)):
         raise Invalid("must be the id of an event of this stream", field="after")
@@ -121,7 +121,7 @@ def cursor_of(text: str) -> ThreadCursor:
 
 
 def _input(thread: str, run: str, id_: str, words: str) -> RunAgentInput | None:
-    """Make the input that is echoed to who did not ask; None where the words are not known."""
+    """Return the input to send to clients that did not send it themselves; None if its text is unknown."""
     if not words:
         return None
     message = UserMessage(id=id_, content=clean_text(words))

@@ -1,6 +1,6 @@
-"""`GET /api/v1/agui/conversations/{id}`: the runs of our agents in a conversation, past ones and those to come, as one
-stream of AG-UI events. `?after=` (or Last-Event-ID) goes on after an event, nothing twice and nothing left out;
-`?run=` tells one run, and ends with it."""
+"""`GET /api/v1/agui/conversations/{id}`: stream the runs of our agents in a conversation, past and future ones, as
+AG-UI events. `?after=` (or Last-Event-ID) continues after an event, with nothing repeated or left out; `?run=` streams
+one run, and ends with it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ KIND = "agent"  # of the runs that are told: neither replays, nor what stands fo
 
 
 class _Place(NamedTuple):
-    """Where to read from, for what comes after `after`. `only`: the run that is told, `is_past`: all of it before."""
+    """The position to read from, for the events after `after`. `only`: the run to stream; `is_past`: all of it lies in
+    the past."""
 
     key: str
     seq: int
@@ -43,7 +44,7 @@ class ThreadFeed:
         self._context = context
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer one request. Raises what is answered by a status."""
+        """Serve one request. Raises errors that are answered with a status."""
         visitor = await self._context.admit(scope, ("GET",), "view")
         fields = route.query(scope)
         if unknown := sorted(fields.keys() - set(FIELDS)):
@@ -82,7 +83,8 @@ class ThreadFeed:
 
 
 def _place(visitor: Caller, key: str, after: ThreadCursor, only: str) -> _Place:
-    """Find where to begin: with the run that was under way at the cursor, since what is open of it must be known."""
+    """Return the position to start reading at: the run that was active at the cursor, because its open parts must be
+    known."""
     permissions.require(visitor.principal, "view")
     conversation = Conversation.objects.filter(key=key, is_staged=False).first()
     if conversation is None:

@@ -1,7 +1,7 @@
-"""`POST /v1/responses/compact`: a conversation as one item, which is accepted as input again.
+"""`POST /v1/responses/compact`: return a conversation as one item, which is accepted as input again.
 
-`conversations.conversation.compaction` says what becomes of it. No model is asked, nothing is stored, and the same
-request has the same output.
+`conversations.conversation.compaction` defines how. No model is called, nothing is stored, and the same request always
+has the same output.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CompactEndpoint:
         self._context = context
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         with self._context.counting_refusals():
             await self._context.admit(scope)
             body = await route.body(scope, receive, MAX_BYTES)
@@ -44,7 +44,7 @@ class CompactEndpoint:
 
 
 def _compact(body: bytes) -> bytes:
-    """Compact the chain of `previous_response_id`, of a long one its newest 4 MiB, then the input."""
+    """Compact the chain of `previous_response_id`, limited to its newest 4 MiB, then the input."""
     request = input_items.check(parse_request.value_of(body), request_schema.compact_shape)
     agent_of(request.model)
     earlier = previous_of(parse_request.check_previous(request.previous_response_id), "")

@@ -1,7 +1,7 @@
-"""`POST /v1/responses`: a response as JSON when it is over, or as a stream of events while it is made.
+"""`POST /v1/responses`: return a response as JSON once it is complete, or as a stream of events while it is generated.
 
-The run is the worker's: a client that leaves ends nothing. While nothing happens a word is said every 15 seconds (a
-comment in the stream, white space before the JSON).
+The run belongs to the worker and continues when the client disconnects. While nothing happens, a keep-alive is sent
+every 15 seconds (a comment in the stream, white space before the JSON).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ResponsesEndpoint:
         self._context = context
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         with self._context.counting_refusals():
             visitor = await self._context.admit(scope)
             body = await route.body(scope, receive, MAX_BYTES)
@@ -74,7 +74,7 @@ class ResponsesEndpoint:
         *,
         starting_after: int | None,
     ) -> None:
-        """Answer a reader by the events of a response after the one of that number, or, for None, by the whole."""
+        """Send a response to a reader: its events after the given number, or with None as complete JSON."""
         with following(self._context, reader, received, scope, receive, send) as wire:
             await (self._whole(wire) if starting_after is None else self._stream(wire, starting_after))
 
@@ -94,7 +94,7 @@ class ResponsesEndpoint:
         await wire.end(DONE if encoder.final is not None else b"")
 
     async def _tell(self, wire: Wire, encoder: Encoder, frames: list[StreamFrame]) -> None:
-        """Send what is new, and the end where the server stops or the right is gone: then nothing else."""
+        """Send new events, and the end if the server stops or the permission is revoked: then nothing else."""
         await wire.allowed()
         if wire.reader.dismissal is not None:
             await wire.events(broken_off(encoder, wire.begun, wire.reader.dismissal, at_once=True))
@@ -105,7 +105,7 @@ class ResponsesEndpoint:
             await (wire.events(frames) if frames else wire.still_here(STILL_HERE))
 
     async def _whole(self, wire: Wire) -> None:
-        """Send the response once it is over; as it is by then where nobody waits for it, or not for so long."""
+        """Send the response once it is complete; or as it is, if the client does not wait or has waited long enough."""
         received = wire.begun.received
         if received.body["params"].get("background") is True:
             await wire.json(200, wire.begun.progress.so_far())
@@ -137,7 +137,7 @@ class ResponsesEndpoint:
 
 
 class Wire:
-    """How one answer is sent: bounded in time, and to nobody who left or lost the right."""
+    """The transport of one response: limited in time, and closed to clients that left or lost the permission."""
 
     def __init__(
         self,
@@ -156,24 +156,24 @@ class Wire:
 
     @property
     def is_over(self) -> bool:
-        """Return whether nobody is there to be told anything."""
+        """Return whether there is no client left to send to."""
         return self._disconnected.done() or self._is_dropped
 
     @property
     def is_stopping(self) -> bool:
-        """Return whether the server stops."""
+        """Return whether the server is stopping."""
         stopping = self._extensions.get("http.stopping")
         return stopping is not None and stopping.is_set()
 
     async def allowed(self) -> None:
-        """Wait while it is not known who may still read (law H)."""
+        """Wait while it is unknown who may still read (law H)."""
         while self._hold.is_held and not (self.is_over or self.is_stopping):
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_EVERY):
                     await self._hold.opened()
 
     async def start(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Begin an answer of unknown length."""
+        """Start a response of unknown length."""
         self._has_started = True
         all_headers = [*headers, self._conversation]
         await self._sent({"type": "http.response.start", "status": 200, "headers": all_headers})
@@ -183,16 +183,16 @@ class Wire:
         return b"x-conversation-id", quote(self.begun.received.conversation, safe="").encode()
 
     async def events(self, frames: Iterable[StreamFrame]) -> None:
-        """Send events, each in one write: some clients' parsers forget a part."""
+        """Send events, each in a separate write: some clients' parsers lose parts otherwise."""
         await self.pieces(b"event: %s\ndata: %s\n\n" % (kind.encode(), data) for kind, data, _ in frames)
 
     async def pieces(self, bodies: Iterable[bytes]) -> None:
-        """Send pieces of the body, each in one write."""
+        """Send pieces of the body, each in a separate write."""
         self._said_at = time.monotonic()
         await self._sent(*({"type": "http.response.body", "body": body, "more_body": True} for body in bodies))
 
     async def still_here(self, word: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        """Say something when nothing was said for long."""
+        """Send a keep-alive if nothing was sent for a while."""
         if time.monotonic() - self._said_at < SILENCE:
             return
         self._said_at = time.monotonic()
@@ -201,29 +201,30 @@ class Wire:
         await self._sent({"type": "http.response.body", "body": word, "more_body": True})
 
     async def end(self, last: bytes) -> None:
-        """Send the end."""
+        """Send the end of the body."""
         await self._sent({"type": "http.response.body", "body": last, "more_body": False})
 
     async def json(self, status: int, value: Json) -> None:
-        """Send a whole answer, or the rest of one that was begun."""
+        """Send a complete response, or the rest of one that was started."""
         await self.whole(status, msgspec.json.encode(value))
 
     async def whole(self, status: int, body: bytes) -> None:
-        """Send it as the JSON it is already."""
+        """Send the value, which is already encoded as JSON."""
         if self._has_started:
             await self.end(body)
         else:
             await route.answer(self._sent, status, body, self._conversation)
 
     async def refuse(self, error: SwitchboardError) -> None:
-        """Send an error; where the answer was begun, as a response that failed."""
+        """Send an error; if the response was started, as a failed response."""
         if self._has_started:
             await self.end(msgspec.json.encode(failed(self.begun, error)))
         else:
             await refuse(self._sent, error)
 
     async def _sent(self, *messages: dict[str, Any]) -> None:
-        """Send messages, each one write, within the time a reader has; drop one that does not read."""
+        """Send messages, each in one write, within the time that a client has to read; disconnect one that does not
+        read."""
         if self._is_dropped:
             return
         try:
@@ -247,7 +248,8 @@ def following(
     send: route.Send,
     patience: float | None = None,
 ) -> Iterator[Wire]:
-    """Follow what comes of a response for one client, for `patience` seconds or as it says; notice when it leaves."""
+    """Follow a response for one client, for `patience` seconds or as its request says; notice when the client
+    disconnects."""
     begun = context.follow(received, scope, patience)
     reader.follower = begun.follower
     gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
@@ -260,18 +262,18 @@ def following(
 
 
 class Final(NamedTuple):
-    """A response that is over: how, and as JSON."""
+    """A completed response: its status, and its JSON."""
 
     status: str
     body: bytes
 
 
 def _ending(received: Received, events: Sequence[Stored]) -> Final | None:
-    """Make the response that one of these events ends."""
+    """Return the response that one of these events completes."""
     final = next(filter(None, (resource.ending(received, event) for event in events)), None)
     return None if final is None else Final(str(final["status"]), msgspec.json.encode(final))
 
 
 def stopping() -> Unavailable:
-    """Word why a stream ends whose run goes on: this server stops."""
+    """Return the error for a stream that ends before its run because this server stops."""
     return Unavailable("this server is stopping; the run continues", code="server_stopping")

@@ -1,8 +1,9 @@
-"""Follows the record for the door: what is committed to a conversation after a seq, in order, nothing left out.
+"""Follow the record: the events committed to a conversation after a seq, in order and without gaps.
 
-What this process commits comes with its notification; what others commit is read, and so is what came too fast for a
-reader to keep up with: a follower holds at most 1,000 events or 4 MiB, all of a process 64 MiB; beyond that whoever
-took something longest ago lets go and reads it. One query a second heals a lost notification.
+Events committed by this process arrive with their notification. Those committed elsewhere are read from the database,
+and so are events that arrived faster than a reader could process them: a follower holds at most 1,000 events or 4 MiB,
+all followers of a process 64 MiB. Beyond that, the least recently active follower discards its events and reads them
+later. One query per second makes up for lost notifications.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ T = TypeVar("T")
 
 
 class Budget:
-    """What all followers of a process hold together, and may hold, in bytes."""
+    """The memory that all followers of a process use, and its limit, in bytes."""
 
     def __init__(self, limit: int | None = None) -> None:
         self.limit = MAX_HELD if limit is None else limit
@@ -38,16 +39,16 @@ class Budget:
         self._holders: dict[Follower, None] = {}  # who took something longest ago first
 
     def touch(self, follower: Follower) -> None:
-        """Note that a follower took what it held, or begins to hold."""
+        """Record that a follower took its events, or starts to hold some."""
         self._holders.pop(follower, None)
         self._holders[follower] = None
 
     def leave(self, follower: Follower) -> None:
-        """Forget a follower, who holds nothing."""
+        """Remove a follower that holds nothing."""
         self._holders.pop(follower, None)
 
     def make_room(self, follower: Follower) -> None:
-        """Have others, who took something longer ago, let go of what they hold until there is room."""
+        """Make the least recently active followers discard their events until there is room."""
         while self.size >= self.limit:
             longest_ago = next(iter(self._holders), follower)
             if longest_ago is follower:
@@ -56,9 +57,9 @@ class Budget:
 
 
 class Follower:
-    """One reader of one conversation, from after `last` on. Its methods belong to the loop.
+    """A reader of one conversation, from after `last` on. Its methods must be called in the loop.
 
-    It begins behind: what was committed before it was there is read once.
+    It starts behind: events committed before it existed are read once.
     """
 
     def __init__(self, key: str, last: int, budget: Budget | None = None) -> None:
@@ -70,7 +71,7 @@ class Follower:
         self._news = asyncio.Event()
 
     def offer(self, events: Sequence[Stored]) -> None:
-        """Take what follows what is here; anything else is read later."""
+        """Accept events that directly follow those already held; all others are read later."""
         self.head = max(self.head, events[-1].seq)
         for event in events:
             newest = self._ready[-1].seq if self._ready else self.last
@@ -82,17 +83,17 @@ class Follower:
         self._news.set()
 
     def advance(self, seq: int) -> None:
-        """The conversation is at this seq."""
+        """Record that the conversation is at this seq."""
         if seq > self.head:
             self.head = seq
             self._news.set()
 
     def wake(self) -> None:
-        """Look up: something else than the record has changed."""
+        """Wake the reader: something other than the record has changed."""
         self._news.set()
 
     def take(self) -> list[Stored]:
-        """Return what is here and follows `last`: a read may have overtaken some of it, or left a hole before it."""
+        """Return the held events that follow `last`: a read may have passed some of them, or left a gap before them."""
         taken = [event for event in self._ready if event.seq > self.last]
         self.drop()
         if not taken or taken[0].seq != self.last + 1:
@@ -101,7 +102,7 @@ class Follower:
         return taken
 
     def drop(self) -> None:
-        """Hold nothing more of what was offered."""
+        """Discard all held events."""
         self._ready.clear()
         self._hold(-self._size)
         self._budget.leave(self)
@@ -117,11 +118,11 @@ class Follower:
 
     @property
     def is_behind(self) -> bool:
-        """Return whether there is more than what is here."""
+        """Return whether there are more events than those held."""
         return self.head > (self._ready[-1].seq if self._ready else self.last)
 
     async def news(self, seconds: float) -> None:
-        """Wait until there is something, or for so long."""
+        """Wait until there are events, or for this many seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._news.wait()
@@ -129,10 +130,11 @@ class Follower:
 
 
 class Followers:
-    """All followers of one process. It listens from the first one on, in the loop it is asked in; there it is used."""
+    """All followers of one process. It starts listening with the first one, in that one's loop, and is used only
+    there."""
 
     def __init__(self, limit: int | None = None) -> None:
-        """`limit`: bytes that all of them may hold, 64 MiB unless given."""
+        """Set the limit in bytes for all of them, 64 MiB by default."""
         self.readers = DatabaseThreads("responses")
         self._by_key: dict[str, tuple[Follower, ...]] = {}
         self.budget = Budget(limit)
@@ -141,7 +143,7 @@ class Followers:
         self._stop_listening: list[Callable[[], None]] = []
 
     def listen(self) -> None:
-        """Begin to listen. Called in the loop, before anything is followed."""
+        """Start listening. Called in the loop, before anything is followed."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
             self._stop_listening = [
@@ -153,20 +155,20 @@ class Followers:
             )
 
     async def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         for stop in self._stop_listening:
             stop()
         await cancel_all([self._healing])
         self._loop, self._healing, self._stop_listening = None, None, []
 
     def follow(self, key: str, after: int) -> Follower:
-        """Follow from after a seq; `leave` at the end."""
+        """Follow a conversation from after a seq; call `leave` at the end."""
         follower = Follower(key, after, self.budget)
         self._by_key[key] = (*self._by_key.get(key, ()), follower)
         return follower
 
     def leave(self, follower: Follower) -> None:
-        """Follow no more."""
+        """Stop following."""
         rest = tuple(other for other in self._by_key.get(follower.key, ()) if other is not follower)
         if rest:
             self._by_key[follower.key] = rest
@@ -176,13 +178,13 @@ class Followers:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of followers."""
         return sum(map(len, self._by_key.values()))
 
     async def next(self, follower: Follower, seconds: float) -> list[Stored]:
-        """Return what came after the last that was answered, in order; nothing when the time has passed.
+        """Return the events after the last returned one, in order; nothing if the time has passed.
 
-        Raises Unavailable, or whatever a read fails with; the next call reads again.
+        Raises Unavailable, or the error of a failed read; the next call reads again.
         """
         if not (taken := follower.take()) and not follower.is_behind:
             await follower.news(seconds)
@@ -197,7 +199,7 @@ class Followers:
         return taken
 
     def _on_committed(self, stored: Sequence[Stored]) -> None:
-        """In the thread that committed: pass on what somebody follows."""
+        """Pass committed events on to their followers. Called in the thread that committed."""
         if not self._by_key or self._loop is None or should_drop("notification"):
             return
         events_by_key: dict[str, list[Stored]] = {}
@@ -213,7 +215,7 @@ class Followers:
                 follower.offer(events)
 
     def _on_heads(self, heads: Mapping[str, int]) -> None:
-        """In any thread: another process has committed, or what was hidden came to be seen."""
+        """Handle heads of other processes, or of conversations that became visible. Called in any thread."""
         if self._by_key and not should_drop("notification"):
             self._in_loop(self._tell, heads)
 

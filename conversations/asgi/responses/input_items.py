@@ -1,4 +1,4 @@
-"""Input items: what each kind has to hold. They are stored as they came; this only says what is wrong with one."""
+"""The schemas of input items. Items are stored as they arrive; this module only reports what is wrong with one."""
 
 import re
 from typing import Annotated, Any, Literal, TypeVar
@@ -18,20 +18,20 @@ T = TypeVar("T")
 
 
 class InputText(msgspec.Struct, tag_field="type", tag="input_text"):
-    """Words."""
+    """A text."""
 
     text: str
 
 
 class InputImage(msgspec.Struct, tag_field="type", tag="input_image"):
-    """A picture, by its address or as data."""
+    """An image, as a URL or as data."""
 
     image_url: Data | None = None
     detail: Literal["low", "high", "auto"] | None = None
 
 
 class InputFile(msgspec.Struct, tag_field="type", tag="input_file"):
-    """A file, by its address or as data."""
+    """A file, as a URL or as data."""
 
     filename: str | None = None
     file_data: Data | None = None
@@ -39,20 +39,20 @@ class InputFile(msgspec.Struct, tag_field="type", tag="input_file"):
 
 
 class InputVideo(msgspec.Struct, tag_field="type", tag="input_video"):
-    """A film by its address."""
+    """A video, as a URL."""
 
     video_url: str
 
 
 class OutputText(msgspec.Struct, tag_field="type", tag="output_text"):
-    """Words that a model said."""
+    """A text by a model."""
 
     text: str
     annotations: list[Any] | None = None
 
 
 class RefusalPart(msgspec.Struct, tag_field="type", tag="refusal"):
-    """Words by which a model refused."""
+    """A model's refusal."""
 
     refusal: str
 
@@ -61,21 +61,21 @@ Given = InputText | InputImage | InputFile | InputVideo
 
 
 class UserMessageItem(msgspec.Struct):
-    """What the user said."""
+    """A message of the user."""
 
     role: Literal["user"]
     content: str | list[Given]
 
 
 class GuidanceItem(msgspec.Struct):
-    """What the system or the developer said."""
+    """A message of the system or the developer."""
 
     role: Literal["system", "developer"]
     content: str | list[InputText]
 
 
 class AssistantItem(msgspec.Struct):
-    """What the model said."""
+    """A message of the model."""
 
     role: Literal["assistant"]
     content: str | list[OutputText | RefusalPart]
@@ -83,7 +83,7 @@ class AssistantItem(msgspec.Struct):
 
 
 class FunctionCall(msgspec.Struct):
-    """A call that a model made."""
+    """A tool call by a model."""
 
     call_id: CallId
     name: Name
@@ -92,7 +92,7 @@ class FunctionCall(msgspec.Struct):
 
 
 class FunctionCallOutput(msgspec.Struct):
-    """What a call came to."""
+    """The output of a tool call."""
 
     call_id: CallId
     output: str | list[Given]
@@ -100,7 +100,7 @@ class FunctionCallOutput(msgspec.Struct):
 
 
 class ReasoningItem(msgspec.Struct):
-    """What a model thought."""
+    """A model's reasoning."""
 
     summary: list[Any]
     content: list[Any] | None = None
@@ -136,7 +136,7 @@ _KINDS: dict[object, Shape] = {
 
 
 def read(raw_input: str | list[Any] | None) -> list[dict[str, Any]]:
-    """Return the items, a text being one message of the user. Raises Invalid naming the item at fault."""
+    """Return the items; a string becomes one message of the user. Raises Invalid naming the invalid item."""
     if isinstance(raw_input, str):
         return [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": raw_input}]}]
     return [_item(item, f"input[{at}]") for at, item in enumerate(raw_input or ())]
@@ -178,7 +178,7 @@ def _of(shapes: dict[object, Shape], name: object) -> Shape | None:
 
 
 def check(value: object, shape: Converter[T], field_path: str = "") -> T:
-    """Return a JSON value as `shape`. Raises Invalid with the path of what is wrong, below `field_path`."""
+    """Return a JSON value as `shape`. Raises Invalid with the path of the error, below `field_path`."""
     try:
         return shape.convert(value)
     except (msgspec.ValidationError, RecursionError) as error:

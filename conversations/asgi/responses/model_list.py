@@ -1,4 +1,4 @@
-"""`GET /v1/models` and `/v1/models/{id}`: what `model` of a request may name."""
+"""`GET /v1/models` and `/v1/models/{id}`: the names that `model` of a request may have."""
 
 from typing import Any
 
@@ -16,20 +16,20 @@ METHODS = ("GET", "HEAD")
 
 
 class ModelsEndpoint:
-    """Both routes: the list, and one of it."""
+    """Both routes: the list, and a single model."""
 
     def __init__(self, context: ResponsesContext) -> None:
         self._context = context
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         await self._context.admit(scope, METHODS, VIEW)
         payload = await self._context.do(_model, scope["named"]) if scope["named"] else await self._context.do(_all)
         await route.answer(send, 200, msgspec.json.encode(payload))
 
 
 def _all() -> dict[str, Any]:
-    """List the agents that answer for their name and the configured model."""
+    """List the agents that can be addressed by name, and the configured model."""
     return {
         "object": "list",
         "data": [_shown(model) for model in log_asked.available_models(create.DEMO) if model.is_listed],
@@ -37,7 +37,7 @@ def _all() -> dict[str, Any]:
 
 
 def _model(name: str) -> dict[str, Any]:
-    """Describe one of them, or an agent that only other agents hand on to."""
+    """Describe one model, or an agent that is reached only by handoffs."""
     for model in log_asked.available_models(create.DEMO):
         if model.name == name:
             return _shown(model)
@@ -45,5 +45,5 @@ def _model(name: str) -> dict[str, Any]:
 
 
 def _shown(model: Model) -> dict[str, Any]:
-    """Word it as the form does. Nobody knows since when a model is there: `created` is 0."""
+    """Return a model in the API's form. `created` is 0, because it is unknown since when a model has existed."""
     return {"id": model.name, "object": "model", "created": 0, "owned_by": model.team}

@@ -1,4 +1,4 @@
-"""Parse a request: JSON → `ResponseRequest`, checked, shapes made one, secrets masked. Nothing else of it is kept."""
+"""Parse a request into a `ResponseRequest`: validated, normalized, with secrets masked. Nothing else of it is kept."""
 
 from typing import Any, TypeVar
 
@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 
 def read(body: bytes) -> ResponseRequest:
-    """Read the body of a request. Raises Invalid with the field, TooLarge."""
+    """Parse the body of a request. Raises Invalid with the field, TooLarge."""
     return parse_body(value_of(body))
 
 
 def value_of(body: bytes) -> dict[str, Any]:
-    """Read a JSON object. Raises Invalid, and TooLarge where it nests too deep."""
+    """Parse a JSON object. Raises Invalid, and TooLarge if it is nested too deeply."""
     payload.check_depth(body)
     try:
         value = sliced_json.decode(body, payload.MAX_DEPTH)
@@ -39,7 +39,7 @@ def value_of(body: bytes) -> dict[str, Any]:
 
 
 def parse_socket_frame(value: dict[str, Any]) -> ResponseRequest:
-    """Make it of a socket's `response.create`, which is always answered by events and never in the background."""
+    """Parse a socket's `response.create`, which is always answered with events and never in the background."""
     for name in NOT_ON_SOCKETS:
         if value.get(name) is not None:
             raise Invalid(f"{name} must not be sent over a WebSocket, which always streams", field=name)
@@ -47,7 +47,7 @@ def parse_socket_frame(value: dict[str, Any]) -> ResponseRequest:
 
 
 def parse_body(value: dict[str, Any]) -> ResponseRequest:
-    """Make it of a decoded object. Raises Invalid."""
+    """Parse a decoded object. Raises Invalid."""
     body = input_items.check(value, request_schema.body_shape)
     if body.model is None:
         raise Invalid("must be the name of an agent or a model", code="missing_required_parameter", field="model")
@@ -72,14 +72,15 @@ def parse_body(value: dict[str, Any]) -> ResponseRequest:
 
 
 def check_previous(response: str | None) -> str | None:
-    """Return the id of a response if it may be one of ours. Raises Invalid as for one that is not there."""
+    """Return the id of a response if it may be one of ours. Raises Invalid like for one that does not exist."""
     if response is not None and not response_ids.is_response_id(response):
         raise not_continuable(response)
     return response
 
 
 def _conversation(body: request_schema.ResponseBody) -> str | None:
-    """Return the conversation whose memory is asked for. Raises Invalid beside another word about where it belongs."""
+    """Return the conversation whose memory is requested. Raises Invalid if it is combined with another choice of
+    conversation."""
     named = body.conversation
     key = named.id if isinstance(named, request_schema.ConversationName) else named
     check_conversation(key, "conversation")
@@ -93,13 +94,14 @@ def _conversation(body: request_schema.ResponseBody) -> str | None:
 
 
 def _stored(body: request_schema.ResponseBody) -> bool:
-    """Return whether it can be continued. Raises Invalid for what is read later by its id alone, and not stored."""
+    """Return whether it can be continued. Raises Invalid for a background response, which is later read by its id and
+    so must be stored."""
     if body.background and body.store is False:
         raise Invalid("must be used with store=true: background responses are retrieved by ID", field="background")
     return body.store is not False
 
 
 def check_conversation(key: str | None, field: str) -> None:
-    """Raise Invalid unless a conversation may have this id."""
+    """Raise Invalid unless this is a valid conversation id."""
     if key is not None and (not 1 <= len(key) <= payload.MAX_KEY or payload.clean_text(key) != key):
         raise Invalid(f"must be 1 to {payload.MAX_KEY} characters", field=field)

@@ -1,4 +1,5 @@
-"""How far a response is, by the events of its run, and for how long nothing came of it. Kept for each reader."""
+"""Track how far a response is, by the events of its run, and how long nothing has happened. One instance for each
+reader."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ MARGIN = 0.9  # of that time: the answer is there before the client gives up
 
 
 class Reason(msgspec.Struct):
-    """What is read of a `run.waiting`."""
+    """The field that is read of a `run.waiting`."""
 
     reason: str = ""
 
@@ -28,7 +29,7 @@ _reason = msgspec.json.Decoder(Reason)
 
 
 class ResponseProgress:
-    """Where one response stands for one reader, who waits `patience` seconds for something to happen."""
+    """The progress of one response for one reader, who waits at most `patience` seconds for something to happen."""
 
     def __init__(self, received: Received, patience: float) -> None:
         self._received, self._patience = received, patience
@@ -37,7 +38,7 @@ class ResponseProgress:
         self._moved_at = time.monotonic()
 
     def take(self, events: Iterable[Stored]) -> None:
-        """Note what happened."""
+        """Record an event."""
         for event in events:
             if event.run != self._received.run:
                 continue
@@ -49,27 +50,27 @@ class ResponseProgress:
 
     @property
     def left_s(self) -> float:
-        """Return for how many seconds more its reader waits for something to happen."""
+        """Return for how many more seconds the reader waits."""
         return self._moved_at + self._patience - time.monotonic()
 
     @property
     def is_late(self) -> bool:
-        """Return whether nothing happened for longer than its reader waits."""
+        """Return whether nothing has happened for longer than the reader waits."""
         return self.left_s <= 0
 
     def so_far(self) -> Json:
-        """Make the response as it is for who asks again by its id: under way."""
+        """Return the response as it is while its run continues, for a later request by id."""
         waits = resource.waiting(self._waits_for) if self._waits_for else None
         return resource.resource(self._received, self._status, incomplete=waits)
 
     def cut_short(self) -> Json:
-        """Make the response that ends a stream before its run: incomplete, since streams have no other word."""
+        """Return the response that ends a stream before its run: incomplete, because streams have no other status."""
         details = resource.waiting(self._waits_for) if self._waits_for else {"reason": "still_in_progress"}
         return resource.resource(self._received, "incomplete", incomplete=details)
 
 
 def patience_of(scope: route.Scope) -> float:
-    """Return for how many seconds a client waits while nothing happens: as its request says, the setting at most."""
+    """Return how many seconds a client waits while nothing happens: as its request says, but at most the setting."""
     header_value = route.header(scope, READ_TIMEOUT).decode("latin-1").strip()
     most: float = settings.CONFIG.response_wait_s
     if not header_value.replace(".", "", 1).isdecimal() or not header_value.isascii() or len(header_value) > 12:

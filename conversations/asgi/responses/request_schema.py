@@ -1,7 +1,6 @@
-"""The shapes of a request's fields, their limits beside them (Open Responses 2026-04-24). Read by `parse_request` and
-`items`.
+"""The schemas and limits of a request's fields (Open Responses 2026-04-24). Used by `parse_request` and `items`.
 
-Null stands for "left out" everywhere; unknown fields are passed over, never stored.
+Null means "left out" everywhere; unknown fields are ignored and never stored.
 """
 
 from typing import Annotated, Any, Literal
@@ -28,7 +27,7 @@ class JsonObject(msgspec.Struct, tag_field="type", tag="json_object"):
 
 
 class JsonSchema(msgspec.Struct, tag_field="type", tag="json_schema"):
-    """JSON of a schema."""
+    """JSON that matches a schema."""
 
     name: Name
     schema: Json | None = None
@@ -37,14 +36,14 @@ class JsonSchema(msgspec.Struct, tag_field="type", tag="json_schema"):
 
 
 class TextOptions(msgspec.Struct):
-    """How the answer is to look."""
+    """The format of the output text."""
 
     format: TextFormat | JsonObject | JsonSchema | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
 
 
 class Reasoning(msgspec.Struct):
-    """How much thought is wanted."""
+    """The reasoning effort."""
 
     effort: Literal["none", "low", "medium", "high", "xhigh"] | None = None
     summary: Literal["concise", "detailed", "auto"] | None = None

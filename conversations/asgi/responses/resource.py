@@ -1,5 +1,4 @@
-"""The response as clients see it: all of its 31 fields, always, made from what was asked and what the record says came
-of it."""
+"""Build the response object that clients receive: always with all of its 31 fields, from the request and the record."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +29,7 @@ DEFAULTS: Json = {
 
 
 class CompletedFields(msgspec.Struct):
-    """What is read of a `response.completed`, and of a run's end."""
+    """The fields that are read of a `response.completed`, and of a run's end."""
 
     status: str = "failed"
     output: list[Any] = []
@@ -45,9 +44,9 @@ _told = msgspec.json.Decoder(CompletedFields)
 
 
 def ending(received: Received, event: Stored) -> Json | None:
-    """Return the response that an event of its run ends; None for an event that ends nothing.
+    """Return the response that an event of its run completes; None if the event does not complete it.
 
-    What the worker stored (`response.completed`) is the truth; a run that ended without it has failed.
+    What the worker stored (`response.completed`) is authoritative; a run that ended without it has failed.
     """
     if event.run != received.run:
         return None
@@ -67,14 +66,15 @@ def ending(received: Received, event: Stored) -> Json | None:
 
 
 def cancelled(ended: Json) -> Json:
-    """Word the end of a cancelled run as who asks by id expects it; the documents of streams have no such status."""
+    """Return the end of a cancelled run as a request by id expects it; the streaming specification has no such
+    status."""
     if (ended["error"] or {}).get("code") != "cancelled":
         return ended
     return ended | {"status": "cancelled", "error": None}
 
 
 def waiting(reason: str) -> Json:
-    """Return what a response that is under way waits for: approval, pause, server."""
+    """Return what an unfinished response waits for: approval, pause, server."""
     return {"reason": f"waiting_for_{reason or 'its_turn'}"}
 
 
@@ -107,7 +107,7 @@ def resource(
     completed_at: int | None = None,
     model: str = "",
 ) -> Json:
-    """Make it. Times are whole seconds UTC."""
+    """Build the object. Times are whole seconds UTC."""
     request = received.body
     params: Json = request["params"]
     tier = params.get("service_tier")
@@ -142,8 +142,8 @@ def _choice(choice: Any, allowed: Sequence[str] | None) -> Any:
 
 
 def _text(params: Json | None) -> Json:
-    """Return how the answer is to look, its schema as it was sent, as the official clients expect it. The document of
-    2026-04-24 has only null in the schema's place."""
+    """Return the output format, with its schema as it was sent, as the official clients expect it. The specification of
+    2026-04-24 allows only null in the schema's place."""
     options = params or {}
     form = options.get("format") or {"type": "text"}
     if form["type"] == "json_schema":

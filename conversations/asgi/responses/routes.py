@@ -1,5 +1,5 @@
-"""Everything below `/v1`: which route answers which address. What is unknown, or goes wrong, is told in the form's own
-words too, since its clients read no page."""
+"""Route everything below `/v1`. Unknown URLs and errors are also answered in the API's own error format, because its
+clients read no HTML."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ADDRESSES = (
 
 
 class ResponsesRoutes:
-    """All routes of the form."""
+    """All routes of the API."""
 
     def __init__(self, context: ResponsesContext) -> None:
         door = ResponsesEndpoint(context)
@@ -37,11 +37,11 @@ class ResponsesRoutes:
         self._models = ModelsEndpoint(context)
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer one request; an error of ours is a 500 in the form's words, while nothing was sent yet."""
+        """Serve one request; an internal error is a 500 in the API's format if nothing was sent yet."""
         await route.guard(self._route(scope), scope, receive, send, refuse)
 
     def _route(self, scope: route.Scope) -> route.Door:
-        """Find the door of an address and note in the scope what the address names."""
+        """Return the endpoint of a URL and store what the URL names in the scope."""
         path = scope["path"].removeprefix(PREFIX)
         if door := self._doors.get(path):
             return door

@@ -1,5 +1,5 @@
-"""What the routes of `/v1/responses` share: who may come in, how a refusal is worded, a response under way and the
-events that tell it."""
+"""The parts that the routes of `/v1/responses` share: authentication, error format, an unfinished response and its
+events."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class PendingResponse(NamedTuple):
-    """A response that was asked for, and the reader of what comes of it."""
+    """A requested response, and the reader of its events."""
 
     received: Received
     follower: Follower
@@ -51,7 +51,7 @@ class PendingResponse(NamedTuple):
 
 
 class ResponsesCaller:
-    """A reader whose rights are looked at while it reads (law H)."""
+    """A reader whose permissions are checked while it reads (law H)."""
 
     def __init__(self, visitor: Caller) -> None:
         self.visitor = visitor
@@ -59,17 +59,17 @@ class ResponsesCaller:
         self.follower: Follower | None = None
 
     def dismiss(self, code: int) -> None:
-        """Tell it nothing more of the conversation."""
+        """Send it nothing more of the conversation."""
         self.dismissal = dismissal(code)
         if self.follower is not None:
             self.follower.wake()
 
     def tell_heads(self) -> None:
-        """A response has no head to tell."""
+        """Do nothing: a response has no heads to send."""
 
 
 class ResponsesContext:
-    """One for all routes of a server."""
+    """The shared state of all routes of a server."""
 
     def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
         self.runtime, self._bearers = runtime, bearers
@@ -78,8 +78,8 @@ class ResponsesContext:
         self._askers = DatabaseThreads("asking")
 
     async def admit(self, scope: route.Scope, methods: Sequence[str] = ("POST",), verb: str = VERB) -> Caller:
-        """Return who asks, by the bearer alone. Raises MethodNotAllowed, NotSignedIn, NotAllowed (agents' tokens too),
-        Unavailable."""
+        """Return the caller, by the bearer token alone. Raises MethodNotAllowed, NotSignedIn, NotAllowed (also for
+        agents' tokens), Unavailable."""
         if scope.get("method", methods[0]) not in methods:
             raise MethodNotAllowed(methods)
         visitor = await self._bearers.visitor(scope, verb)
@@ -90,12 +90,12 @@ class ResponsesContext:
         return visitor
 
     async def do(self, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-        """Do what asks the database in a thread."""
+        """Run database work in a thread."""
         self.followers.listen()
         return await self._askers.run(work, *args)
 
     def enter(self, reader: GuardedSocket) -> None:
-        """Have a reader's rights looked at; `leave` at the end. Raises Busy when it would be one too many."""
+        """Start checking a reader's permissions; call `leave` at the end. Raises Busy if it has too many open."""
         most, who = settings.CONFIG.responses_per_principal, reader.visitor.principal
         if len(self.runtime.watch.responses) >= MAX_READERS:
             raise Busy(f"the server already serves {MAX_READERS:,} clients: try again later", code="too_many")
@@ -103,12 +103,12 @@ class ResponsesContext:
             raise Busy(f"{who} already has {most:,} open requests and sockets: close one first", code="too_many")
 
     def leave(self, reader: GuardedSocket) -> None:
-        """It is gone. The run goes on."""
+        """Remove a reader that disconnected. The run continues."""
         self.runtime.watch.forget(reader)
 
     @contextmanager
     def reading(self, visitor: Caller) -> Iterator[ResponsesCaller]:
-        """Have a client's rights looked at while it reads. Raises Busy when it would be one too many."""
+        """Check a client's permissions while it reads. Raises Busy if it has too many open."""
         reader = ResponsesCaller(visitor)
         self.enter(reader)
         try:
@@ -119,24 +119,24 @@ class ResponsesContext:
     def receive(
         self, visitor: Caller, read: Callable[[], ResponseRequest], socket: str = "", known_here: bool = True
     ) -> Received:
-        """Read what is asked and store it. Sync, in a thread."""
+        """Read the request and store it. Sync, in a thread."""
         received = create.receive(visitor.principal, read(), socket=socket, known_here=known_here)
         return received._replace(body=received.body | {"input": []})  # nobody reads it again; to free it takes its time
 
     def follow(self, received: Received, scope: route.Scope, patience: float | None = None) -> PendingResponse:
-        """Follow what comes of it, for the client of `scope`, who waits for `patience` seconds, or as it says;
-        `followers.leave` at the end.
+        """Follow the response for the client of `scope`, which waits for `patience` seconds, or as its request says;
+        call `followers.leave` at the end.
 
-        In the loop, so that whoever is cancelled while a thread stores what is asked leaves nothing behind.
+        Runs in the loop, so that a client that is cancelled while a thread stores its request leaves nothing behind.
         """
         progress = ResponseProgress(received, patience_of(scope) if patience is None else patience)
         return PendingResponse(received, self.followers.follow(received.conversation, received.seq), progress)
 
     async def events(self, begun: PendingResponse) -> AsyncIterator[list[Stored]]:
-        """Return what happens in the conversation; nothing every second in which nothing does, and when its reader has
-        waited for long enough.
+        """Yield the events of the conversation; an empty list in every second without events, and when the reader has
+        waited long enough.
 
-        A read that fails is tried again for 10 seconds. Raises Unavailable after that.
+        A failed read is retried for 10 seconds. Raises Unavailable after that.
         """
         failing_since = 0.0
         while True:
@@ -155,9 +155,9 @@ class ResponsesContext:
     async def frames(
         self, begun: PendingResponse, encoder: Encoder, starting_after: int = -1
     ) -> AsyncIterator[list[StreamFrame]]:
-        """Return the events of the stream, to the last; those up to the number `starting_after` are left out. A stream
-        in which nothing happens for as long as its client waits ends incomplete. Raises Unavailable as `events` does.
-        """
+        """Yield the events of the stream up to the last; those up to the number `starting_after` are left out. A stream
+        in which nothing happens for as long as its client waits ends as incomplete. Raises Unavailable like
+        `events`."""
         new_frames = encoder.begin()
         new = [frame for frame in new_frames if frame.number > starting_after]
         yield new
@@ -176,7 +176,7 @@ class ResponsesContext:
 
     @contextmanager
     def counting_refusals(self) -> Iterator[None]:
-        """Count what is raised inside by its status."""
+        """Count errors raised inside by their status."""
         try:
             yield
         except SwitchboardError as error:
@@ -185,7 +185,7 @@ class ResponsesContext:
 
 
 async def apart(events: Sequence[Stored], work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-    """Do what reads these events; in a thread where they are large."""
+    """Process these events; in a thread if they are large."""
     if sum(len(event.body) for event in events) < route.LARGE:
         return work(*args)
     return await asyncio.get_running_loop().run_in_executor(None, work, *args)
@@ -196,7 +196,7 @@ def _encode_events(encoder: Encoder, events: Sequence[Stored]) -> list[StreamFra
 
 
 def dismissal(code: int) -> SwitchboardError:
-    """Return why a reader is told nothing more, by the close code of a socket."""
+    """Return why a reader was dismissed, by the close code of a socket."""
     if code in (SIGNED_OUT, NOT_ALLOWED):
         return NotSignedIn("this token has been revoked; the run continues", code="token_revoked")
     return Unavailable("this server can no longer stream the response; the run continues", code="told_no_more")
@@ -205,17 +205,17 @@ def dismissal(code: int) -> SwitchboardError:
 def broken_off(
     encoder: Encoder, begun: PendingResponse, error: SwitchboardError, *, at_once: bool = False
 ) -> list[StreamFrame]:
-    """Word the end of a stream whose response is not over: the error, then a response that failed."""
+    """Return the end of a stream whose response is not complete: the error, then a failed response."""
     return encoder.break_off(failed(begun, error), error=error_body(error), at_once=at_once)
 
 
 def failed(begun: PendingResponse, error: SwitchboardError) -> Json:
-    """Make the response that is told where an error ends the telling."""
+    """Return the failed response for an error that ends a stream."""
     return resource.resource(begun.received, "failed", error={"code": error.code, "message": error.message})
 
 
 def trouble(begun: PendingResponse, error: Exception) -> SwitchboardError:
-    """Make of what stopped the telling what its reader is told; an error of ours is logged."""
+    """Return the error that a reader gets for what stopped its stream; an internal error is logged."""
     if isinstance(error, SwitchboardError):
         return error
     logger.error("streaming of response %s stopped", begun.received.response, exc_info=error)
@@ -228,7 +228,7 @@ def _unreadable(begun: PendingResponse, error: Exception) -> Unavailable:
 
 
 def error_body(error: SwitchboardError) -> Json:
-    """Word an error as the specification does."""
+    """Return an error in the API's format."""
     kind = "server_error" if error.status >= 500 else _TYPES.get(error.status, "invalid_request")
     return {"type": kind, "code": error.code, "message": error.message, "param": error.field or None}
 

@@ -1,6 +1,6 @@
-"""`/v1/responses/{id}`: a response as the record has it, its input, its cancellation and its deletion.
+"""`/v1/responses/{id}`: a response from the record, its input, its cancellation and its deletion.
 
-Whoever may view the conversation sees it; one asked for with `store=false` only who asked for it.
+It is visible to everyone who may view the conversation; one with `store=false` only to its requester.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StoredResponseEndpoint:
         self._context, self._endpoint = context, door
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["method"] == "DELETE":
             visitor = await self._context.admit(scope, ("DELETE",))
             await route.answer(send, 200, await self._context.do(_delete, visitor, scope["named"]))
@@ -54,13 +54,13 @@ class StoredResponseEndpoint:
 
 
 class InputItemsEndpoint:
-    """`GET …/input_items`: what was asked, in pages."""
+    """`GET …/input_items`: the input, in pages."""
 
     def __init__(self, context: ResponsesContext) -> None:
         self._context = context
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         visitor = await self._context.admit(scope, READING, VIEW)
         query = route.query(scope)
         stored = await self._context.do(find, visitor, scope["named"])
@@ -68,13 +68,13 @@ class InputItemsEndpoint:
 
 
 class CancelEndpoint:
-    """`POST …/cancel`: ends the run, and answers the response once it is over."""
+    """`POST …/cancel`: end the run, and return the response once it has ended."""
 
     def __init__(self, context: ResponsesContext) -> None:
         self._context = context
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         visitor = await self._context.admit(scope, ("POST",))
         stored = await self._context.do(_cancel, visitor, scope["named"])
         deadline = time.monotonic() + CANCEL_PATIENCE
@@ -85,7 +85,7 @@ class CancelEndpoint:
 
 
 def find(visitor: Caller, response: str) -> StoredResponse:
-    """Read a response that this visitor may see, by its rights as they are now. Raises NotFound."""
+    """Read a response that this caller may view, by its current permissions. Raises NotFound."""
     stored = stored_response.find(response) if response_ids.is_response_id(response) else None
     is_own = stored is not None and stored.asked_by == str(visitor.principal)
     if stored is None or not (stored.is_stored or is_own):
@@ -96,12 +96,12 @@ def find(visitor: Caller, response: str) -> StoredResponse:
 
 
 def received_of(stored: StoredResponse) -> Received:
-    """Make of it what the door follows."""
+    """Return it in the form that can be followed."""
     return Received(stored.id, stored.conversation, stored.run, stored.seq, stored.at, stored.body, stored.must_wait)
 
 
 def shown(stored: StoredResponse) -> Json:
-    """Make the response as it stands: ended, or how far its run is and what it waits for."""
+    """Return the response as it is: completed, or the progress of its run and what it waits for."""
     received = received_of(stored)
     ended = resource.ending(received, stored.end) if stored.end is not None else None
     if ended is not None:
@@ -123,8 +123,8 @@ def _cancel(visitor: Caller, response: str) -> StoredResponse:
 
 
 def _starting_after(query: dict[str, str]) -> int | None:
-    """Read `stream` and `starting_after`: the number of the last event that the client has, -1 for none. None: no
-    stream is wanted. Raises Invalid."""
+    """Parse `stream` and `starting_after`: the number of the client's last event, -1 for none. None: no stream is
+    requested. Raises Invalid."""
     if query.get("stream", "false") not in ("true", "false"):
         raise Invalid("must be true or false", field="stream")
     value = query.get("starting_after")
@@ -142,7 +142,7 @@ def _input_items(stored: StoredResponse) -> list[Json]:
 
 
 def _input_item(response: str, nth: int, item: Json) -> Json:
-    """Give an item of a request what clients expect of a stored one: an id, and parts for a text."""
+    """Return an item of a request as clients expect a stored one: with an id, and parts for a text."""
     kind = str(item.get("type") or "message")
     stored_item: Json = {"id": response_ids.input_item_id(response, nth, kind), **item, "type": kind}
     if kind == "message" and isinstance(stored_item.get("content"), str):
@@ -152,7 +152,7 @@ def _input_item(response: str, nth: int, item: Json) -> Json:
 
 
 def _page(items: list[Json], query: dict[str, str]) -> Json:
-    """Cut the page that is asked for: `order` (newest first where it is left out), `after` an id, `limit`."""
+    """Return the requested page: `order` (newest first by default), `after` an id, `limit`."""
     if query.get("order", "desc") not in ("asc", "desc"):
         raise Invalid("must be asc or desc", field="order")
     ordered = items if query.get("order") == "asc" else items[::-1]

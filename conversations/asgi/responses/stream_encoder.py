@@ -1,7 +1,8 @@
-"""A run's events, as the record has them → the events of a response's stream. One encoder a response.
+"""Convert a run's recorded events to the events of a response's stream. One encoder per response.
 
-Text comes as deltas while it is written and is closed by its turn's output. At the end the stored answer is the truth:
-what of it was not streamed is streamed then, what was streamed and is not in it is closed as incomplete.
+Text is streamed as deltas while it is generated and closed by its turn's output. At the end the stored answer is
+authoritative: parts of it that were not streamed are streamed then, and streamed parts that it does not contain are
+closed as incomplete.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class StreamFrame(NamedTuple):
-    """One event of the stream: its type, itself as JSON, and its number."""
+    """One event of the stream: its type, its JSON, and its number."""
 
     kind: str
     data: bytes
@@ -32,7 +33,7 @@ Frames = list[StreamFrame]
 
 
 class SpokenFields(msgspec.Struct, gc=False):
-    """What is read of a token and of an output."""
+    """The fields that are read of a token and of an output."""
 
     text: str = ""
     turn: int = 0
@@ -43,7 +44,7 @@ class SpokenFields(msgspec.Struct, gc=False):
 
 
 class ToolStepFields(msgspec.Struct):
-    """What is read of a tool step."""
+    """The fields that are read of a tool step."""
 
     name: str = ""
     origin: str | None = None
@@ -55,7 +56,7 @@ class ToolStepFields(msgspec.Struct):
 
 
 class ApprovalFields(msgspec.Struct):
-    """What is read of an `approval.requested`."""
+    """The fields that are read of an `approval.requested`."""
 
     approval_id: str = ""
     name: str = ""
@@ -63,14 +64,14 @@ class ApprovalFields(msgspec.Struct):
 
 
 class WaitingFields(msgspec.Struct):
-    """What is read of a `run.waiting`."""
+    """The fields that are read of a `run.waiting`."""
 
     reason: str = ""
     server: str | None = None
 
 
 class OpenMessage:
-    """A message that is being written."""
+    """A message that is being streamed."""
 
     __slots__ = ("head", "id", "index", "phase", "place", "sent", "turn")
 
@@ -93,15 +94,15 @@ _DELTA_TAIL = b',"logprobs":[]}'
 
 
 class Encoder:
-    """Knows what of a response was told so far.
+    """Tracks what of a response was streamed.
 
-    What the record tells is numbered from 0 without a gap, alike for every reader. What ends the stream of one reader
-    while the run goes on is in no record: it repeats the number told last, so that who comes back with that number
-    gets what follows, nothing twice and nothing left out.
+    Events from the record are numbered from 0 without gaps, with the same numbers for every reader. An event that ends
+    one reader's stream while the run continues is not in the record: it repeats the last number, so that a reader that
+    resumes after that number gets the rest, with nothing repeated or left out.
     """
 
     def __init__(self, received: Received, starting_after: int = -1) -> None:
-        """`starting_after`: the number of the last event that the reader has, -1 for none."""
+        """Start after the number of the reader's last event, `starting_after`; -1 for none."""
         self._received = received
         self._sequence = 0
         self._told_last = starting_after
@@ -117,14 +118,14 @@ class Encoder:
         self.final: Json | None = None  # the response, once it is over
 
     def begin(self) -> Frames:
-        """Say that it is there; and that it waits, where it does."""
+        """Start the stream: the response exists; and it waits, if it does."""
         if not self._received.must_wait:
             return [self._whole("response.created", resource.resource(self._received, "in_progress"))]
         waiting = resource.resource(self._received, "queued")
         return [self._whole("response.created", waiting), self._whole("response.queued", waiting)]
 
     def take(self, event: Stored) -> Frames:
-        """Return what an event of the conversation makes of the stream; most make nothing."""
+        """Return the stream events for an event of the conversation; for most there are none."""
         if event.run != self._received.run or self.final is not None:
             return []
         if (rule := _RULES.get(event.kind)) is not None:
@@ -134,21 +135,21 @@ class Encoder:
         return []
 
     def mark_sent(self, frames: Frames) -> None:
-        """Note that these were sent."""
+        """Record that these events were sent."""
         self._told_last = max(self._told_last, *(frame.number for frame in frames[-1:]), -1)
 
     def break_off(self, final: Json, *, error: Json | None = None, at_once: bool = False) -> Frames:
-        """End the stream of this reader while the run goes on: by an error of the stream itself, where there is one,
-        and the response as it then is.
+        """End this reader's stream while the run continues: with an error of the stream itself, if any, and the
+        response as it then is.
 
-        `at_once`: without the ends of what was being said, which would say it again.
+        `at_once`: without closing the open messages, which would repeat their text.
         """
         self._is_broken_off = True
         frames = [] if error is None else [self._whole("error", error, name="error")]
         return frames + (self._last(final) if at_once else self._end(final))
 
     def _end(self, final: Json) -> Frames:
-        """End the stream by the whole response."""
+        """End the stream with the complete response."""
         frames: Frames = []
         for item in final["output"]:
             frames += self._rest(item)
@@ -173,7 +174,7 @@ class Encoder:
         return []
 
     def _waits(self, event: Stored) -> Frames:
-        """Return what it waits for: nothing else comes until a person, or a server, does something."""
+        """Return what it waits for: nothing else happens until a person, or a server, acts."""
         fields, self._is_waiting = _waiting.decode(event.body), True
         body: Json = {"reason": fields.reason, "approvals": self._questions}
         body |= {"server": fields.server} if fields.server else {}
@@ -217,7 +218,7 @@ class Encoder:
         return frames + self._close(message, spoken.text, status)
 
     def _tool_step(self, event: Stored) -> Frames:
-        """Tell a call that is the client's to answer; those that run here are not told."""
+        """Stream a call that the client has to run; calls that run here are not streamed."""
         step = _step.decode(event.body)
         is_call = step.origin == "external" and step.status is None
         if not is_call or step.parent_call is not None or not step.tool_call_id:
@@ -246,7 +247,7 @@ class Encoder:
         return StreamFrame(_DELTA, data, number)
 
     def _close(self, message: OpenMessage, text: str, status: str, item: Json | None = None) -> Frames:
-        """Close a message with its whole text, told first as far as it was not yet."""
+        """Close a message with its whole text, after streaming the rest of it."""
         del self._open[message.id], self._writing[message.turn]
         self._closed.add(message.id)
         sent = "".join(message.sent)
@@ -270,7 +271,7 @@ class Encoder:
         ]
 
     def _rest(self, item: Json) -> Frames:
-        """Tell an item of the whole answer as far as it was not told yet."""
+        """Stream the part of an item of the complete answer that was not streamed yet."""
         id_, kind = str(item.get("id")), item.get("type")
         text = _only_text(item)
         if id_ in self._closed:
@@ -345,7 +346,7 @@ def _part(text: str) -> Json:
 
 
 def _only_text(item: Json) -> str | None:
-    """Return a message's text where that is all it holds."""
+    """Return a message's text if it contains nothing else."""
     part = _only_part(item)
     return part["text"] if part.get("type") == "output_text" and not part.get("annotations") else None
 

@@ -1,7 +1,7 @@
-"""Tools and the choice among them: every shape that clients send becomes the one that is stored.
+"""Normalize tools and the tool choice: every form that clients send becomes the stored one.
 
-`tool_choice` is `auto`, `none`, `required` or `{"type": "function", "name"}`; what restricts is a list of names. The
-nested forms of Chat Completions are taken too.
+`tool_choice` is `auto`, `none`, `required` or `{"type": "function", "name"}`; a restriction is a list of names. The
+nested forms of Chat Completions are accepted too.
 """
 
 from typing import Any
@@ -32,7 +32,7 @@ _function: Converter[Function] = Converter(Function)
 
 
 def read(raw_tools: list[Any] | None) -> list[Json]:
-    """Return the tools, functions flat. Raises Invalid for what is none, and for two of one name."""
+    """Return the tools, with functions in flat form. Raises Invalid for an invalid tool, and for a repeated name."""
     if raw_tools and len(raw_tools) > MAX_ITEMS:
         raise Invalid(f"must have at most {MAX_ITEMS} tools; got {len(raw_tools):,}", field="tools")
     tools = [_tool(tool, f"tools[{at}]") for at, tool in enumerate(raw_tools or ())]
@@ -59,9 +59,9 @@ def _tool(tool: object, field_path: str) -> Json:
 
 
 def choice(raw_choice: object, allowed: object) -> tuple[Choice, list[str] | None]:
-    """Return the stored choice and the names that are allowed; None allows all. An empty list restricts nothing.
+    """Return the stored choice and the allowed names; None allows all. An empty list restricts nothing.
 
-    Raises Invalid for a shape that is none, for both forms at once, and for a choice that is not allowed.
+    Raises Invalid for an invalid form, for both forms at once, and for a choice that is not allowed.
     """
     chosen, names = _choice(raw_choice)
     if allowed is not None:
@@ -89,7 +89,7 @@ def _choice(raw_choice: object) -> tuple[Choice, list[str] | None]:
 
 
 def _allowed(value: object, field_path: str = "allowed_tools") -> tuple[list[str] | None, str]:
-    """Read a list of names or of functions, or the object that has a mode beside it."""
+    """Parse a list of names or of functions, or an object with a mode beside it."""
     mode: object = ""
     if isinstance(value, dict):
         inner = value.get("allowed_tools")

@@ -1,8 +1,9 @@
-"""The websocket of `/v1/responses`: `response.create` frames in, the stream's events out as JSON, one at a time.
+"""The WebSocket of `/v1/responses`: `response.create` frames in, the stream's events out as JSON, one response at a
+time.
 
-What is asked while one is answered waits its turn, up to eight. A response asked for with `store=false` can be
-continued on its own socket only, while that is open; a continuation that fails forgets the response it named. After an
-hour the socket is closed.
+Requests received during a response wait their turn, up to eight. A response with `store=false` can be continued only on
+its own socket, while that is open; a continuation that fails discards the response it named. After an hour the socket
+is closed.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ logger = logging.getLogger(__name__)
 
 
 class ResponsesSocket:
-    """The route. A bearer in the upgrade lets in, from any page or from none; a cookie does not."""
+    """The route. It is authenticated by a bearer token in the upgrade, from any page or none; a cookie is not
+    accepted."""
 
     def __init__(self, context: ResponsesContext) -> None:
         self._context = context
@@ -67,7 +69,7 @@ class ResponsesSocket:
 
 
 class _Socket:
-    """One open socket. `visitor`, `dismiss` and `tell_heads` are the watch's."""
+    """One open socket. `visitor`, `dismiss` and `tell_heads` are used by the session guard."""
 
     def __init__(self, context: ResponsesContext, visitor: Caller, scope: route.Scope, send: route.Send) -> None:
         self.visitor = visitor
@@ -81,7 +83,7 @@ class _Socket:
         self._closing: asyncio.Future[None] | None = None
 
     async def serve(self, receive: route.Receive) -> None:
-        """Answer until the client leaves or the hour is over."""
+        """Serve requests until the client disconnects or the hour is over."""
         answering = asyncio.create_task(self._answer_all(), name="responses socket")
         try:
             async with asyncio.timeout(MAX_AGE):
@@ -111,7 +113,7 @@ class _Socket:
                 await self._tell(Busy(f"at most {MAX_WAITING} requests may wait on one socket: open another"))
 
     async def _answer_all(self) -> None:
-        """Answer one after the other; whatever goes wrong, the client is told and the socket is closed."""
+        """Serve one request after the other; after any error, the client is notified and the socket is closed."""
         try:
             while not self._is_closed:
                 await self._answer(await self._waiting.get())
@@ -125,7 +127,7 @@ class _Socket:
             self.dismiss(BROKEN)
 
     async def _answer(self, text: str) -> None:
-        """Answer one frame: by the events of a response, or by one error."""
+        """Answer one frame with the events of a response, or with one error."""
         previous = None
         try:
             with self._context.counting_refusals():
@@ -206,16 +208,16 @@ class _Socket:
             self._closing = asyncio.ensure_future(self._send({"type": "websocket.close", "code": code}))
 
     def tell_heads(self) -> None:
-        """A socket of responses has no head to tell; uvicorn's pings keep it open."""
+        """Do nothing: a socket of responses has no heads to send; uvicorn's pings keep it open."""
 
 
 def _value_of(text: str) -> dict[str, Any]:
-    """Read a frame. Raises as `asking.value_of`."""
+    """Parse a frame. Raises like `parse_request.value_of`."""
     return parse_request.value_of(text.encode("utf-8", "surrogatepass"))
 
 
 async def _refuse_upgrade(scope: route.Scope, send: route.Send, error: SwitchboardError) -> None:
-    """Answer the upgrade with the error's own status where the server can, else with 403."""
+    """Answer the upgrade with the error's own status if the server can, or else with 403."""
     if "websocket.http.response" not in (scope.get("extensions") or {}):
         await send({"type": "websocket.close", "code": 1000})
         return
