@@ -1,1 +1,1 @@
-"""The life of a run, and what people decide about it."""
+"""The life cycle of a run, and people's decisions about it."""

@@ -1,4 +1,4 @@
-"""Tool calls of our runs (law F): before a tool's function is entered, `executing` is committed, once."""
+"""Start tool calls of our runs (law F): before a tool's function is entered, `executing` is committed, once."""
 
 import hashlib
 
@@ -12,16 +12,16 @@ ENTERABLE = ("called", "approved")
 
 
 def tool_call_id(run: str, call_id: str | None, nth: int) -> str:
-    """Return our id of a call: the same for every attempt of the run, so that none is entered twice."""
+    """Return our id of a call: the same in every attempt of the run, so that no call is entered twice."""
     noise = hashlib.sha256(f"{run}\0{call_id}\0{nth}".encode("utf-8", "surrogatepass")).hexdigest()
     return f"{run[:18]}-{noise[:4]}-{noise[4:16]}" if len(run) >= 18 else noise[:36]
 
 
 def begin_execution(claimed: Claim, payload: Body) -> None:
-    """Commit that the call is executing. Raises `Fenced`: do not call, end the attempt.
+    """Commit that the call is executing. Raises `Fenced`: do not call the tool, end the attempt.
 
-    `payload` is the tool step with `status: start` and `tool_call`. A call that was entered before, in whatever
-    attempt, is never entered again; the run's own fence is the log's.
+    `payload` is the tool step with `status: start` and `tool_call`. A call that was entered before, in any attempt, is
+    never entered again; the log checks the run's own fence.
     """
     call = str(payload["tool_call"])
     with write_transaction():

@@ -1,7 +1,7 @@
-"""A run in a worker's hands: claimed, its lease renewed, ended, put aside or put back (law F). Called by workers.
+"""Claim runs for a worker, renew their leases, and end, set aside or return them (law F). Called by workers.
 
-A worker names what it holds as `Claim`; whatever it writes is stored only while that is so, else `Fenced` is raised and
-the worker stops at once. Lock order: conversation, run (law B).
+A worker identifies a run it holds by its `Claim`. Its events are stored only while the claim is valid; otherwise
+`Fenced` is raised and the worker stops at once. Lock order: conversation, run (law B).
 """
 
 from collections.abc import Collection, Sequence
@@ -27,7 +27,7 @@ Body = dict[str, object]
 
 
 class Claim(NamedTuple):
-    """A run in a worker's hands. `state` is what it paused with, sealed; None at the first start."""
+    """A run that a worker holds. `state` is the sealed state with which it paused; None at the first start."""
 
     run: str
     attempt: int
@@ -41,18 +41,18 @@ class Claim(NamedTuple):
 
     @property
     def principal(self) -> Principal:
-        """Who writes the run's events."""
+        """The principal of the run's events."""
         return principals.run_principal(self.agent)
 
     def event(self, payload: Body) -> NewEvent:
-        """Make one of the run's events, behind its fence."""
+        """Create an event of the run that is stored only while the claim is valid."""
         fields: Body = {"id": new_id(), "run_id": self.run, "agent": self.agent}
         return log.from_internal(self.conversation, fields | payload, self.principal)._replace(attempt=self.attempt)
 
 
 def claim(worker: str, agents: Collection[str], *, at_most: int) -> list[Claim]:
-    """Take queued runs of these agents, oldest first, one per conversation; none of a paused or owned conversation.
-    Replays run beside whatever waits, is paused or is held there."""
+    """Claim queued runs of these agents, oldest first, one per conversation, and none of a paused or taken-over
+    conversation. Replays run regardless of waiting runs, pauses and takeovers."""
     taken: list[Claim] = []
     while len(taken) < at_most:
         ids = _next(agents, at_most - len(taken))
@@ -77,7 +77,7 @@ FREE = """SELECT r.id, r.kind, r.conversation_id, r.queued_seq FROM conversation
 
 
 def _next(agents: Collection[str], at_most: int) -> list[str]:
-    """Return ids of runs that may be taken, the first of each conversation."""
+    """Return ids of runs that may be claimed, the first of each conversation."""
     if not agents:
         return []
     free = FREE.format(agents=", ".join(["%s"] * len(agents)))
@@ -98,7 +98,7 @@ def _next(agents: Collection[str], at_most: int) -> list[str]:
 
 
 def _take_all(ids: Sequence[str], worker: str) -> list[Claim]:
-    """Take them in one transaction; when another worker began one of their conversations meanwhile, one by one."""
+    """Claim them in one transaction, or one by one if another worker started a run in one of their conversations."""
     try:
         return _take(ids, worker)
     except IntegrityError:
@@ -132,12 +132,12 @@ def _claimed(run: Run, key: str) -> Claim:
 
 
 def _started(claimed: Claim) -> Body:
-    """Return which attempt it is, and of what kind where it is no agent's answer."""
+    """Return the fields of `run.started`: the attempt, and the kind unless it is an agent's run."""
     return {"attempt": claimed.attempt} | ({} if claimed.kind == "agent" else {"run_kind": claimed.kind})
 
 
 def renew(claims: Collection[Claim]) -> dict[str, str]:
-    """Hold on to these runs for another lease; answer what is asked of each that is still held: "", pause, stop…"""
+    """Renew the leases of these runs; return what is requested of each that is still held: "", pause, stop…"""
     if not claims:
         return {}
     until = leases.end_of_new()
@@ -152,9 +152,10 @@ def renew(claims: Collection[Claim]) -> dict[str, str]:
 
 
 def finish(claimed: Claim, payload: Body, *more: Body) -> None:
-    """End a run: `payload` is its `run.done`, `run.failed`, `run.cancelled` or `run.incompatible`; `more` comes before.
+    """End a run: `payload` is its `run.done`, `run.failed`, `run.cancelled` or `run.incompatible`; `more` are stored
+    before it.
 
-    Raises `Fenced` when the run is not the worker's any more.
+    Raises `Fenced` if the worker no longer holds the run.
     """
     with write_transaction():
         _write_held(claimed, lease_until=None, state=None, state_mac=None)
@@ -170,10 +171,10 @@ def wait(
     sdk: str | None,
     about: Body | None = None,
 ) -> None:
-    """Put a run aside, with its state sealed; the worker is free. `requests` are its approval.requested; `about` comes
-    beside the reason: of `server`, which MCP server it waits for.
+    """Set a run aside with its state sealed; the worker is then free. `requests` are its `approval.requested` events;
+    `about` is stored beside the reason: for `server`, the MCP server that it waits for.
 
-    One that was asked to end meanwhile ends; one that was paused goes on when the pause is over already.
+    A run that was asked to end in the meantime ends; one whose pause is already over continues.
     """
     with write_transaction():
         conversation = _write_held(claimed, lease_until=None, state=state, state_mac=state_mac, sdk=sdk)
@@ -186,9 +187,10 @@ def wait(
 
 
 def put_back(claimed: Claim, reason: str, *, sealed: tuple[str, str, str] | None = None) -> None:
-    """Queue a run again for another worker: it goes on from `sealed` (state, its mac, its sdk), else from what it had.
+    """Queue a run again for another worker: it continues from `sealed` (state, its MAC, its SDK version), or else from
+    its earlier state.
 
-    Only for a run none of whose calls was begun since that state. Raises `Fenced`.
+    Only for a run that has started no call since that state. Raises `Fenced`.
     """
     with write_transaction():
         state_fields = dict(zip(("state", "state_mac", "sdk"), sealed, strict=True)) if sealed else {}
@@ -198,7 +200,7 @@ def put_back(claimed: Claim, reason: str, *, sealed: tuple[str, str, str] | None
 
 
 def _ended_as_asked(claimed: Claim) -> bool:
-    """End a run that its worker lets go of before it heard that it should end."""
+    """End a run that its worker releases before it received the request to end it."""
     if not Run.objects.filter(id=claimed.run, stop__in=ENDING).update(state=None, state_mac=None):
         return False
     body: Body = {"event": "run.cancelled", "reason": "asked to stop"}
@@ -208,7 +210,7 @@ def _ended_as_asked(claimed: Claim) -> bool:
 
 
 def _write_held(claimed: Claim, **fields: Any) -> Conversation:
-    """Write the run's row if it is still the worker's; the conversation is locked first, and answered."""
+    """Update the run's row if the worker still holds it; lock and return the conversation first."""
     owner = Run.objects.values_list("conversation_id", flat=True).get(id=claimed.run)
     conversation = Conversation.objects.locked(owner)
     if not Run.objects.mine(claimed.run, claimed.attempt).update(**fields):

@@ -1,8 +1,8 @@
-"""Messages that reach a run at work at its next step, instead of waiting for its end. Called by workers.
+"""Deliver messages to an active run at its next step, instead of after its end. Called by workers.
 
-Such a message has a run of its own, queued like any other, so that it is answered whatever becomes of the run at work.
-When that run is about to ask its model, the queued one ends as `delivered` in one transaction under the fence: from
-then on it is the working run's to answer, and never begins. Lock order: conversation, run (law B).
+Such a message has its own queued run, so that it is answered whatever happens to the active run. When the active run is
+about to call its model, the queued one ends as `delivered`, in one transaction under the fence: from then on the active
+run has to answer the message, and the queued run never starts. Lock order: conversation, run (law B).
 """
 
 import json
@@ -26,14 +26,15 @@ WAITS = """SELECT 1 FROM conversations_run r JOIN conversations_conversation c O
 
 
 class DeliveredMessage(NamedTuple):
-    """A message, by its event."""
+    """A message, identified by its event."""
 
     seq: int
     body: str
 
 
 class Delivery(NamedTuple):
-    """To which run a message was delivered instead of beginning its own, before which of its steps, and the event."""
+    """The run to which a message was delivered instead of starting its own run, the step before which it was, and the
+    event."""
 
     into: Run
     step: int
@@ -41,9 +42,9 @@ class Delivery(NamedTuple):
 
 
 def deliver(claimed: Claim, agents: Collection[str], step: int) -> list[DeliveredMessage]:
-    """Take what waits for the next step of these agents, oldest first: from now on the run answers it.
+    """Take the messages that wait for the next step of these agents, oldest first; from now on the run answers them.
 
-    None while the conversation is held, or once the run was asked to end. Raises `Fenced`.
+    None while the conversation is taken over, or once the run was asked to end. Raises `Fenced`.
     """
     with connection.cursor() as cursor:
         cursor.execute(WAITS, [claimed.conversation])
@@ -65,8 +66,8 @@ def deliver(claimed: Claim, agents: Collection[str], step: int) -> list[Delivere
 
 
 def receiver(conversation: Conversation) -> Run | None:
-    """Return the run that takes in messages at its next step: one at work, or put aside; none that answers a client of
-    the responses endpoint, who has its whole history."""
+    """Return the run that accepts messages at its next step: an active one, or one set aside; never one that answers a
+    client of `/v1/responses`, which sends its own history."""
     run = Run.objects.of(conversation).filter(status__in=LIVE).first()
     return None if run is None or Response.objects.filter(run=run.id).exists() else run
 

@@ -1,6 +1,7 @@
-"""Leases of runs: how long a worker may be silent, which leases ended, and the runs of workers that are gone (law F).
+"""Manage leases of runs: how long a worker may be silent, which leases have expired, and the runs of workers that are
+gone (law F).
 
-Taken and renewed in `claims`; looked at in a worker's round and at its start, and when a person stops a run.
+Taken and renewed in `claims`; checked by workers periodically and at start, and when a person stops a run.
 """
 
 import threading
@@ -26,15 +27,16 @@ _lock = threading.Lock()
 
 
 def end_of_new() -> int:
-    """Return when a lease ends that is taken or renewed now, µs UTC by the database's clock."""
+    """Return the end of a lease that is taken or renewed now, in µs UTC by the database's clock."""
     return database_now() + int(RUN_LEASE_S * 1e6)
 
 
 def interrupt_expired() -> list[str]:
-    """End runs whose worker was silent for a lease: `interrupted`, and what was executing is `unknown` for ever.
+    """End runs whose worker was silent for a lease: they become `interrupted`, and calls that were executing become
+    `unknown` permanently.
 
-    A lease further ahead than any can be was taken by a clock that was ahead. It ends when it was not renewed for as
-    long as a lease, by this process's own clock.
+    A lease that ends later than any valid one was taken by a clock that was ahead. It expires if it was not renewed for
+    the length of a lease, by this process's own clock.
     """
     now = database_now()
     dead = list(Run.objects.filter(status="running", lease_until__lt=now).order_by("id")[:100])
@@ -43,13 +45,13 @@ def interrupt_expired() -> list[str]:
 
 
 def interrupt_all() -> list[str]:
-    """End all runs that a worker has, whatever their leases: for a process that alone runs agents, at its start."""
+    """End all runs that workers hold, whatever their leases: at the start of the only process that runs agents."""
     left = list(Run.objects.filter(status="running").order_by("id"))
     return [run.id for run in left if _interrupt(run)]
 
 
 def is_abandoned(run: Run) -> bool:
-    """Return whether no worker can hold a running run: its lease is over, or void and its worker gone."""
+    """Return whether no worker can hold a running run: its lease has expired, or is invalid and its worker is gone."""
     now, until = database_now(), run.lease_until
     if run.status != "running" or until is None:
         return False
@@ -72,21 +74,22 @@ def interrupt_locked(run: Run, conversation: Conversation, by: Principal) -> boo
 
 
 def _interrupt(run: Run) -> bool:
-    """End a run that was not renewed since it was read."""
+    """End a run if it was not renewed since it was read."""
     with write_transaction():
         conversation = Conversation.objects.locked(run.conversation_id)
         return interrupt_locked(run, conversation, SYSTEM)
 
 
 def _furthest(now: int) -> int:
-    """Return the latest end that a lease can have, µs UTC by the database's clock."""
+    """Return the latest possible end of a lease, in µs UTC by the database's clock."""
     return now + int((RUN_LEASE_S + CLOCK_SLACK_S) * 1e6)
 
 
 def _unrenewed(runs: Iterable[Run], for_s: float) -> list[Run]:
-    """Return those of these runs that have had the same lease for so many seconds; the others are watched from now on.
+    """Return those of these runs that have had the same lease for this many seconds; the others are watched from now
+    on.
 
-    What is not among the runs any more is forgotten.
+    Runs that are not among them anymore are no longer watched.
     """
     now = time.monotonic()
     with _lock:

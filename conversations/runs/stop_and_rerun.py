@@ -1,6 +1,6 @@
-"""Runs stopped, and queued again: on the input of one that ended badly, or because what one waited for is there.
+"""Stop runs and queue them again: with the input of one that ended badly, or because what one waited for is available.
 
-Called by pages, the API, control actions and the worker's round. Lock order: conversation, run (law B).
+Called by pages, the API, control actions and workers. Lock order: conversation, run (law B).
 """
 
 from conversations.access.action_context import audited_action, event_author
@@ -18,9 +18,10 @@ from conversations.runs.claims import Body
 
 
 def stop(by: Who, run: str) -> None:
-    """Ask the worker to cancel a run, which it hears within a second; a run nobody holds is cancelled here.
+    """Request that the worker cancel a run, which takes effect within a second; cancel a run that no worker holds
+    directly.
 
-    Its open questions are withdrawn in the same transaction, by `log.append`.
+    Its open approval requests are withdrawn in the same transaction, by `log.append`.
     """
     with audited_action(by, "cancel_run", f"run:{run}", right="control") as principal:
         row = _run(run)
@@ -31,10 +32,10 @@ def stop(by: Who, run: str) -> None:
 
 
 def end(principal: Principal, conversation: Conversation, run: str, how: str, reason: str = "") -> bool:
-    """Have a run end, inside an action with the conversation locked; `how` is one of `ENDING`.
+    """End a run, inside an action with the conversation locked; `how` is one of `ENDING`.
 
-    The worker hears it within a second; a run nobody holds is cancelled here, and one whose worker is gone is
-    interrupted. False: it is over, or is ending so already.
+    The worker acts within a second; a run that no worker holds is cancelled here, and one whose worker is gone is
+    interrupted. False: it has ended, or is already ending this way.
     """
     writer, by_whom = event_author(principal)
     row = _run(run)
@@ -54,7 +55,7 @@ def end(principal: Principal, conversation: Conversation, run: str, how: str, re
 
 
 def park(run: str, reason: str) -> bool:
-    """End a queued run that no worker could go on with as `incompatible`. False: it is not queued any more."""
+    """End a queued run that no worker could continue, as `incompatible`. False: it is no longer queued."""
     with write_transaction():
         row = _run(run)
         conversation = Conversation.objects.locked(row.conversation_id)
@@ -67,7 +68,7 @@ def park(run: str, reason: str) -> bool:
 
 
 def run_again(by: Who, run: str) -> str:
-    """Queue a new run on the same input as one that ended badly; answer its id. Raises `NotFound`, `Conflict`."""
+    """Queue a new run with the input of one that ended badly; return its id. Raises `NotFound`, `Conflict`."""
     with audited_action(by, "run_again", f"run:{run}", right="control") as principal:
         old = _run(run)
         conversation = Conversation.objects.locked(old.conversation_id)
@@ -93,13 +94,15 @@ def run_again(by: Who, run: str) -> str:
 
 
 def _taken_as(run: Run) -> str:
-    """Return what became of what a run answers: of a message that was delivered to another, what became of that."""
+    """Return the outcome of the message that a run answers: if it was delivered to another run, the outcome of that
+    one."""
     delivery = deliver_messages.deliveries(run.conversation_id, [run]).get(run.id)
     return delivery.into.status if delivery is not None else run.status
 
 
 def wake(run: str, reason: str) -> bool:
-    """Queue a run again that waits for something other than a person: it is there. False: it does not wait any more."""
+    """Queue a run again that waited for something other than a person and can now continue. False: it no longer
+    waits."""
     with write_transaction():
         row = _run(run)
         conversation = Conversation.objects.locked(row.conversation_id)

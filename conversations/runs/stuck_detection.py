@@ -1,8 +1,8 @@
-"""Runs that look stuck: the same call or words over and over, nothing for minutes, or few turns left. For pages and the
-list.
+"""Detect runs that look stuck: the same call or text repeatedly, no progress for minutes, or few turns left. For pages
+and the list.
 
-Asked when they are drawn, of runs that are running (each has a worker): four queries over indexes, whatever the length
-of the history. Only a warning: a person decides.
+Computed when they are rendered, for running runs (each has a worker), with four indexed queries, whatever the length of
+the history. It is only a warning: a person decides.
 """
 
 import json
@@ -24,7 +24,8 @@ QUIET = registry.names_with("no_progress")
 
 
 class Running(NamedTuple):
-    """A run, when its newest event near the head was, when the oldest of those near it was, and its newest turn."""
+    """A run, the time of its newest event near the head, the time of the oldest event near the head, and its newest
+    turn."""
 
     id: str
     agent: str
@@ -35,7 +36,7 @@ class Running(NamedTuple):
 
 
 class StuckRun(NamedTuple):
-    """Why a run looks stuck: `kind` is repeats, silent or turns; `words` go after the agent's name; `since`: µs UTC."""
+    """Why a run looks stuck: `kind` is repeats, silent or turns; `words` follow the agent's name; `since`: µs UTC."""
 
     run: str
     agent: str
@@ -45,7 +46,7 @@ class StuckRun(NamedTuple):
 
 
 def alarms(conversations: Collection[int]) -> dict[int, StuckRun]:
-    """Return the loudest alarm of each of these conversations that has one, by its id."""
+    """Return the most serious warning for each of these conversations that has one, by its id."""
     running = _running(conversations) if conversations else []
     if not running:
         return {}
@@ -87,8 +88,8 @@ def _repeated(runs: list[str]) -> dict[str, tuple[str, str]]:
 
 
 def _said_again(running: list[Running]) -> dict[str, tuple[str, str]]:
-    """Tell runs whose turns say the same words: a loop in which no tool is called, such as agents that hand over to
-    each other. Of the newest events only, and of those that are no larger than most answers."""
+    """Return runs whose turns repeat the same text: a loop without tool calls, such as agents that hand over to each
+    other. Considers only the newest events, and only those no larger than most answers."""
     near = Event.objects.filter(conversation__in=[run.conversation for run in running])
     near = near.filter(seq__gt=F("conversation__head_seq") - NEAR, kind="output", run__in=[run.id for run in running])
     turns = near.annotate(size=Length("body")).filter(size__lt=LEGIBLE).values_list("run", "body").order_by("-pk")
@@ -102,13 +103,14 @@ def _said_again(running: list[Running]) -> dict[str, tuple[str, str]]:
 
 
 def _words(body: str) -> tuple[str, str]:
-    """Return who said what."""
+    """Return the speaker and the text."""
     fields = json.loads(body)
     return str(fields.get("agent") or ""), str(fields.get("text") or "").strip()
 
 
 def _silent(run: Running) -> tuple[str, str] | None:
-    """Tell a run without progress. Where 500 newer events hide its last one, it is silent for as long as those take."""
+    """Return a warning for a run without progress. If 500 newer events hide its last one, it counts as silent for as
+    long as those took."""
     at = run.at or run.edge
     if at is None:
         return None

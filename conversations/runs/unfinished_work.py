@@ -1,4 +1,4 @@
-"""Whether there is anything for workers to look after. Asked every few seconds by each of them."""
+"""Determine whether workers have anything to look after. Queried by each of them every few seconds."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ EXISTS(SELECT 1 FROM conversations_approval WHERE status='pending')"""
 
 
 class UnfinishedWork(NamedTuple):
-    """Of what there is any: runs at work, runs that wait for a worker, questions."""
+    """Whether there are any active runs, runs that wait for a worker, or approval requests."""
 
     running: bool
     queued: bool
@@ -18,7 +18,8 @@ class UnfinishedWork(NamedTuple):
 
 
 def unfinished_work() -> UnfinishedWork:
-    """Return what there is, by three small indexes: building the queries takes longer than answering this."""
+    """Return what there is, with three queries on small indexes; building them with the ORM would take longer than
+    running them."""
     with connection.cursor() as cursor:
         cursor.execute(_EXISTS)
         return UnfinishedWork(*map(bool, cursor.fetchone()))

@@ -1,9 +1,9 @@
-"""Approvals by auto-approval rules: of a call that is about to be asked about, and of what waits already.
+"""Approve calls by auto-approval rules: a call that is about to need approval, and requests that already wait.
 
-A use is counted in the transaction that records the approval, so that n uses are n, however many workers count. Nothing
-is approved while the conversation is paused or held, where the policy denies or has a person decide, where the rule's
-maker may not decide any more, or may not decide about this run (four eyes). Rules are about what agents do: a call that
-a person has made again waits for a person.
+A use is counted in the transaction that records the approval, so the count is exact with any number of workers. Nothing
+is approved while the conversation is paused or taken over, if the policy denies the call or requires a person, or if
+the rule's creator may no longer decide, or not about this run (four eyes). Rules apply to agents' calls: a call that a
+person has replayed waits for a person.
 """
 
 from collections.abc import Iterator
@@ -31,9 +31,9 @@ MAX_ITEMS = 2_000  # questions that are looked at
 
 
 def approve_call(claimed: Claim, request: Body) -> AutoApprovalRule | None:
-    """Record that a rule approves a call of a run: `request` is its approval.requested. None: a person decides.
+    """Record that a rule approves a call of a run: `request` is its approval.requested. None: a person has to decide.
 
-    Raises `Fenced` when the run is not the worker's any more.
+    Raises `Fenced` if the worker no longer holds the run.
     """
     with write_transaction():
         conversation = Conversation.objects.locked(key=claimed.conversation)
@@ -54,8 +54,8 @@ def approve_call(claimed: Claim, request: Body) -> AutoApprovalRule | None:
 
 
 def approve_waiting(at_most: int = AT_A_TIME) -> list[str]:
-    """Approve what waits and a rule is about, each in a transaction of its own; answer the ids of those that this call
-    did."""
+    """Approve waiting requests that match a rule, each in a separate transaction; return the ids of those approved by
+    this call."""
     done: list[str] = []
     rules = auto_approval_rules.by_key(auto_approval_rules.live())
     for approval in _waiting(rules) if rules else ():
@@ -67,7 +67,7 @@ def approve_waiting(at_most: int = AT_A_TIME) -> list[str]:
 
 
 def _waiting(rules: auto_approval_rules.Rules) -> Iterator[str]:
-    """Return the questions that a rule may be about, the oldest first."""
+    """Return the requests that a rule may match, oldest first."""
     named = ToolCall.objects.filter(Q(lookup_key__in=rules) | Q(lookup_key=None), status="waiting").values("id")
     free = Approval.objects.open().filter(conversation__state="open", conversation__owner="", tool_call__in=named)
     requests = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("asked_seq")).values("body")
@@ -100,8 +100,8 @@ def _approve(approval: str) -> bool:
 
 
 def _use(call: auto_approval_rules.MatchedCall, run: Run) -> AutoApprovalRule | None:
-    """Count a use of the first rule that counts for a call, with the conversation locked. None counts for a replay: a
-    rule is about what agents do, and a person had the call made again; nor for an agent elsewhere."""
+    """Count a use of the first valid rule that matches a call, with the conversation locked. None for a replay, because
+    rules apply to agents' calls and a person requested the replay; nor for an external agent."""
     if run.kind in ("replay", EXTERNAL):
         return None
     about = evaluate.about(call.agent, call.tool)
@@ -119,7 +119,7 @@ def _use(call: auto_approval_rules.MatchedCall, run: Run) -> AutoApprovalRule | 
 
 
 def makers_right(rule: AutoApprovalRule) -> bool:
-    """Return whether who made a rule may still decide: else it does not count."""
+    """Return whether the creator of a rule may still decide; otherwise the rule does not apply."""
     return permissions.has_permission(principals.principal_from_row(rule.made_by), "decide")
 
 

@@ -1,7 +1,7 @@
-"""Auto-approval rules: made from a question or by hand, revoked. Called by the approvals pages and the API.
+"""Create auto-approval rules, from a request or by hand, and revoke them. Called by the approvals pages and the API.
 
-What a rule approves afterwards is `auto_approval`. Making one from a question approves that question too, by the
-person, in the same transaction.
+`auto_approval` applies them. Creating a rule from a request also approves that request, by the person, in the same
+transaction.
 """
 
 import json
@@ -30,8 +30,8 @@ MAX_REASON = 2000  # characters
 
 
 class AutoApprovalScope(NamedTuple):
-    """What a rule is about. From a question, `tool`, `lookup_key`, `schema` and `agent` are the call's, and exact
-    arguments too; `any_agent` has it count for every agent. `until` is µs UTC."""
+    """The calls that a rule matches. From a request, `tool`, `lookup_key`, `schema` and `agent` are the call's, and so
+    are exact arguments; with `any_agent` the rule applies to every agent. `until` is µs UTC."""
 
     is_exact: bool = True
     arguments: dict[str, Any] | None = None
@@ -45,7 +45,7 @@ class AutoApprovalScope(NamedTuple):
 
 
 def make_rule(by: Who, scope: AutoApprovalScope, *, reason: str = "") -> AutoApprovalRule:
-    """Make a rule by hand. Raises `Invalid` naming the field, `NotAllowed`."""
+    """Create a rule by hand. Raises `Invalid` naming the field, `NotAllowed`."""
     id_ = new_id()
     with audited_action(by, "make_rule", f"rule:{id_}", right="decide") as principal:
         return _make(principal, id_, _named(scope), reason)
@@ -54,7 +54,7 @@ def make_rule(by: Who, scope: AutoApprovalScope, *, reason: str = "") -> AutoApp
 def approve_and_make_rule(
     by: Who, approval: str, scope: AutoApprovalScope, *, message: str = "", reason: str = ""
 ) -> AutoApprovalRule:
-    """Approve a question, and make a rule for calls like it. Raises as `approvals.decide` and `make_rule` do."""
+    """Approve a request, and create a rule for calls like it. Raises like `decide.decide` and `make_rule`."""
     id_ = new_id()
     with audited_action(by, "decide", f"approval:{approval}", right="decide") as principal:
         row = Approval.objects.filter(id=approval).first()
@@ -66,7 +66,7 @@ def approve_and_make_rule(
 
 
 def revoke_rule(by: Who, rule: str, *, reason: str = "") -> AutoApprovalRule:
-    """End a rule; what it approved stays so. Raises `Conflict` when somebody did, `NotFound`."""
+    """Revoke a rule; calls that it approved stay approved. Raises `Conflict` if it is already revoked, `NotFound`."""
     with audited_action(by, "revoke_rule", f"rule:{rule}", right="decide") as principal:
         row = AutoApprovalRule.objects.filter(id=rule[:64]).first()
         if row is None:
@@ -86,7 +86,7 @@ def revoke_rule(by: Who, rule: str, *, reason: str = "") -> AutoApprovalRule:
 def _make(
     principal: Principal, id_: str, scope: AutoApprovalScope, reason: str, *, approval: str = ""
 ) -> AutoApprovalRule:
-    """Store a rule inside an action, and audit it."""
+    """Store a rule inside an action, with its audit entry."""
     _check(scope, reason)
     now = database_now()
     if scope.until is not None and not now < scope.until <= now + MAX_DURATION * 1_000_000:
@@ -108,7 +108,7 @@ def _make(
 
 
 def _from_call(call: auto_approval_rules.MatchedCall, scope: AutoApprovalScope) -> AutoApprovalScope:
-    """Return a rule's scope for calls like this one. Raises Invalid when no rule could be about them."""
+    """Return a rule's scope for calls like this one. Raises Invalid if no rule can match them."""
     if call.arguments is None:
         raise Invalid(
             "no rule can match these arguments: they are not a JSON object, or they contain a masked secret",
@@ -123,7 +123,7 @@ def _from_call(call: auto_approval_rules.MatchedCall, scope: AutoApprovalScope) 
 
 
 def _named(scope: AutoApprovalScope) -> AutoApprovalScope:
-    """Find the tool that a rule made by hand names, by its qualified name or its lookup key."""
+    """Return the tool that a rule created by hand names, by its qualified name or its lookup key."""
     if scope.arguments is None:
         raise Invalid("must be a JSON object", field="arguments")
     identity, any_agent = scope.lookup_key or scope.tool, scope.any_agent or not scope.agent
@@ -163,5 +163,5 @@ def _check(scope: AutoApprovalScope, reason: str) -> None:
 
 
 def digest_of(rule: AutoApprovalRule) -> str:
-    """Return the digest of what a rule is about, for the audit log."""
+    """Return the digest of a rule's scope, for the audit log."""
     return chain.digest([rule.lookup_key, rule.schema, rule.agent, rule.is_exact, rule.digest, rule.uses, rule.until])

@@ -1,8 +1,9 @@
-"""Rules by which calls are approved without asking again: which calls one is about. Asked by the gate and the actions.
+"""Determine which calls an auto-approval rule matches. Used by the gate and the actions.
 
-A rule is about one tool (by its lookup key, and as long as it is the tool that the rule was made for), one agent or any
-and arguments: exact, the same object; or partial, an object that they contain. Arguments are compared as canonical
-JSON, with secrets covered, as the record has them; those that are no object fit no rule, nor do those with a secret.
+A rule matches one tool (by its lookup key, and only while it is the tool for which the rule was created), one agent or
+any, and arguments: exactly the same object, or partially, an object that they contain. Arguments are compared as
+canonical JSON, with secrets masked, as in the record; arguments that are not an object or contain a secret match no
+rule.
 """
 
 import hashlib
@@ -23,7 +24,8 @@ IN_TURN = (F("uses").asc(nulls_first=True), F("made_at"), F("id"))  # one withou
 
 
 class MatchedCall(NamedTuple):
-    """A call that waits or would: what rules look at. `arguments` None: they are no object, or cover a secret."""
+    """A call that waits or would wait, as rules see it. `arguments` None: they are not an object, or contain a masked
+    secret."""
 
     agent: str
     tool: str
@@ -37,7 +39,7 @@ Rules = Mapping[str, list[AutoApprovalRule]]  # by lookup key
 
 
 def call_of(request: Mapping[str, Any]) -> MatchedCall:
-    """Read a call from the event that asks about it."""
+    """Return the call from its `approval.requested` event."""
     tool = str(request.get("qualified_name") or request.get("name") or "")
     return MatchedCall(
         agent=str(request.get("agent") or ""),
@@ -50,7 +52,7 @@ def call_of(request: Mapping[str, Any]) -> MatchedCall:
 
 
 def fits(rule: AutoApprovalRule, call: MatchedCall, *, is_destructive: bool) -> bool:
-    """Return whether a rule is about a call. One that destroys has to be named exactly: agent, tool and arguments."""
+    """Return whether a rule matches a call. A destructive call must match exactly: agent, tool and arguments."""
     if rule.lookup_key != call.lookup_key or rule.agent not in ("", call.agent) or call.arguments is None:
         return False
     if rule.schema and rule.schema != call.schema:
@@ -63,14 +65,15 @@ def fits(rule: AutoApprovalRule, call: MatchedCall, *, is_destructive: bool) -> 
 
 
 def contains(whole: object, part: object) -> bool:
-    """Return whether a JSON value contains another: of objects every field, of all else the same value."""
+    """Return whether a JSON value contains another: every field of an object; any other value must be equal."""
     if isinstance(part, dict):
         return isinstance(whole, dict) and all(name in whole and contains(whole[name], part[name]) for name in part)
     return canonical(whole) == canonical(part)
 
 
 def canonical(value: object) -> str:
-    """Write a JSON value so that equal ones are equal texts; 1, 1.0 and true are three. Raises ValueError for NaN."""
+    """Return canonical JSON, in which equal values are equal texts; 1, 1.0 and true all differ. Raises ValueError for
+    NaN."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
@@ -80,12 +83,12 @@ def digest(value: object) -> str:
 
 
 def live() -> list[AutoApprovalRule]:
-    """Read the rules that may approve something now, in the order in which they are asked. Sync."""
+    """Read the rules that may approve something now, in the order in which they are applied. Sync."""
     return list(AutoApprovalRule.objects.live(database_now()).order_by(*IN_TURN)[:MAX_ITEMS])
 
 
 def by_key(rules: Iterable[AutoApprovalRule]) -> dict[str, list[AutoApprovalRule]]:
-    """Sort rules by the tools that they are about."""
+    """Group rules by tool."""
     grouped: dict[str, list[AutoApprovalRule]] = {}
     for rule in rules:
         grouped.setdefault(rule.lookup_key, []).append(rule)
@@ -93,17 +96,17 @@ def by_key(rules: Iterable[AutoApprovalRule]) -> dict[str, list[AutoApprovalRule
 
 
 def rules() -> Rules:
-    """Return the live rules as they were half a second ago, or later. Sync."""
+    """Return the live rules, at most half a second old. Sync."""
     return _cache.answer()
 
 
 def cached_rules() -> Rules | None:
-    """Return them without a query, or None when that takes one. For event loops."""
+    """Return the live rules without a query, or None if a query is needed. For event loops."""
     return _cache.fresh()
 
 
 def forget() -> None:
-    """The rules have changed: read them anew. Called after the commit."""
+    """Discard the cached rules because they have changed. Called after the commit."""
     _cache.forget()
 
 

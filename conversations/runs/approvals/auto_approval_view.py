@@ -1,4 +1,4 @@
-"""Auto-approval rules as the page and the API show them: what each is about, whether and why it counts, what it did."""
+"""Present auto-approval rules for the page and the API: what each matches, whether and why it applies, and its uses."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A question that a rule answered."""
+    """A request that a rule approved."""
 
     approval: str
     conversation: str
@@ -38,7 +38,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class ShownAutoApproval:
-    """A rule. Texts are fit to be shown; `idle` says why it approves nothing now, empty when it does."""
+    """A rule. Texts are prepared for display; `idle` is the reason why it approves nothing now, empty if it does."""
 
     row: AutoApprovalRule
     tool: str
@@ -50,41 +50,41 @@ class ShownAutoApproval:
 
     @property
     def is_live(self) -> bool:
-        """Return whether it can be revoked still."""
+        """Return whether it can still be revoked."""
         return self.row.revoked_at is None
 
     @property
     def title(self) -> str:
-        """Name it."""
+        """Its title."""
         return f"{self.tool} by {self.agent or 'any agent'}"
 
     @property
     def maker(self) -> str:
-        """Who made it, without the kind."""
+        """Its creator, without the kind."""
         return hidden_characters.spelled_out(self.row.made_by.partition(":")[2] or self.row.made_by)
 
     @property
     def made_at(self) -> datetime:
-        """When it was made."""
+        """When it was created."""
         return to_datetime(self.row.made_at)
 
     @property
     def until(self) -> datetime | None:
-        """Until when it counts."""
+        """When it expires."""
         return to_datetime(self.row.until) if self.row.until is not None else None
 
     @property
     def reason(self) -> str:
-        """Why it was made."""
+        """The reason given for it."""
         return hidden_characters.spelled_out(self.row.reason)
 
 
 def page(
     *, state: str = "live", rule: str = "", before: str = "", limit: int = 50
 ) -> tuple[list[ShownAutoApproval], str | None]:
-    """Return rules newest first, and the id that older ones come before. `rule`: only this one. Raises `Invalid`.
+    """Return rules newest first, and the id before which the next page starts. `rule`: only this one. Raises `Invalid`.
 
-    `live` are those that can approve something still, as far as uses, time and revocation go.
+    `live` are those that can still approve calls, by their uses, time and revocation.
     """
     if state not in STATES:
         raise Invalid(f"must be one of {', '.join(STATES)}", field="state")
@@ -99,7 +99,7 @@ def page(
 
 
 def shown(rows: Sequence[AutoApprovalRule]) -> list[ShownAutoApproval]:
-    """Make them fit to be shown."""
+    """Prepare rules for display."""
     now, schemas = database_now(), _schemas()
     return [
         ShownAutoApproval(
@@ -116,7 +116,7 @@ def shown(rows: Sequence[AutoApprovalRule]) -> list[ShownAutoApproval]:
 
 
 def item(rule: ShownAutoApproval) -> Json:
-    """Return a rule for programs."""
+    """Return a rule for the API."""
     row = rule.row
     return {
         "rule_id": row.id, "tool": row.tool, "lookup_key": row.lookup_key, "schema": row.schema, "agent": row.agent,

@@ -1,4 +1,4 @@
-"""Approvals: asked by a run that waits, decided once by a person (§3.1, law E)."""
+"""Decide approval requests: each is created by a waiting run and decided once by a person (§3.1, law E)."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ MAX_AT_ONCE = 200  # decisions of one request
 
 
 class DecisionInput(NamedTuple):
-    """What is decided. `output` belongs to respond, `arguments` (an object, or its text) to edit."""
+    """A decision. `output` belongs to respond, `arguments` (an object, or its text) to edit."""
 
     decision: str
     message: str = ""
@@ -38,7 +38,7 @@ class DecisionInput(NamedTuple):
 
 
 class DecisionOutcome(NamedTuple):
-    """What became of one question of several: `decided` as it is now, or the error."""
+    """The result for one of several requests: the approval as `decided`, or the error."""
 
     approval: str
     decided: Approval | None
@@ -46,11 +46,11 @@ class DecisionOutcome(NamedTuple):
 
 
 def decide(by: Who, approval: str, decision: str, **more: Any) -> Approval:
-    """Decide a tool call; the run is queued again once nothing more is pending. `more` are the fields of
+    """Decide about a tool call; the run is queued again once nothing else is pending. `more` are the fields of
     `DecisionInput`.
 
-    Raises `Conflict` when somebody was first (code already_decided) or the question is over (cancelled, expired,
-    run_over), `NotAllowed` without the right or by four eyes, `NotFound`, `Invalid`.
+    Raises `Conflict` if somebody else decided first (code already_decided) or the request has ended (cancelled,
+    expired, run_over), `NotAllowed` without the permission or because of four eyes, `NotFound`, `Invalid`.
     """
     answer = DecisionInput(decision, **more)
     with audited_action(by, "decide", f"approval:{approval}", right="decide") as principal:
@@ -60,7 +60,7 @@ def decide(by: Who, approval: str, decision: str, **more: Any) -> Approval:
 
 
 def decide_each(by: Who, approvals: Collection[str], decision: str, **more: Any) -> list[DecisionOutcome]:
-    """Decide several, each in a transaction of its own: one that fails takes no other with it."""
+    """Decide several requests, each in a separate transaction: a failure does not affect the others."""
     if not 1 <= len(approvals) <= MAX_AT_ONCE:
         raise Invalid(f"must have 1 to {MAX_AT_ONCE} items; got {len(approvals):,}", field="approvals")
     if decision not in ("approve", "reject"):
@@ -69,7 +69,7 @@ def decide_each(by: Who, approvals: Collection[str], decision: str, **more: Any)
 
 
 def apply_decision(principal: Principal, approval: str, answer: DecisionInput, **beside: object) -> Approval:
-    """Decide inside an action; `beside` goes into the event. Raises as `decide` does."""
+    """Decide inside an action; `beside` is added to the event. Raises like `decide`."""
     row = Approval.objects.filter(id=approval).first()
     if row is None:
         raise NotFound(f"there is no approval {approval[:80]}")
@@ -98,7 +98,7 @@ def apply_decision(principal: Principal, approval: str, answer: DecisionInput, *
 
 
 def close_request(principal: Principal, approval: Approval, key: str, run: Run, body: Body) -> None:
-    """Give a question its one decision, with the conversation locked. Raises `Conflict` when it has one."""
+    """Store the decision of a request, with the conversation locked. Raises `Conflict` if it already has one."""
     if not Approval.objects.filter(id=approval.id, status="pending").update(status="decided"):
         approval.refresh_from_db()
         raise _over(approval)
@@ -106,7 +106,7 @@ def close_request(principal: Principal, approval: Approval, key: str, run: Run, 
 
 
 def go_on(writer: Principal, key: str, run: Run, fields: Body, reason: str) -> None:
-    """Queue a run whose last question is decided; one that stands for an agent elsewhere is over."""
+    """Queue a run whose last request is decided; a run that represents an external agent ends."""
     if Approval.objects.filter(run=run.id, status="pending").exists():
         return
     is_external = run.kind == EXTERNAL
@@ -118,25 +118,25 @@ def go_on(writer: Principal, key: str, run: Run, fields: Body, reason: str) -> N
 
 
 def asked_of(approval: Approval) -> Body:
-    """Read the event that asked."""
+    """Read the event that requested approval."""
     events = Event.objects.filter(conversation=approval.conversation_id, seq=approval.asked_seq)
     return read_asked(events.values_list("body", flat=True).get())
 
 
 def read_asked(body: str) -> Body:
-    """Read the body of an event that asked."""
+    """Parse the body of an event that requested approval."""
     request: Body = json.loads(body)
     return request
 
 
 def wrote_input(principal: Principal, run: Run) -> bool:
-    """Return whether somebody wrote or sent what a run answers, as themselves or as an agent, or had it run again."""
+    """Return whether somebody wrote or sent the input of a run, as themselves or as an agent, or started it again."""
     return str(principal) in authors(run)
 
 
 def authors(run: Run) -> set[str]:
-    """Return who wrote or sent what a run answers, or had it run again; also what reached it at one of its steps. What
-    a token does is written down by the system, with `by`."""
+    """Return who wrote or sent the input of a run, or started it again, including messages delivered at one of its
+    steps. A token's actions are recorded by the system, with `by`."""
     later = Run.objects.filter(conversation=run.conversation_id, queued_seq__gt=run.queued_seq, delivered_to=run.id)
     answered = [(run.input_seq, run.queued_seq), *later.values_list("input_seq", "queued_seq")]
     seqs = [seq for pair in answered for seq in pair]
@@ -148,7 +148,7 @@ def authors(run: Run) -> set[str]:
 
 
 def needs_other_eyes(request: Body) -> bool:
-    """Return whether who wrote a run's input may not decide about this call of it, as the policy stands now."""
+    """Return whether the author of a run's input may not decide about this call, by the current policy."""
     call = auto_approval_rules.call_of(request)
     return terms.of_call(evaluate.about(call.agent, call.tool)).four_eyes
 
@@ -177,7 +177,7 @@ def _require_other_eyes(principal: Principal, approval: Approval, run: Run) -> N
 
 
 def _decision_body(approval: Approval, answer: DecisionInput) -> Body:
-    """Make the `approval.decided` of an answer. Raises Invalid when it is none."""
+    """Return the body of `approval.decided`. Raises Invalid for an invalid decision."""
     body: Body = {"event": "approval.decided", "approval_id": approval.id, "tool_call": approval.tool_call}
     body["decision"] = answer.decision
     body |= {name: text for name in ("message", "reason") if (text := getattr(answer, name))}
@@ -211,7 +211,7 @@ def _edited(approval: Approval, arguments: dict[str, Any] | str | None) -> Body:
 
 
 def _tell(principal: Principal, key: str, run: Run, body: Body) -> None:
-    """Append the decision and, when it was the last one that the run waited for, queue it."""
+    """Append the decision and, if it was the last one that the run waited for, queue the run."""
     writer, by_whom = event_author(principal)
     fields: Body = {"run_id": run.id, "agent": run.agent, **by_whom}
     log.append([log.from_internal(key, {"id": new_id(), **fields} | body, writer)])
@@ -219,7 +219,7 @@ def _tell(principal: Principal, key: str, run: Run, body: Body) -> None:
 
 
 def _require_taken(request: Body, decision: str) -> None:
-    """Raise `Invalid` for a decision that whoever asks cannot be given."""
+    """Raise `Invalid` for a decision that the requester does not accept."""
     taken = request.get("decisions")
     if isinstance(taken, list) and decision not in taken:
         raise Invalid(f"must be {' or '.join(map(str, taken))} for this call", field="decision")

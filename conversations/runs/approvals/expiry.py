@@ -1,8 +1,10 @@
-"""Questions whose time is up: told, or ended, once, by the worker's round (§3.1). Nothing here is silent.
+"""Handle approval requests whose deadline has passed: escalate or end them, once. Called periodically by workers
+(§3.1).
 
-A question says itself until when it may wait and what happens then (`conversations.runs.approvals.terms`): `wait`
-tells that it still waits, `notify` tells a role, `reject` ends the question and the run goes on without the call. One
-that says nothing goes by the settings: `SWITCHBOARD_APPROVAL_S`, 0 for ever, and `SWITCHBOARD_APPROVAL_EXPIRY`.
+A request contains its deadline and what happens then (`conversations.runs.approvals.terms`): `wait` records that it
+still waits, `notify` notifies a role, `reject` ends the request, and the run continues without the call. For a request
+that contains neither, the settings apply: `SWITCHBOARD_APPROVAL_S`, 0 for no deadline, and
+`SWITCHBOARD_APPROVAL_EXPIRY`.
 """
 
 from django.conf import settings
@@ -24,7 +26,7 @@ AT_A_TIME = 100
 
 
 def expire_due() -> list[str]:
-    """End or tell the questions whose time is up; answer the ids of those that this call did."""
+    """End or escalate requests whose deadline has passed; return the ids of those handled by this call."""
     now, limit_s = database_now(), settings.CONFIG.approval_s
     is_up = Q(deadline__lt=now)
     if limit_s:
@@ -54,7 +56,7 @@ def _expire(approval: Approval) -> bool:
 
 
 def _escalate(approval: Approval, role: str) -> bool:
-    """Tell a role once that a question waits for long; it stays open."""
+    """Notify a role once that a request has waited too long; it stays open."""
     with write_transaction():
         conversation = Conversation.objects.locked(approval.conversation_id)
         if not Approval.objects.open().filter(id=approval.id, escalated_seq=None).exists():

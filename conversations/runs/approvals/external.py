@@ -1,9 +1,9 @@
-"""Questions of agents that run elsewhere: asked by an agent's token, decided once like any other, and withdrawn when
-nobody waits for the decision any more (laws E, I).
+"""Approval requests of external agents: created with an agent's token, decided once like any other, and withdrawn when
+nobody waits for the decision anymore (laws E, I).
 
-The call is one that the record observes. A run of kind `external` stands for the waiting: it is never claimed, and ends
-with the decision. Whoever waits renews its lease; without one a question can be decided no more. Called by the raw
-endpoints that such agents ask, and in a round by the server.
+The call is one that the record observes. A run of kind `external` represents the waiting agent: it is never claimed,
+and ends with the decision. Waiting clients renew its lease; without a lease a request can no longer be decided. Called
+by the raw endpoints that such agents use, and periodically by the server.
 """
 
 import hashlib
@@ -35,7 +35,8 @@ Body = dict[str, Any]  # JSON
 
 
 class Question(NamedTuple):
-    """What an agent asks: the call as it was told (`call_id` None: not), the decisions that it takes, and why."""
+    """An external agent's request: the call as it describes it (`call_id` None: without id), the decisions that it
+    accepts, and the reason."""
 
     conversation: str
     agent: str
@@ -49,8 +50,8 @@ class Question(NamedTuple):
 
 
 class QuestionOutcome(NamedTuple):
-    """What became of a question: `approve`, `edit` (with the arguments), `reject` or `respond` (with the output); an
-    empty decision where nobody decides any more."""
+    """The outcome of a request: `approve`, `edit` (with the arguments), `reject` or `respond` (with the output); an
+    empty decision if it can no longer be decided."""
 
     decision: str
     message: str = ""
@@ -59,9 +60,9 @@ class QuestionOutcome(NamedTuple):
 
 
 def ask(by: Principal, question: Question, beginning: NewEvent) -> Approval | None:
-    """Ask about an open call of a conversation that `by` opened, and return the request, the same one for the same
-    call. Where the call is not known yet, `beginning` begins it. None: the conversation is somebody else's. Raises
-    NotSignedIn for a token that is revoked by now."""
+    """Request approval of an open call in a conversation that `by` opened; return the request, always the same one for
+    the same call. If the call is not recorded yet, `beginning` is appended first. None: the conversation belongs to
+    somebody else. Raises NotSignedIn for a token that has been revoked."""
     with write_transaction():
         if not Conversation.objects.filter(key=question.conversation).exists():
             log.append([beginning])
@@ -80,18 +81,18 @@ def ask(by: Principal, question: Question, beginning: NewEvent) -> Approval | No
 
 
 def is_opener(by: Principal, conversation: str) -> bool:
-    """Return whether `by` opened this conversation, or nobody has yet."""
+    """Return whether `by` opened this conversation, or it does not exist yet."""
     opened_by = Conversation.objects.filter(key=conversation).values_list("opened_by", flat=True).first()
     return not opened_by or opened_by == str(by)
 
 
 def renew(approval: Approval) -> None:
-    """Hold a question open for another lease."""
+    """Renew the lease of a request."""
     Run.objects.filter(id=approval.run, status="waiting").update(lease_until=_lease())
 
 
 def outcome(approval: Approval) -> QuestionOutcome | None:
-    """Return what became of a question; None while it waits. What the policy denies by now is rejected."""
+    """Return the outcome of a request; None while it waits. A call that the policy now denies is rejected."""
     row = Approval.objects.filter(id=approval.id).first()
     if row is not None and row.status == "pending":
         return None
@@ -111,12 +112,12 @@ def outcome(approval: Approval) -> QuestionOutcome | None:
 
 
 def withdraw(approvals: Iterable[str], reason: str) -> list[str]:
-    """Withdraw those of these questions that nobody has decided; return their ids."""
+    """Withdraw those of these requests that are not decided; return their ids."""
     return [approval for approval in approvals if _withdraw(approval, reason)]
 
 
 def open_questions(by: Principal, conversation: str, *, call_id: str | None = None) -> list[str]:
-    """Return the open questions that `by` asked in a conversation; with `call_id` those about that call alone."""
+    """Return the open requests of `by` in a conversation; with `call_id` only those for that call."""
     here = _external().filter(conversation__key=conversation, conversation__opened_by=str(by))
     if call_id is not None:
         here = here.filter(tool_call__in=ToolCall.objects.filter(call_id=call_id).values("id"))
@@ -124,14 +125,14 @@ def open_questions(by: Principal, conversation: str, *, call_id: str | None = No
 
 
 def withdraw_abandoned() -> list[str]:
-    """Withdraw the questions for whose decision nobody waits any more; return their ids."""
+    """Withdraw the requests whose clients no longer wait; return their ids."""
     now = database_now()
     left = _external().filter(run__in=Run.objects.filter(Q(lease_until__lt=now) | Q(lease_until=None)).values("id"))
     return withdraw(list(left.values_list("id", flat=True)[:100]), "nobody waits for this decision anymore")
 
 
 def require_waiting(run: Run) -> None:
-    """Raise `Conflict` for a question of an agent elsewhere that does not wait for the decision any more."""
+    """Raise `Conflict` for a request of an external agent whose client no longer waits."""
     if run.kind == EXTERNAL and (run.lease_until or 0) < database_now():
         raise Conflict(f"{run.agent} is no longer waiting for this decision", code="run_over")
 
@@ -148,7 +149,7 @@ def _own(by: Principal, key: str) -> Conversation | None:
 
 
 def _call(conversation: Conversation, question: Question) -> ToolCall | None:
-    """Return the open call that is asked about: by its id, else by what is called; the oldest that nobody asked about,
+    """Return the open call to be approved: by its id, or else by tool and arguments; the oldest without a request, or
     else the newest."""
     calls = ToolCall.objects.filter(conversation=conversation, run=None, finished_seq=None, name=question.name[:200])
     if question.call_id is not None:
@@ -162,8 +163,8 @@ def _call(conversation: Conversation, question: Question) -> ToolCall | None:
 
 
 def _rejected_call(conversation: Conversation, question: Question) -> ToolCall | None:
-    """Return the call that a rejection ended, where the same one is asked about again: its answer was lost on the way,
-    or it was decided between two requests. A further call of that id has begun since, or has other arguments."""
+    """Return the call that a rejection ended, if the same approval is requested again: the response was lost, or it was
+    decided between two requests. None if a further call with that id has started since, or has other arguments."""
     if question.call_id is None:
         return None
     same = ToolCall.objects.filter(conversation=conversation, run=None, call_id=question.call_id)
@@ -234,8 +235,7 @@ _JSON_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", 
 
 
 def _schema(name: str, arguments: Body) -> str:
-    """Keep a schema that says no more than what the arguments are, so that a form can be made of them; return its
-    hash."""
+    """Store a schema derived from the arguments, so that a form can be built for them; return its hash."""
     properties = {
         key: {"type": kind} for key, value in list(arguments.items())[:MAX_PROPERTIES]
         if (kind := _JSON_TYPES.get(type(value)))

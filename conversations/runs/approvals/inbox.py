@@ -1,4 +1,4 @@
-"""Questions about tool calls, as the approvals page and the `approvals` topic show them. Called by pages, API, hub."""
+"""Present approval requests for the approvals page and the `approvals` topic. Called by pages, API, hub."""
 
 import json
 import logging
@@ -50,7 +50,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RecentCall:
-    """What an agent did lately."""
+    """A recent call of an agent."""
 
     name: Markup
     status: str
@@ -60,15 +60,15 @@ class RecentCall:
 
     @property
     def glyph(self) -> str:
-        """The sign of its status."""
+        """The icon of its status."""
         return GLYPHS.get(self.status, "unknown")
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalCard:
-    """One question. `request` is the body of `event`, which asked; `effect` and `terms` by the operators' policy as it
-    is now; `barred` are the principals who may not decide it (four eyes). `edited` are the arguments that a person
-    wrote instead, as JSON text; None where nobody changed them."""
+    """An approval request. `request` is the body of `event`, which created it; `effect` and `terms` follow the current
+    policy; `barred` are the principals who may not decide it (four eyes). `edited` are the arguments that a person
+    entered instead, as JSON text; None if they were not changed."""
 
     row: Approval
     key: str
@@ -84,22 +84,22 @@ class ApprovalCard:
 
     @property
     def is_open(self) -> bool:
-        """Return whether it can be decided still."""
+        """Return whether it can still be decided."""
         return self.row.status == "pending"
 
     @property
     def version(self) -> int:
-        """The seq that last changed it."""
+        """The seq of its last change."""
         return self.row.decided_seq or self.row.escalated_seq or self.row.asked_seq
 
     @property
     def asked_at(self) -> datetime:
-        """When it was asked."""
+        """When it was created."""
         return to_datetime(self.row.asked_at)
 
     @property
     def deadline(self) -> datetime | None:
-        """When its time is up."""
+        """Its deadline."""
         until, limit_s = self.row.deadline, settings.CONFIG.approval_s
         if until is None and limit_s:
             until = self.row.asked_at + int(limit_s * 1e6)
@@ -107,22 +107,22 @@ class ApprovalCard:
 
     @property
     def on_expiry(self) -> evaluate.OnExpiry:
-        """What its end does."""
+        """What happens at the deadline."""
         return terms.terms_of_request(self.request)[0]
 
     @property
     def then(self) -> str:
-        """What happens when its time is up."""
+        """What happens at the deadline, as text."""
         return THEN[self.on_expiry].format(role=hidden_characters.spelled_out(terms.terms_of_request(self.request)[1]))
 
     @property
     def escalated(self) -> str:
-        """The role that was told, while it is open."""
+        """The role that was notified, while it is open."""
         return hidden_characters.spelled_out(self.row.escalated_to) if self.is_open else ""
 
     @property
     def risk(self) -> str:
-        """What the operators' policy says of such a call, beside its effect; empty when it says nothing."""
+        """What the policy states about such a call, beside its effect; empty if nothing."""
         row = self.policy.effect_by or self.policy.by
         note = f": {row.note}" if row is not None and row.note else ""
         if row is None:
@@ -131,7 +131,7 @@ class ApprovalCard:
 
     @property
     def verdict(self) -> str:
-        """What became of it and by whom, in words; empty while it is open."""
+        """The outcome and who decided, as text; empty while it is open."""
         if self.is_open:
             return ""
         if self.row.rule:
@@ -142,45 +142,45 @@ class ApprovalCard:
 
     @property
     def glyph(self) -> str:
-        """The sign of what became of it."""
+        """The icon of its outcome."""
         if self.is_open:
             return "waiting"
         return "rejected" if self.row.decision in (None, "", "reject") else "done"
 
     @property
     def is_denied(self) -> bool:
-        """Return whether the operators' policy denies the call by now: approved, it would not run."""
+        """Return whether the policy now denies the call, so that it would not run even if approved."""
         return self.is_open and self.policy.rule == "deny"
 
     @property
     def decisions(self) -> frozenset[str]:
-        """The decisions that whoever asks takes."""
+        """The decisions that the requester accepts."""
         taken = self.request.get("decisions")
         return frozenset(map(str, taken)) if isinstance(taken, list) else ALL_DECISIONS
 
     @property
     def is_external(self) -> bool:
-        """Return whether an agent elsewhere asks: no rule of ours approves for it."""
+        """Return whether an external agent requested it: none of our rules approves its calls."""
         return "decisions" in self.request
 
     @property
     def is_budget(self) -> bool:
-        """Return whether it asks about a budget: nothing is called."""
+        """Return whether it is about a budget, without a call."""
         return questions.is_budget(self.request)
 
     @property
     def name(self) -> str:
-        """The tool, fit for text and attributes."""
+        """The tool's name, safe in text and attributes."""
         return hidden_characters.spelled_out(self.tool)
 
     @property
     def tool(self) -> str:
-        """The tool's qualified name, as the record has it."""
+        """The tool's qualified name, as recorded."""
         return str(self.request.get("qualified_name") or self.request.get("name") or "")
 
     @property
     def identity(self) -> dict[str, str]:
-        """The layers of the tool's identity that the record has."""
+        """The recorded layers of the tool's identity."""
         names = {"origin": "Origin", "mcp_server": "MCP server", "namespace": "Namespace", "lookup_key": "Lookup key"}
         return {
             label: hidden_characters.spelled_out(str(self.request[name]))[:200]
@@ -192,11 +192,11 @@ class ApprovalCard:
 def page(
     *, status: str = "", before: str = "", limit: int = 50, is_oldest_first: bool = False
 ) -> tuple[list[ApprovalCard], str | None]:
-    """Return questions newest first, or oldest first, and the id that the next page begins after. `status`: one of
+    """Return requests newest first, or oldest first, and the id after which the next page starts. `status`: one of
     STATUSES, or all.
 
-    Of pending ones only those whose run waits: the others cannot be decided; and on the first page those that were
-    escalated before all others, beyond the limit. Raises `Invalid`.
+    Includes pending ones only if their run waits, because others cannot be decided. The first page starts with
+    escalated ones, beyond the limit. Raises `Invalid`.
     """
     if status and status not in STATUSES:
         raise Invalid(f"must be one of {', '.join(STATUSES)}", field="status")
@@ -214,7 +214,7 @@ def page(
 
 
 def find(approval: str) -> ApprovalCard:
-    """Return one question. Raises NotFound."""
+    """Return one request. Raises NotFound."""
     rows = Approval.objects.filter(id=approval[:64], conversation__is_staged=False).select_related("conversation")
     questions = _questions(list(rows))
     if not questions:
@@ -223,7 +223,7 @@ def find(approval: str) -> ApprovalCard:
 
 
 def item(card: ApprovalCard) -> Json:
-    """Return a question for programs."""
+    """Return a request for the API."""
     row, request = card.row, card.request
     at = to_datetime(row.decided_at).isoformat() if row.decided_at else None
     layers = ("name", "namespace", "qualified_name", "lookup_key", "origin", "mcp_server", "schema")
@@ -260,13 +260,13 @@ def item(card: ApprovalCard) -> Json:
 
 
 def block(card: ApprovalCard) -> Markup:
-    """Draw a question as its block in the transcript has it."""
+    """Render a request as its block in the transcript."""
     calls = log.calls_of(card.key, [card.event])
     return tool_call_block.card(calls[card.event.seq], reverse("conversation", args=[card.key]))
 
 
 def recent_calls(card: ApprovalCard) -> list[RecentCall]:
-    """Return what the agent of an open question called lately, without the question itself."""
+    """Return the latest calls of the agent of an open request, without the requested call itself."""
     if not card.is_open:
         return []
     recent = _lately(str(card.request.get("agent") or ""))
@@ -274,8 +274,8 @@ def recent_calls(card: ApprovalCard) -> list[RecentCall]:
 
 
 def drawn(card: ApprovalCard) -> Markup:
-    """Draw a question as a row of the list, the same for everybody: on the page and live. One that cannot be drawn is
-    nothing, and told."""
+    """Render a request as a row of the list, the same for everybody, on the page and live. One that cannot be rendered
+    is left out and logged."""
     try:
         return safe(get_template("partials/approval_row.html").render({"q": card}).strip())
     except Exception:
@@ -287,23 +287,23 @@ class _Source:
     """The rows of the `approvals` topic."""
 
     def newest_rows(self, limit: int) -> list[Json]:
-        """Return the newest, whatever became of them."""
+        """Return the newest requests, whatever their outcome."""
         return _rows(_visible().order_by("-id")[:limit])
 
     def changed_rows(self, conversations: Sequence[str], versions: Mapping[str, int]) -> list[Json]:
-        """Return what is new in these conversations; most of what happens there is about no question."""
+        """Return what is new in these conversations; most events there concern no approval request."""
         there = _visible().filter(conversation__key__in=conversations).order_by("-id")
         current = there.values_list("id", VERSION)[:100]
         changed = [key for key, version in current if versions.get(key) != version]
         return _rows(_visible().filter(id__in=changed).order_by("-id")) if changed else []
 
     def versions(self, limit: int) -> dict[str, tuple[str, int]]:
-        """Return the newest by id."""
+        """Return the versions of the newest requests, by id."""
         names = ("id", "conversation__key", VERSION)
         return {key: (of, version) for key, of, version in _visible().order_by("-id").values_list(*names)[:limit]}
 
     def waiting_counts(self) -> Json:
-        """Count those that can still be decided."""
+        """Count the requests that can still be decided."""
         return pending_counts.pending_counts()
 
 
@@ -326,7 +326,7 @@ def _rows(approvals: Iterable[Approval]) -> list[Json]:
 
 
 def _questions(rows: Sequence[Approval]) -> list[ApprovalCard]:
-    """Make questions of rows; one whose event cannot be read costs itself alone."""
+    """Build requests from rows; one whose event cannot be read is left out without affecting the others."""
     agent_colors.refresh_colors()
     cards: list[ApprovalCard] = []
     barred = pending_counts.excluded_approvers([row.id for row in rows if row.status == "pending"])
@@ -366,7 +366,7 @@ def _edited(row: Approval) -> str | None:
 
 
 def _policy_of(agent: str, request: Json) -> evaluate.Effective:
-    """Return what holds for the call: as it was declared, tightened by the rules of now."""
+    """Return what applies to the call: as declared, tightened by the current rules."""
     declared = request.get("effect")
     effect: Effect = next((name for name in EFFECTS if name == declared), "unsafe")
     tool = str(request.get("qualified_name") or request.get("name") or "")

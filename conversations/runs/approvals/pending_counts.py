@@ -1,7 +1,7 @@
-"""How many questions wait, for the navigation of every page and the frames of the state topics.
+"""Count pending approval requests, for the navigation of every page and the frames of the state topics.
 
-One answer for everybody: how many can be decided, how many of them are escalated to which role, and how many each
-person may not decide, since they wrote what the run answers (four eyes). Each browser takes what concerns its person.
+The result is the same for everybody: how many can be decided, how many are escalated to which role, and how many each
+person may not decide because they wrote the run's input (four eyes). Each browser selects the numbers for its person.
 """
 
 import json
@@ -28,7 +28,7 @@ WHERE a.status='pending' AND r.status='waiting' AND a.id=ANY(%s)"""
 
 
 def pending_counts() -> dict[str, Any]:
-    """Return `waiting`, `escalated` (by role) and `barred` (by principal), in numbers of questions."""
+    """Return `waiting`, `escalated` (by role) and `barred` (by principal), as numbers of requests."""
     open_approvals = Approval.objects.open()
     escalated = open_approvals.exclude(escalated_seq=None).order_by().values_list("escalated_to")
     return {
@@ -39,7 +39,8 @@ def pending_counts() -> dict[str, Any]:
 
 
 def excluded_approvers(approvals: Collection[str] | None = None) -> dict[str, set[str]]:
-    """Return who may not decide which open question (of these, or of all), by its id: four eyes, as the policy is."""
+    """Return who may not decide which open request (of these, or of all), by its id, because of four eyes under the
+    current policy."""
     rows = evaluate.rows()
     if not settings.CONFIG.four_eyes and not any(row.four_eyes for row in rows.values()):
         return {}
@@ -55,8 +56,8 @@ def excluded_approvers(approvals: Collection[str] | None = None) -> dict[str, se
 
 
 def input_authors(approvals: list[str]) -> dict[str, set[str]]:
-    """Return who wrote or sent what the runs of these open questions answer, or had them run again; also what reached
-    them at one of their steps."""
+    """Return who wrote or sent the input of the runs of these open requests, or started them again, including messages
+    delivered at one of their steps."""
     if not approvals:
         return {}
     is_sqlite = connection.vendor == "sqlite"

@@ -25,7 +25,7 @@ EventFields = dict[str, object]
 
 
 class ApprovalTerms(NamedTuple):
-    """What holds for a question. `deadline_s` None: it may wait for ever."""
+    """What applies to a request. `deadline_s` None: it may wait without limit."""
 
     deadline_s: float | None
     on_expiry: OnExpiry
@@ -34,7 +34,7 @@ class ApprovalTerms(NamedTuple):
     no_always: bool
 
     def request_fields(self) -> EventFields:
-        """Return what `approval.requested` tells of a question that is asked now."""
+        """Return the fields about the terms for an `approval.requested` that is created now."""
         if not self.deadline_s:
             return {}
         until = datetime.now(UTC) + timedelta(seconds=self.deadline_s)
@@ -43,7 +43,7 @@ class ApprovalTerms(NamedTuple):
 
 
 def of_call(rows: Iterable[PolicyRule]) -> ApprovalTerms:
-    """Return the terms of a call; `rows` are those about it, the most specific first."""
+    """Return the terms of a call; `rows` are those that match it, the most specific first."""
     config, about = settings.CONFIG, list(rows)
     limits = [config.approval_s or None, next((row.deadline_s for row in about if row.deadline_s), None)]
     ends = next((row for row in about if row.on_expiry), None)
@@ -61,8 +61,8 @@ def of_call(rows: Iterable[PolicyRule]) -> ApprovalTerms:
 
 
 def terms_of_request(request: dict[str, Any]) -> tuple[OnExpiry, str]:
-    """Return what a question's end does, by the event that asked it, and the role that is told; of one that says
-    nothing, the settings."""
+    """Return what happens at a request's deadline, from the event that created it, and the role to notify; from the
+    settings if the event contains neither."""
     config = settings.CONFIG
     ends = next((end for end in ENDS if end == request.get("on_expiry")), config.approval_expiry)
     role = str(request.get("notify") or config.approval_role) if ends == "notify" else "approver"

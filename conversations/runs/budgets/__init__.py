@@ -1,1 +1,1 @@
-"""What runs, conversations and agents may spend, and what is asked when they have."""
+"""Budgets: how much runs, conversations and agents may spend before approval is required."""

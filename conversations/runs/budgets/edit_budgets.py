@@ -1,4 +1,4 @@
-"""Budgets set and removed, audited. Called by the page and the API."""
+"""Set and remove budgets, with audit entries. Called by the page and the API."""
 
 from decimal import Decimal, InvalidOperation
 
@@ -23,7 +23,7 @@ WHOLE = ("tokens", "calls")
 def set_budget(
     by: Who, *, scope: str, measure: str, amount: str, agent: str = "", note: str = "", reason: str = ""
 ) -> BudgetLimit:
-    """Set how much may be spent; the same scope, agent and measure again replaces it, and keeps what was given on top.
+    """Set a budget; the same scope, agent and measure replace an earlier one, and amounts added by approvals are kept.
     Raises `Invalid` with the field."""
     agent, note = agent.strip(), note.strip()
     with audited_action(by, "set_budget", target_of(scope, agent, measure), right="policies") as principal:
@@ -45,7 +45,7 @@ def set_budget(
 
 
 def remove_budget(by: Who, budget: str, *, reason: str = "") -> None:
-    """Remove one. Raises `NotFound`."""
+    """Remove a budget. Raises `NotFound`."""
     row = BudgetLimit.objects.filter(id=budget[:64]).first()
     target = target_of(row.scope, row.agent, row.measure) if row else f"budget:{budget[:64]}"
     with audited_action(by, "remove_budget", target, right="policies") as principal:
@@ -78,5 +78,5 @@ def _checked(scope: str, measure: str, amount: str, agent: str, note: str) -> De
 
 
 def target_of(scope: str, agent: str, measure: str) -> str:
-    """Return how the audit log calls a budget."""
+    """Return the name of a budget in the audit log."""
     return f"budget:{scope[:12]}/{agent or '*'}/{measure[:8]}"

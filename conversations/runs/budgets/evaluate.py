@@ -31,7 +31,7 @@ MAX_ITEMS = 200  # budgets; the actions take no more
 
 
 class BudgetRule(NamedTuple):
-    """A budget as it was stored."""
+    """A budget as stored."""
 
     id: str
     scope: str
@@ -40,14 +40,14 @@ class BudgetRule(NamedTuple):
     amount: Decimal
 
     def shown(self, value: Decimal) -> str:
-        """Write an amount in its measure."""
+        """Format an amount in its measure."""
         if self.measure == "cost":
             return model_prices.shown(value)
         return f"{value:,.1f}".removesuffix(".0") if self.measure == "minutes" else f"{int(value):,}"
 
 
 class ReachedBudget(NamedTuple):
-    """A budget that is spent at a place: how much was, of how much."""
+    """A budget that is spent: the amount spent, and the limit."""
 
     rule: BudgetRule
     place: str
@@ -56,7 +56,7 @@ class ReachedBudget(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What is asked."""
+        """The text of its approval request."""
         rule = self.rule
         unit = "" if rule.measure == "cost" else f" {MEASURES[rule.measure]}"
         spent = f"{rule.shown(self.used)} of {rule.shown(self.allowed)}{unit} per {SCOPES[rule.scope]}"
@@ -70,17 +70,17 @@ def stored() -> list[BudgetRule]:
 
 
 def forget() -> None:
-    """They have changed: read them anew. Called after the commit."""
+    """Discard the cached budgets because they have changed. Called after the commit."""
     _cache.forget()
 
 
 def are_none() -> bool:
-    """Return whether there are no budgets, as far as that is known without a query. For event loops."""
+    """Return whether there are no budgets, as far as this is known without a query. For event loops."""
     return _cache.fresh() == []
 
 
 def reached(claimed: Claim, agent: str) -> ReachedBudget | None:
-    """Return the first budget that a run has reached whose `agent` acts. Sync."""
+    """Return the first budget that a run with the active agent `agent` has reached. Sync."""
     for rule in _cache.answer():
         place = {"run": claimed.run, "conversation": claimed.conversation, "agent": agent}[rule.scope]
         if rule.agent not in ("", claimed.agent if rule.scope == "run" else agent):

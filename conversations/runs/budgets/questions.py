@@ -1,7 +1,7 @@
-"""A budget's question: asked like one about a tool call, so that it waits, is decided once and is audited like those.
+"""Create approval requests for budgets: they wait, are decided once and are audited like those for tool calls.
 
-Approved, it gives the same amount once more, in the transaction of the decision; else its run ends. The worker closes
-the call that stands for it when the run goes on: `settle`.
+An approval adds the same amount again, in the transaction of the decision; otherwise the run ends. The worker closes
+the call that represents the request when the run continues: `settle`.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ DECISIONS = ("approve", "reject")
 
 
 def question(claimed: Claim, reached: ReachedBudget, agent: str, turn: int) -> Body:
-    """Make the `approval.requested` of a budget that a run has reached."""
+    """Return the `approval.requested` of a budget that a run has reached."""
     rule, approval = reached.rule, new_id()
     call = f"budget-{approval}"
     given: dict[str, str] = {"budget": rule.id, "per": rule.scope, "place": reached.place, "measure": rule.measure}
@@ -41,18 +41,18 @@ def question(claimed: Claim, reached: ReachedBudget, agent: str, turn: int) -> B
 
 
 def is_budget(request: Body) -> bool:
-    """Return whether an `approval.requested` is a budget's question."""
+    """Return whether an `approval.requested` is for a budget."""
     return request.get("origin") == ORIGIN
 
 
 def check(decision: str) -> None:
-    """Raise `Invalid` for a decision that a budget's question cannot have."""
+    """Raise `Invalid` for a decision that a budget's request cannot have."""
     if decision not in DECISIONS:
         raise Invalid("must be approve or reject: a budget has no arguments and no output", field="decision")
 
 
 def give(approval: Approval, request: Body) -> None:
-    """Give what was approved, inside the transaction of the decision."""
+    """Add the approved amount, inside the transaction of the decision."""
     given = request["args"]
     assert isinstance(given, dict)
     more = Decimal(str(given["more"]))
@@ -61,7 +61,7 @@ def give(approval: Approval, request: Body) -> None:
 
 
 def settle(claimed: Claim) -> str:
-    """Close what was asked of a run that goes on; return why it may not, empty where it may. Raises `Fenced`."""
+    """Close the request of a run that continues; return why it may not, or an empty text if it may. Raises `Fenced`."""
     calls = ToolCall.objects.filter(run=claimed.run, origin=ORIGIN)
     statuses = set(calls.values_list("status", flat=True))
     if statuses & {"rejected", "blocked"}:

@@ -1,4 +1,5 @@
-"""The operators' policy: rules set, removed, loaded as a whole. Called by the page, the API and `manage.py policy`."""
+"""Edit the operators' policy: set and remove rules, load a whole policy. Called by the page, the API and `manage.py
+policy`."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,7 +21,7 @@ WHOLE = "policies"  # the target of what is done to all of them
 
 
 class Loaded(NamedTuple):
-    """What a load changed, in rules."""
+    """The numbers of rules that a load changed."""
 
     added: int
     changed: int
@@ -33,8 +34,8 @@ def set_policy(
 ) -> None:
     """Set the rule for one agent or all and one tool or all.
 
-    `replaces` names the rule that was edited, when it was about something else. `expected` is the `state_of` the rule
-    had when it was drawn (empty: there was none). Raises `Conflict` when it has another one now.
+    `replaces` names the edited rule if its agent or tool has changed. `expected` is the rule's `state_of` when it was
+    displayed (empty: it did not exist). Raises `Conflict` if it has changed since.
     """
     target = target_of(row.target)
     with audited_action(by, "set_policy", target, right="policies") as principal:
@@ -56,7 +57,7 @@ def set_policy(
 
 
 def remove_policy(by: Who, target: Target, *, expected: str | None = None, reason: str = "") -> None:
-    """Remove a rule. Raises `NotFound`, and `Conflict` when it was changed since `expected`."""
+    """Remove a rule. Raises `NotFound`, and `Conflict` if it has changed since `expected`."""
     with audited_action(by, "remove_policy", target_of(target), right="policies") as principal:
         rule = evaluate.stored().get(target)
         if rule is None:
@@ -67,7 +68,7 @@ def remove_policy(by: Who, target: Target, *, expected: str | None = None, reaso
 
 
 def load_policies(by: Who, rows: Sequence[PolicyRule], *, reason: str = "") -> Loaded:
-    """Make these rows the whole policy: what is not among them goes."""
+    """Replace the whole policy with these rows."""
     with audited_action(by, "load_policies", WHOLE, right="policies") as principal:
         if len(rows) > MAX_ITEMS:
             raise Invalid(f"must have at most {MAX_ITEMS:,} rules; got {len(rows):,}")
@@ -93,7 +94,7 @@ def load_policies(by: Who, rows: Sequence[PolicyRule], *, reason: str = "") -> L
 
 
 def state_of(row: PolicyRule | None) -> str:
-    """Return a digest of what a rule says, by which a page tells whether it was changed since it was drawn."""
+    """Return a digest of a rule, by which a page detects whether it has changed since it was displayed."""
     return chain.digest(_audit_row(row)) if row else ""
 
 
@@ -133,6 +134,6 @@ def _enter(
 
 
 def target_of(target: Target) -> str:
-    """Return how the audit log calls a rule."""
+    """Return the name of a rule in the audit log."""
     agent, tool = target
     return f"policy:{agent or '*'}/{tool or '*'}"

@@ -37,7 +37,7 @@ Target = tuple[str, str]  # agent and tool, either may be empty
 
 
 class PolicyRule(NamedTuple):
-    """A rule as it was stored."""
+    """A rule as stored."""
 
     agent: str
     tool: str
@@ -53,17 +53,17 @@ class PolicyRule(NamedTuple):
 
     @property
     def target(self) -> Target:
-        """Whom and what it is about."""
+        """The agent and tool that it applies to."""
         return self.agent, self.tool
 
     def as_dict(self) -> dict[str, object]:
-        """Return what it says of the calls that it is about, without what it leaves open."""
+        """Return its effect on matching calls, without fields that it leaves open."""
         beside = ("agent", "tool", "updated_by")
         return {name: value for name, value in self._asdict().items() if value and name not in beside}
 
 
 class Declared(NamedTuple):
-    """What the team's code says of a call."""
+    """What the team's code declares about a call."""
 
     rule: Rule = "allow"
     effect: Effect = "unsafe"
@@ -73,7 +73,8 @@ UNDECLARED = Declared()
 
 
 class Effective(NamedTuple):
-    """What holds. `by` and `effect_by` are the rows that tightened it; None where it is the code's own word."""
+    """The result for a call. `by` and `effect_by` are the rows that tightened it; None if the code's declaration
+    applies."""
 
     rule: Rule
     effect: Effect
@@ -85,17 +86,17 @@ Rows = Mapping[Target, PolicyRule]
 
 
 def targets(agent: str, tool: str) -> Iterator[Target]:
-    """Return whom and what rows may name to be about a call, the most specific first. In memory and in SQL alike."""
+    """Return the targets by which rows can match a call, the most specific first, for use in memory and in SQL."""
     yield from dict.fromkeys(((agent, tool), ("", tool), (agent, ""), ("", "")))
 
 
 def matching(rows: Rows, agent: str, tool: str) -> list[PolicyRule]:
-    """Return the rows about a call, the most specific first."""
+    """Return the rows that match a call, the most specific first."""
     return [rows[target] for target in targets(agent, tool) if target in rows]
 
 
 def effective(declared: Declared, rows: Iterable[PolicyRule]) -> Effective:
-    """Tighten what the code says by `rows`, which are about this call, the most specific first."""
+    """Tighten the code's declaration by `rows`, which match this call, the most specific first."""
     matched = list(rows)
     rule, effect = declared
     first = next(iter(matched), None)
@@ -108,40 +109,40 @@ def effective(declared: Declared, rows: Iterable[PolicyRule]) -> Effective:
 
 
 def for_tool(agent: str, tool: str, declared: Declared = UNDECLARED) -> Effective:
-    """Return what holds for a tool of an agent now. At most one query in half a second. Sync."""
+    """Return what currently applies to a tool of an agent. At most one query per half second. Sync."""
     return effective(declared, matching(rows(), agent, tool))
 
 
 def stored() -> dict[Target, PolicyRule]:
-    """Read all rows, by whom and what they are about. Sync."""
+    """Read all rows, by target. Sync."""
     read = Policy.objects.order_by("agent", "tool").values_list(*PolicyRule._fields)[:MAX_ITEMS]
     return {(row[0], row[1]): PolicyRule(*row) for row in read}
 
 
 def about(agent: str, tool: str) -> list[PolicyRule]:
-    """Read the rows about a call afresh, the most specific first: what a transaction decides by. Sync."""
+    """Read the rows that match a call without the cache, the most specific first, for use in a transaction. Sync."""
     conditions = reduce(or_, (Q(agent=named, tool=of) for named, of in targets(agent, tool)))
     read = Policy.objects.filter(conditions).values_list(*PolicyRule._fields)
     return matching({(row[0], row[1]): PolicyRule(*row) for row in read}, agent, tool)
 
 
 def rows() -> Rows:
-    """Return the rows as they were half a second ago, or later. Sync."""
+    """Return the rows, at most half a second old. Sync."""
     return _cache.answer()
 
 
 def cached_rows() -> Rows | None:
-    """Return them without a query, or None when that takes one. For event loops."""
+    """Return the rows without a query, or None if a query is needed. For event loops."""
     return _cache.fresh()
 
 
 def latest() -> Rows:
-    """Return the rows that were read last, without a query, however old. For what only has to be told."""
+    """Return the rows read last, without a query, however old. Only for display."""
     return _cache.latest
 
 
 def forget() -> None:
-    """The rows have changed: read them anew. Called after the commit."""
+    """Discard the cached rows because they have changed. Called after the commit."""
     _cache.forget()
 
 

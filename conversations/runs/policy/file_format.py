@@ -37,13 +37,13 @@ def dump(rows: Iterable[PolicyRule]) -> dict[str, Any]:
 
 
 def text(rows: Iterable[PolicyRule]) -> str:
-    """Write the file: a line a rule."""
+    """Return the file's text, with one line per rule."""
     lines = ",\n".join(f"  {json.dumps(policy, ensure_ascii=False)}" for policy in dump(rows)["policies"])
     return f'{{"format": "{FORMAT}", "policies": [' + (f"\n{lines}\n]}}\n" if lines else "]}\n")
 
 
 def read(content: str) -> list[PolicyRule]:
-    """Read a file. Raises Invalid that tells every wrong place (the first 20)."""
+    """Parse a file. Raises Invalid that lists every error (the first 20)."""
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -53,7 +53,7 @@ def read(content: str) -> list[PolicyRule]:
 
 
 def load(value: object) -> list[PolicyRule]:
-    """Read the content of a file. Raises as `read` does."""
+    """Load the content of a file. Raises like `read`."""
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise Invalid(f'the file must be an object with "format": "{FORMAT}"', field="format")
     listed = value.get("policies")
@@ -79,7 +79,7 @@ def load(value: object) -> list[PolicyRule]:
 
 
 def row_of(fields: dict[str, Any]) -> PolicyRule:
-    """Make a row of its fields. Raises Invalid naming the one at fault."""
+    """Create a row from its fields. Raises Invalid naming the invalid one."""
     for problem in _problems(fields):
         match = _PROBLEM.fullmatch(problem)
         assert match is not None
@@ -90,7 +90,8 @@ def row_of(fields: dict[str, Any]) -> PolicyRule:
 
 
 def seconds_of(text: str) -> int | None:
-    """Read a time that a person wrote: `90`, `90 s`, `15 min`, `2 h`, `3 d`; nothing is None. Raises Invalid."""
+    """Parse a duration as people write it: `90`, `90 s`, `15 min`, `2 h`, `3 d`; an empty text is None. Raises
+    Invalid."""
     if not text.strip():
         return None
     match = _TIME.fullmatch(text.strip().lower())
@@ -100,7 +101,7 @@ def seconds_of(text: str) -> int | None:
 
 
 def time_of(seconds: float) -> str:
-    """Write seconds as a person would, so that `seconds_of` reads them back."""
+    """Format seconds as people write them, so that `seconds_of` can parse them."""
     for mark, unit in (("d", "d"), ("h", "h"), ("m", "min")):
         if seconds >= _SECONDS[mark] and seconds % _SECONDS[mark] == 0:
             return f"{seconds // _SECONDS[mark]:g} {unit}"
@@ -108,7 +109,7 @@ def time_of(seconds: float) -> str:
 
 
 def describe_target(row: PolicyRule) -> str:
-    """Name what a row is about."""
+    """Describe the agent and tool that a row applies to."""
     return f"{row.tool or 'every tool'} by {row.agent or 'every agent'}"
 
 
@@ -126,7 +127,7 @@ def _problems(entry: object) -> list[str]:
 
 
 def _problems_of_terms(entry: dict[str, Any]) -> Iterator[str]:
-    """Return what is wrong of what a rule says of questions."""
+    """Return the errors in a rule's terms for approval requests."""
     limit = entry.get("deadline_s")
     is_number = isinstance(limit, int) and not isinstance(limit, bool)
     if limit is not None and not (is_number and 0 < limit <= MAX_WAIT):

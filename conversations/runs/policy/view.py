@@ -1,4 +1,5 @@
-"""The operators' rules as a page shows them: what each does, which others go before it, whether a tool fits it."""
+"""Present the operators' rules for the page: what each does, which others take precedence, and whether a tool matches
+it."""
 
 import json
 from collections.abc import Iterable
@@ -44,7 +45,7 @@ Codes = dict[tuple[str, str], Declared]  # agent and tool → what the code says
 
 @dataclass(frozen=True, slots=True)
 class ShownPolicy:
-    """A rule on the page. Names are fit to be shown; `state` tells whether it was changed since."""
+    """A rule on the page. Names are prepared for display; `state` shows whether it has changed since."""
 
     row: PolicyRule
     agent: str
@@ -58,7 +59,7 @@ class ShownPolicy:
 
 
 def shown(query: str = "", *, most: int = MAX_ITEMS) -> tuple[int, list[ShownPolicy]]:
-    """Return how many rules hold these words in agent, tool or note (empty: all), and the first `most` of them."""
+    """Return how many rules contain this text in agent, tool or note (empty: all), and the first `most` of them."""
     rows, codes = stored(), codes_of_served()
     times = {(agent, tool): at for agent, tool, at in Policy.objects.values_list("agent", "tool", "updated_at")}
     low = query.casefold()
@@ -68,7 +69,7 @@ def shown(query: str = "", *, most: int = MAX_ITEMS) -> tuple[int, list[ShownPol
 
 
 def codes_of_served() -> Codes:
-    """Return every tool of every agent that workers told of, and what its code says."""
+    """Return every tool of every agent that workers reported, and what its code declares."""
     codes: Codes = {}
     for name, tools in Agent.objects.order_by("name").values_list("name", "tools"):
         for tool in _listed(tools):
@@ -82,7 +83,7 @@ def codes_of_served() -> Codes:
 
 
 def remarks(row: PolicyRule, rows: Rows, codes: Codes) -> list[str]:
-    """Return what one would not see by the rule alone."""
+    """Return remarks that are not obvious from the rule alone."""
     about = [pair for pair in codes if row.target in set(targets(*pair))]
     if not about:
         return [_about_nothing(row)]
@@ -103,7 +104,7 @@ def _shown(row: PolicyRule, rows: Rows, codes: Codes, at: datetime) -> ShownPoli
 
 
 def terms_of(row: PolicyRule) -> list[str]:
-    """Say on which terms a question about such a call is asked, as far as the row says it."""
+    """Describe the terms of an approval request for such a call, as far as the row sets them."""
     ends = ENDS.get(row.on_expiry, "") if row.on_expiry else ""
     ends = ends.replace("a role", row.notify) if row.notify else ends
     limit = f"Deadline {time_of(row.deadline_s)}" if row.deadline_s else ""
@@ -114,7 +115,7 @@ def terms_of(row: PolicyRule) -> list[str]:
 
 
 def settings_say() -> str:
-    """Return what the settings say of every question."""
+    """Describe the settings that apply to every approval request."""
     config = settings.CONFIG
     ends = ENDS[config.approval_expiry].replace("a role", config.approval_role)
     limit = f"deadline {time_of(config.approval_s)}, then {ends}" if config.approval_s else "no deadline"
@@ -130,7 +131,7 @@ def _about_nothing(row: PolicyRule) -> str:
 
 
 def _before(row: PolicyRule, rows: Rows) -> str:
-    """Name the more specific rules that say something else of a part of what this one is about."""
+    """Name the more specific rules that differ for some of the calls that this rule matches."""
     others = [other for other in rows.values() if other.rule != row.rule and _goes_before(other, row)]
     if not others:
         return ""
@@ -139,7 +140,7 @@ def _before(row: PolicyRule, rows: Rows) -> str:
 
 
 def _freed(row: PolicyRule, rows: Rows) -> str:
-    """Name the rule that would be stricter, were this one not there."""
+    """Name the rule that would be stricter if this one did not exist."""
     general = [other for other in rows.values() if _goes_before(row, other)]
     strict = [other for other in general if RULES.index(other.rule) > RULES.index(row.rule)]
     return f"Overrides stricter rules: {_list(strict[:NAMED])}." if strict else ""
@@ -150,7 +151,7 @@ def _list(others: Iterable[PolicyRule]) -> str:
 
 
 def _goes_before(rule: PolicyRule, other: PolicyRule) -> bool:
-    """Return whether `rule` is more specific than `other` for a call that both are about."""
+    """Return whether `rule` is more specific than `other` for a call that both match."""
     call = (rule.agent or other.agent, rule.tool or other.tool)
     order = list(targets(*call))
     both = rule.target in order and other.target in order

@@ -1,1 +1,1 @@
-"""A recorded tool call, made again."""
+"""Replays of recorded tool calls."""

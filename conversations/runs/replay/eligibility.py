@@ -1,8 +1,8 @@
-"""What a recorded call could do today: its tool found again by registered identity, or why not. Reads rows, starts
-nothing. Called by the pages of a call, the API, and `request_replay`, which does it.
+"""Determine whether a recorded call could run today: its current tool, found by registered identity, or the reason why
+not. Only reads rows. Called by the pages of a call, the API, and `request_replay`.
 
-A tool is found by the agent that called it, the lookup key, the origin and the MCP server, never by a name alone: a
-tool that took over another's name is another tool.
+A tool is identified by the agent that called it, the lookup key, the origin and the MCP server, never by its name
+alone: a tool that took over another's name is a different tool.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ KEYED: Effect = "idempotent"  # done on one click under the first call's key, wi
 
 @dataclass(frozen=True, slots=True)
 class ReplayEligibility:
-    """A call's tool as it is offered now. `facts` is empty where there is none; `why_not` is empty where it can run."""
+    """A call's tool as it is offered now. `facts` is empty if there is none; `why_not` is empty if it can run."""
 
     agent: str
     team: str = ""
@@ -40,32 +40,34 @@ class ReplayEligibility:
 
     @property
     def tool(self) -> str:
-        """Its qualified name: what is typed to make an unsafe call again, and what a grant is about."""
+        """Its qualified name: the text to type for an unsafe replay, and the target of a grant."""
         return self.text("name")
 
     @property
     def schema(self) -> str:
-        """The hash of the schema that arguments have to fit."""
+        """The hash of the schema that arguments must match."""
         return self.text("schema")
 
     def text(self, name: str) -> str:
-        """Return a fact that is a text, else nothing."""
+        """Return a fact that is a string, or else an empty text."""
         return text_of(self.facts.get(name)) or ""
 
     def is_free(self, *, is_edited: bool) -> bool:
-        """Return whether one click is enough: nothing is changed by it, or nothing more than was changed already."""
+        """Return whether one click is enough, because the call changes nothing, or nothing more than the first one
+        did."""
         return self.effect in FREE or (self.effect == KEYED and not is_edited)
 
     @property
     def needs_second(self) -> bool:
-        """Return whether a second person decides: what destroys, where the policy or the code has a person asked."""
+        """Return whether a second person has to decide: for a destructive call, if the policy or the code requires
+        approval."""
         return self.effect == "destructive" and self.rule == "ask"
 
 
 def of_call(call: ToolCall, body: dict[str, Any], *, rows: evaluate.Rows | None = None) -> ReplayEligibility:
-    """Return what a call's tool is today; `body` is the body of the event that called it. Sync.
+    """Return the current state of a call's tool; `body` is the body of the event that called it. Sync.
 
-    `rows` are the operators' rules, where they are to be those of this transaction.
+    `rows` are the operators' rules, if those of the current transaction are to be used.
     """
     if why := _permanent_reason(call, body):
         return ReplayEligibility(call.agent, why_not=why)
@@ -83,12 +85,12 @@ def of_call(call: ToolCall, body: dict[str, Any], *, rows: evaluate.Rows | None 
 
 
 def named_by(body: dict[str, Any]) -> dict[str, str]:
-    """Return the registered identity that an event of a call tells; empty texts where it tells none."""
+    """Return the registered identity in an event of a call; empty texts if it has none."""
     return {name: text_of(body.get(name)) or "" for name in PRESENT}
 
 
 def _permanent_reason(call: ToolCall, body: dict[str, Any]) -> str:
-    """Return why a call of this kind is never made from here."""
+    """Return why calls of this kind can never be replayed here."""
     if call.run is None:
         return "Its agent runs elsewhere, so this server cannot make the call."
     if call.origin == "external":
@@ -101,7 +103,8 @@ def _permanent_reason(call: ToolCall, body: dict[str, Any]) -> str:
 
 
 def _offered(call: ToolCall, body: dict[str, Any]) -> tuple[Agent, Facts] | str:
-    """Find the tool among what its agent is offered, in a team that is served first; else say why there is none."""
+    """Find the tool among those offered to its agent, preferring a team that is available; otherwise return why there
+    is none."""
     agents = list(Agent.objects.filter(name=call.agent).order_by("-served_until", "-is_entry", "team"))
     if not agents:
         if body.get("parent_call"):
@@ -142,7 +145,7 @@ def _current_reason(row: Agent, tool: Facts, held: evaluate.Effective) -> str:
 
 
 def _notes(call: ToolCall, tool: Facts) -> list[str]:
-    """Return what goes with making the call today."""
+    """Return the further conditions of a replay today."""
     notes: list[str] = []
     if call.schema and tool.get("schema") != call.schema:
         notes.append("Its schema has changed since then: the arguments must match today’s schema.")
@@ -168,7 +171,7 @@ def _effect(fields: Facts) -> Effect:
 
 
 def replay_root(call: ToolCall) -> str:
-    """Return the first call of a line of replays, under whose key an idempotent tool knows them all."""
+    """Return the first call in a chain of replays, under whose key an idempotent tool recognizes them all."""
     root = call
     for _ in range(100):
         before = root.replay_of and ToolCall.objects.filter(id=root.replay_of, run__isnull=False).first()
@@ -179,14 +182,14 @@ def replay_root(call: ToolCall) -> str:
 
 
 def as_ran(call: ToolCall) -> dict[str, Any]:
-    """Return the body of the event that called a call, with the arguments that it ran with: a person's, if changed."""
+    """Return the body of the event that called a call, with the arguments that it ran with: a person's, if edited."""
     changed = arguments_changed(Approval.objects.filter(tool_call=call.id))
     text = next((ran for _, ran in changed.values()), None)
     return recorded_arguments.as_ran(body_of(call.conversation_id, call.called_seq), text)
 
 
 def require_second(principal: Principal, approval: Approval, run: Run) -> None:
-    """Raise `NotAllowed` when somebody decides about a destructive call that they themselves have made again."""
+    """Raise `NotAllowed` if somebody decides about a destructive call whose replay they requested."""
     if run.kind != "replay":
         return
     request = body_of(approval.conversation_id, approval.asked_seq)

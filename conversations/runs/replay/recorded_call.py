@@ -1,5 +1,5 @@
-"""One tool call as the record has it: its row, its events, what is around it and inside it, and its replays. Rows and
-events only. Called by the pages of a call, and by the API."""
+"""Read one tool call from the record: its row, its events, those around and inside it, and its replays. Called by the
+pages of a call, and by the API."""
 
 import json
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class RecordedCall:
 
     @property
     def tool(self) -> str:
-        """The tool's qualified name, as the record has it."""
+        """The tool's qualified name, as recorded."""
         space, name = self.row.namespace, self.row.name
         qualified_name = self.request.get("qualified_name")
         return (
@@ -60,7 +60,7 @@ class RecordedCall:
 
     @property
     def arguments(self) -> str:
-        """What was sent, as JSON text; the text itself where it is none."""
+        """The arguments sent, as JSON text; the original text if they are not JSON."""
         raw, parsed = self.request.get("args_raw"), event_rows.read(self.call.called).payload
         if isinstance(raw, str):
             return raw if _is_json(raw) or not raw.strip() else json.dumps(raw, ensure_ascii=False)
@@ -68,7 +68,7 @@ class RecordedCall:
 
     @property
     def edited(self) -> str | None:
-        """The arguments that a person wrote before it ran, as JSON text; None where nobody changed them."""
+        """The arguments that a person entered before it ran, as JSON text; None if they were not changed."""
         return (
             recorded_arguments.edited(event_rows.read(self.call.approval_decision).body)
             if self.call.approval_decision
@@ -77,22 +77,22 @@ class RecordedCall:
 
     @property
     def ran(self) -> str:
-        """The arguments that it ran with, or would have, as JSON text: the person's, else those that were sent."""
+        """The arguments that it ran with, or would have, as JSON text: the person's, or else those sent."""
         return self.arguments if self.edited is None else self.edited
 
     @property
     def as_ran(self) -> Json:
-        """What the event that called it tells, with the arguments that it ran with."""
+        """The body of the event that called it, with the arguments that it ran with."""
         return recorded_arguments.as_ran(self.request, self.edited)
 
     @property
     def output(self) -> str:
-        """What it gave, as JSON text; empty while it gave nothing."""
+        """Its output, as JSON text; empty if there is none."""
         return self._of_end("output") or self._of_end("result_summary")
 
     @property
     def error(self) -> str:
-        """What went wrong, as JSON text; empty where nothing did."""
+        """Its error, as JSON text; empty if there is none."""
         return self._of_end("error")
 
     def _of_end(self, name: str) -> str:
@@ -122,7 +122,7 @@ def find(id: str) -> RecordedCall:
 
 
 def siblings(recorded: RecordedCall) -> list[ToolCall]:
-    """Return the calls of the same run in order; of an observed call those around it in its conversation."""
+    """Return the calls of the same run in order; for an observed call, those around it in its conversation."""
     calls = ToolCall.objects.filter(conversation_id=recorded.row.conversation_id)
     if recorded.row.run is not None:
         near = calls.filter(run=recorded.row.run, called_seq__gte=_first_seq(recorded)).order_by("called_seq")
@@ -134,7 +134,7 @@ def siblings(recorded: RecordedCall) -> list[ToolCall]:
 
 
 def _first_seq(recorded: RecordedCall) -> int:
-    """Return where the siblings begin: a long run's are told from a few before this one."""
+    """Return where the siblings start: for a long run, a few calls before this one."""
     before = ToolCall.objects.filter(conversation_id=recorded.row.conversation_id, run=recorded.row.run)
     seqs = (
         before.filter(called_seq__lte=recorded.row.called_seq)
@@ -145,7 +145,7 @@ def _first_seq(recorded: RecordedCall) -> int:
 
 
 def nested_events(recorded: RecordedCall) -> list[Stored]:
-    """Return the events of what ran inside the call, tokens left out; in order."""
+    """Return the events of what ran inside the call, without tokens, in order."""
     if recorded.row.run is None or recorded.request.get("tool_call") != recorded.row.id:
         return []
     last = recorded.row.finished_seq or recorded.row.called_seq + LOOKED
@@ -155,7 +155,7 @@ def nested_events(recorded: RecordedCall) -> list[Stored]:
 
 
 def neighbouring_events(recorded: RecordedCall) -> list[Stored]:
-    """Return the events right before and after the call's own, tokens left out."""
+    """Return the events right before and after the call's own, without tokens."""
     first, last = recorded.call.seqs[0], recorded.call.seqs[-1]
     before = [e for e in log.read_before(recorded.key, first, AROUND * 8) if e.kind != "token"][-AROUND:]
     after = [e for e in log.read_after(recorded.key, last, AROUND * 8) if e.kind != "token"][:AROUND]
@@ -163,7 +163,7 @@ def neighbouring_events(recorded: RecordedCall) -> list[Stored]:
 
 
 def replays(recorded: RecordedCall) -> list[ToolCall]:
-    """Return the calls that people had made again from this one, newest first."""
+    """Return the replays of this call, newest first."""
     calls = ToolCall.objects.filter(
         replay_of=recorded.row.id, conversation_id=recorded.row.conversation_id, run__isnull=False
     )
@@ -171,7 +171,7 @@ def replays(recorded: RecordedCall) -> list[ToolCall]:
 
 
 def original(recorded: RecordedCall) -> RecordedCall | None:
-    """Return the call that this one repeats, where the record has it; a claim from outside repeats none."""
+    """Return the call that this one replays, if it is recorded; a claim from outside replays none."""
     if recorded.row.replay_of is None or recorded.row.run is None:
         return None
     try:
@@ -181,14 +181,14 @@ def original(recorded: RecordedCall) -> RecordedCall | None:
 
 
 def recent_calls(recorded: RecordedCall) -> list[ToolCall]:
-    """Return other calls of the same public name by the same agent, newest first: what it is worth comparing with."""
+    """Return other calls with the same public name by the same agent, newest first, for comparison."""
     others = ToolCall.objects.filter(name=recorded.row.name, agent=recorded.row.agent, conversation__is_staged=False)
     calls = others.exclude(id=recorded.row.id).order_by(*NEWEST_FIRST).select_related("conversation")
     return list(calls[:LATELY])
 
 
 def raw(recorded: RecordedCall) -> list[tuple[str, str]]:
-    """Return the call's events as they are stored, with their kind and seq; then items of the model's memory."""
+    """Return the call's events as they are stored, with their kind and seq, then items of the model's memory."""
     entries = [(f"{event.kind}, event {event.seq}", event.body) for event in recorded.call.events]
     if recorded.row.run is None or not recorded.row.call_id:
         return entries

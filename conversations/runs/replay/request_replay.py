@@ -1,8 +1,8 @@
-"""A recorded call made again by a person (§3.4): a run of kind replay, done by the worker.
+"""Request the replay of a recorded call (§3.4): a run of kind replay, executed by the worker.
 
-What it takes, by the effect that the code declares and the operators' policy tightens: `read` one click; `idempotent`
-one click with the recorded arguments, which go out under the first call's key; everything else the grant, a reason and
-the tool's name typed. The worker's gate checks policy, guardrails, is_enabled and approval again before the call.
+Requirements depend on the effect that the code declares and the policy tightens. `read`: one click. `idempotent`: one
+click with the recorded arguments, which are sent under the first call's key. Any other: the grant, a reason and the
+tool's name typed in. The worker's gate checks policy, guardrails, is_enabled and approval again before the call.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ LAYERS = ("lookup_key", "origin", "mcp_server", "schema")
 
 
 class StartedReplay(NamedTuple):
-    """What was begun: the run, and the id of the new call."""
+    """The started run, and the id of the new call."""
 
     run: str
     call: str
@@ -41,10 +41,10 @@ def replay(
     by: Who, call: str, *, arguments: dict[str, Any] | str | None = None, reason: str = "", tool: str = "",
     client_id: str = "",
 ) -> StartedReplay:  # fmt: skip
-    """Have a call made again, with other `arguments` (an object, or its text) or those that it ran with.
+    """Request a replay of a call, with other `arguments` (an object, or its text) or those that it ran with.
 
-    `tool` is its qualified name as the person typed it. The same `client_id` again answers the same replay. Raises
-    `NotFound`, `Conflict` (code not_replayable) when there is nothing to call, `NotAllowed` without the right,
+    `tool` is its qualified name as typed by the person. The same `client_id` again returns the same replay. Raises
+    `NotFound`, `Conflict` (code not_replayable) if there is nothing to call, `NotAllowed` without the permission,
     `Invalid` naming what is missing.
     """
     if len(client_id) > 100:
@@ -82,9 +82,9 @@ def replay(
 def checked(
     body: dict[str, Any], arguments: dict[str, Any] | str | None, schema: str
 ) -> tuple[dict[str, Any], str, bool]:
-    """Return arguments as an object, as the text that would go, and whether they are others than the recorded ones.
+    """Return the arguments as an object and as the text to send, and whether they differ from the recorded ones.
 
-    Raises `Invalid` when they do not fit today's schema: the SDK drops what it does not know, and says nothing.
+    Raises `Invalid` if they do not match the current schema: the SDK silently drops unknown fields.
     """
     sent, text = edited_arguments.read(
         recorded_arguments.arguments_of(body) or "{}" if arguments is None else arguments, schema
@@ -111,7 +111,7 @@ def _require(by: Who, today: ReplayEligibility, reason: str, typed: str) -> None
 
 
 def _facts(old: ToolCall, body: dict[str, Any], today: ReplayEligibility) -> Body:
-    """Return what is told of the new call. Of the old one its own tool: that it is still the same was found out."""
+    """Return the fields of the new call. The tool's are those of the old call, because it was found to be the same."""
     layers: Body = {name: value for name in LAYERS if (value := today.facts.get(name))}
     name = {"name": old.name, "namespace": body.get("namespace"), "qualified_name": today.tool}
     line: Body = {"replay_of": old.id, "key": eligibility.replay_root(old), "effect": today.effect}
@@ -119,13 +119,13 @@ def _facts(old: ToolCall, body: dict[str, Any], today: ReplayEligibility) -> Bod
 
 
 def _mark(principal: Principal, call: str, client_id: str) -> str:
-    """Return the id of a request's event: the same for the same asker, call and client id."""
+    """Return the id of a request's event: the same for the same requester, call and client id."""
     mark = hashlib.sha256(f"replay\0{principal}\0{call}\0{client_id}".encode()).hexdigest()
     return f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
 
 
 def _existing_replay(conversation: Conversation, mark: str) -> StartedReplay | None:
-    """Find the replay that was begun under this id. Raises `Conflict` when a stranger's event has it."""
+    """Return the replay that was started under this id. Raises `Conflict` if another principal's event has it."""
     event = Event.objects.filter(conversation=conversation, event_id=mark).first()
     if event is None:
         return None
@@ -136,7 +136,7 @@ def _existing_replay(conversation: Conversation, mark: str) -> StartedReplay | N
 
 
 def _tell(principal: Principal, key: str, mark: str, fields: Body) -> None:
-    """Append the request and, on it, its run."""
+    """Append the request and its run."""
     writer, by_whom = event_author(principal)
     requested: Body = {"event": "replay.requested", "id": mark, **fields, **by_whom}
     (stored,) = log.append([log.from_internal(key, requested, writer)])
@@ -146,7 +146,7 @@ def _tell(principal: Principal, key: str, mark: str, fields: Body) -> None:
 
 
 def _is_edited(body: dict[str, Any], sent: dict[str, Any]) -> bool:
-    """Compare as JSON: for Python 1, 1.0 and true are equal."""
+    """Compare as JSON, because 1, 1.0 and true are equal in Python."""
     text = recorded_arguments.arguments_of(body)
     try:
         recorded = json.loads(text) if text.strip() else {}

@@ -1,7 +1,7 @@
-"""Cancelling and deleting a response by its id. Called by the door of `/v1/responses/{id}`, in a thread.
+"""Cancel and delete responses by id. Called by the endpoint of `/v1/responses/{id}`, in a thread.
 
-Deleting takes nothing out of the record, which keeps what was said: the response is reached no more, by its id or as
-the one that another goes on from. Words are taken out by redaction.
+Deleting removes nothing from the record: the response can no longer be read by its id or continued. Text is removed by
+redaction.
 """
 
 from contextlib import suppress
@@ -21,12 +21,12 @@ from conversations.runs.responses import stored_response
 
 
 def not_there(response: str) -> NotFound:
-    """Say that there is no such response, or none that this principal may see."""
+    """Return the error for a response that does not exist, or that this principal may not see."""
     return NotFound(f"there is no response {payload.clean_text(response[:80])!r}", code="response_not_found")
 
 
 def cancel(by: Who, response: str) -> None:
-    """Cancel the run of a response; one that is over stays as it is. Raises `NotFound`, `NotAllowed`."""
+    """Cancel the run of a response; a completed response is not changed. Raises `NotFound`, `NotAllowed`."""
     row = _row(response)
     if Run.objects.filter(id=row.run, status__in=OVER).exists():
         permissions.require(by, "control")
@@ -36,8 +36,8 @@ def cancel(by: Who, response: str) -> None:
 
 
 def delete(by: Who, response: str) -> None:
-    """Have a response reached no more. Raises `NotFound`, `NotAllowed` for somebody else's unless an admin does it, and
-    `Conflict` while it is under way."""
+    """Make a response unreachable. Raises `NotFound`, `NotAllowed` for somebody else's (except for admins), and
+    `Conflict` while it is in progress."""
     with audited_action(by, "delete_response", f"response:{response}", right="respond") as principal:
         conversation = Conversation.objects.locked(_row(response).conversation_id)
         row = _row(response)  # as it is under the lock

@@ -1,7 +1,7 @@
-"""A client asks for a response: what it asked, the conversation it belongs to and the run that answers, together.
+"""Create a response: store a client's request, its conversation and the run that answers it, together.
 
-Like publishing, asking is recorded by its own event, which names who asked; the audit log has refusals. Called by the
-responses door, in a thread.
+Like publishing, a request is recorded by its own event, which names the requester; the audit log contains only
+refusals. Called by the `/v1/responses` endpoint, in a thread.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ Body = dict[str, object]
 
 
 class Received(NamedTuple):
-    """A response that is under way. `seq` is its run.queued's: whoever follows it begins after that."""
+    """A response in progress. `seq` is that of its run.queued: followers start after it."""
 
     response: str
     conversation: str
@@ -54,7 +54,7 @@ class Received(NamedTuple):
 
 
 class ResponseTarget(NamedTuple):
-    """Where a response goes. `opened` is the body of conversation.opened where it makes the conversation."""
+    """The conversation of a response. `opened` is the body of conversation.opened if it creates the conversation."""
 
     key: str
     head: int
@@ -63,13 +63,13 @@ class ResponseTarget(NamedTuple):
 
 
 class _Moved(Exception):
-    """The conversation went on between the look and the append."""
+    """The conversation changed between the check and the append."""
 
 
 def receive(by: Who, request: ResponseRequest, *, socket: str = "", known_here: bool = True) -> Received:
     """Store the request and queue its run.
 
-    `socket` is the id of the websocket that asks: what it was answered with store=false it may continue, unless
+    `socket` is the id of the requesting WebSocket: it may continue its own responses with store=false, unless
     `known_here` is false. Raises `NotFound` for a model, `Unavailable` while no worker serves it, `Invalid` for a
     response that cannot be continued, `NotAllowed`.
     """
@@ -103,7 +103,8 @@ def _receive(by: Who, request: ResponseRequest, socket: str, *, known_here: bool
 
 
 def _check_outputs(request: ResponseRequest, socket: str) -> None:
-    """Raise `Invalid` for the output of a call that nobody made. Before the transaction: what is earlier stays so."""
+    """Raise `Invalid` for the output of a call that was never made. Called before the transaction: earlier events do
+    not change."""
     if not any(item.get("type") == "function_call_output" for item in request.input):
         return
     earlier = previous_of(request.previous_response_id, socket)
@@ -117,8 +118,8 @@ def _check_outputs(request: ResponseRequest, socket: str) -> None:
 
 
 def agent_of(model: str) -> str:
-    """Return the agent that answers for a model's name. Raises `NotFound` where none is served now, `Unavailable` where
-    its worker is on its way."""
+    """Return the agent for a model's name. Raises `NotFound` if none is available, `Unavailable` if its worker is
+    starting."""
     return _agent(model, _served(model))
 
 
@@ -138,7 +139,8 @@ def _agent(model: str, served: ModelAvailability) -> str:
 
 
 def _hosted(tools: Sequence[Json], served: ModelAvailability) -> list[str]:
-    """Return which of the tools are hosted here, as far as rows tell: for who reads the record, the worker decides.
+    """Return which of the tools are hosted here, as far as rows show; this is for readers of the record, and the worker
+    decides.
 
     Raises `Invalid` for a `slug:NAME` that names none.
     """
@@ -156,8 +158,8 @@ def _hosted(tools: Sequence[Json], served: ModelAvailability) -> list[str]:
 
 
 def previous_of(response: str | None, socket: str) -> Response | None:
-    """Return the response that another goes on from. Raises `Invalid` unless it ended well, and is stored or this
-    socket's own."""
+    """Return the response to continue. Raises `Invalid` unless it completed, and is stored or belongs to this
+    socket."""
     if response is None:
         return None
     row = Response.objects.filter(id=response, status__in=CONTINUABLE).select_related("conversation").first()
@@ -167,15 +169,15 @@ def previous_of(response: str | None, socket: str) -> Response | None:
 
 
 def remembered(key: str) -> Response | None:
-    """Return the newest response of a conversation that a further one goes on from: one that ended well, or is under
-    way, since the further one waits for it."""
+    """Return the newest response of a conversation that can be continued: one that completed, or is in progress,
+    because the next one waits for it."""
     responses = Response.objects.filter(conversation__key=key, store=True).order_by("-in_seq")
     live = Run.objects.filter(id=OuterRef("run"), status__in=LIVE)
     return responses.filter(Q(status__in=CONTINUABLE) | Q(status="") & Exists(live)).first()
 
 
 def not_continuable(response: str) -> Invalid:
-    """Say that a response cannot be continued."""
+    """Return the error for a response that cannot be continued."""
     shown = payload.clean_text(response[:80])
     return Invalid(
         f"there is no response {shown!r} that can be continued",
@@ -185,8 +187,8 @@ def not_continuable(response: str) -> Invalid:
 
 
 def _place(request: ResponseRequest, earlier: Response | None, response: str) -> ResponseTarget:
-    """Find the conversation: the one that is named, else the earlier response's, else a new one. A response that was
-    continued before is not continued beside it: that is a fork."""
+    """Return the conversation: the named one, or the earlier response's, or a new one. Continuing a response that was
+    already continued creates a fork."""
     key, fork = request.conversation_id or response, None
     if earlier is not None and request.conversation_id is None:
         log_asked.conversation_state(
@@ -205,7 +207,7 @@ def _place(request: ResponseRequest, earlier: Response | None, response: str) ->
 
 
 def is_continued(earlier: Response) -> bool:
-    """Return whether another response went on from this one; one whose run ended badly did not."""
+    """Return whether another response continued this one; one whose run ended badly does not count."""
     others = list(Response.objects.filter(previous=earlier.id).values_list("status", "run"))
     if any(status in (*CONTINUABLE, DELETED) for status, _ in others):
         return True

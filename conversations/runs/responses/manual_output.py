@@ -1,8 +1,8 @@
-"""A person answers a call that waits for its client (Open Responses): by hand, once. Called by pages and the API.
+"""Supply a person's output for a call that waits for its client (Open Responses), once. Called by pages and the API.
 
-The answer ends the call. With the last open call of its response the chain goes on here, as if the client had returned
-these outputs: a new response on the record, whose run the agent begins. A client that comes after that finds the
-response continued, and goes on beside it, in a fork, as the door has it for anybody; one that came before has won.
+The output ends the call. With the last open call of its response the chain continues here, as if the client had
+returned these outputs: a new response in the record, whose run starts. A client that returns later finds the response
+continued, and continues beside it in a fork, as always; a client that returned earlier takes precedence.
 """
 
 import json
@@ -29,10 +29,10 @@ _KEPT = ("model", "instructions", "tools", "hosted", "allowed_tools", "params") 
 
 
 def answer_call(by: Who, call: str, output: str, *, reason: str = "") -> str | None:
-    """End an open call of a client's tool with `output`; answer the id of the response that goes on, None while other
-    calls of the same response are open.
+    """End an open call of a client's tool with `output`; return the id of the next response, None while other calls of
+    the same response are open.
 
-    Raises `TooLate` when somebody answered it (code already_answered), `Conflict` when its client went on without it
+    Raises `TooLate` if it already has an output (code already_answered), `Conflict` if its client continued without it
     (continued), or its response cannot be continued (not_continuable); `Invalid`, `NotFound`, `NotAllowed`.
     """
     if len(output) > MAX_OUTPUT:
@@ -57,7 +57,7 @@ def answer_call(by: Who, call: str, output: str, *, reason: str = "") -> str | N
 
 
 def _open(call: ToolCall) -> Response:
-    """Return the response that a call waits for a client in. Raises Conflict when it does not wait."""
+    """Return the response in which a call waits for its client. Raises Conflict if it does not wait."""
     if call.origin != EXTERNAL or call.run is None:
         raise Conflict("this call does not run on a client", code="not_waiting")
     if call.status != "called":
@@ -92,7 +92,7 @@ def _end(principal: Principal, key: str, call: ToolCall, output: str, reason: st
 
 
 def _go_on(principal: Principal, key: str, earlier: Response) -> str:
-    """Ask for the next response of the chain, with every output that the calls of the earlier one were given."""
+    """Create the next response of the chain, with all outputs supplied for the calls of the earlier one."""
     request: Json = json.loads(_body(earlier, earlier.in_seq))
     response, run, agent = new_response_id(), new_id(), str(request.get("agent"))
     received: Body = {"event": "response.received", "id": new_id(), "response_id": response, "agent": agent}
@@ -107,7 +107,7 @@ def _go_on(principal: Principal, key: str, earlier: Response) -> str:
 
 
 def _outputs(earlier: Response) -> list[Json]:
-    """Return the outputs in the order in which the calls were made."""
+    """Return the outputs in the order of their calls."""
     ends = dict(_calls(earlier).order_by("called_seq").values_list("finished_seq", "call_id"))
     bodies = dict(Event.objects.filter(conversation=earlier.conversation_id, seq__in=ends).values_list("seq", "body"))
     return [

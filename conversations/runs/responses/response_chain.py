@@ -1,5 +1,6 @@
-"""The items of a response and of those it went on from, oldest first: inputs and outputs in order. Read from the record
-each time, the newest of them within a bound of bytes. Used by `/v1/responses/compact` and `unknown_calls`."""
+"""Read the items of a response and of those it continues, oldest first: inputs and outputs in order. Read from the
+record each time, limited to the newest within a number of bytes. Used by `/v1/responses/compact` and
+`unknown_calls`."""
 
 import itertools
 from typing import NamedTuple
@@ -23,14 +24,14 @@ ON e.conversation_id=c.conversation_id AND e.seq IN (c.in_seq,c.out_seq) ORDER B
 
 
 class ChainItems(NamedTuple):
-    """Items, oldest first. `is_whole`: none are left out before them."""
+    """Items, oldest first. `is_whole`: no earlier ones are left out."""
 
     items: list[Json]
     is_whole: bool
 
 
 def of(response: str) -> ChainItems:
-    """Return the items, those of `response` last: the newest 4 MiB of their events, or one event."""
+    """Return the items, those of `response` last: the newest 4 MiB of their events, or at least one event."""
     with connection.cursor() as cursor:
         cursor.execute(_EVENTS, [response, MAX_LINKS])
         ids = [row[0] for row in cursor.fetchall()]
@@ -43,7 +44,7 @@ def of(response: str) -> ChainItems:
 
 
 def _newest(cursor: CursorWrapper, ids: list[int]) -> list[tuple[str, str]]:
-    """Read kinds and bodies in the order of `ids`, until they pass the bound."""
+    """Read kinds and bodies in the order of `ids`, until they exceed the limit."""
     pairs: list[tuple[str, str]] = []
     room = bounded_reads.READ_BYTES
     for at in range(0, len(ids), AT_ONCE):

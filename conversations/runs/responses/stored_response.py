@@ -1,5 +1,5 @@
-"""A response as the record has it: what was asked, how far its run is, what ended it. Sync; used by the door of
-`/v1/responses/{id}` and by what deletes and cancels it."""
+"""Read a response from the record: the request, the progress of its run, and its end. Sync; used by the endpoint of
+`/v1/responses/{id}` and by deletion and cancellation."""
 
 import json
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ ERASED: dict[str, Any] = {  # what is read of a request whose words were redacte
 
 
 class StoredResponse(NamedTuple):
-    """One response. `run_status` and `run_reason` say where it is while there is no `end`."""
+    """A response. `run_status` and `run_reason` show its progress while there is no `end`."""
 
     id: str
     conversation: str
@@ -42,13 +42,13 @@ def row_of(response: str) -> Response | None:
 
 
 def asker_of(row: Response) -> str:
-    """Return the principal that asked for a response; empty where the record does not say."""
+    """Return the principal that requested a response; empty if it is not recorded."""
     events = Event.objects.filter(conversation=row.conversation_id, seq=row.in_seq)
     return events.values_list("principal", flat=True).first() or ""
 
 
 def find(response: str) -> StoredResponse | None:
-    """Read a response; None for one that is not there or was deleted."""
+    """Read a response; None if it does not exist or was deleted."""
     row = row_of(response)
     run = Run.objects.filter(id=row.run).first() if row is not None else None
     if row is None or run is None:

@@ -1,5 +1,5 @@
-"""Outputs of calls that nobody made: found before a request is stored, so that its client is told which. Sync; called
-by `create`. The worker checks once more, item by item."""
+"""Find outputs of calls that were never made before a request is stored, so that its client gets an error that names
+them. Sync; called by `create`. The worker checks again, item by item."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,8 +15,8 @@ WHERE t.origin=%s AND t.status='called' AND t.call_id IN ({{marks}})"""
 
 
 def first_unknown(items: Sequence[Json], earlier: str | None) -> int | None:
-    """Return the place of the first output without its call, among `items` or in the chain that ends with the response
-    `earlier`; None where each has one, or where the chain is too long to tell."""
+    """Return the index of the first output without its call, among `items` or in the chain that ends with the response
+    `earlier`; None if each has one, or if the chain is too long to check."""
     outputs = [str(item.get("call_id")) for item in items if item.get("type") == "function_call_output"]
     if not outputs or any(item.get("type", "item_reference") == "item_reference" for item in items):
         return None  # what is only named may be a call
@@ -37,7 +37,7 @@ def _open_calls(earlier: str, outputs: Sequence[str]) -> Counter[str]:
 
 
 def _unpaired(calls: Counter[str], items: Iterable[Json]) -> int | None:
-    """Open the calls that items make and close those they have outputs of; return the first output without one."""
+    """Add the calls of items and remove those that have outputs; return the first output without a call."""
     first = None
     for index, item in enumerate(items):
         call = str(item.get("call_id"))
