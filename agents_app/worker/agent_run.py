@@ -1,7 +1,7 @@
-"""One claimed run, from its claim to its end: the SDK's streamed run, told to the record as it goes.
+"""One claimed run, from its claim to its end: the SDK's streamed run, recorded as it proceeds.
 
-However it ends, it ends here: done, waiting, failed with the real reason, cancelled, incompatible, put back; or the
-fence was lost, and nothing more is written.
+Every outcome is handled here: done, waiting, failed with the actual reason, cancelled, incompatible, returned to the
+queue; or the fence was lost, and nothing more is written.
 """
 
 import asyncio
@@ -71,7 +71,8 @@ class AgentRun(ClaimedRun):
         self._keeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._steps)
 
     def ask(self, what: str) -> None:
-        """Pass on what a person (pause, stop, cancel, abort) or the worker (park) wants; the strongest word counts."""
+        """Pass on a request by a person (pause, stop, cancel, abort) or the worker (park); the strongest one
+        applies."""
         if ASKED.index(what) <= ASKED.index(self._requested_end) or self.has_ended or self._task is None:
             return
         self._requested_end = what
@@ -133,7 +134,7 @@ class AgentRun(ClaimedRun):
         return steps
 
     async def _execute(self, opening: RunInput) -> RunResultStreaming:
-        """Run the agent to where it stops. Raises what the SDK raises, Incompatible, TimeoutError, Fenced."""
+        """Run the agent until it stops. Raises the SDK's errors, Incompatible, TimeoutError, Fenced."""
         agent = self._served.team.agent(self.claim.agent)
         model_input: str | list[Any] | RunState[Any, Any] = self._reply.items if self._reply else opening.sdk_input
         more: dict[str, Any] = {"context": opening.context}
@@ -170,7 +171,7 @@ class AgentRun(ClaimedRun):
         return result
 
     def _config(self) -> RunConfig:
-        """Make what the SDK is told of how to run."""
+        """Return the SDK's run configuration."""
         config = copy.copy(HOW)
         config.model_provider = self._served.provider
         config.tool_not_found_behavior = "return_error_to_model" if self._reply else "raise_error"
@@ -180,7 +181,7 @@ class AgentRun(ClaimedRun):
         return config
 
     async def _may_begin(self) -> bool:
-        """Return whether budgets let it begin or go on; else it has ended, or asks."""
+        """Return whether budgets allow it to start or continue; otherwise it has ended, or waits for approval."""
         if why := await self._budget.refusal():
             await self._finish({"event": "run.cancelled", "reason": why, **self._steps.calls.in_doubt()})
             return False
@@ -191,7 +192,7 @@ class AgentRun(ClaimedRun):
             self._result.cancel(mode="after_turn")
 
     async def _resumed(self, opening: RunInput) -> RunState[Any, Any]:
-        """Restore what the run waited with, and apply the decisions. Raises Incompatible, ServerAway."""
+        """Restore the saved state, and apply the decisions. Raises Incompatible, ServerAway."""
         state, saved = await resume.restored(self.claim, opening, self._served.team, self._services.away)
         self._steps = self._hooks(opening.calls, max(saved.turns, opening.turns))
         self._steps.decided = opening.decided
@@ -202,14 +203,14 @@ class AgentRun(ClaimedRun):
         return state
 
     async def _take(self, event: StreamEvent) -> None:
-        """Take what streams inside a call; what raises here would end the call alone."""
+        """Handle what streams inside a call; an exception here would end only the call."""
         try:
             self._steps.turns.take(current_parent_call(), event)
         except TurnTooLarge as error:
             self._exceeded(error)
 
     def _exceeded(self, error: TurnTooLarge) -> None:
-        """End the run, since a model inside a call has sent too much."""
+        """End the run, because a model inside a call has sent too much."""
         self._excess = error
         if self._result is not None:
             self._result.cancel(mode="immediate")
@@ -221,7 +222,7 @@ class AgentRun(ClaimedRun):
         self._services.bus.tell(self._event_writer, body)
 
     async def _ended(self, result: RunResultStreaming) -> None:
-        """The stream is drained: it waits, was stopped at a turn's end, or is done."""
+        """Handle the end of the stream: the run waits, was stopped at the end of a turn, or is done."""
         if self._event_writer.is_lost:
             raise Fenced("lost")
         try:
@@ -268,7 +269,7 @@ class AgentRun(ClaimedRun):
         await self._finish(done | self._spent(), *bodies, last_agent=result.last_agent.name, context=context)
 
     async def _wait(self, result: RunResultStreaming) -> None:
-        """Put the run aside until a person has decided."""
+        """Set the run aside until a person has decided."""
         turn = self._steps.turns.current
         stopped = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
         rules = await self._keeper.rules()
@@ -277,7 +278,7 @@ class AgentRun(ClaimedRun):
         await self._services.do(self._put_aside, "approval", requests, sealed)
 
     async def _stopped(self, result: RunResultStreaming) -> None:
-        """It ended a turn because it was asked to: by a person, or because the worker stops."""
+        """Handle a requested stop at the end of a turn: by a person, or because the worker stops."""
         if self._requested_end in ENDING:
             await self._cancelled()
         elif self._requested_end == "pause":
@@ -339,7 +340,7 @@ class AgentRun(ClaimedRun):
         await self._event_writer.store(*bodies, end, riding=partial(self._leave, context))
 
     def _leave(self, context: str | None) -> None:
-        """Write the memory; forget what it had waited with. Sync, with the conversation locked and the fence passed."""
+        """Write the memory and delete the saved state. Sync, with the conversation locked and the fence checked."""
         self._save(context)
         if self.claim.state is not None:
             Run.objects.filter(id=self.claim.run).update(state=None, state_mac=None)
@@ -352,7 +353,7 @@ class AgentRun(ClaimedRun):
             claims.wait(self.claim, reason, *map(self._fit, requests), state=state, state_mac=mac, sdk=sdk)
 
     def _wait_for(self, away: resume.ServerAway) -> None:
-        """Put the run aside as it was: nothing of it began."""
+        """Set the run aside unchanged, because it has not started anything."""
         saved = {"state": self.claim.state or "", "state_mac": self.claim.state_mac or "", "sdk": self.claim.sdk or ""}
         claims.wait(self.claim, "server", about={"server": away.server, "detail": away.why}, **saved)
 
@@ -373,7 +374,7 @@ class AgentRun(ClaimedRun):
         return truncate_fields(payload)
 
     async def _unwound(self) -> None:
-        """End the SDK's own tasks, so that nothing of the run goes on."""
+        """Stop the SDK's own tasks, so that nothing of the run continues."""
         if self._result is None:
             return
         self._result.cancel(mode="immediate")
@@ -384,7 +385,7 @@ class AgentRun(ClaimedRun):
 
 
 def _behind(error: BaseException | None, kind: type[BaseException]) -> BaseException | None:
-    """Find an error of a kind among those behind one: the SDK raises its own for what a hook raises."""
+    """Return the cause of a given type in an error's chain: the SDK wraps the errors of hooks in its own."""
     while error is not None and not isinstance(error, kind):
         error = error.__cause__
     return error

@@ -1,7 +1,7 @@
-"""The budgets of one attempt: looked at before it begins and after each of its steps. Used by the agent's run.
+"""Check the budgets of one attempt before it starts and after each of its steps. Used by the agent's run.
 
-A run that has reached one stops before its next step and asks, as about a tool call (`runs.budgets.questions`). One
-that answers a client of the responses endpoint is not asked about: its client waits.
+A run that has reached a budget stops before its next step and requests approval, as for a tool call
+(`runs.budgets.questions`). A run that answers a client of `/v1/responses` requests none, because its client waits.
 """
 
 from agents_app.worker.run_hooks import Do
@@ -12,21 +12,22 @@ from conversations.runs.claims import Body, Claim
 
 
 class BudgetWatch:
-    """What an attempt has reached. `reached` is set once, and stays."""
+    """The budget that an attempt has reached. `reached` is set once and not changed."""
 
     def __init__(self, claim: Claim, do: Do) -> None:
         self._claim, self._do = claim, do
         self.reached: ReachedBudget | None = None
 
     async def refusal(self) -> str:
-        """Close what was asked about earlier; return why the run may not go on, empty where it may. Raises Fenced."""
+        """Close the earlier approval request; return why the run may not continue, or an empty text if it may. Raises
+        Fenced."""
         if self._claim.attempt == 1:  # nothing was asked
             return ""
         why: str = await self._do(questions.settle, self._claim)
         return why
 
     async def has_put_aside(self, turn: int) -> bool:
-        """Put a run aside that has nothing left to begin with, as it was; its memory has nothing of this attempt."""
+        """Set a run aside unchanged if its budget is already spent; its memory contains nothing of this attempt."""
         if evaluate.are_none():
             return False
         self.reached = await self._do(evaluate.reached, self._claim, self._claim.agent)
@@ -35,14 +36,14 @@ class BudgetWatch:
         return self.reached is not None
 
     async def look(self, agent: str) -> bool:
-        """Return whether it was reached just now."""
+        """Return whether a budget has just been reached."""
         if self.reached is not None or evaluate.are_none():
             return False
         self.reached = await self._do(evaluate.reached, self._claim, agent)
         return self.reached is not None
 
     def question(self, turn: int) -> Body:
-        """Make the question about what was reached."""
+        """Return the approval request for the budget that was reached."""
         assert self.reached is not None
         return questions.question(self._claim, self.reached, self._claim.agent, turn)
 

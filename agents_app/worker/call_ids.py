@@ -1,9 +1,9 @@
-"""Which of our call ids a provider's call id stands for, in one attempt of a run. Used by its hooks and approvals.
+"""Map a provider's call ids to our own, in one attempt of a run. Used by its hooks and approvals.
 
-Providers repeat call ids: the n-th use has an id of its own. The SDK lets no runner use one twice for different
-invocations, but each run inside a call is a runner of its own; so a call is known by the call that it is inside, its id
-and its arguments. One that was asked about keeps the id it was asked under; one that an earlier attempt entered keeps
-its id too, so that entering it again is refused (law F).
+Providers repeat call ids, so the n-th use has its own id. The SDK lets no runner use an id twice for different
+invocations, but each run inside a call is a separate runner; a call is therefore identified by its parent call, its id
+and its arguments. A call whose approval was requested keeps the id of its request; one that an earlier attempt entered
+keeps its id too, so that entering it again is refused (law F).
 """
 
 from collections import Counter, defaultdict, deque
@@ -31,7 +31,7 @@ class EarlierCall(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """The call that it is inside, and the provider's id."""
+        """The parent call, and the provider's id."""
         return self.parent, original(self.call_id or "")
 
 
@@ -48,28 +48,28 @@ class CallIdMap:
         self._wanted: defaultdict[tuple[str, str], deque[str | None]] = defaultdict(deque)
 
     def want(self, parent: str | None, call_id: str, sent: str) -> None:
-        """Note inside which call a model wants a call: when it is asked about, nothing else tells it."""
+        """Record the parent call of a call that a model requests, because its approval request does not contain it."""
         self._wanted[call_id, sent].append(parent)
 
     def lane(self, call_id: str, sent: str) -> str | None:
-        """Return the call that a wanted one is inside; of equal ones each once, in order."""
+        """Return the parent call of a requested call; each of several equal ones once, in order."""
         waiting = self._wanted[call_id, sent]
         return waiting.popleft() if waiting else None
 
     def begin(self, parent: str | None, call_id: str, digest: str) -> str:
-        """Return our id of a call that begins now."""
+        """Return our id of a call that starts now."""
         key = parent, call_id
         our_id = self._find_open(key, digest) or self._entered(key, digest) or self.new(call_id)
         self._running[parent, call_id] = our_id
         return our_id
 
     def end(self, parent: str | None, call_id: str) -> str | None:
-        """Return our id of a call that ends now; None when it did not begin."""
+        """Return our id of a call that ends now; None if it did not start."""
         our_id = self._running.pop((parent, call_id), None)
         return our_id or self._take((parent, call_id), ("executing",))
 
     def new(self, call_id: str) -> str:
-        """Return the id of one more use."""
+        """Return the id of a further use."""
         if spare := self._spare.pop(call_id, None):
             self._new_ids.add(spare)
             return spare
@@ -80,12 +80,12 @@ class CallIdMap:
         return new_id
 
     def give_back(self, call_id: str, our_id: str) -> None:
-        """Let the next use have an id that was made for nothing."""
+        """Make an unused id available to the next use."""
         self._new_ids.discard(our_id)
         self._spare[call_id] = our_id
 
     def approve(self, call: EarlierCall, sent: str) -> None:
-        """Note that a call of this attempt has been asked about and approved, so that it begins under its id."""
+        """Record that a call of this attempt was approved, so that it starts under the id of its request."""
         self._new_ids.discard(call.id)
         self._earlier_calls.append(call)
         lanes = self._wanted[call.call_id or "", sent]
@@ -93,11 +93,11 @@ class CallIdMap:
             lanes.remove(call.parent)
 
     def is_new(self, our_id: str) -> bool:
-        """Return whether this attempt made the call's id."""
+        """Return whether this attempt created the call's id."""
         return our_id in self._new_ids
 
     def running(self, parent: str | None, call_id: str) -> str:
-        """Return our id of a call that runs now."""
+        """Return our id of a call that is running."""
         running_id = self._running.get((parent, call_id))
         own = original(call_id)
         executing = (
@@ -107,17 +107,17 @@ class CallIdMap:
 
     @property
     def unfinished(self) -> list[str]:
-        """List the calls that were entered and have not ended, those of earlier attempts too."""
+        """List the calls that were entered and have not ended, including those of earlier attempts."""
         return [*self._running.values(), *(call.id for call in self._earlier_calls if call.status == "executing")]
 
     def in_doubt(self) -> Body:
-        """Return these as an end of the run tells them: nobody knows what they did."""
+        """Return these calls as the end of a run lists them: their effect is unknown."""
         return {"calls": self.unfinished} if self.unfinished else {}
 
     def find_decided(
         self, call_id: str, digest: str = "", *, besides: Collection[str] = (), statuses: Collection[str] = ASKED
     ) -> str | None:
-        """Return the id of a call that waits for its decision or has it; with a digest, of these arguments."""
+        """Return the id of a call that waits for its decision or has one; with a digest, only for these arguments."""
         own = original(call_id)
         matches = (c for c in self._earlier_calls if c.key[1] == own and c.status in statuses and c.id not in besides)
         return next((c.id for c in matches if digest in ("", c.digest)), None)
@@ -126,7 +126,7 @@ class CallIdMap:
         return self._take(key, ("waiting", "approved", "called"), digest)
 
     def _entered(self, key: Key, digest: str) -> str | None:
-        """Find the same call in an earlier attempt: it must not be entered again."""
+        """Return the same call of an earlier attempt, which must not be entered again."""
         return next((c.id for c in self._earlier_calls if c.key == _own(key) and c.digest == digest), None)
 
     def _take(self, key: Key, statuses: tuple[str, ...], digest: str = "") -> str | None:

@@ -1,4 +1,4 @@
-"""A claimed run in this process, of whatever kind: it is run to one of its ends, or lost with its lease."""
+"""A claimed run of any kind in this process: it runs until it ends, or is lost with its lease."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class WorkerServices(NamedTuple):
-    """What all runs of a worker share."""
+    """The objects that all runs of a worker share."""
 
     writer: log.Writer
     do: Do
@@ -31,7 +31,7 @@ class WorkerServices(NamedTuple):
 
 
 class ClaimedRun:
-    """What an agent's run and a replay have in common. `kind` is what the log calls it."""
+    """The common base of an agent's run and a replay. `kind` is its name in the log."""
 
     kind = "run"
     _steps: RecordingHooks
@@ -46,7 +46,7 @@ class ClaimedRun:
         self.has_ended = False
 
     async def run(self) -> None:
-        """Execute it to one of its ends."""
+        """Execute the run until it ends."""
         self._task = asyncio.current_task()
         with log_format.log_context(run=self.claim.run, conversation=self.claim.conversation):
             try:
@@ -58,13 +58,13 @@ class ClaimedRun:
                 self._services.bus.leave(self.claim)
 
     def abort(self) -> None:
-        """End it now, whatever it is doing."""
+        """End it immediately."""
         if not (self.has_ended or self._is_aborted or self._task is None):
             self._is_aborted = True
             self._task.cancel()
 
     def lose(self) -> None:
-        """The run is not this worker's any more: stop at once, write nothing."""
+        """Stop at once and write nothing, because the run no longer belongs to this worker."""
         self._event_writer.is_lost = True
         self.abort()
 
@@ -75,7 +75,7 @@ class ClaimedRun:
         return isinstance(error, TimeoutError) and time.monotonic() - self._began >= self._limit_s
 
     def _failure(self, error: BaseException, reason: str, text: str) -> Body:
-        """Make the `run.failed` of an error; of a run that took too long it says that."""
+        """Return the `run.failed` of an error; for a run that took too long, with that reason."""
         if self._is_late(error):
             reason, text = "timeout", f"not finished within {self._limit_s:g} s"
         failed: Body = {"event": "run.failed", "reason": reason, "error": text}

@@ -1,6 +1,7 @@
-"""A worker inside `serve`: its teams are loaded before the port answers, its runs have a thread of their own.
+"""A worker inside `serve`: its teams are loaded before the port is opened, and its runs have a separate thread.
 
-Whoever reaches the server can thus ask its agents: no request finds them unknown because they are still imported.
+Anyone who can reach the server can therefore use its agents: no request finds them unknown because they are still being
+imported.
 """
 
 import asyncio
@@ -23,7 +24,8 @@ PATIENCE = 30.0  # seconds a start waits for the rows of what is served here
 
 
 class EmbeddedWorker(threading.Thread):
-    """Made by `dashboard.asgi` with the process's writer. Raises Unavailable for a wrong team, with its reason."""
+    """The embedded worker, created by `dashboard.asgi` with the process's writer. Raises Unavailable for an invalid
+    team, with the reason."""
 
     def __init__(self, writer: log.Writer) -> None:
         super().__init__(name="worker", daemon=True)
@@ -35,13 +37,13 @@ class EmbeddedWorker(threading.Thread):
 
     @property
     def state(self) -> str:
-        """Return `ok`, or what its agents lack."""
+        """Return `ok`, or what is wrong with its agents."""
         if self._ending or not self._worker.registered.is_set():
             return self._ending or "starting"
         return self._worker.trouble() or OK
 
     def wait_until_registered(self) -> None:
-        """Wait until the record knows what is served here, or the worker has ended."""
+        """Wait until the agents served here are registered, or the worker has ended."""
         self._worker.registered.wait(PATIENCE)
 
     def run(self) -> None:
@@ -57,7 +59,7 @@ class EmbeddedWorker(threading.Thread):
             self._worker.registered.set()
 
     def close(self) -> None:
-        """Let running runs end, or put them back, and end the thread."""
+        """Let active runs end or return them to the queue, and end the thread."""
         self._worker.stop()
         if self.is_alive():
             self.join()

@@ -1,5 +1,5 @@
-"""Where in a run an error arose: the agent at work, its turn, and the field of an answer that does not fit. Called by
-the runner."""
+"""Locate an error in a run: the active agent, its turn, and the field of an answer that does not match. Called by the
+runner."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ MAX_ITEMS = 200  # characters of a path, and of why
 
 
 def place_of(error: BaseException, agent: Agent[Any] | None, turn: int, answer: str) -> dict[str, Any]:
-    """Return the place of an error of the SDK. `answer` is the agent's last answer: the SDK tells that it does not fit,
-    and keeps where to itself."""
+    """Return the location of an SDK error. `answer` is the agent's last answer: the SDK reports that it does not match,
+    but not where."""
     if not isinstance(error, AgentsException) or agent is None or turn == 0:
         return {}
     location: dict[str, Any] = {"turn": turn, "agent": agent.name}
@@ -22,7 +22,7 @@ def place_of(error: BaseException, agent: Agent[Any] | None, turn: int, answer: 
 
 
 def _misfit(kind: Any, answer: str) -> dict[str, str]:
-    """Return the first field that does not fit, as a path from `$`, and why; what was said is not in it."""
+    """Return the first field that does not match, as a path from `$`, and why, without the answer's text."""
     if kind in (None, str) or (isinstance(kind, AgentOutputSchemaBase) and not isinstance(kind, AgentOutputSchema)):
         return {}  # text, or a schema that validates in a way of its own
     schema = kind if isinstance(kind, AgentOutputSchema) else AgentOutputSchema(kind)

@@ -1,4 +1,4 @@
-"""What one attempt of a run writes: its events behind the fence, without secrets, through the log's writer."""
+"""Write the events of one attempt of a run: behind the fence, with secrets masked, through the log's writer."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ BUSY_FOR = 0.1  # seconds before the next try while the write queue is full
 
 
 class RunEventWriter:
-    """Writes for one claim. Once the fence is lost every further write raises `Fenced`."""
+    """Writes for one claim. Once the fence is lost, every further write raises `Fenced`."""
 
     def __init__(self, claim: Claim, writer: log.Writer) -> None:
         self.claim = claim
@@ -33,7 +33,8 @@ class RunEventWriter:
         self._head = {"run_id": claim.run, "conversation_id": claim.conversation}
 
     def token(self, text: str, fields: Mapping[str, Any]) -> None:
-        """Write a piece of an answer; nobody waits for it, and a full queue drops it: the turn's output has it too."""
+        """Write a piece of an answer without waiting; a full queue drops it, because the turn's output contains it
+        too."""
         body = msgspec.json.encode({"event": "token", **self._head, **fields, "text": text})
         parsed = envelopes.ParsedPayload(
             event="token", text=text, index=fields["index"], turn=fields["turn"], agent=fields["agent"],
@@ -49,8 +50,8 @@ class RunEventWriter:
             logger.warning("tokens are dropped: the write queue is full", extra={"run": self.claim.run})
 
     async def store(self, *payloads: Body, riding: Callable[[], None] | None = None) -> None:
-        """Write events together, `riding` in the same transaction, and wait for the commit. Raises Fenced, or what
-        made them unfit."""
+        """Store events together, with `riding` in the same transaction, and wait for the commit. Raises Fenced, or the
+        reason why they are invalid."""
         if self.is_lost:
             raise Fenced(f"run {self.claim.run} no longer belongs to this worker")
         events = [self.event(payload) for payload in payloads]
@@ -67,8 +68,8 @@ class RunEventWriter:
                 raise
 
     def tell(self, payload: Body) -> None:
-        """Write an event of a team's own kind, from any thread; nobody waits for it. Raises NotAllowed for a kind that
-        may change state: tools write none."""
+        """Write an event of a team's own type, from any thread, without waiting. Raises NotAllowed for a type that may
+        change state, which tools must not write."""
         kind = next((text for name in ("event", "type") if isinstance(text := payload.get(name), str) and text), "")
         if registry.is_reserved(kind):
             allowed = "event types of its own team, such as town_hall.stage"
@@ -76,7 +77,7 @@ class RunEventWriter:
         self._writer.submit([self.event(payload | self._head)])
 
     def event(self, payload: Body) -> NewEvent:
-        """Make one event, behind the fence; values that are too large for one are cut."""
+        """Create an event behind the fence; values that are too large are truncated."""
         try:
             return self.claim.event(payload)
         except TooLarge:
@@ -84,7 +85,8 @@ class RunEventWriter:
 
 
 def to_json_value(value: Any) -> tuple[Any, int]:
-    """Return a value as JSON can hold it, secrets covered and cut to a size, and the bytes it had."""
+    """Return a value as JSON can represent it, with secrets masked and limited in size, and its original size in
+    bytes."""
     try:
         raw = to_json(value, fallback=str, inf_nan_mode="strings", bytes_mode="base64")
         envelopes.check_depth(raw)
@@ -100,7 +102,7 @@ def to_json_value(value: Any) -> tuple[Any, int]:
 
 
 def mask_value(value: Any, text: str) -> Any:
-    """Return a JSON value with its secrets covered; `text` is it written."""
+    """Return a JSON value with its secrets masked; `text` is its JSON."""
     if not secret_masking.may_hold(text) and not any(
         json.dumps(own)[1:-1] in text or own in text for own in _own_secrets()
     ):
@@ -112,7 +114,7 @@ def mask_value(value: Any, text: str) -> Any:
 
 
 def mask(text: str) -> str:
-    """Cover what looks like a secret, and the secrets this process knows."""
+    """Mask what looks like a secret, and the secrets known to this process."""
     for secret in _own_secrets():
         text = text.replace(secret, secret_masking.MASK)
     return secret_masking.mask(text)
@@ -124,7 +126,7 @@ def _own_secrets() -> list[str]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what went wrong: the exception and those behind it, as text without secrets."""
+    """Return the reason of a failure: the exception and its causes, as text without secrets."""
     parts: list[str] = []
     seen: BaseException | None = error
     while seen is not None and len(parts) < 4:
@@ -143,7 +145,7 @@ def _text_of(value: Any) -> str:
 
 
 def _loaded(masked: str, value: Any) -> Any:
-    """Read a masked value back; when a mask broke its form, text by text."""
+    """Parse a masked value; if masking made the JSON invalid, mask text by text."""
     try:
         return json.loads(masked)
     except ValueError:
@@ -162,7 +164,7 @@ def _masked(value: Any) -> Any:
 
 
 def truncate_fields(payload: Body) -> Body:
-    """Cut the values that are too large for one event; they become text."""
+    """Truncate the values that are too large for one event; they become text."""
     return {name: _cut(value) for name, value in payload.items()}
 
 

@@ -1,4 +1,4 @@
-"""What people send for the next step of a run at work, as it reaches the run: into its memory, and before its model."""
+"""Deliver messages sent for the next step of an active run: into its memory, and to its model."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,14 +13,16 @@ from conversations.runs import deliver_messages
 
 
 class MessageDelivery:
-    """The deliveries of one attempt. `next_step` tells the number of the answer that its model is asked for next."""
+    """The deliveries of one attempt. `next_step` returns the number of the answer for which its model is called
+    next."""
 
     def __init__(self, writer: RunEventWriter, do: Do, next_step: Callable[[], int]) -> None:
         self._writer, self._do, self._next_step = writer, do, next_step
         self.memory: DjangoSession | None = None
 
     async def take(self, agent: str) -> list[Any]:
-        """Take in what waits for the agent that is asked next; answer it as a model is given it. Raises Fenced."""
+        """Accept the waiting messages for the agent that is called next; return them in the model's form. Raises
+        Fenced."""
         claim = self._writer.claim
         try:
             messages = await self._do(deliver_messages.deliver, claim, {claim.agent, agent}, self._next_step())

@@ -1,10 +1,11 @@
-"""The turns of a run while models speak: which turn a piece of text belongs to. Used by the run's hooks.
+"""Track the turns of a run while models stream: which turn a piece of text belongs to. Used by the run's hooks.
 
-A lane is one runner: the run itself, or a run inside one of its tool calls. The SDK's loop tells when a model is asked
-and when it has answered; what it streams comes over a queue, later. So a turn is closed when both have been seen.
+A lane is one runner: the run itself, or a run inside one of its tool calls. The SDK's loop reports when a model is
+called and when it has answered; the stream arrives later, over a queue. A turn is therefore closed when both have been
+seen.
 
-An answer may hold several messages (`phase`: commentary, then final_answer). Each has a turn number of its own, so that
-its tokens and its output are told apart from those of the others; the answer itself has the last of them.
+An answer may contain several messages (`phase`: commentary, then final_answer). Each has its own turn number, so that
+its tokens and its output are distinguished from those of the others; the answer itself has the last number.
 """
 
 import asyncio
@@ -24,11 +25,11 @@ from conversations.core.json_values import text_of
 
 
 class TurnTooLarge(Exception):
-    """A model says more than an answer, or a run, may have."""
+    """A model's output exceeds the limit of an answer, or of a run."""
 
 
 class TurnLimits(NamedTuple):
-    """How many bytes of text, thoughts and arguments a model may send: in one answer, and in all of a run's."""
+    """How many bytes of text, reasoning and arguments a model may send, in one answer and in a whole run."""
 
     turn: int
     run: int
@@ -41,7 +42,7 @@ WORDS = ("response.output_text.delta", "response.refusal.delta")
 
 @dataclass(slots=True)
 class StreamedMessage:
-    """One message of an answer, as it streams or as it was answered."""
+    """One message of an answer, from the stream or from the complete answer."""
 
     number: int
     phase: str = ""
@@ -50,18 +51,18 @@ class StreamedMessage:
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """Its text."""
         return "".join(self.pieces)
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What its own events tell beside the turn's."""
+        """The fields that its own events have in addition to the turn's."""
         return {"turn": self.number} | ({"phase": self.phase} if self.phase else {})
 
 
 @dataclass(slots=True)
 class ModelAnswer:
-    """One answer of a model. `messages` are those that streamed, in order."""
+    """One answer of a model. `messages` are the streamed ones, in order."""
 
     number: int
     agent: str
@@ -76,13 +77,13 @@ class ModelAnswer:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What each of its events tells."""
+        """The fields of each of its events."""
         fields: dict[str, Any] = {"agent": self.agent, "turn": self.number}
         return fields | {"parent_call": self.parent_call} if self.parent_call else fields
 
 
 class ModelTurns:
-    """The turns of one attempt. `last` is how many earlier attempts had."""
+    """The turns of one attempt. `last` is the number of turns in earlier attempts."""
 
     def __init__(self, event_writer: RunEventWriter, last: int = 0) -> None:
         self.last = last
@@ -93,14 +94,14 @@ class ModelTurns:
         self._open_turns: dict[str | None, ModelAnswer] = {}
 
     def begin(self, parent: str | None, agent: str, tools: list[str]) -> None:
-        """A model is asked."""
+        """Start a turn: a model is called."""
         self.last += 1
         turn = ModelAnswer(self.last, agent, parent, tools)
         self._open_turns[parent] = turn
         self._streaming.setdefault(parent, deque()).append(turn)
 
     async def end(self, parent: str | None) -> ModelAnswer:
-        """The model has answered: wait for the rest of its stream, and answer the turn."""
+        """End a turn: the model has answered. Wait for the rest of its stream, and return the turn."""
         turn = self._open_turns.pop(parent)
         try:
             async with asyncio.timeout(LAG):
@@ -111,7 +112,7 @@ class ModelTurns:
         return turn
 
     def take(self, parent: str | None, event: StreamEvent) -> None:
-        """Take what the SDK streams: pieces of text become tokens. Raises TooLarge."""
+        """Process a stream event of the SDK: pieces of text become tokens. Raises TurnTooLarge."""
         if event.type != "raw_response_event" or not (waiting := self._streaming.get(parent)):
             return
         turn, data = waiting[0], event.data
@@ -129,7 +130,7 @@ class ModelTurns:
             turn.streamed.set()
 
     def check(self, turn: ModelAnswer, items: Sequence[Any]) -> None:
-        """Count an answer that did not stream. Raises TooLarge."""
+        """Count an answer that was not streamed. Raises TurnTooLarge."""
         if not turn.size:
             self._grow(turn, sum(_size(item.model_dump_json()) for item in items if isinstance(item, BaseModel)))
 
@@ -141,9 +142,9 @@ class ModelTurns:
             raise TurnTooLarge(_bounded_text("all answers of a run", self._most.run, "RUN"))
 
     def spoken(self, turn: ModelAnswer, answered: Sequence[ResponseOutputMessage]) -> list[StreamedMessage]:
-        """Return the messages of an answer in order, each under the number that it streamed with.
+        """Return the messages of an answer in order, each with the number under which it was streamed.
 
-        What streamed and is not in the answer counts as it streamed.
+        Streamed messages that the answer does not contain are returned as they were streamed.
         """
         messages: list[StreamedMessage] = []
         for index, item in enumerate(answered):
@@ -170,7 +171,7 @@ class ModelTurns:
         ]
 
     def _message(self, turn: ModelAnswer, index: int) -> StreamedMessage:
-        """Return the message that streams at a place of the answer; most answers have one."""
+        """Return the message that is streamed at a position of the answer; most answers have only one."""
         if index not in turn.places:
             message = self._new(turn, turn.messages)
             message.phase = turn.phases.get(index, "")
@@ -179,7 +180,7 @@ class ModelTurns:
         return turn.messages[turn.places.index(index)]
 
     def _new(self, turn: ModelAnswer, before: Sequence[StreamedMessage]) -> StreamedMessage:
-        """Make one more message: the first has the turn's own number."""
+        """Create a further message: the first has the turn's own number."""
         if not before:
             return StreamedMessage(turn.number)
         self.last += 1
@@ -187,7 +188,7 @@ class ModelTurns:
 
 
 def _place(data: Any) -> int:
-    """Return where in the answer an item stands; servers that do not say it have one item."""
+    """Return the position of an item in the answer; for servers that do not report it there is only one."""
     index = getattr(data, "output_index", 0)
     return index if isinstance(index, int) else 0
 
@@ -202,13 +203,13 @@ def _size(text: str) -> int:
 
 
 def said_in(items: Sequence[Any]) -> list[ResponseOutputMessage]:
-    """Return the messages of an answer that say something, or say that they will not."""
+    """Return the messages of an answer that contain a text or a refusal."""
     messages = [item for item in items if isinstance(item, ResponseOutputMessage)]
     return [message for message in messages if ItemHelpers.extract_text(message) or refusal_of(message)]
 
 
 def refusal_of(item: ResponseOutputMessage) -> str:
-    """Return what a message says instead of an answer."""
+    """Return the refusal in a message."""
     return "".join(part.refusal for part in item.content if part.type == "refusal")
 
 

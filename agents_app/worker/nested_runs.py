@@ -1,7 +1,7 @@
-"""Runs inside runs: an agent called by a tool is told under the call that caused it. Called by teams' tools.
+"""Run agents inside tool calls and record them under the call that started them. Called by teams' tools.
 
-The worker enters a `RunScope` around each run; `nested_run` and `agent_tool` hand it on to the inner runner. Without a
-worker there is no scope, and both are the SDK's own behaviour: a team runs in a plain test with `agents.Runner`.
+The worker enters a `RunScope` around each run; `nested_run` and `agent_tool` pass it on to the inner runner. Without a
+worker there is no scope, and both behave like the SDK itself: a team can run in a plain test with `agents.Runner`.
 """
 
 from dataclasses import replace
@@ -24,10 +24,10 @@ Inner = RunResult | RunResultStreaming
 async def nested_run(
     ctx: RunContextWrapper[Any], agent: Agent[Any], input: str | list[Any], *, max_turns: int = MAX_TURNS
 ) -> Inner:
-    """Run an agent inside a tool call, with the call's shared context, usage and models; answer its finished result.
+    """Run an agent inside a tool call, with the call's shared context, usage and models; return its finished result.
 
-    Raises UserError when the inner run stops for an approval: it could not be resumed from here. Put tools that need
-    one on the team's own agents or on agents used by `agent_tool`.
+    Raises UserError if the inner run stops for an approval, because it could not be resumed from here. Put tools that
+    need approval on the team's own agents or on agents used with `agent_tool`.
     """
     scope = _under(ctx)
     config = (scope and scope.run_config) or getattr(ctx, "run_config", None)
@@ -47,7 +47,7 @@ async def nested_run(
 
 
 def agent_tool(agent: Agent[Any], name: str, description: str, **settings: Any) -> FunctionTool:
-    """Make `agent.as_tool(...)` whose inner steps are told under the call; `settings` are those of `as_tool`."""
+    """Return `agent.as_tool(...)` whose inner steps are recorded under the call; `settings` are those of `as_tool`."""
     tool = agent.as_tool(name, description, hooks=_HOOKS, on_stream=_forward, **settings)
     inner = tool.on_invoke_tool
 
@@ -72,7 +72,7 @@ async def _run_streamed(agent: Agent[Any], input: str | list[Any], scope: RunSco
 
 
 def _under(ctx: RunContextWrapper[Any]) -> RunScope | None:
-    """Return the scope of what this tool call causes."""
+    """Return the scope for what this tool call starts."""
     scope, call_id = current_scope(), getattr(ctx, "tool_call_id", None)
     if scope is None or call_id is None:
         return scope
@@ -86,7 +86,7 @@ async def _forward(event: Any) -> None:
 
 
 class _ScopedHooks(RunHooks[Any]):
-    """The hooks of whichever run an agent tool is called in: `as_tool` takes its hooks when the team is declared."""
+    """The hooks of the run in which an agent tool is called: `as_tool` gets its hooks when the team is declared."""
 
     async def on_agent_start(self, *args: Any) -> None:
         await _hook("on_agent_start", *args)

@@ -1,4 +1,5 @@
-"""Runs that wait for something other than a person: for an MCP server, or for an agent that is gone. Worker's round."""
+"""Handle runs that wait for something other than a person: for an MCP server, or for an agent that no longer exists.
+Called periodically by the worker."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -12,7 +13,7 @@ AT_A_TIME = 100
 
 
 def wake(connected: Mapping[str, Collection[str]]) -> list[str]:
-    """Queue the runs again whose MCP server is connected here; answer their ids. `connected`: team → servers. Sync."""
+    """Queue the runs again whose MCP server is connected here; return their ids. `connected`: team → servers. Sync."""
     waiting = Run.objects.filter(status="waiting", reason="server").order_by("id")[:AT_A_TIME]
     woken: list[str] = []
     for run in waiting:
@@ -24,9 +25,9 @@ def wake(connected: Mapping[str, Collection[str]]) -> list[str]:
 
 
 def park_orphans(teams: Collection[str]) -> list[str]:
-    """End the queued runs that go on with an agent which its team, served here, has no more; answer their ids. Sync.
+    """End the queued runs of agents that their team, served here, no longer has; return their ids. Sync.
 
-    Runs of teams that nobody serves at the moment stay queued: their worker comes back.
+    Runs of teams that are not served at the moment stay queued until their worker returns.
     """
     served = Agent.objects.filter(served_until__gt=database_now()).values("name")
     left = Run.objects.filter(status="queued", state__isnull=False).exclude(agent__in=served).order_by("id")

@@ -1,5 +1,4 @@
-"""What a replay's run begins with, and how its one call is told: linked to the call that it repeats. Used by
-`replay_run`."""
+"""Read the input of a replay, and record its call with a link to the call that it replays. Used by `replay_run`."""
 
 import json
 from collections.abc import Mapping
@@ -26,12 +25,12 @@ from conversations.runs.replay.eligibility import PRESENT, named_by
 
 
 class ReplayRequest(NamedTuple):
-    """What a person asked for, as the record tells it."""
+    """A person's request, as recorded."""
 
     body: dict[str, Any]
 
     def text(self, name: str) -> str:
-        """Return a field that is a text, else nothing."""
+        """Return a field that is a string, or else an empty text."""
         return text_of(self.body.get(name)) or ""
 
     @property
@@ -41,12 +40,13 @@ class ReplayRequest(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key under which the call goes: with other arguments it is another one."""
+        """The key under which the call is sent; with other arguments it is a different one."""
         return self.call if self.body.get("edited") is not False else self.text("key")
 
 
 class ReplayInput(NamedTuple):
-    """Read at once. `context` is what the team remembers now; what the call makes of it is not kept."""
+    """The input, read once. `context` is the team's current context; changes that the call makes to it are
+    discarded."""
 
     request: ReplayRequest
     context: BaseModel
@@ -56,14 +56,14 @@ class ReplayInput(NamedTuple):
 
 
 def request_of(claim: Claim) -> ReplayRequest:
-    """Read what a replay's run was queued for. Sync."""
+    """Read the request for which a replay's run was queued. Sync."""
     events = Event.objects.filter(conversation__key=claim.conversation, seq=claim.input_seq, kind="replay.requested")
     body = events.filter(run=claim.run).values_list("body", flat=True).first()
     return ReplayRequest(json.loads(body) if body else {})
 
 
 def opening_of(claim: Claim, team: Team) -> ReplayInput:
-    """Read what a claimed replay needs. Sync. Raises ContextRefused, Incompatible when another team was meant."""
+    """Read what a claimed replay needs. Sync. Raises ContextRefused, Incompatible if it belongs to another team."""
     request = request_of(claim)
     if request.text("team") != team.name:
         raise Incompatible(f"this worker does not run the team {request.text('team')}")
@@ -74,7 +74,7 @@ def opening_of(claim: Claim, team: Team) -> ReplayInput:
 
 
 def tool_of(agent: Agent[Any], request: ReplayRequest) -> FunctionTool:
-    """Find the tool by its registered identity, as it was when the replay was asked for. Raises Incompatible."""
+    """Find the tool by its registered identity, as it was when the replay was requested. Raises Incompatible."""
     expected, name = named_by(request.body), request.text("qualified_name")
     for tool in agent.tools:
         layers = identity.layers(tool) if isinstance(tool, FunctionTool) else {}
@@ -87,7 +87,7 @@ def tool_of(agent: Agent[Any], request: ReplayRequest) -> FunctionTool:
 
 
 def _metadata(claim: Claim, request: ReplayRequest) -> Mapping[str, Any]:
-    """Return the metadata of the message that the first call's run answered: hops are counted on."""
+    """Return the metadata of the message that the first call's run answered, because hops continue to be counted."""
     call = ToolCall.objects.filter(id=request.text("replay_of")).values_list("run", flat=True).first()
     seq = Run.objects.filter(id=call).values_list("input_seq", flat=True).first() if call else None
     messages = Event.objects.filter(conversation__key=claim.conversation, seq=seq or 0, kind="message")
@@ -96,20 +96,20 @@ def _metadata(claim: Claim, request: ReplayRequest) -> Mapping[str, Any]:
 
 
 class OneCall(CallIdMap):
-    """The calls of a replay: the asked one has its id already, calls inside it get theirs as ever."""
+    """The call ids of a replay: the requested call already has its id, calls inside it get theirs as usual."""
 
     def __init__(self, run: str, earlier_calls: list[EarlierCall], request: ReplayRequest) -> None:
         super().__init__(run, earlier_calls)
         self._asked_for = request
 
     def new(self, call_id: str) -> str:
-        """Return the id of one more use."""
+        """Return the id of a further use."""
         is_asked = call_id == self._asked_for.text("tool_call_id")
         return self._asked_for.call if is_asked else super().new(call_id)
 
 
 class ReplaySteps(RecordingHooks):
-    """Hooks that say of the asked call which one it repeats."""
+    """Hooks that record which call the requested call replays."""
 
     request: ReplayRequest | None = None
 

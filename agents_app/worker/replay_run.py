@@ -1,8 +1,8 @@
-"""A claimed run of kind replay: one recorded call made again, told to the record, fed back to nobody.
+"""A claimed run of kind replay: makes one recorded call again and records it; its output is never sent to an agent.
 
-Everything that the SDK does around a call is done here too, in its order: is the tool enabled, the gate (policy) and
-the team's input guardrails, a person's approval, the gate and guardrails again, `executing` committed, the call with
-its time limit, output guardrails. A call that was entered is never entered again, whatever happens to the worker.
+It does everything that the SDK does around a call, in the same order: check that the tool is enabled, the gate (policy)
+and the team's input guardrails, a person's approval, the gate and guardrails again, `executing` committed, the call
+with its time limit, output guardrails. A call that was entered is never entered again, whatever happens to the worker.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ KIND: Body = {"run_kind": "replay"}
 
 
 class ReplayRefused(Exception):
-    """The call is not made: the text says by what. `is_told` where the record has it of the call already."""
+    """The call is not made; the text names the reason. `is_told`: the record already contains it."""
 
     def __init__(self, reason: str, *, by: str = "", is_told: bool = False) -> None:
         super().__init__(reason)
@@ -52,7 +52,7 @@ class ReplayRefused(Exception):
 
 
 class Replay(ClaimedRun):
-    """A claimed replay in this process; the worker holds it as it holds an `agent_run.AgentRun`."""
+    """A claimed replay in this process; the worker handles it like an `agent_run.AgentRun`."""
 
     kind = "replay"
 
@@ -64,8 +64,8 @@ class Replay(ClaimedRun):
         self._keeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._steps)
 
     def ask(self, what: str) -> None:
-        """Pass on what a person wants: stop and cancel let a call that has begun end for a few seconds, abort does
-        not. What is asked of conversations and of agents' turns is not about a replay."""
+        """Pass on a person's request: stop and cancel give a call that has started a few seconds to end, abort does
+        not. Requests about conversations and agents' turns do not apply to a replay."""
         if what == "abort" or (what in ("stop", "cancel") and not self._steps.calls.unfinished):
             self.abort()
         elif what in ("stop", "cancel"):
@@ -93,7 +93,7 @@ class Replay(ClaimedRun):
                 await self._finish({"event": "run.done", "usage": total_of(self._usage), **self._spent()})
 
     async def _replay(self) -> bool:
-        """Make the call; False when the run waits for a person."""
+        """Make the call; return False if the run waits for a person."""
         opening: ReplayInput = await self._services.do(opening_of, self.claim, self._served.team)
         self._request, self._steps = opening.request, self._hooks(opening)
         agent = self._served.team.agent(self.claim.agent)
@@ -165,7 +165,7 @@ class Replay(ClaimedRun):
             raise ReplayRefused(f"{tool.qualified_name} is disabled (is_enabled)", by="is_enabled")
 
     async def _guard(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
-        """Have the gate and the team's guardrails look at the call. Raises ReplayRefused."""
+        """Check the call with the gate and the team's guardrails. Raises ReplayRefused."""
         for guardrail in tool.tool_input_guardrails or ():
             result = await guardrail.run(ToolInputGuardrailData(context=context, agent=agent))
             if result.behavior["type"] != "allow":
@@ -181,7 +181,7 @@ class Replay(ClaimedRun):
         return bool(await needs_approval if inspect.isawaitable(needs_approval) else needs_approval)
 
     async def _ask(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
-        """Put the run aside until a person has decided."""
+        """Set the run aside until a person has decided."""
         item = self._item(context, agent, tool)
         rules = await self._keeper.rules()
         requests = approval_requests.pending_requests(
@@ -196,7 +196,7 @@ class Replay(ClaimedRun):
         claims.wait(self.claim, "approval", *requests, state=state, state_mac=mac, sdk=sdk)
 
     def _check_kept(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
-        """Of a call that was asked about, compare the tool with the one that it was asked about."""
+        """Compare the tool of an approved call with the one for which approval was requested."""
         if self.claim.state is None:
             return
         _, then = saved_state.verify(self.claim)
@@ -224,7 +224,7 @@ class Replay(ClaimedRun):
         await self._steps.on_tool_end(context, agent, tool, output)
 
     def _require_whole(self, context: ToolContext[Any], tool: FunctionTool) -> None:
-        """See that no agent inside the call stopped for an approval: nothing could go on from there."""
+        """Check that no agent inside the call stopped for an approval, because it could not be resumed."""
         assert context.tool_call is not None
         scope_id = get_agent_tool_state_scope(context)
         inner = consume_agent_tool_run_result(context.tool_call, scope_id=scope_id)
@@ -232,7 +232,7 @@ class Replay(ClaimedRun):
             raise UserError(f"an agent inside {tool.qualified_name} needs approval, which a replay cannot wait for")
 
     async def _checked(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, output: Any) -> Any:
-        """Have the team's output guardrails look at what the call gave; one may put words in its place."""
+        """Check the call's output with the team's output guardrails; a guardrail may replace it."""
         for guardrail in tool.tool_output_guardrails or ():
             looked = await guardrail.run(ToolOutputGuardrailData(context=context, agent=agent, output=output))
             if looked.behavior["type"] == "reject_content":
@@ -252,13 +252,13 @@ class Replay(ClaimedRun):
         await self._finish(self._failure(error, reason, text), *ended)
 
     def _refusal(self, refused: ReplayRefused) -> Body:
-        """Tell that the call is not made; the gate tells its own."""
+        """Record that the call is not made; the gate records its own refusals."""
         body: Body = {"event": "policy.refused", "reason": str(refused)[:2000], "by": refused.by}
         names = ("agent", "tool_call", "tool_call_id", "name", "namespace", "qualified_name", "lookup_key", "schema")
         return body | {name: self._request.body.get(name) for name in (*names, "args_raw", "args", "replay_of")}
 
     async def _finish(self, end: Body, *before: Body) -> None:
-        """End the run. The agents' memory and the team's context stay as they were."""
+        """End the run. The agents' memory and the team's context are not changed."""
         await self._event_writer.store(
             *self._steps.turns.broken(), *before, end | KIND, riding=partial(_leave, self.claim)
         )

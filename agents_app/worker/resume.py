@@ -1,7 +1,8 @@
-"""A run goes on: its kept state is restored for the team of today, or it is said what stands in its way. By the runner.
+"""Resume a run: restore its saved state for the current team, or report what prevents it. Called by the runner.
 
-What will never fit raises `Incompatible`. An MCP server that is away raises `ServerAway`: the run is put aside with
-that reason, and queued again when a worker has the server (`McpTools`); it is not lost for a server's restart.
+A permanent mismatch raises `Incompatible`. An MCP server that is not connected raises `ServerAway`: the run is set
+aside with that reason, and queued again when a worker has connected to the server (`McpTools`), so that a restart of
+the server does not lose it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +24,7 @@ MAKES_THE_CALL = ("approve", "edit")
 
 
 class ServerAway(Exception):
-    """A decided call needs an MCP server that is not connected now. `why` is for people."""
+    """A decided call needs an MCP server that is not connected now. `why` is a text for people."""
 
     def __init__(self, server: str, why: str) -> None:
         super().__init__(f"{server}: {why}")
@@ -31,12 +32,12 @@ class ServerAway(Exception):
 
 
 def nobody_away(team: str) -> Mapping[str, str]:
-    """Return that all servers are connected: of a worker without any."""
+    """Report all servers as connected, for a worker without any."""
     return {}
 
 
 async def restored(claim: Claim, opening: RunInput, team: Team, away: Away) -> tuple[RunState[Any, Any], SavedState]:
-    """Return what a run waited with. Raises Incompatible, ServerAway, ContextRefused."""
+    """Return the restored state of a waiting run. Raises Incompatible, ServerAway, ContextRefused."""
     missing = {name: away(team.name)[name] for name in _servers(opening) if name in away(team.name)}
     needed = [name for name in _servers(opening, MAKES_THE_CALL) if name in missing]
     if needed:
@@ -68,7 +69,7 @@ async def _restored(claim: Claim, team: Team) -> tuple[RunState[Any, Any], Saved
 
 
 def _servers(opening: RunInput, decisions: tuple[str, ...] = ()) -> Iterator[str]:
-    """Name the MCP servers of the calls that were decided and are not over."""
+    """Return the MCP servers of the calls that were decided and have not ended."""
     for call in opening.calls:
         decision = opening.decided.get(call.id)
         if decision is None or not decision.server or (decisions and decision.decision not in decisions):

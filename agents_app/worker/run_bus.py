@@ -1,4 +1,5 @@
-"""The bus of the agents' own messages in a worker: the log, as the run's agent, behind the run's fence (§3.3)."""
+"""The bus for agents' own messages in a worker: writes to the log, as the run's agent, behind the run's fence
+(§3.3)."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ OBSERVED = frozenset(TAKEN) - {"message"}  # of a tool: steps and words that it 
 
 
 class RunBus(LogBus):
-    """What `switchboard.get_bus()` answers in a worker. Tools of many runs use it at once: the scope says whose."""
+    """The bus that `switchboard.get_bus()` returns in a worker. Tools of many runs use it at once; the scope identifies
+    the run."""
 
     def __init__(self, threads: ThreadPoolExecutor) -> None:
         super().__init__(SYSTEM)  # for reading; what is published has a run's principal
@@ -35,16 +37,16 @@ class RunBus(LogBus):
         self._claims: dict[str, tuple[Claim, Team]] = {}
 
     def enter(self, claim: Claim, team: Team) -> None:
-        """Let the tools of a run publish, where its team may."""
+        """Allow the tools of a run to publish, to the conversations that its team allows."""
         self._claims[claim.run] = claim, team
 
     def leave(self, claim: Claim) -> None:
-        """The run is over here."""
+        """Remove a run that has ended here."""
         self._claims.pop(claim.run, None)
 
     def tell(self, event_writer: RunEventWriter, event: Body) -> None:
-        """Write an event of a team's own kind; nobody waits for it. Raises NotAllowed for another, which the audit log
-        is told. From any thread but this bus's own."""
+        """Write an event of a team's own type without waiting. Raises NotAllowed for any other type, which is recorded
+        in the audit log. From any thread except this bus's own."""
         try:
             event_writer.tell(event)
         except NotAllowed as error:
@@ -55,8 +57,8 @@ class RunBus(LogBus):
             raise
 
     def publish(self, topic: str, message: BusMessage) -> str:
-        """Publish as the run that this code is called in. Raises NotAllowed for a conversation that is none of its own,
-        which the audit log is told; Fenced."""
+        """Publish as the run in which this code is called. Raises NotAllowed for a conversation that the run may not
+        post to, which is recorded in the audit log; Fenced."""
         scope = current_scope()
         claim, team = self._claims.get(scope.run, (None, None)) if scope else (None, None)
         if claim is None or team is None:
@@ -77,16 +79,16 @@ class RunBus(LogBus):
 
 
 def _as_written_by(claim: Claim, event: NewEvent) -> NewEvent:
-    """Make it the run's own event where it is the run's words in its own conversation. Everything else it only holds
-    the fence for: steps and outputs that a tool relays are observed, and words to another conversation come to that
-    one from outside."""
+    """Return the message as the run's own event if it is the run's text in its own conversation. All other messages are
+    only guarded by the fence: steps and outputs that a tool relays are observed, and messages to another conversation
+    arrive there from outside."""
     is_own = event.conversation == claim.conversation and event.kind not in OBSERVED
     run, turn = (claim.run, event.turn) if is_own else (None, None)
     return event._replace(run=run, turn=turn, holder=claim.run, attempt=claim.attempt)
 
 
 def _require_stateless(claim: Claim, topic: str, event: NewEvent) -> None:
-    """Raise NotAllowed for what changes state (law I): the worker itself writes that, never a tool."""
+    """Raise NotAllowed for an event that changes state (law I), which only the worker itself may write."""
     kind = event.kind
     steers = topic.startswith("control:")
     if not steers and (kind in TAKEN or not registry.is_reserved(kind)):
@@ -118,7 +120,7 @@ def _enter_refusal(claim: Claim, conversation: str, why: str) -> None:
 
 
 def _is_child(conversation: str, of: str) -> bool:
-    """Return whether people made it a child of `of`; an import's word for it counts for nothing here."""
+    """Return whether people made it a child of `of`; an import's claim does not count."""
     child = Conversation.objects.filter(key=conversation, parent__key=of).first()
     if child is None:
         return False

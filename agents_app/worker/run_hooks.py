@@ -1,6 +1,6 @@
-"""What an attempt's SDK run tells the record: model turns, outputs, handoffs, and tool steps, which only it writes.
+"""Record an attempt's SDK run: model turns, outputs, handoffs, and tool steps, which only these hooks write.
 
-`executing` is committed before a tool's function is entered; when that is refused, the attempt ends (law F).
+`executing` is committed before a tool's function is entered; if that is refused, the attempt ends (law F).
 """
 
 import hashlib
@@ -32,7 +32,8 @@ Do = Callable[..., Awaitable[Any]]
 
 
 class RecordingHooks(RunHooks[Any]):
-    """Hooks of one attempt; runs inside tool calls have the same ones, `current_parent_call()` says where."""
+    """The hooks of one attempt; runs inside tool calls use the same ones, and `current_parent_call()` identifies the
+    call."""
 
     def __init__(
         self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, served: ServedTeam, do: Do
@@ -56,19 +57,19 @@ class RecordingHooks(RunHooks[Any]):
 
     @property
     def acting(self) -> str:
-        """The agent that acts where this code is called: of the run, or of the run inside a call."""
+        """The active agent where this code is called: of the run, or of the run inside a call."""
         return self._acting.get(current_parent_call(), self._event_writer.claim.agent)
 
     async def on_agent_start(self, context: Any, agent: Agent[Any]) -> None:
-        """An agent begins to act. The SDK calls this before the agent's own hooks, whose events name it."""
+        """Handle an agent's start. The SDK calls this before the agent's own hooks, whose events name the agent."""
         self._acting[current_parent_call()] = agent.name
 
     async def on_llm_start(self, context: Any, agent: Agent[Any], system_prompt: Any, input_items: Any) -> None:
-        """A model is asked."""
+        """Start a turn when a model is called."""
         self.turns.begin(current_parent_call(), agent.name, self._served.offered(agent))
 
     async def on_llm_end(self, context: Any, agent: Agent[Any], response: ModelResponse) -> None:
-        """A model has answered: its output, when it said something, and the turn."""
+        """Record a model's answer: its outputs, if there are any, and the turn."""
         turn = await self.turns.end(current_parent_call())
         self._check_size(turn, response)
         for item in response.output:
@@ -93,12 +94,12 @@ class RecordingHooks(RunHooks[Any]):
         await self._stepped(agent.name)
 
     async def on_handoff(self, context: Any, from_agent: Agent[Any], to_agent: Agent[Any]) -> None:
-        """One agent gives the conversation to another."""
+        """Record a handoff from one agent to another."""
         body: Body = {"event": "agent.handoff", "agent": from_agent.name, "turn": self.turns.current}
         await self._event_writer.store(body | {"from_agent": from_agent.name, "to_agent": to_agent.name} | _inside())
 
     async def on_tool_start(self, context: RunContextWrapper[Any], agent: Agent[Any], tool: Any) -> None:
-        """Commit that the call is executing; only then is the function entered. Raises Fenced: it is not."""
+        """Commit that the call is executing; only then is the function entered. Raises Fenced if it must not be."""
         if not isinstance(context, ToolContext) or not isinstance(tool, FunctionTool):
             return
         sent = mask(context.tool_arguments)
@@ -122,7 +123,7 @@ class RecordingHooks(RunHooks[Any]):
         failpoint("before-tool")
 
     async def on_tool_end(self, context: RunContextWrapper[Any], agent: Agent[Any], tool: Any, result: Any) -> None:
-        """Write what a call gave, or the real exception behind what the model is told."""
+        """Record the output of a call, or the actual exception behind the text that the model gets."""
         if not isinstance(context, ToolContext) or not isinstance(tool, FunctionTool):
             return
         failpoint("after-tool")
@@ -147,30 +148,30 @@ class RecordingHooks(RunHooks[Any]):
             await self.on_step(agent)
 
     def decision(self, call_id: str, requested_args: str) -> Decision | None:
-        """Return what a person decided about a call that is about to be checked, `requested_args` its arguments."""
+        """Return a person's decision about a call that is about to be checked; `requested_args` are its arguments."""
         our_id = self.calls.find_decided(call_id, digest(mask(requested_args)))
         return self.decided.get(our_id) if our_id else None
 
     def decision_of_running(self, call_id: str) -> Decision | None:
-        """Return what a person decided about a call that is invoked now."""
+        """Return a person's decision about a call that is being invoked."""
         key = current_parent_call(), call_id
         return self.decided.get(self._answered.get(key) or self.calls.running(*key))
 
     def tell(self, call_id: str, replacement: Any, output: Any) -> None:
-        """Note that a model is told `replacement` where a tool gave `output`: the record keeps what it gave."""
+        """Record that a model gets `replacement` instead of a tool's `output`: the record keeps the output."""
         self._replaced_outputs[current_parent_call(), call_id] = replacement, output
 
     def failed(self, call_id: str, error: BaseException) -> None:
-        """Note the real exception of a call that runs now."""
+        """Record the actual exception of a running call."""
         self._errors.setdefault((current_parent_call(), call_id), error)
 
     def format_error(self, args: ToolErrorFormatterArgs[Any]) -> None:
-        """Note the exception behind a tool's default failure text; the text stays as it is."""
+        """Record the exception behind a tool's default failure text; the text is not changed."""
         if args.error is not None:
             self.failed(args.call_id, args.error)
 
     def ended_by(self, error: BaseException) -> list[Body]:
-        """Return the ends of calls whose exception ended the run."""
+        """Return the end events of calls whose exception ended the run."""
         bodies: list[Body] = []
         for (parent, call_id), raised in list(self._errors.items()):
             our_id = self.calls.end(parent, call_id)
@@ -180,7 +181,8 @@ class RecordingHooks(RunHooks[Any]):
         return bodies
 
     def _check_size(self, turn: ModelAnswer, response: ModelResponse) -> None:
-        """Count what did not stream. Raises TooLarge; inside a call that would end the call alone."""
+        """Count what was not streamed. Raises TurnTooLarge, except inside a call, where that would end only the
+        call."""
         try:
             self.turns.check(turn, response.output)
         except TurnTooLarge as error:
@@ -189,7 +191,8 @@ class RecordingHooks(RunHooks[Any]):
             raise
 
     def _check(self, decided: Decision, context: ToolContext[Any], our_id: str) -> None:
-        """Compare what is about to run with what was decided about. Raises Incompatible; nothing was entered."""
+        """Compare a call that is about to run with the one that was decided on. Raises Incompatible; nothing was
+        entered."""
         if decided.digest and digest(context.tool_arguments) != decided.digest:
             self.calls.end(current_parent_call(), context.tool_call_id)
             name = context.qualified_tool_name
@@ -209,12 +212,12 @@ class RecordingHooks(RunHooks[Any]):
 
 
 def asked_of(context: ToolContext[Any]) -> str:
-    """Return the arguments that a model asked a call with, whatever a person made of them."""
+    """Return the arguments with which a model requested a call, before any edits."""
     return context.tool_call.arguments if context.tool_call is not None else context.tool_arguments
 
 
 def arguments(sent: str) -> Body:
-    """Return the arguments as they came and, when they are an object, as read; no text at all is an empty object."""
+    """Return the arguments as they arrived and, if they are an object, parsed; an empty text is an empty object."""
     try:
         read = json.loads(sent) if sent.strip() else {}
     except ValueError:
@@ -223,22 +226,22 @@ def arguments(sent: str) -> Body:
 
 
 def usage_of(spent: Usage) -> Body | None:
-    """Return what an answer spent, in tokens; None where its server did not tell it, which the SDK counts as 0."""
+    """Return an answer's usage in tokens; None if its server did not report it, which the SDK counts as 0."""
     return _tokens(spent) if spent.input_tokens or spent.output_tokens or spent.total_tokens else None
 
 
 def total_of(spent: Usage) -> Body | None:
-    """Return what several answers spent, in tokens; None where one of them did not tell it."""
+    """Return the usage of several answers, in tokens; None if one of them did not report it."""
     return _tokens(spent) if spent.requests <= len(spent.request_usage_entries) else None
 
 
 def digest(sent: str) -> str:
-    """Digest arguments the way the record does."""
+    """Return the digest of arguments as the record computes it."""
     return hashlib.sha256(sent.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _outputs(turn: ModelAnswer, spoken: list[StreamedMessage], *, is_last: bool) -> list[Body]:
-    """Return an output for each message that says something. The run's answer is the last that is no commentary."""
+    """Return an output for each message with text. The run's answer is the last one that is not commentary."""
     spoken_messages = [message for message in spoken if message.text]
     answer = next(
         (message for message in reversed(spoken_messages) if message.phase != "commentary"),
@@ -278,5 +281,5 @@ def _is_thought(item: Any) -> bool:
 
 
 def ms_since(began: float) -> float:
-    """Return the ms since a moment of `time.monotonic`."""
+    """Return the milliseconds since a time of `time.monotonic`."""
     return round((time.monotonic() - began) * 1000, 3)

@@ -1,4 +1,5 @@
-"""What a run begins with: the words to answer, the agents' memory, the team's context, earlier calls and decisions."""
+"""Read the input of a run: the message to answer, the agents' memory, the team's context, earlier calls and
+decisions."""
 
 import json
 from collections.abc import Mapping
@@ -27,7 +28,7 @@ ASKED = """SELECT c.id, c.handler, c.copied_seq, e.kind, e.principal, e.body FRO
 
 
 class RunInput(NamedTuple):
-    """Read at once, before the SDK begins."""
+    """The input, read once before the SDK starts."""
 
     words: str | list[Any]
     """to answer; none where a fork goes on from what its agents remember"""
@@ -43,7 +44,7 @@ class RunInput(NamedTuple):
 
     @property
     def sdk_input(self) -> str | list[Any]:
-        """What the SDK is given of a run that begins: the words to answer, and what was said since."""
+        """The SDK's input for a run that starts: the message to answer, and later messages."""
         if not self.missed.after:
             return self.words
         items = [{"role": "user", "content": self.words}] if isinstance(self.words, str) else self.words
@@ -51,7 +52,7 @@ class RunInput(NamedTuple):
 
 
 def opening_of(claim: Claim, team: Team) -> RunInput:
-    """Read what a claimed run needs. Sync. Raises ContextRefused when the kept context does not fit the team."""
+    """Read what a claimed run needs. Sync. Raises ContextRefused if the saved context does not match the team."""
     with connection.cursor() as cursor:
         cursor.execute(ASKED, [claim.conversation, claim.input_seq])
         id_, handler, copied, kind, principal, body = cursor.fetchone()
@@ -80,7 +81,7 @@ def _missed(conversation: Conversation, claim: Claim, memory: DjangoSession) -> 
 
 
 def _memory(conversation: Conversation, answers: int, team: str) -> tuple[DjangoSession, str | None]:
-    """Read a conversation's memory and a team's context; those of a fork are made from its prefix first."""
+    """Read a conversation's memory and a team's context; for a fork, create them first from the copied history."""
     config = settings.CONFIG
     memory = session.load(conversation.key, newest=config.session_items, days=config.session_days)
     if fork_memory.needs_memory(conversation):
@@ -90,7 +91,7 @@ def _memory(conversation: Conversation, answers: int, team: str) -> tuple[Django
 
 
 def known_calls(claim: Claim) -> list[EarlierCall]:
-    """Read the calls of earlier attempts, with the call that each is inside: only its event tells that."""
+    """Read the calls of earlier attempts, each with its parent call, which only its event contains."""
     rows = ToolCall.objects.filter(run=claim.run).exclude(origin=ORIGIN).order_by("called_seq")
     calls = list(rows.values_list("id", "call_id", "status", "arguments_digest", "called_seq"))
     events = Event.objects.filter(conversation__key=claim.conversation, seq__in=[seq for *_, seq in calls])

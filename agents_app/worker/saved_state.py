@@ -1,4 +1,5 @@
-"""What a run paused with: the SDK's state as it is, sealed, with what it fits (§8). Never taken from a client."""
+"""The saved state of a paused run: the SDK's state, unchanged and sealed, with what it has to match (§8). Never
+accepted from a client."""
 
 import hashlib
 import hmac
@@ -16,11 +17,12 @@ from conversations.runs.claims import Claim
 
 
 class Incompatible(Exception):
-    """A kept state does not fit today's team, or is not what was sealed. The text is for people."""
+    """A saved state does not match the current team, or was altered. The text is for people."""
 
 
 class SavedState(NamedTuple):
-    """A state and what goes with it: how many turns there were, whose run it is, and what it heard when it went on."""
+    """A state and its metadata: the number of turns, whose run it is, and the messages delivered before it
+    continues."""
 
     state: str
     turns: int
@@ -37,7 +39,7 @@ def sign(run: str, saved: SavedState, tools: str) -> tuple[str, str, str]:
 
 
 def verify(claim: Claim) -> tuple[SavedState, str]:
-    """Return what a run paused with, and the hash of its tools then. Raises Incompatible."""
+    """Return the saved state of a run, and the hash of its tools at that time. Raises Incompatible."""
     text, sdk = claim.state or "", claim.sdk or ""
     if not hmac.compare_digest(_mac(claim.run, sdk, text), claim.state_mac or ""):
         raise Incompatible("the saved state does not match its signature: the state or the secret key was changed")
@@ -50,7 +52,7 @@ def verify(claim: Claim) -> tuple[SavedState, str]:
 
 
 def team_of(state: str) -> str:
-    """Return whose run a kept state is of, as far as that can be read: it is not checked here."""
+    """Return the team of a saved state, if it can be read; the state is not verified here."""
     try:
         return _parse_state(state).team
     except (ValueError, KeyError, TypeError):
@@ -58,13 +60,14 @@ def team_of(state: str) -> str:
 
 
 def tools_hash(items: Iterable[ToolApprovalItem]) -> str:
-    """Hash the tools that calls wait for, as their agents have them now. Raises Incompatible when one is missing."""
+    """Return the hash of the tools for which calls wait, as their agents have them now. Raises Incompatible if one is
+    missing."""
     tool_keys = sorted({f"{item.agent.name}\0{_schema(item)}" for item in items})
     return hashlib.sha256("\n".join(tool_keys).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def tool_of(item: ToolApprovalItem) -> FunctionTool | None:
-    """Find the tool a call waits for on its agent."""
+    """Return the tool for which a call waits, from its agent."""
     return identity.find(item.agent.tools, item)
 
 

@@ -3,8 +3,8 @@
     worker = Worker(writer, teams.load())
     await worker.run()      # returns after worker.stop(), called from any thread
 
-Leases are renewed every 5 s, what people ask is heard within a second, dead workers' runs are told as interrupted,
-questions that an auto-approval rule answers are approved, and those whose time is up are told.
+Leases are renewed every 5 s, and people's requests take effect within a second. Runs of dead workers are marked as
+interrupted; approval requests that match an auto-approval rule are approved, and expired ones are handled.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ WAKING = registry.names_with("wakes_worker")
 
 
 class Worker:
-    """Serves teams. `writer` is the process's own, running; it outlives the worker."""
+    """Serves teams. `writer` is the process's own and must be running; it outlives the worker."""
 
     def __init__(
         self, writer: log.Writer, teams: Sequence[Team], *, config: ModelConfig | None = None,
@@ -97,7 +97,8 @@ class Worker:
         self.is_serving = False
 
     async def run(self) -> None:
-        """Serve until stopped; running runs end, or are put back or ended honestly at the deadline."""
+        """Serve until stopped; active runs end, or at the deadline are returned to the queue or ended with the actual
+        reason."""
         self._loop = asyncio.get_running_loop()
         if self._is_stopping:  # asked between the making of the worker and this
             return
@@ -123,13 +124,13 @@ class Worker:
             await self._end()
 
     def stop(self) -> None:
-        """End `run`, also one that has not begun; from any thread."""
+        """End `run`, even if it has not started yet; from any thread."""
         self._is_stopping = True
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stopped.set)
 
     def facts(self) -> dict[str, Any]:
-        """Return how it goes: what the ops page shows of a worker; its MCP servers are on the agents page, too."""
+        """Return the worker's figures for the operations page; its MCP servers are also on the Agents page."""
         teams = Counter(served.team.name for _, served, _ in list(self._attempts.values()))
         return {
             "running": sum(teams.values()),
@@ -140,7 +141,7 @@ class Worker:
         }
 
     def trouble(self) -> str:
-        """Return which MCP servers are not connected; empty when all are."""
+        """Return which MCP servers are not connected; empty if all are."""
         return "; ".join(self._mcp_troubles())
 
     def _mcp_troubles(self) -> list[str]:
@@ -150,11 +151,11 @@ class Worker:
         return [f"MCP server {name} of {team}: {state}" for team, name, state in states if state != OK]
 
     async def _do(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Do something with the database, in a thread."""
+        """Run database work in a thread."""
         return await self._threads.run(work, *arguments)
 
     async def _look(self) -> None:
-        """Claim what may run now."""
+        """Claim the runs that may start now."""
         self._news.clear()
         async with self._claiming:
             for served, room in self._free():
@@ -178,7 +179,8 @@ class Worker:
         return [(r, self._per_team - busy[id(r)]) for r in self.served_teams if busy[id(r)] < self._per_team]
 
     async def _served_team_of(self, claim: Claim, default: ServedTeam) -> ServedTeam:
-        """Return whose run it is: of agents of one name, an entry agent, else the one of the team that spoke last."""
+        """Return the team of a run: for agents with the same name, the one with an entry agent, or else the team that
+        was active last."""
         if claim.kind == "replay":
             team = (await self._do(request_of, claim)).text("team")
             return next((r for r in self.served_teams if r.team.name == team), default)
@@ -204,7 +206,8 @@ class Worker:
             logger.error("a run was abandoned: its lease ends soon", exc_info=error, extra={"run": run})
 
     async def _renew(self) -> None:
-        """Hold on to what runs here; end what was taken away; tell of dead workers' runs, and look after what waits."""
+        """Renew the leases of active runs, end those that were taken over, and look after dead workers' and waiting
+        runs."""
         held = [attempt for attempt, _, _ in self._attempts.values()]
         renewed = await self._do(claims.renew, [attempt.claim for attempt in held])
         for attempt in held:
@@ -216,7 +219,7 @@ class Worker:
         await asyncio.sleep(RENEW_EVERY_S)
 
     async def _listen(self) -> None:
-        """Hear what people ask of runs here."""
+        """Check what people request for the active runs."""
         await asyncio.sleep(LISTEN_EVERY)
         if self._attempts:
             for run, what in await self._do(_asked_of, self.name):
@@ -224,7 +227,7 @@ class Worker:
                     entry[0].ask(what)
 
     async def _serve_elsewhere(self) -> None:
-        """Serve the agents elsewhere that admins have registered by now. A run that has begun goes on as it was."""
+        """Serve the remote agents that admins have registered. A run that has already started is not affected."""
         others = [served for served in self.served_teams if served.team.name != registration.TEAM]
         names = {agent.name for served in others for agent in served.team.agents}
         remotes = [remote for remote in await self._do(registration.registered_now) if remote.name not in names]
@@ -234,7 +237,7 @@ class Worker:
             self._news.set()
 
     def _register_elsewhere(self, remotes: Sequence[RemoteAgent]) -> list[ServedTeam]:
-        """Make their team and write its rows. Sync: the protocol's package is imported with the first."""
+        """Create their team and write its rows. Sync: the protocol's package is imported with the first one."""
         if not remotes:
             return []
         from agents_app.agui.remote_team import configured_team
@@ -250,7 +253,7 @@ class Worker:
         await asyncio.sleep(BEAT_EVERY)
 
     async def _finish(self) -> None:
-        """Let running runs end; ask them to stop at a turn's end; at the deadline end them."""
+        """Let active runs end; request a stop at the end of a turn; end them at the deadline."""
         tasks = {task for _, _, task in self._attempts.values()}
         if tasks:
             await asyncio.wait(tasks, timeout=self._stop_s / 2)
@@ -261,7 +264,7 @@ class Worker:
                 await asyncio.wait(left, timeout=max(1.0, self._stop_s / 2))
 
     async def _end(self) -> None:
-        """Leave nothing behind, as far as the database can be had."""
+        """Clean up, as far as the database is available."""
         switchboard.set_bus(None)
         await self._mcp.close()
         await self._provider.aclose()
@@ -291,7 +294,7 @@ def _last_team(conversation: str) -> str:
 
 
 def _look_after(teams: Collection[str]) -> None:
-    """Tell of dead workers' runs, and look after what waits."""
+    """Interrupt dead workers' runs, and look after waiting ones."""
     there_are = unfinished_work()
     if there_are.running:
         leases.interrupt_expired()
