@@ -1,4 +1,4 @@
-"""`/api/v1/alert-rules`, `/alarms`, `/alert-deliveries` and `/alerts`: what is sent out, and of what."""
+"""`/api/v1/alert-rules`, `/alarms`, `/alert-deliveries` and `/alerts`: alert rules, their alarms and deliveries."""
 
 from django.http import HttpRequest, JsonResponse
 
@@ -26,7 +26,7 @@ MAX_ID = 2**63 - 1
 )  # fmt: skip
 @require_permission("alerts")
 def rules(request: HttpRequest) -> JsonResponse:
-    """GET lists rules by name. POST makes one: 201 with its secret."""
+    """List rules by name (GET), or create one (POST): 201 with its secret."""
     if request.method == "POST":
         body = read_body(request, ToSetAlertRule)
         rule = edit_rules.make_rule(request.user, _fields(body), reason=body.reason)
@@ -37,7 +37,7 @@ def rules(request: HttpRequest) -> JsonResponse:
 @endpoint(put=Operation("Change an alert rule.", {200: schemas.AlertRule}, body=ToChangeAlertRule, errors=(404, 409)))
 @require_permission("alerts")
 def rule(request: HttpRequest, number: int) -> JsonResponse:
-    """PUT changes a rule, unless somebody did since it was read."""
+    """Change a rule, unless it has changed since it was read."""
     body = read_body(request, ToChangeAlertRule)
     changed = edit_rules.change_rule(request.user, number, _fields(body), version=body.version, reason=body.reason)
     return JsonResponse(_item(changed))
@@ -54,34 +54,32 @@ def removal(request: HttpRequest, number: int) -> JsonResponse:
 @endpoint(post=Operation("Send a test alert.", {202: schemas.AlertDelivery}, errors=(404,)))
 @require_permission("alerts")
 def test(request: HttpRequest, number: int) -> JsonResponse:
-    """Queue a test: 202 with its delivery."""
+    """Queue a test delivery: 202 with the delivery."""
     return JsonResponse(view.delivery_item(edit_rules.send_test(request.user, number)), status=202)
 
 
 @endpoint(post=Operation("Replace the secret of an alert rule.", {200: schemas.AlertSecret}, errors=(404,)))
 @require_permission("alerts")
 def secret(request: HttpRequest, number: int) -> JsonResponse:
-    """Give a rule another secret, answered this once."""
+    """Replace a rule's secret; the new one is returned only here."""
     return JsonResponse({"secret": edit_rules.renew_secret(request.user, number).secret})
 
 
 @endpoint(post=Operation("Shelve an alert rule or an alarm.", {200: schemas.Shelved}, body=ToShelve, errors=(404,)))
 @require_permission("alerts")
 def shelf(request: HttpRequest, number: int) -> JsonResponse:
-    """Send nothing for a time."""
+    """Shelve a rule or an alarm: send nothing for a time."""
     body = read_body(request, ToShelve)
     shelf = handle_alarms.shelve(request.user, number, body.for_s, alarm=body.alarm_id, reason=body.reason)
     return JsonResponse({"until": to_datetime(shelf.until).isoformat()})
 
 
 @endpoint(
-    post=Operation(
-        "End the shelving of a rule or an alarm.", {200: schemas.Shelved}, body=ToUnshelve, errors=(404, 409)
-    )
+    post=Operation("Unshelve an alert rule or an alarm.", {200: schemas.Shelved}, body=ToUnshelve, errors=(404, 409))
 )
 @require_permission("alerts")
 def unshelving(request: HttpRequest, number: int) -> JsonResponse:
-    """Send again."""
+    """Unshelve it."""
     handle_alarms.unshelve(request.user, number, alarm=read_body(request, ToUnshelve).alarm_id)
     return JsonResponse({"until": None})
 
@@ -94,7 +92,7 @@ def unshelving(request: HttpRequest, number: int) -> JsonResponse:
 )  # fmt: skip
 @require_permission("alerts")
 def alarms(request: HttpRequest) -> JsonResponse:
-    """Return alarms: open ones unless `state=closed`."""
+    """List alarms: open ones unless `state=closed`."""
     state = request.GET.get("state", "open")
     if state not in view.STATES:
         raise NotFound("there is no such list")
@@ -103,10 +101,10 @@ def alarms(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"items": [view.alarm_item(row) for row in rows], "cursor": cursor})
 
 
-@endpoint(post=Operation("End an alarm.", {200: schemas.AlertId}, body=WithReason, errors=(404, 409)))
+@endpoint(post=Operation("Close an alarm.", {200: schemas.AlertId}, body=WithReason, errors=(404, 409)))
 @require_permission("alerts")
 def alarm_end(request: HttpRequest, number: int) -> JsonResponse:
-    """End an alarm of events."""
+    """Close an alarm that was raised by events."""
     handle_alarms.end_alarm(request.user, number, reason=read_body(request, WithReason).reason)
     return JsonResponse({"id": number})
 
@@ -119,7 +117,7 @@ def alarm_end(request: HttpRequest, number: int) -> JsonResponse:
 )  # fmt: skip
 @require_permission("alerts")
 def deliveries(request: HttpRequest) -> JsonResponse:
-    """Return deliveries of a status: dead letters unless it is named."""
+    """List deliveries of a status: dead letters by default."""
     status = request.GET.get("status", "failed")
     if status not in view.STATUSES:
         raise NotFound("there is no such list")
@@ -130,7 +128,7 @@ def deliveries(request: HttpRequest) -> JsonResponse:
 @endpoint(post=Operation("Send a dead letter again.", {200: schemas.DeliveryId}, errors=(404, 409)))
 @require_permission("alerts")
 def retry(request: HttpRequest, id: str) -> JsonResponse:
-    """Send it again, with the same id."""
+    """Retry a delivery, with the same id."""
     handle_alarms.retry_delivery(request.user, id)
     return JsonResponse({"id": id})
 
@@ -138,7 +136,7 @@ def retry(request: HttpRequest, id: str) -> JsonResponse:
 @endpoint(post=Operation("Discard a dead letter.", {200: schemas.DeliveryId}, errors=(404, 409)))
 @require_permission("alerts")
 def discard(request: HttpRequest, id: str) -> JsonResponse:
-    """Give it up."""
+    """Discard a dead letter."""
     handle_alarms.discard_delivery(request.user, id)
     return JsonResponse({"id": id})
 
@@ -146,7 +144,7 @@ def discard(request: HttpRequest, id: str) -> JsonResponse:
 @endpoint(get=Operation("Read the alarm rate.", {200: schemas.AlertFigures}))
 @require_permission("alerts")
 def figures(request: HttpRequest) -> JsonResponse:
-    """Return our own alarm rate."""
+    """Return the alarm rate."""
     return JsonResponse(view.figures()._asdict())
 
 

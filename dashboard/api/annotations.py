@@ -1,4 +1,4 @@
-"""`/api/v1/conversations/{id}/annotations`: thumbs and notes on events. The one route of page and script (§3.6)."""
+"""`/api/v1/conversations/{id}/annotations`: thumbs and notes on events. Used by both pages and programs (§3.6)."""
 
 import hashlib
 
@@ -23,18 +23,18 @@ _SEQ = {"type": "integer", "minimum": 1, "maximum": SEQS}
 
 @endpoint(
     get=Operation(
-        "Read thumbs and notes, of all events or of one, newest first.",
+        "List thumbs and notes, for all events or for one, newest first.",
         {200: Annotations},
         query={"about": _SEQ, "before": _SEQ, "limit": up_to(MAX_ITEMS, USUAL)},
     ),
     post=Operation(
-        "Say what one thinks of an event: a thumb, a note, or both.",
+        "Annotate an event with a thumb, a note, or both.",
         {201: AnnotationStored},
         body=ToAnnotate,
     ),
 )
 def annotations(request: HttpRequest, cid: str) -> HttpResponse:
-    """Return annotations, or store one: JSON answers 201 `{seq, about, url}`, the form of a page leads back to it."""
+    """List annotations, or store one: JSON gets 201 `{seq, about, url}`, the page's form is redirected to it."""
     if request.method == "POST":
         permissions.require(request.user, "annotate")
         return _store(request, cid)
@@ -75,8 +75,8 @@ def _place(cid: str, about: int) -> str:
 
 
 def _of_form(request: HttpRequest) -> ToAnnotate:
-    """Read the page's form: the pressed button is the thumb, or the one that adds the note. The form sent twice is one
-    annotation; whoever goes back and says something else says it."""
+    """Parse the page's form: the pressed button is the thumb, or the one that adds the note. Submitting the same form
+    twice creates one annotation; submitting it with other contents creates another."""
     about, text = request.POST.get("about", ""), request.POST.get("text", "").replace("\r\n", "\n")
     thumb = request.POST.get("thumb")
     mark = hashlib.sha256(f"{request.POST.get('client_id', '')}\0{about}\0{thumb}\0{text}".encode()).hexdigest()

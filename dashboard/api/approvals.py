@@ -23,7 +23,7 @@ from dashboard.pages.require_permission import require_permission
 )
 @require_permission("view")
 def approvals(request: HttpRequest) -> JsonResponse:
-    """Return questions newest first; `before` is a cursor."""
+    """Return approval requests newest first; `before` is a cursor."""
     rows, cursor = inbox.page(
         status=request.GET.get("status", ""),
         before=request.GET.get("before", ""),
@@ -35,7 +35,7 @@ def approvals(request: HttpRequest) -> JsonResponse:
 @endpoint(get=Operation("Read one approval request.", {200: core.Approval}))
 @require_permission("view")
 def approval(request: HttpRequest, id: str) -> JsonResponse:
-    """Return one question."""
+    """Return one approval request."""
     return JsonResponse(inbox.item(inbox.find(id)))
 
 
@@ -44,8 +44,8 @@ def approval(request: HttpRequest, id: str) -> JsonResponse:
 )
 @require_permission("decide")
 def decision(request: HttpRequest, id: str) -> JsonResponse:
-    """Decide a question: 200 with who decided what and when, or 409 with the same facts: `already_decided`, or
-    `cancelled` or `expired` when the question was over."""
+    """Decide an approval request: 200 with the decision, its author and time, or 409 with the same fields:
+    `already_decided`, or `cancelled` or `expired` if the request has ended."""
     body = read_body(request, ToDecide)
     try:
         approval = decide.decide(request.user, id, **body.model_dump())
@@ -62,7 +62,7 @@ def decision(request: HttpRequest, id: str) -> JsonResponse:
 )
 @require_permission("decide")
 def decisions(request: HttpRequest) -> JsonResponse:
-    """Decide several: 200 with an answer for each, in order; one failing takes no other."""
+    """Decide several requests: 200 with a result for each, in order; a failure does not affect the others."""
     body = read_body(request, ToDecideMany)
     more = {"message": body.message, "reason": body.reason}
     done = decide.decide_each(request.user, body.approvals, body.decision, **more)

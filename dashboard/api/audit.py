@@ -1,4 +1,4 @@
-"""`GET /api/v1/audit` by the filters of the page (§3.6)."""
+"""`GET /api/v1/audit`, with the filters of the page (§3.6)."""
 
 from django.http import HttpRequest, JsonResponse
 
@@ -28,7 +28,8 @@ QUERY = list_params(
 def entries(request: HttpRequest) -> JsonResponse:
     """Return entries newest first; `before` is a cursor.
 
-    With few or no items and a cursor there may be more further back; `looked_at` is how many were walked past then.
+    If there are few or no items and a cursor, there may be more further back; `looked_at` is the number of entries
+    searched.
     """
     page = query.newest(
         AuditFilters.parse_strict(dict(request.GET.lists())),
@@ -42,14 +43,14 @@ def entries(request: HttpRequest) -> JsonResponse:
 
 @endpoint(
     post=Operation(
-        "Return an audit entry with what looks like a secret in full. Each look is an audit entry.",
+        "Read an audit entry without masking secrets. Each access is itself an audit entry.",
         {200: AuditEntry},
         errors=(404,),
     )
 )
 @require_permission("audit")
 def revealed(request: HttpRequest, number: int) -> JsonResponse:
-    """Note the look first."""
+    """Return an entry unmasked, after recording this access."""
     reveal.reveal(request.user, number)
     (entry,) = query.newest(AuditFilters(), before=number + 1, limit=1).items
     return JsonResponse(revealed_item(entry), headers={"Cache-Control": "no-store"})

@@ -1,4 +1,4 @@
-"""`/api/v1/approval-rules`: auto-approval rules listed, made, revoked."""
+"""`/api/v1/approval-rules`: list, create and revoke auto-approval rules."""
 
 from django.http import HttpRequest, JsonResponse
 
@@ -29,8 +29,8 @@ from dashboard.pages.require_permission import require_permission
 )
 @require_permission("view")
 def rules(request: HttpRequest) -> JsonResponse:
-    """GET lists rules newest first; `before` is a cursor. POST makes one, and applies it to what waits: 201 with the
-    rule and the questions that rules answered."""
+    """List rules newest first (GET; `before` is a cursor), or create one (POST) and apply it to waiting requests: 201
+    with the rule and the requests that rules approved."""
     if request.method == "POST":
         permissions.require(request.user, "decide")
         return _create(request, read_body(request, ToMakeAutoApprovalRule))
@@ -52,7 +52,7 @@ def rules(request: HttpRequest) -> JsonResponse:
 )
 @require_permission("decide")
 def revocation(request: HttpRequest, id: str) -> JsonResponse:
-    """Revoke a rule: 200 with it, or 409 when somebody did."""
+    """Revoke a rule: 200 with the rule, or 409 if it is already revoked."""
     body = read_body(request, WithReason)
     return JsonResponse(_item(auto_approval_edit.revoke_rule(request.user, id, reason=body.reason)))
 

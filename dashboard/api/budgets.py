@@ -1,4 +1,4 @@
-"""`/api/v1/budgets`: what runs, conversations and agents may spend before a person is asked."""
+"""`/api/v1/budgets`: how much runs, conversations and agents may spend before approval is required."""
 
 from django.http import HttpRequest, JsonResponse
 
@@ -22,7 +22,7 @@ from dashboard.pages.require_permission import require_permission
 )
 @require_permission("policies")
 def budgets(request: HttpRequest) -> JsonResponse:
-    """GET lists them; POST sets one: 201 with it."""
+    """List budgets (GET), or set one (POST): 201 with the budget."""
     if request.method == "POST":
         body = read_body(request, ToSetBudget)
         return JsonResponse(_item(edit_budgets.set_budget(request.user, **body.model_dump())), status=201)

@@ -1,6 +1,6 @@
-"""Steering conversations: `POST /api/v1/conversations/{id}/control` for one, `POST /api/v1/control` for several.
+"""Control conversations: `POST /api/v1/conversations/{id}/control` for one, `POST /api/v1/control` for several.
 
-The one route of page and script: a form of a page is led back to it, JSON is answered.
+Used by both pages and programs: a page's form is redirected back to the page, JSON gets a JSON response.
 """
 
 from typing import Any
@@ -28,7 +28,8 @@ from dashboard.pages.require_permission import require_permission
 )
 @require_permission("control")
 def control(request: HttpRequest, cid: str) -> HttpResponse:
-    """Pause, resume, take over, hand back, stop or abort: 200 with how it stands then, or 409 with who was first."""
+    """Pause, resume, take over, hand back, stop or abort: 200 with the new state, or 409 with the person who acted
+    first."""
     if request.content_type == "application/json":
         body = read_body(request, ToSteer)
         return JsonResponse(_stands(steer(request.user, body.action, cid, body.reason)))
@@ -41,14 +42,15 @@ def control(request: HttpRequest, cid: str) -> HttpResponse:
 
 @endpoint(
     post=Operation(
-        "Do one action to several conversations, each with its own outcome.",
+        "Apply one action to several conversations; each has its own result.",
         {200: SteeredMany},
         body=ToSteerMany,
     )
 )
 @require_permission("control")
 def control_many(request: HttpRequest) -> HttpResponse:
-    """Do one action to up to 200 conversations: 200 with an answer for each, in order; one failing takes no other."""
+    """Apply one action to up to 200 conversations: 200 with a result for each, in order; a failure does not affect the
+    others."""
     if request.content_type == "application/json":
         body = read_body(request, ToSteerMany)
         done = steer_each(request.user, body.action, body.conversations, body.reason)
@@ -87,7 +89,7 @@ def _stands(conversation: Conversation) -> dict[str, Any]:
 
 
 def _place(request: HttpRequest) -> str:
-    """Lead back to the list as it was filtered."""
+    """Redirect to the list with its filters."""
     back = request.POST.get("back", "")
     is_ours = url_has_allowed_host_and_scheme(back, allowed_hosts=None) and back.startswith("/")
     return back if is_ours else reverse("conversations")

@@ -1,4 +1,4 @@
-"""`GET /api/v1/conversations/{id}/export`: a conversation as a file, in pieces. What the page's menu leads to."""
+"""`GET /api/v1/conversations/{id}/export`: stream a conversation as a file. Linked from the page's menu."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -26,7 +26,8 @@ TOGETHER = 64 << 10  # bytes that are sent at once
     )
 )
 def export(request: HttpRequest, cid: str) -> StreamingHttpResponse:
-    """Send the file. Texts and traces ask for the right to view; JSON lines, which hold salts, for that to export."""
+    """Send the file. Texts and traces require the permission to view; JSON lines, which contain salts, the permission
+    to export."""
     form = _format(request)
     right = "export" if form == "jsonl" else "view"
     target = f"conversation:{cid}"
@@ -54,7 +55,7 @@ def _format(request: HttpRequest) -> FileFormat:
 
 
 async def _sent(parts: Iterator[bytes], may: "partial[None]") -> AsyncIterator[bytes]:
-    """Yield pieces of some size, each read in a thread, as long as whoever asked still may."""
+    """Yield pieces of limited size, each read in a thread, while the caller has the permission."""
     while piece := await asyncio.to_thread(_next, parts, may):
         yield piece
 

@@ -1,4 +1,4 @@
-"""`GET /api/v1/conversations` and one of them: for programs and for the palette (§3.6)."""
+"""`GET /api/v1/conversations` and `/{id}`: for programs and for the command palette (§3.6)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -30,8 +30,8 @@ from dashboard.api.schemas import core
 def conversations(request: HttpRequest) -> JsonResponse:
     """Return conversations newest first; `before` is a cursor.
 
-    An agent's token gets those in which somebody else named it. With few or no items and a cursor there may be more
-    further back.
+    An agent's token gets those in which somebody else named that agent. If there are few or no items and a cursor,
+    there may be more further back.
     """
     agent = permissions.agent_of(request.user)
     if not agent:
@@ -58,7 +58,7 @@ def conversation(request: HttpRequest, cid: str) -> JsonResponse:
 
 
 def _parents(rows: Sequence[conversation_row.ConversationRow]) -> dict[int, str]:
-    """Return whose forks these are."""
+    """Return the parents of forked conversations."""
     forks = [row.id for row in rows if row.forked_at is not None]
     parents = (
         Conversation.objects.filter(id__in=forks, parent__is_staged=False) if forks else Conversation.objects.none()

@@ -1,4 +1,4 @@
-"""`GET /api/v1/conversations/{id}/events`: the history, its bodies spliced in as the text they are (§3.6)."""
+"""`GET /api/v1/conversations/{id}/events`: the history, with its bodies inserted unchanged as text (§3.6)."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ SEQS = 2**53
 
 
 class _ShownFields(msgspec.Struct):
-    """What an answer says of a body besides the body: of any type, as foreign senders write it."""
+    """The fields that a response contains beside the body, of any type, as external senders write them."""
 
     sender: Any = None
     agent: Any = None
@@ -47,7 +47,7 @@ _decoder = msgspec.json.Decoder(_ShownFields)
 def events(request: HttpRequest, cid: str) -> HttpResponse:
     """Return events in order.
 
-    `cursor` is the seq to go on from in the same direction (without a direction: backwards), null at the end.
+    `cursor` is the seq to continue from in the same direction (by default backwards), null at the end.
     """
     permissions.require(request.user, "view", f"conversation:{cid}")
     limit = whole_number(request, "limit", most=MAX_ITEMS, default=100)
@@ -86,7 +86,7 @@ def _item(event: Stored) -> str:
 
 
 def _speaker_fields(body: str) -> dict[str, str | None]:
-    """Return who said it to whom and when, by their own account; null where that is no text."""
+    """Return sender, recipient and time as stated in the body; null if one is not a string."""
     try:
         fields = _decoder.decode(body)
     except (msgspec.MsgspecError, RecursionError):

@@ -1,4 +1,5 @@
-"""`GET /api/v1/conversations/{id}/evidence` and `/api/v1/evidence`: zips that anybody can check without this server."""
+"""`GET /api/v1/conversations/{id}/evidence` and `/api/v1/evidence`: zip files that anyone can verify without this
+server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -25,13 +26,14 @@ TARGET = "evidence.zip"  # of audit entries about several conversations
 
 @endpoint(
     get=Operation(
-        "Read one conversation as evidence: a zip with proofs, signatures and a verifier that needs Python alone.",
+        "Download one conversation as evidence: a zip with proofs, signatures and a verifier that needs only Python.",
         {200: None},
         files=(ZIP,),
     )
 )
 def evidence(request: HttpRequest, cid: str) -> HttpResponseBase:
-    """Send the zip; it holds salts, so it asks for the right to export. What moved is signed first."""
+    """Send the zip file. It contains salts, so it requires the permission to export. Unsigned changes are signed
+    first."""
     target = f"conversation:{cid}"
     permissions.require(request.user, "export", target)
     conversation_list.find(cid)
@@ -46,7 +48,7 @@ def evidence(request: HttpRequest, cid: str) -> HttpResponseBase:
 
 @endpoint(
     get=Operation(
-        "Read the conversations that match as evidence: at most 200 in one zip.",
+        "Download the matching conversations as evidence: at most 200 in one zip.",
         {200: None},
         query={
             "q": TEXT,
@@ -57,7 +59,7 @@ def evidence(request: HttpRequest, cid: str) -> HttpResponseBase:
     )
 )
 def evidence_of_filter(request: HttpRequest) -> HttpResponseBase:
-    """Send the zip of all that the list shows by these filters."""
+    """Send the zip file of all conversations in the list with these filters."""
     permissions.require(request.user, "export", TARGET)
     filters = {name: request.GET.get(name, "") for name in ("q", "participant", "state")}
     keys = bundle.keys_matching(**filters)

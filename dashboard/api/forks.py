@@ -12,7 +12,7 @@ from dashboard.pages.require_permission import require_permission
 
 @endpoint(
     post=Operation(
-        "Fork after an event, as it was or with that message in other words, and run on where asked.",
+        "Fork after an event, optionally with that message edited and with a new run.",
         {201: ForkMade},
         body=ToFork,
         errors=(409,),
@@ -20,14 +20,14 @@ from dashboard.pages.require_permission import require_permission
 )
 @require_permission("control")
 def forks(request: HttpRequest, cid: str) -> JsonResponse:
-    """Fork a conversation after an event, with other words, and run on, as asked: 201 with the fork."""
+    """Fork a conversation after an event, optionally with an edited message and a new run: 201 with the fork."""
     body = read_body(request, ToFork)
     return _answer(fork.fork(request.user, cid, body.at, **body.model_dump(exclude={"at"})))
 
 
 @endpoint(
     post=Operation(
-        "Fork where a run began, and have its agent answer the same again.",
+        "Fork at the start of a run, and have its agent answer the same message again.",
         {201: ForkMade},
         body=ToRerun,
         errors=(409,),
@@ -35,7 +35,8 @@ def forks(request: HttpRequest, cid: str) -> JsonResponse:
 )
 @require_permission("control")
 def reruns(request: HttpRequest, id: str) -> JsonResponse:
-    """Fork a conversation at where a run began, and have its agent answer the same again: 201 with the fork."""
+    """Fork a conversation at the start of a run, and have its agent answer the same message again: 201 with the
+    fork."""
     body = read_body(request, ToRerun)
     return _answer(fork.rerun(request.user, id, **body.model_dump()))
 

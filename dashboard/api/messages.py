@@ -1,4 +1,4 @@
-"""`POST /api/v1/conversations/{id}/messages`: a person speaks. The one route of page and script (§3.6)."""
+"""`POST /api/v1/conversations/{id}/messages`: send a message. Used by both pages and programs (§3.6)."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
@@ -17,16 +17,16 @@ from dashboard.pages.require_permission import require_permission
 
 @endpoint(
     post=Operation(
-        "Say something as oneself, or by a grant as another; a conversation not there yet begins with it.",
+        "Send a message as yourself or, with a grant, as another sender; a new id creates a conversation.",
         {201: SaidAt, 409: AnsweredMeanwhile},
         body=ToSay,
     )
 )
 @require_permission("send")
 def messages(request: HttpRequest, cid: str) -> HttpResponse:
-    """Say something: JSON answers 201 `{envelope_id, seq, url}`, the form of a page leads back to it.
+    """Send a message: JSON gets 201 `{envelope_id, seq, url}`, the page's form is redirected to it.
 
-    A conversation that is not there yet begins with these words. The same `client_id` again is the same message.
+    A conversation that does not exist yet is created. The same `client_id` again is the same message.
     """
     if request.content_type == "application/json":
         stored = _say(request, cid, read_body(request, ToSay))
@@ -57,8 +57,8 @@ def _say(request: HttpRequest, cid: str, message: ToSay) -> Stored:
 
 
 def _of_form(request: HttpRequest, cid: str) -> ToSay:
-    """Read the page's form: `to` is an agent's bare name, or empty for whoever handles the conversation; `as` is a
-    sender, empty for oneself, or `other` for the agent named in `as_name`."""
+    """Parse the page's form: `to` is an agent's bare name, or empty for the conversation's handler; `as` is a sender,
+    empty for oneself, or `other` for the agent named in `as_name`."""
     to, speaker, name = (request.POST.get(field, "").strip() for field in ("to", "as", "as_name"))
     seen = request.POST.get("seen_seq", "")
     return ToSay.model_construct(

@@ -1,4 +1,4 @@
-"""`/api/v1/policies`: the operators' policy as a whole, in the form that `manage.py policy` prints and loads."""
+"""`/api/v1/policies`: the operators' whole policy, in the format that `manage.py policy` prints and loads."""
 
 from django.http import HttpRequest, JsonResponse
 
@@ -15,7 +15,7 @@ from dashboard.pages.require_permission import require_permission
 )
 @require_permission("policies")
 def policies(request: HttpRequest) -> JsonResponse:
-    """GET answers it; PUT makes the body the whole of it, or changes nothing, and answers it."""
+    """Return the policy (GET), or replace all of it with the body (PUT); an invalid body changes nothing."""
     if request.method == "PUT":
         load_policies(request.user, file_format.read(request.body.decode("utf-8", "replace")))
     return JsonResponse(file_format.dump(evaluate.stored().values()))

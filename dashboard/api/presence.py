@@ -1,6 +1,6 @@
-"""`POST /api/v1/conversations/{id}/presence`: a page reports whether its viewer is typing, looking or away.
+"""`POST /api/v1/conversations/{id}/presence`: report whether a page's viewer is typing, viewing or away.
 
-A hint for the other viewers (§3.5), stored nowhere. That somebody is there at all is known from their socket.
+A hint for the other viewers (§3.5), which is not stored. That a viewer is present at all is known from their socket.
 """
 
 from django.http import HttpRequest, JsonResponse
@@ -22,7 +22,7 @@ class Doing(BaseModel):
 
 
 class Done(Shape):
-    """The other viewers have been told."""
+    """The other viewers have been notified."""
 
     conversation_id: str
     state: viewers.State
@@ -30,14 +30,14 @@ class Done(Shape):
 
 @endpoint(
     post=Operation(
-        "Tell the other viewers that you are typing, looking, or away.",
+        "Report to the other viewers that you are typing, viewing, or away.",
         {200: Done},
         body=Doing,
         security=(FORM,),
     )
 )
 def presence(request: HttpRequest, cid: str) -> JsonResponse:
-    """Tell the other viewers: 200 `{conversation_id, state}`."""
+    """Notify the other viewers: 200 `{conversation_id, state}`."""
     permissions.require(request.user, "view")
     if not isinstance(request.user, User):
         raise NotAllowed("tokens have no presence; sign in as a person")

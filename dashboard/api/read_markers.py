@@ -1,4 +1,4 @@
-"""`/api/v1/read-markers`: how far the signed-in person has read. Called by the list and the conversation page."""
+"""`/api/v1/read-markers`: how far the signed-in person has read. Used by the list and the conversation page."""
 
 from django.db.models import F
 from django.db.models.functions import Greatest
@@ -19,7 +19,7 @@ MAX_ITEMS = 200  # ids of one request
 
 
 class Mark(BaseModel):
-    """What a page has shown to its reader."""
+    """The newest event that a page has shown to its reader."""
 
     conversation_id: str = Field(max_length=200)
     last_seq: int = Field(ge=0, le=2**53)
@@ -28,13 +28,13 @@ class Mark(BaseModel):
 
 @endpoint(
     get=Operation(
-        "Read how far one has read.",
+        "Read your read markers.",
         {200: Markers},
         query={"ids": many(TEXT, MAX_ITEMS)},
         security=(SESSION,),
     ),
     post=Operation(
-        "Move a marker forward, never back.",
+        "Move a read marker forward, never back.",
         {200: Marker},
         body=Mark,
         errors=(404,),
@@ -42,7 +42,8 @@ class Mark(BaseModel):
     ),
 )
 def read_markers(request: HttpRequest) -> JsonResponse:
-    """GET `?ids=…&ids=…` answers the markers of these; POST moves one forward, never back, and answers it."""
+    """Return the markers of these conversations (GET `?ids=…&ids=…`), or move one forward, never back, and return it
+    (POST)."""
     permissions.require(request.user, "view")
     if not isinstance(request.user, User):
         raise NotAllowed("tokens have no read markers; sign in as a person")
@@ -62,7 +63,7 @@ def _items(reader: User, keys: list[str]) -> list[dict[str, object]]:
 
 
 def _move(reader: User, mark: Mark) -> dict[str, object]:
-    """Move it in one statement, no further than history goes: two windows of one person cannot take it back."""
+    """Move a marker in one statement, no further than the history: two windows of one person cannot move it back."""
     rows = Conversation.objects.visible().filter(key=mark.conversation_id).values_list("id", "head_seq", "messages")
     if not (conversation := rows.first()):
         raise NotFound("there is no such conversation", field="conversation_id")
@@ -89,5 +90,6 @@ def _move(reader: User, mark: Mark) -> dict[str, object]:
 
 
 def _said_after(pk: int, seq: int) -> int:
-    """Count what was said after a seq. An envelope that repeats an output counts too: then one more stays unread."""
+    """Count the messages after a seq. An envelope that repeats an output counts too, so one message too many may stay
+    unread."""
     return Event.objects.filter(conversation=pk, seq__gt=seq, kind__in=("message", "output")).count()

@@ -1,4 +1,4 @@
-"""`/api/v1/redactions`: words taken out of the record, what would go first, and requests that take a second person."""
+"""`/api/v1/redactions`: redactions of the record, previews, and requests that need a second person."""
 
 from django.http import HttpRequest, JsonResponse
 
@@ -25,7 +25,7 @@ from dashboard.pages.require_permission import require_permission
 )
 @require_permission("redact")
 def redactions(request: HttpRequest) -> JsonResponse:
-    """GET lists requests; POST redacts: 201 with what was done, 202 where a second person has to confirm it."""
+    """List requests (GET), or redact (POST): 201 with the result, 202 if a second person has to confirm it."""
     if request.method == "POST":
         body = read_body(request, ToRedact)
         submitted = requests.submit(request.user, _scope(body), body.reason)
@@ -37,7 +37,7 @@ def redactions(request: HttpRequest) -> JsonResponse:
 
 @endpoint(
     post=Operation(
-        "Say what a redaction would take, and where.",
+        "Preview a redaction: what would be redacted, and where.",
         {200: schemas.RedactionPreview},
         body=ToPreviewRedaction,
         errors=(404,),
@@ -45,7 +45,7 @@ def redactions(request: HttpRequest) -> JsonResponse:
 )
 @require_permission("redact")
 def preview(request: HttpRequest) -> JsonResponse:
-    """Change nothing."""
+    """Return what would be redacted, without changing anything."""
     what = _scope(read_body(request, ToPreviewRedaction))
     places, entries = scope.preview(what), scope.preview_entries(what)
     return JsonResponse({"items": [_place(place) for place in places], "audit_entries": entries})
@@ -53,7 +53,7 @@ def preview(request: HttpRequest) -> JsonResponse:
 
 @endpoint(
     post=Operation(
-        "Confirm or decline a redaction that somebody else asked for.",
+        "Confirm or decline a redaction that somebody else requested.",
         {200: schemas.RedactionOutcome},
         body=ToDecideRedaction,
         errors=(404, 409),
@@ -61,7 +61,7 @@ def preview(request: HttpRequest) -> JsonResponse:
 )
 @require_permission("redact")
 def decision(request: HttpRequest, number: int) -> JsonResponse:
-    """Answer what was done."""
+    """Confirm or decline a request, and return the result."""
     body = read_body(request, ToDecideRedaction)
     if not body.confirm:
         requests.decline(request.user, number, body.reason)

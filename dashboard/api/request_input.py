@@ -1,4 +1,4 @@
-"""Bodies and queries of requests, read strictly. Called by the API's views."""
+"""Parse request bodies and queries strictly. Used by the API's views."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -20,7 +20,7 @@ Body = TypeVar("Body", bound=BaseModel)
 
 
 def read_body(request: HttpRequest, model: type[Body]) -> Body:
-    """Read a JSON body. Raises Invalid naming the first field at fault."""
+    """Parse a JSON body. Raises Invalid naming the first invalid field."""
     try:
         return _validated(request.body, model)
     except ValidationError as error:
@@ -33,23 +33,23 @@ def read_body(request: HttpRequest, model: type[Body]) -> Body:
 
 
 def _validated(body: bytes, model: type[Body]) -> Body:
-    """Validate a body; pydantic itself would decode a large one in one go, which keeps the event loop."""
+    """Validate a body; pydantic itself would decode a large one in one step, which blocks the event loop."""
     if len(body) <= sliced_json.SLICE:
         return model.model_validate_json(body)
     return model.model_validate(sliced_json.decode(body, MAX_DEPTH))
 
 
 def whole_number(request: HttpRequest, field: str, *, least: int = 1, most: int, default: int) -> int:
-    """Read a number. Raises Invalid saying which numbers are fit."""
+    """Parse a number. Raises Invalid with the allowed range."""
     return url_converters.whole_number(request.GET.get(field, str(default)), field, least, most)
 
 
 def list_params(filters: type[UrlFilters], own: Mapping[str, Json]) -> dict[str, Json]:
-    """Describe the query of a filtered list: filters with several values, what is its `own`, the time, the limit."""
+    """Describe the query of a filtered list: filters with several values, its own parameters, the time, the limit."""
     several = {name: many(TEXT, MAX_VALUES) for name in filters.many}
     return {**several, **own, "last": one_of(TIME_SPANS), "from": MOMENT, "to": MOMENT, "limit": LIMIT}
 
 
 def limit_of(request: HttpRequest) -> int:
-    """Read how many items an answer may have at the most: 1 to 200, 50 unless told. Raises Invalid."""
+    """Return the maximum number of items in a response: 1 to 200, 50 by default. Raises Invalid."""
     return whole_number(request, "limit", most=MAX_ITEMS, default=USUAL)

@@ -1,4 +1,4 @@
-"""`/api/v1/holds` and `/api/v1/retention-rules`: what must not be taken out of the record, and what is after a time."""
+"""`/api/v1/holds` and `/api/v1/retention-rules`: what must not be redacted, and what is redacted after some time."""
 
 from django.http import HttpRequest, JsonResponse
 
@@ -19,7 +19,7 @@ from dashboard.pages.require_permission import require_permission
 )
 @require_permission("hold")
 def holds(request: HttpRequest) -> JsonResponse:
-    """GET lists them; POST places one: 201 with it."""
+    """List holds (GET), or place one (POST): 201 with the hold."""
     if request.method == "POST":
         body = read_body(request, ToHold)
         made = legal_holds.place(request.user, body.conversation_id, body.reason, is_regulated=body.regulated)
@@ -30,7 +30,7 @@ def holds(request: HttpRequest) -> JsonResponse:
 @endpoint(post=Operation("Release a legal hold.", {200: schemas.HoldId}, body=ToRelease, errors=(404, 409)))
 @require_permission("hold")
 def release(request: HttpRequest, number: int) -> JsonResponse:
-    """End one."""
+    """Release a hold."""
     legal_holds.release(request.user, number, read_body(request, ToRelease).reason)
     return JsonResponse({"id": number})
 
@@ -41,7 +41,7 @@ def release(request: HttpRequest, number: int) -> JsonResponse:
 )
 @require_permission("redact")
 def rules(request: HttpRequest) -> JsonResponse:
-    """GET lists them; POST sets one: 201 with it."""
+    """List rules (GET), or set one (POST): 201 with the rule."""
     if request.method == "POST":
         body = read_body(request, ToRetain).model_dump()
         made = retention_rules.set_rule(request.user, conversation=body.pop("conversation_id"), **body)
@@ -52,15 +52,21 @@ def rules(request: HttpRequest) -> JsonResponse:
 @endpoint(post=Operation("Remove a retention rule.", {200: schemas.RetentionId}, body=ToRemoveRetention, errors=(404,)))
 @require_permission("redact")
 def removal(request: HttpRequest, number: int) -> JsonResponse:
-    """Remove one."""
+    """Remove a rule."""
     retention_rules.remove_rule(request.user, number, read_body(request, ToRemoveRetention).reason)
     return JsonResponse({"id": number})
 
 
-@endpoint(get=Operation("Count what a retention rule would take now.", {200: schemas.RetentionPreview}, errors=(404,)))
+@endpoint(
+    get=Operation(
+        "Preview a retention rule: count the events it would redact now.",
+        {200: schemas.RetentionPreview},
+        errors=(404,),
+    )
+)
 @require_permission("redact")
 def preview(request: HttpRequest, number: int) -> JsonResponse:
-    """Change nothing."""
+    """Return what a rule would redact, without changing anything."""
     rule = retention_rules.rules().filter(pk=number).first()
     if rule is None:
         raise NotFound("this rule no longer exists")

@@ -1,5 +1,4 @@
-"""What people do to runs and to calls that wait for a client: `/api/v1/runs/…`, `/api/v1/tool-calls/ID/answer`
-(§3.6)."""
+"""Actions on runs and on calls that wait for a client: `/api/v1/runs/…`, `/api/v1/tool-calls/ID/answer` (§3.6)."""
 
 from django.http import HttpRequest, JsonResponse
 
@@ -15,7 +14,7 @@ from dashboard.pages.require_permission import require_permission
 
 @endpoint(
     post=Operation(
-        "Answer by hand a call that waits for its client, once; the chain goes on with it.",
+        "Supply the output of a call that waits for its client, once; the response chain continues with it.",
         {200: core.Answered},
         body=ToAnswer,
         errors=(409,),
@@ -23,23 +22,23 @@ from dashboard.pages.require_permission import require_permission
 )
 @require_permission("respond")
 def answer(request: HttpRequest, id: str) -> JsonResponse:
-    """Return by hand a call that waits for its client: 200 `{tool_call, response_id}`, 409 `already_answered` with `by`
-    and `at`, `continued` or `not_continuable`."""
+    """Supply the output of a call that waits for its client: 200 `{tool_call, response_id}`, 409 `already_answered`
+    with `by` and `at`, `continued` or `not_continuable`."""
     body = read_body(request, ToAnswer)
     response = manual_output.answer_call(request.user, id, body.output, reason=body.reason)
     return JsonResponse({"tool_call": id, "response_id": response})
 
 
-@endpoint(post=Operation("Run again what ended badly, on the same input.", {201: RunNamed}, errors=(409,)))
+@endpoint(post=Operation("Run again a run that ended badly, with the same input.", {201: RunNamed}, errors=(409,)))
 @require_permission("control")
 def again(request: HttpRequest, id: str) -> JsonResponse:
-    """Queue a new run on the input of one that ended badly: 201 `{run_id}`."""
+    """Queue a new run with the input of one that ended badly: 201 `{run_id}`."""
     return JsonResponse({"run_id": stop_and_rerun.run_again(request.user, id)}, status=201)
 
 
-@endpoint(post=Operation("Ask a run to stop.", {202: RunNamed}, errors=(409,)))
+@endpoint(post=Operation("Stop a run.", {202: RunNamed}, errors=(409,)))
 @require_permission("control")
 def cancellation(request: HttpRequest, id: str) -> JsonResponse:
-    """Ask a run to stop, which its worker hears within a second: 202 `{run_id}`."""
+    """Request that a run stop, which takes effect within a second: 202 `{run_id}`."""
     stop_and_rerun.stop(request.user, id)
     return JsonResponse({"run_id": id}, status=202)

@@ -1,4 +1,4 @@
-"""`GET /api/v1/search`: what the search page finds, for programs (§3.6)."""
+"""`GET /api/v1/search`: the results of the search page, for programs (§3.6)."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ FIELDS = ("q", "conversation", "kind", "sender", "since", "until")
 
 
 class Excerpt(Shape):
-    """Some text of an event; `marks` are the places of what was found in it, `label` the field it is of."""
+    """A piece of an event's text; `marks` are the positions of the matches in it, `label` the field that it is from."""
 
     label: str
     text: str
@@ -25,7 +25,7 @@ class Excerpt(Shape):
 
 
 class Hit(Shape):
-    """An event that was found; `at` is the commit in µs UTC, `url` opens it in context."""
+    """A matching event; `at` is the time of its commit in µs UTC, `url` opens it in context."""
 
     conversation_id: str
     title: str

@@ -1,4 +1,4 @@
-"""One tool call for programs: `GET /api/v1/tool-calls/{id}`, and `POST …/replays` which makes it again (§3.6)."""
+"""One tool call for programs: `GET /api/v1/tool-calls/{id}`, and `POST …/replays`, which replays it (§3.6)."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 @endpoint(get=Operation("Read one tool call.", {200: OneCall}))
 @require_permission("view")
 def tool_call(request: HttpRequest, id: str) -> JsonResponse:
-    """Return one call: its identity, arguments, output, error, decision, replays, and what its tool is today."""
+    """Return one call: its identity, arguments, output, error, decision, replays, and the current state of its tool."""
     call = recorded_call.find(id)
     return JsonResponse(_item(call) | {"today": _today(call, eligibility.of_call(call.row, call.request))})
 
@@ -39,7 +39,7 @@ def tool_call(request: HttpRequest, id: str) -> JsonResponse:
 )
 @require_permission("replay")
 def replays(request: HttpRequest, id: str) -> JsonResponse:
-    """Return what a replay would be (`dry`, which it is unless told otherwise), or begin it: 201 with run and call."""
+    """Return what a replay would do (`dry`, the default), or start it: 201 with the run and the call."""
     body = read_body(request, ToReplay)
     if not body.dry:
         new = request_replay.replay(request.user, id, **body.model_dump(exclude={"dry"}))

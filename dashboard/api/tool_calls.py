@@ -1,4 +1,4 @@
-"""`GET /api/v1/tool-calls` by the filters of the page, and the saved views (§3.6)."""
+"""`GET /api/v1/tool-calls`, with the filters of the page, and the saved views (§3.6)."""
 
 from django.http import HttpRequest, JsonResponse
 
@@ -35,7 +35,8 @@ QUERY = list_params(
 def tool_calls(request: HttpRequest) -> JsonResponse:
     """Return calls newest first; `before` is a cursor.
 
-    With few or no items and a cursor there may be more further back; `looked_at` is how many were walked past then.
+    If there are few or no items and a cursor, there may be more further back; `looked_at` is the number of calls
+    searched.
     """
     scan = query.newest(
         CallFilters.parse_strict(dict(request.GET.lists())),
@@ -54,7 +55,7 @@ def tool_calls(request: HttpRequest) -> JsonResponse:
 )
 @require_permission("view")
 def saved_views(request: HttpRequest) -> JsonResponse:
-    """Return the views that people saved, by name; a POST `{name, query}` saves one."""
+    """List the saved views by name, or save one (POST `{name, query}`)."""
     if request.method != "POST":
         return JsonResponse({"items": [_view_item(view) for view in models.SavedView.objects.all()]})
     body = read_body(request, ToSaveView)
@@ -66,7 +67,7 @@ def saved_views(request: HttpRequest) -> JsonResponse:
 )
 @require_permission("view")
 def saved_view(request: HttpRequest, number: int) -> JsonResponse:
-    """Give a view another name."""
+    """Rename a view."""
     body = read_body(request, ToName)
     rename_view(request.user, number, body.name)
     return JsonResponse(_view_item(models.SavedView.objects.get(pk=number)))

@@ -17,7 +17,7 @@ ROUTES = {
     },
     "api/v1/report": {
         "post": Operation(
-            "Report what was said and done elsewhere, in messages as they are published; it starts no run.",
+            "Report what was said and done elsewhere, in the form of published messages; no run is started.",
             {201: core.Published, 200: core.PublishedMany},
             body=(core.ToPublish, core.Batch),
             takes_lines=True,
@@ -28,7 +28,7 @@ ROUTES = {
     **{
         f"api/v1/hooks/{tool}": {
             "post": Operation(
-                f"Take a hook of {name}. A PermissionRequest waits for its decision; `{{}}`: nobody decided.",
+                f"Accept a hook of {name}. A PermissionRequest waits for its decision; `{{}}`: nobody decided.",
                 {200: core.HookAnswer},
                 body=core.ToHook,
                 query={"wait_s": up_to(3600, 570) | {"minimum": 0}},
@@ -40,7 +40,7 @@ ROUTES = {
     },
     "api/v1/approvals/requests": {
         "post": Operation(
-            "Ask about a call of an agent elsewhere, and wait for the decision; `pending`: ask again within 20 s.",
+            "Request approval of an external agent's call and wait for the decision; `pending`: repeat within 20 s.",
             {200: elsewhere.AskedDecision},
             body=elsewhere.ToAskAbout,
             query={"wait_s": up_to(30, 25) | {"minimum": 0}},
@@ -50,7 +50,7 @@ ROUTES = {
     },
     "api/v1/events": {
         "get": Operation(
-            "Read what happens in all conversations, in pages; with `Accept: text/event-stream` as it happens.",
+            "Read the events of all conversations, in pages; with `Accept: text/event-stream`, as they happen.",
             {200: elsewhere.FedEvents},
             query={"after": TEXT, "conversation": TEXT},
             errors=(429, 503),
@@ -59,7 +59,7 @@ ROUTES = {
     },
     "api/v1/agui/agents/<cid:id>": {
         "post": Operation(
-            "Run an agent by AG-UI: a RunAgentInput in, its events out, to the run's end or to where it waits.",
+            "Run an agent over AG-UI: accept a RunAgentInput and stream events until the run ends or waits.",
             {200: None},
             body=elsewhere.AguiInput,
             files=("text/event-stream",),
@@ -69,7 +69,7 @@ ROUTES = {
     },
     "api/v1/agui/conversations/<cid:id>": {
         "get": Operation(
-            "Watch the runs of a conversation as AG-UI events: past ones and those to come, or one, resumed by place.",
+            "Stream the past and future runs of a conversation, or one run, as AG-UI events; can be resumed.",
             {200: None},
             query={"after": TEXT, "run": TEXT},
             files=("text/event-stream",),
@@ -79,7 +79,7 @@ ROUTES = {
     },
     "api/v1/import": {
         "post": Operation(
-            "Import a file's conversations, streamed as lines; visible whole or not at all.",
+            "Import a file's conversations, streamed as lines; imported completely or not at all.",
             {200: core.ImportedAll},
             takes_lines=True,
             errors=(409, 503),
@@ -88,14 +88,14 @@ ROUTES = {
     },
     "api/v1/door": {
         "post": Operation(
-            "Trade the one-use token of the data directory for a bearer.",
+            "Exchange the one-use token of the data directory for a bearer token.",
             {200: core.Key},
             body=core.Knock,
             security=(BEARER,),
             is_open=True,
         ),
         "delete": Operation(
-            "End the bearer that was given out here, and that this request carries.",
+            "End this request's bearer token, if it was issued here.",
             {200: None},
             security=(BEARER,),
             is_open=True,
@@ -103,7 +103,7 @@ ROUTES = {
     },
     "api/v1/topics/<topic:topic>/messages": {
         "get": Operation(
-            "Read a topic strictly after `last_id`; without it the newest, or with `block_ms` only what is new.",
+            "Read a topic strictly after `last_id`; without it the newest messages, or with `block_ms` only new ones.",
             {200: core.BusMessages},
             query={"last_id": TEXT, "limit": up_to(500, 100), "block_ms": up_to(30_000, 0) | {"minimum": 0}},
             errors=(409, 503),
