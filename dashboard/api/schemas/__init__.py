@@ -1,1 +1,1 @@
-"""What `/api/v1` takes and answers, as pydantic models."""
+"""The requests and responses of `/api/v1`, as pydantic models."""

@@ -1,4 +1,4 @@
-"""The shapes of alert rules, alarms and deliveries, beside `core`."""
+"""The schemas of alert rules, alarms and deliveries, in addition to `core`."""
 
 from typing import Annotated, Literal
 
@@ -13,7 +13,7 @@ Grouping = Literal["conversation", "agent", "all"]
 
 class ToSetAlertRule(BaseModel):
     """An alert rule. `after_s` is required for `approval_waiting`, `url` for `post` and `slack`, `recipients` for
-    `email`. An empty `agent` is every agent."""
+    `email`. An empty `agent` means every agent."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     kind: Kind
@@ -29,13 +29,13 @@ class ToSetAlertRule(BaseModel):
 
 
 class ToChangeAlertRule(ToSetAlertRule):
-    """A changed alert rule. `version` is the one that was read."""
+    """A changed alert rule. `version` is the version that was read."""
 
     version: Annotated[int, Field(ge=1, le=2_147_483_647)]
 
 
 class AlertRule(Shape):
-    """An alert rule. Of a URL only scheme and host are answered."""
+    """An alert rule. Only the scheme and host of its URL are returned."""
 
     id: int
     name: str
@@ -61,31 +61,31 @@ class AlertRules(Paged[AlertRule]):
 
 
 class MadeAlertRule(AlertRule):
-    """A new alert rule, with the secret that signs its requests: it is not answered again."""
+    """A new alert rule, with the secret that signs its requests; the secret is not returned again."""
 
     secret: str
 
 
 class AlertSecret(Shape):
-    """The secret that signs a rule's requests from now on."""
+    """The new secret that signs a rule's requests."""
 
     secret: str
 
 
 class AlertId(Shape):
-    """Which one it was."""
+    """The id of the alert rule."""
 
     id: int
 
 
 class DeliveryId(Shape):
-    """Which delivery it was."""
+    """The id of the delivery."""
 
     id: str
 
 
 class ToShelve(BaseModel):
-    """Send nothing for so long: of the rule, or of one of its alarms and its like."""
+    """For how long to send nothing: of a rule, or of one of its alarms and similar ones."""
 
     for_s: Annotated[int, Field(ge=60, le=2_592_000)]
     alarm_id: Annotated[int, Field(ge=1, le=9_223_372_036_854_775_807)] | None = None
@@ -93,7 +93,7 @@ class ToShelve(BaseModel):
 
 
 class ToUnshelve(BaseModel):
-    """What to send again."""
+    """The rule or alarm to unshelve."""
 
     alarm_id: Annotated[int, Field(ge=1, le=9_223_372_036_854_775_807)] | None = None
 
@@ -105,7 +105,7 @@ class Shelved(Shape):
 
 
 class Alarm(Shape):
-    """One cause in one place, from its first event to its end. `count`: how often it was met."""
+    """One cause in one place, from its first event to its end. `count`: how often it occurred."""
 
     id: int
     rule_id: int
@@ -150,7 +150,7 @@ class AlertDeliveries(Paged[AlertDelivery]):
 
 
 class AlertFigures(Shape):
-    """How many alarms opened in the last hour, day and 7 days, how many are open, and what became of deliveries."""
+    """How many alarms opened in the last hour, day and 7 days, how many are open, and the results of deliveries."""
 
     last_hour: int
     last_day: int

@@ -1,4 +1,4 @@
-"""What requests about annotations take and answer, as the OpenAPI document says it."""
+"""The schemas of annotations, for the OpenAPI document."""
 
 from typing import Annotated as Typed
 from typing import Literal
@@ -9,7 +9,7 @@ from dashboard.api.schemas.core import Paged, Seq, Shape
 
 
 class ToAnnotate(BaseModel):
-    """A thumb, a note or both about event `about`. An empty thumb withdraws yours, null leaves it as it is."""
+    """A thumb, a note or both on event `about`. An empty thumb withdraws yours, null leaves it unchanged."""
 
     about: Typed[int, Field(ge=1, le=2**53, description="the event that it is about")]
     thumb: Literal["up", "down", ""] | None = None
@@ -18,7 +18,7 @@ class ToAnnotate(BaseModel):
 
 
 class AnnotationStored(Shape):
-    """It is stored as event `seq`."""
+    """The annotation was stored as event `seq`."""
 
     seq: Seq
     about: Seq
@@ -26,7 +26,7 @@ class AnnotationStored(Shape):
 
 
 class AnnotationShown(Shape):
-    """What a person said about an event. `thumb` is up, down, withdrawn, or empty where it was left as it was."""
+    """A person's annotation of an event. `thumb` is up, down, withdrawn, or empty if it was not changed."""
 
     seq: Seq
     about: Seq

@@ -1,4 +1,4 @@
-"""The shapes of the audit log in the API, for the OpenAPI document and the tests that hold to it."""
+"""The schemas of the audit log, for the OpenAPI document and the tests that check it."""
 
 from typing import Any, Literal
 
@@ -6,7 +6,7 @@ from dashboard.api.schemas.core import Seq, Shape
 
 
 class AuditEntry(Shape):
-    """Who did what to what. `before` and `after` are digests of states; `hash` is over all of it and `prev_hash`."""
+    """Who did what to what. `before` and `after` are digests of states; `hash` covers all fields and `prev_hash`."""
 
     seq: Seq
     at: str | None
@@ -25,7 +25,8 @@ class AuditEntry(Shape):
 
 
 class AuditEntries(Shape):
-    """Entries, newest first. `looked_at`: how many were walked past before the walk ended short of the limit."""
+    """Entries, newest first. `looked_at`: how many entries were searched if the search stopped before the limit was
+    reached."""
 
     items: list[AuditEntry]
     cursor: str | None

@@ -1,4 +1,4 @@
-"""The shapes of auto-approval rules and of several decisions at once, beside `core`."""
+"""The schemas of auto-approval rules and of several decisions at once, in addition to `core`."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -9,7 +9,7 @@ from dashboard.api.schemas.core import DecidedBefore, Paged, Shape
 
 
 class ToDecideMany(BaseModel):
-    """The same decision about several questions, each made by itself."""
+    """The same decision for several approval requests, each decided separately."""
 
     decision: Literal["approve", "reject"]
     approvals: Annotated[list[str], Field(min_length=1, max_length=200)]
@@ -18,7 +18,7 @@ class ToDecideMany(BaseModel):
 
 
 class DecidedOne(Shape):
-    """What became of one question: 200, or the status that it alone would have had, with the error."""
+    """The result for one request: 200, or the status that it would have had alone, with the error."""
 
     approval_id: str
     status: int
@@ -26,15 +26,15 @@ class DecidedOne(Shape):
 
 
 class DecidedMany(Shape):
-    """An answer for each question, in order, each once."""
+    """A result for each request, in order, each once."""
 
     items: list[DecidedOne]
 
 
 class ToMakeAutoApprovalRule(BaseModel):
-    """A rule for auto-approval: calls that fit it are approved without asking. With `approval_id` that question is
-    approved, and tool, agent and (exact) arguments are its call's; without it `tool` and `arguments` have to be given.
-    `exact`: the same arguments; `partial`: an object that they contain. An empty `agent` is any."""
+    """An auto-approval rule: matching calls are approved without asking. With `approval_id` that request is approved
+    too, and tool, agent and (exact) arguments are those of its call; without it `tool` and `arguments` are required.
+    `exact`: the same arguments; `partial`: an object that they contain. An empty `agent` means any."""
 
     approval_id: Annotated[str, Field(max_length=64)] = ""
     tool: Annotated[str, Field(max_length=410, description="its qualified name or its lookup key")] = ""
@@ -49,13 +49,13 @@ class ToMakeAutoApprovalRule(BaseModel):
 
 
 class WithReason(BaseModel):
-    """Why it is done."""
+    """The reason."""
 
     reason: Annotated[str, Field(max_length=2000)] = ""
 
 
 class AutoApprovalRule(Shape):
-    """A rule by which calls are approved without asking. `idle` says why it approves nothing now, if so."""
+    """A rule by which calls are approved without asking. `idle` is the reason why it approves nothing now, if so."""
 
     rule_id: str
     tool: str
@@ -82,6 +82,6 @@ class AutoApprovalRules(Paged[AutoApprovalRule]):
 
 
 class MadeAutoApprovalRule(AutoApprovalRule):
-    """The rule, and the questions that rules have answered since."""
+    """The rule, and the requests that rules have approved since."""
 
     approved: list[str]

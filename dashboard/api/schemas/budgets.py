@@ -1,4 +1,4 @@
-"""The shapes of budgets, beside `core`."""
+"""The schemas of budgets, in addition to `core`."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -12,8 +12,8 @@ Measure = Literal["tokens", "cost", "calls", "minutes"]
 
 
 class ToSetBudget(BaseModel):
-    """How much may be spent before a person is asked; each approval gives as much once more. `agent` (scope) counts the
-    last 24 hours. An empty `agent` is every agent."""
+    """How much may be spent before a person is asked; each approval adds the same amount again. The scope `agent`
+    counts the last 24 hours. An empty `agent` means every agent."""
 
     scope: Scope
     measure: Measure
@@ -37,10 +37,10 @@ class Budget(Shape):
 
 
 class Budgets(Paged[Budget]):
-    """All of them."""
+    """All budgets."""
 
 
 class BudgetId(Shape):
-    """Which one is gone."""
+    """The id of the removed budget."""
 
     id: str

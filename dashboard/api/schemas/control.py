@@ -1,4 +1,4 @@
-"""What requests that steer conversations and runs take and answer, as the OpenAPI document says it."""
+"""The schemas of control actions on conversations and runs, for the OpenAPI document."""
 
 from typing import Annotated, Literal
 
@@ -10,20 +10,21 @@ Action = Literal["pause", "resume", "take_over", "hand_back", "stop", "abort"]
 
 
 class ToSteer(BaseModel):
-    """What is asked of a conversation. Who hands back what another holds has to give the reason."""
+    """A control action on a conversation. To hand back what another person took over, a reason is required."""
 
     action: Action
     reason: Annotated[str, Field(max_length=2000)] = ""
 
 
 class ToSteerMany(ToSteer):
-    """The same, asked of several."""
+    """The same action on several conversations."""
 
     conversations: Annotated[list[str], Field(min_length=1, max_length=200)]
 
 
 class Steered(Shape):
-    """How the conversation stands: `state` is person, paused or open; `owner` the principal who holds it, or empty."""
+    """The state of the conversation: `state` is person, paused or open; `owner` the principal who took it over, or
+    empty."""
 
     conversation_id: str
     state: str
@@ -32,7 +33,7 @@ class Steered(Shape):
 
 
 class SteeredBefore(Wrong):
-    """Somebody was first: `did` says what, `by` who, `at` when; empty where nobody knows."""
+    """Somebody else acted first: `did` is the action, `by` who, `at` when; empty if unknown."""
 
     did: str = ""
     by: str = ""
@@ -40,13 +41,13 @@ class SteeredBefore(Wrong):
 
 
 class AlreadySteered(Shape):
-    """An error that says who did what, when."""
+    """An error that states who did what, and when."""
 
     error: SteeredBefore
 
 
 class SteeredOne(Shape):
-    """What became of one conversation: 200, or the status that it alone would have had, with the error."""
+    """The result for one conversation: 200, or the status that it would have had alone, with the error."""
 
     conversation_id: str
     status: int
@@ -54,7 +55,7 @@ class SteeredOne(Shape):
 
 
 class SteeredMany(Shape):
-    """An answer for each conversation, in order, each key once."""
+    """A result for each conversation, in order, each key once."""
 
     items: list[SteeredOne]
 
@@ -66,15 +67,15 @@ class RunNamed(Shape):
 
 
 class ToRerun(BaseModel):
-    """A fork to be made of where a run began. The reason stays in the record."""
+    """A fork at the start of a run. The reason is kept in the record."""
 
     reason: Annotated[str, Field(max_length=2000)] = ""
     client_id: Annotated[str, Field(max_length=100, description="the same id returns the same fork")] = ""
 
 
 class ToFork(ToRerun):
-    """A fork to be made after event `at`. With `words` that event, a message, is in them; with `run` an agent goes on:
-    `agent`, or whoever would answer."""
+    """A fork after event `at`. With `words`, that event, which must be a message, is replaced by this text; with `run`
+    an agent continues: `agent`, or the one that would answer."""
 
     at: Annotated[int, Field(ge=1)]
     words: Annotated[str, Field(min_length=1, max_length=100_000)] | None = None
@@ -83,7 +84,7 @@ class ToFork(ToRerun):
 
 
 class ForkMade(Shape):
-    """A fork. `seq` is its own first event; what is before are copies. `run_id` is null when nothing was to run."""
+    """A fork. `seq` is its own first event; those before it are copies. `run_id` is null if no run was started."""
 
     conversation_id: str
     seq: Seq

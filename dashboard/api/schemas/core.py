@@ -1,4 +1,4 @@
-"""The shapes of the API's requests and answers (§3.6), for the OpenAPI document and the tests that hold to it."""
+"""The schemas of the API's requests and responses (§3.6), for the OpenAPI document and the tests that check it."""
 
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -14,20 +14,20 @@ Item = TypeVar("Item")
 
 
 class Shape(BaseModel):
-    """What is answered is all of it."""
+    """A response; it contains all of its fields."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Paged(Shape, Generic[Item]):
-    """Some of many; the cursor is what the next page is asked by, null at the end."""
+    """A page of items; the cursor requests the next page and is null at the end."""
 
     items: list[Item]
     cursor: str | None
 
 
 class Wrong(Shape):
-    """What is wrong: `code` for programs, `message` for people, `field` where one is at fault."""
+    """What is wrong: `code` for programs, `message` for people, `field` if one is invalid."""
 
     code: str
     message: str
@@ -41,7 +41,7 @@ class Error(Shape):
 
 
 class ToPublish(BaseModel):
-    """A message onto the bus. `id` is the bus's: the same id and payload again is the same message."""
+    """A message to publish on the bus. `id` is the bus message's: the same id and payload again is the same message."""
 
     topic: Topic
     payload: Known | dict[str, Any] = Field(description="stored as sent; at most 1 MiB and 100 levels deep")
@@ -49,13 +49,13 @@ class ToPublish(BaseModel):
 
 
 class Batch(BaseModel):
-    """Several messages, each answered in its place; at most 8 MiB together."""
+    """Several messages, each with its own result; at most 8 MiB together."""
 
     messages: Annotated[list[ToPublish], Field(max_length=1000)]
 
 
 class ToHook(BaseModel):
-    """What a coding agent posts: more fields by the event; see its own reference of hooks."""
+    """The data of a coding agent's hook; further fields depend on the event, see the agent's own reference of hooks."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -64,13 +64,13 @@ class ToHook(BaseModel):
 
 
 class HookAnswer(Shape):
-    """The decision in the program's own form; absent where nobody decided, and for hooks that ask nothing."""
+    """The decision in the program's own format; absent if nobody decided, and for hooks that request none."""
 
     hookSpecificOutput: dict[str, Any] | None = None
 
 
 class Published(Shape):
-    """Stored. Both places are null on a topic that names no conversation."""
+    """The message was stored. Conversation and seq are null on a topic that belongs to no conversation."""
 
     id: str
     conversation_id: str | None
@@ -78,13 +78,13 @@ class Published(Shape):
 
 
 class PublishedMany(Shape):
-    """An answer for each message, in order."""
+    """A result for each message, in order."""
 
     items: list[Published | Error]
 
 
 class BusMessage(Shape):
-    """A message of a topic; on `stream:` topics the id is the seq as text."""
+    """A message on a topic; on `stream:` topics the id is the seq as text."""
 
     id: str
     topic: str
@@ -103,7 +103,7 @@ class Place(Shape):
 
 
 class Conversation(Shape):
-    """A conversation and what its events come to."""
+    """A conversation and the values computed from its events."""
 
     conversation_id: str
     title: str
@@ -125,7 +125,8 @@ class Conversations(Paged[Conversation]):
 
 
 class Event(Shape):
-    """An event. `at` is the commit in µs UTC; what a sender says of itself is null where it is no text."""
+    """An event. `at` is the time of its commit in µs UTC; values stated by the sender are null if they are not
+    strings."""
 
     seq: Seq
     kind: str
@@ -139,7 +140,7 @@ class Event(Shape):
 
 
 class Events(Paged[Event]):
-    """Events in order; `cursor` is the seq to go on from in the same direction, null at the end."""
+    """Events in order; `cursor` is the seq to continue from in the same direction, null at the end."""
 
 
 class Marker(Shape):
@@ -151,14 +152,14 @@ class Marker(Shape):
 
 
 class Markers(Shape):
-    """The markers of the conversations asked for."""
+    """The markers of the requested conversations."""
 
     items: list[Marker]
     cursor: None
 
 
 class Imported(Shape):
-    """What became of one conversation of a file."""
+    """The import of one conversation of a file."""
 
     conversation_id: str
     events: int
@@ -168,26 +169,27 @@ class Imported(Shape):
 
 
 class ImportedAll(Shape):
-    """All of a file's conversations, visible now."""
+    """All conversations of a file, which are now visible."""
 
     items: list[Imported]
 
 
 class Knock(BaseModel):
-    """What the owner's command calls itself."""
+    """The name that the owner's command uses."""
 
     name: str
 
 
 class Key(Shape):
-    """A token for `import:NAME`, good while the server lives."""
+    """A token for `import:NAME`, valid while the server runs."""
 
     token: str
 
 
 class ToSay(BaseModel):
-    """What a person says. `recipient` is `agent:NAME`, or `chat:ID` for whoever handles the conversation. To speak as
-    another takes a grant and a `reason`; the envelope's `metadata` tells both, and who did it as `sent_by`."""
+    """A message by a person. `recipient` is `agent:NAME`, or `chat:ID` for the conversation's handler. Speaking as
+    another sender requires a grant and a `reason`; the envelope's `metadata` contains both, and the actual sender as
+    `sent_by`."""
 
     sender: Annotated[str, Field(max_length=200, description="empty, your own `user:NAME`, `agent:NAME`, `system`")] = (
         ""
@@ -210,7 +212,7 @@ class ToSay(BaseModel):
 
 
 class SaidAt(Shape):
-    """It is stored; the author sees it through the socket like everybody else."""
+    """The message was stored; its author receives it through the socket like everybody else."""
 
     envelope_id: str
     seq: Seq
@@ -218,7 +220,7 @@ class SaidAt(Shape):
 
 
 class AnsweredError(Shape):
-    """Who spoke, when, and in which event; only of `answered_meanwhile`."""
+    """Who spoke, when, and in which event; only for `answered_meanwhile`."""
 
     code: str
     message: str
@@ -230,15 +232,15 @@ class AnsweredError(Shape):
 
 
 class AnsweredMeanwhile(Shape):
-    """Another person spoke after `seen_seq` (`answered_meanwhile`: send it again with `anyway`), or the client id came
-    before with other words (`id_reused`)."""
+    """Another person spoke after `seen_seq` (`answered_meanwhile`: send it again with `anyway`), or the client id was
+    already used with other contents (`id_reused`)."""
 
     error: AnsweredError
 
 
 class ToDecide(BaseModel):
-    """A decision about one tool call. The message goes to the agent, the reason stays in the record. `respond`: the
-    agent is given `output` and the tool does not run. `edit`: the call runs with `arguments`, an object or its text."""
+    """A decision about one tool call. The message is sent to the agent, the reason is kept in the record. `respond`:
+    the agent gets `output` and the tool does not run. `edit`: the call runs with `arguments`, an object or its text."""
 
     decision: Literal["approve", "reject", "respond", "edit"]
     output: Annotated[str, Field(max_length=262_144)] | None = None
@@ -248,24 +250,24 @@ class ToDecide(BaseModel):
 
 
 class ToAnswer(BaseModel):
-    """What a client's tool is said to have answered, given by a person. The reason stays in the record."""
+    """The output of a client's tool, supplied by a person. The reason is kept in the record."""
 
     output: Annotated[str, Field(max_length=262_144)]
     reason: Annotated[str, Field(max_length=2000)] = ""
 
 
 class Answered(Shape):
-    """The call is answered. `response_id` is the response that goes on from it, null while others wait too."""
+    """The call has its output. `response_id` is the response that continues with it, null while others wait too."""
 
     tool_call: str
     response_id: str | None
 
 
 class Approval(Shape):
-    """A question about one tool call. `arguments` is the object that was asked with, `args_raw` the text of it; secrets
-    are covered. `ran_with` are the `arguments`, unless a person changed them with the decision (`changed_by`). `effect`
-    is what the call does, by the team's code and the operators' policy; `decisions` are those that whoever asks
-    takes."""
+    """A request for approval of one tool call. `arguments` is the object with which it was requested, `args_raw` its
+    text; secrets are masked. `ran_with` are the `arguments`, unless a person changed them with the decision
+    (`changed_by`). `effect` is what the call does, by the team's code and the operators' policy; `decisions` are those
+    that the requester accepts."""
 
     approval_id: str
     conversation_id: str
@@ -304,11 +306,11 @@ class Approval(Shape):
 
 
 class Approvals(Paged[Approval]):
-    """Questions, newest first."""
+    """Approval requests, newest first."""
 
 
 class Decided(Shape):
-    """Decided, once and for all."""
+    """The final decision."""
 
     approval_id: str
     run_id: str
@@ -319,7 +321,7 @@ class Decided(Shape):
 
 
 class DecidedBefore(Wrong):
-    """Somebody was first, or the question was over: `status` is decided, cancelled or expired."""
+    """Somebody else decided first, or the request has ended: `status` is decided, cancelled or expired."""
 
     by: str = ""
     at: str = ""
@@ -328,13 +330,13 @@ class DecidedBefore(Wrong):
 
 
 class AlreadyDecided(Shape):
-    """An error that says who decided, when and what."""
+    """An error that states who decided, when and what."""
 
     error: DecidedBefore
 
 
 class PolicyRule(Shape):
-    """A rule about calls of a tool by an agent; what is empty or left out is about all of them."""
+    """A rule for calls of a tool by an agent; an empty or missing field means all of them."""
 
     agent: Annotated[str, Field(max_length=200)] = ""
     tool: Annotated[str, Field(max_length=401, description="its qualified name")] = ""
@@ -351,7 +353,7 @@ class PolicyRule(Shape):
 
 
 class PolicyFile(Shape):
-    """The operators' policy as a whole, as `manage.py policy` prints and loads it."""
+    """The operators' whole policy, as `manage.py policy` prints and loads it."""
 
     format: Literal["switchboard-policy/1"]
     policies: Annotated[list[PolicyRule], Field(max_length=1000)]

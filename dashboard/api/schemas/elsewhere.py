@@ -1,4 +1,4 @@
-"""The feed of events, and what agents elsewhere ask for: their requests and answers."""
+"""The schemas of the event feed, and of requests by external agents."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,7 +8,7 @@ from dashboard.api.schemas.core import Shape
 
 
 class FedEvent(Shape):
-    """An event of the feed. `id` is its place within the record's epoch."""
+    """An event of the feed. `id` is its position within the record's epoch."""
 
     id: int
     conversation_id: str
@@ -22,14 +22,14 @@ class FedEvent(Shape):
 
 
 class FedEvents(Shape):
-    """A page of the feed; `cursor` is the place to go on from."""
+    """A page of the feed; `cursor` is the position to continue from."""
 
     items: list[FedEvent]
     cursor: str
 
 
 class ToAskAbout(BaseModel):
-    """A call that waits for an approval, by its provider's id, in a conversation that the same token opened."""
+    """A call that needs approval, by its provider's id, in a conversation that the same token opened."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -42,7 +42,8 @@ class ToAskAbout(BaseModel):
 
 
 class AskedDecision(Shape):
-    """What became of the question. `not_asked`: the conversation is another's; `withdrawn`: nobody decides any more."""
+    """The result of the request. `not_asked`: the conversation belongs to another token; `withdrawn`: it can no longer
+    be decided."""
 
     approval_id: str
     status: Literal["pending", "decided", "withdrawn", "not_asked"]

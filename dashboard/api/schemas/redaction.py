@@ -1,4 +1,4 @@
-"""The shapes of redactions, legal holds and retention rules, beside `core`."""
+"""The schemas of redactions, legal holds and retention rules, in addition to `core`."""
 
 from datetime import datetime
 from typing import Annotated
@@ -12,8 +12,9 @@ Name = Annotated[str, Field(max_length=200)]
 
 
 class ToPreviewRedaction(BaseModel):
-    """Events of a conversation; or a tool call, or one field of it (`args.phone`); or all that a person said, was told
-    or is named in (`person`, a user name), and all that has one of these `words`; or `entries` of the audit log."""
+    """What to redact: events of a conversation; or a tool call, or one field of it (`args.phone`); or everything that a
+    person said, received or is named in (`person`, a user name), and everything that contains one of these `words`; or
+    `entries` of the audit log."""
 
     conversation_id: Name = ""
     events: Annotated[list[Annotated[int, Field(ge=1)]], Field(max_length=500)] = []
@@ -25,13 +26,14 @@ class ToPreviewRedaction(BaseModel):
 
 
 class ToRedact(ToPreviewRedaction):
-    """The same, with the reason, which stays in the record."""
+    """The same, with the reason, which is kept in the record."""
 
     reason: Reason
 
 
 class RedactionPlace(Shape):
-    """What goes of one conversation: events by type, and what else says the same. `blocked`: why nothing goes now."""
+    """What is redacted in one conversation: events by type, and other places that repeat them. `blocked`: why nothing
+    can be redacted now."""
 
     conversation_id: str
     events: list[int]
@@ -42,7 +44,7 @@ class RedactionPlace(Shape):
 
 
 class RedactionPreview(Shape):
-    """What would go, and where."""
+    """What would be redacted, and where."""
 
     items: list[RedactionPlace]
     audit_entries: list[int]
@@ -63,7 +65,7 @@ class RedactionRefused(Shape):
 
 
 class RedactionOutcome(Shape):
-    """What was done; or the number of the request, which waits for a second admin."""
+    """The result; or the number of the request, which waits for a second admin."""
 
     redacted: list[Redacted]
     refused: list[RedactionRefused]
@@ -82,18 +84,18 @@ class RedactionRequest(Shape):
 
 
 class RedactionRequests(Paged[RedactionRequest]):
-    """All that wait, oldest first."""
+    """All waiting requests, oldest first."""
 
 
 class ToDecideRedaction(BaseModel):
-    """Whether it is done. Whoever asked may decline it, not confirm it."""
+    """Whether to redact. The requester may decline the request, but not confirm it."""
 
     confirm: bool
     reason: Reason = ""
 
 
 class ToHold(BaseModel):
-    """What to hold: the id of a conversation, or `*` for every one. Of class `regulated` it is never released."""
+    """What to hold: the id of a conversation, or `*` for all. A hold of class `regulated` can never be released."""
 
     conversation_id: Name
     reason: Reason
@@ -101,7 +103,7 @@ class ToHold(BaseModel):
 
 
 class ToRelease(BaseModel):
-    """Why it ends."""
+    """Why the hold is released."""
 
     reason: Reason
 
@@ -118,17 +120,17 @@ class LegalHold(Shape):
 
 
 class LegalHolds(Paged[LegalHold]):
-    """Those in force, oldest first."""
+    """The holds in force, oldest first."""
 
 
 class HoldId(Shape):
-    """Which hold it was."""
+    """The id of the hold."""
 
     id: int
 
 
 class ToRetain(BaseModel):
-    """What is kept for so many days; empty: of any type, any team, any conversation."""
+    """How many days events are kept; empty: of any type, any team, any conversation."""
 
     days: Annotated[int, Field(ge=1, le=36_500)]
     kind: Annotated[str, Field(max_length=100)] = ""
@@ -138,13 +140,13 @@ class ToRetain(BaseModel):
 
 
 class ToRemoveRetention(BaseModel):
-    """Why it is removed."""
+    """Why the rule is removed."""
 
     reason: Reason = ""
 
 
 class RetentionRule(Shape):
-    """A retention rule, and what the daily job did by it last."""
+    """A retention rule, and the last result of the daily job."""
 
     id: int
     days: int
@@ -160,17 +162,17 @@ class RetentionRule(Shape):
 
 
 class RetentionRules(Paged[RetentionRule]):
-    """All of them, oldest first."""
+    """All rules, oldest first."""
 
 
 class RetentionId(Shape):
-    """Which rule it was."""
+    """The id of the rule."""
 
     id: int
 
 
 class RetentionPreview(Shape):
-    """What a rule would take now, by event type, and how many of these are held back."""
+    """The events that a rule would redact now, by type, and how many of these are on hold."""
 
     kinds: dict[str, int]
     events: int

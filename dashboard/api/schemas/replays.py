@@ -1,4 +1,4 @@
-"""The shapes of one tool call and of its replays (§3.6): a part of `core`, for the OpenAPI document."""
+"""The schemas of a tool call and its replays (§3.6): a part of `core`, for the OpenAPI document."""
 
 from typing import Annotated, Any, Literal
 
@@ -10,7 +10,7 @@ from dashboard.api.schemas.tool_calls import CallTold
 
 
 class CallDecision(Shape):
-    """What was asked and decided about a call; nobody decided while `decision` is null."""
+    """The approval request and decision of a call; not decided while `decision` is null."""
 
     approval_id: str
     status: str
@@ -19,7 +19,7 @@ class CallDecision(Shape):
 
 
 class CallReplay(Shape):
-    """A call that somebody had made again from this one."""
+    """A replay of this call."""
 
     id: str
     run_id: str | None
@@ -27,8 +27,8 @@ class CallReplay(Shape):
 
 
 class RecordedCall(CallTold):
-    """A tool call as the record has it. Without a run it was only observed. `ran_with` are the `arguments`, unless a
-    person changed them before it ran (`changed_by`)."""
+    """A tool call as recorded. Without a run it was only observed. `ran_with` are the `arguments`, unless a person
+    changed them before it ran (`changed_by`)."""
 
     nth: int
     ran_with: Any
@@ -40,7 +40,7 @@ class RecordedCall(CallTold):
 
 
 class CallToday(Shape):
-    """What a call's tool is now: whether it can be made again, why not, and what that `takes`."""
+    """A call's current tool: whether the call can be replayed, why not, and what a replay requires (`takes`)."""
 
     can_replay: bool
     why_not: str
@@ -55,13 +55,13 @@ class CallToday(Shape):
 
 
 class OneCall(RecordedCall):
-    """A tool call, and what its tool is today."""
+    """A tool call, and the current state of its tool."""
 
     today: CallToday
 
 
 class ToReplay(BaseModel):
-    """What is asked of a replay. `dry` starts nothing. `tool` is the tool's name typed, where that is needed."""
+    """A request for a replay. `dry` starts nothing. `tool` is the tool's name as typed, if that is required."""
 
     dry: bool = True
     arguments: dict[str, Any] | str | None = None
@@ -71,7 +71,8 @@ class ToReplay(BaseModel):
 
 
 class ReplayRequest(Shape):
-    """What would be asked of the worker. `key`: an idempotent tool knows the call by it; empty: by the new call's."""
+    """What the worker would be asked to run. `key`: by which an idempotent tool recognizes the call; empty: the new
+    call's own."""
 
     tool: str
     lookup_key: str
@@ -85,7 +86,7 @@ class ReplayRequest(Shape):
 
 
 class DryReplay(Shape):
-    """A replay that was not begun, with the recording beside it."""
+    """A replay that was not started, with the recording for comparison."""
 
     request: ReplayRequest
     recorded: RecordedCall
@@ -93,7 +94,7 @@ class DryReplay(Shape):
 
 
 class ReplayBegun(Shape):
-    """A replay that was begun: its run, and the new call."""
+    """A replay that was started: its run, and the new call."""
 
     run_id: str
     tool_call: str

@@ -1,4 +1,4 @@
-"""The shapes of tool calls and saved views in the API, for the OpenAPI document and the tests that hold to it."""
+"""The schemas of tool calls and saved views, for the OpenAPI document and the tests that check it."""
 
 from typing import Annotated, Any
 
@@ -8,7 +8,8 @@ from dashboard.api.schemas.core import Paged, Seq, Shape
 
 
 class CallTold(Shape):
-    """What is told of a tool call wherever one is. `arguments` are the text that was sent where that is no JSON."""
+    """The fields that every representation of a tool call has. `arguments` are the original text if that is not
+    JSON."""
 
     id: str
     conversation_id: str
@@ -35,27 +36,28 @@ class CallTold(Shape):
 
 
 class ToolCall(CallTold):
-    """A tool call of a list. `approver` is who decided about it."""
+    """A tool call in a list. `approver` is the principal who decided about it."""
 
     output_bytes: int | None
     approver: str | None
 
 
 class ToolCalls(Paged[ToolCall]):
-    """Tool calls, newest first. `looked_at`: how many were walked past before the walk ended short of the limit."""
+    """Tool calls, newest first. `looked_at`: how many calls were searched if the search stopped before the limit was
+    reached."""
 
     looked_at: int | None
 
 
 class ToSaveView(BaseModel):
-    """A query of the tool-calls page, and what to call it."""
+    """A query of the tool-calls page, and a name for it."""
 
     name: Annotated[str, Field(max_length=80)]
     query: Annotated[str, Field(max_length=4000)]
 
 
 class ToName(BaseModel):
-    """Another name."""
+    """The new name."""
 
     name: Annotated[str, Field(max_length=80)]
 
