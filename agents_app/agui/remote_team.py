@@ -48,14 +48,14 @@ def team_of(
         for remote in remotes
     ]
     entry = [agent.name for agent in agents]
-    return Team(name=name, agents=agents, entry=entry, describe="Agents that run elsewhere and speak AG-UI.")
+    return Team(name=name, agents=agents, entry=entry, describe="Remote agents, connected over AG-UI.")
 
 
 def _action() -> FunctionTool:
     """Make the tool that an interrupt is asked as. It always waits for a person, and does nothing itself."""
     return FunctionTool(
         name=ACTION,
-        description="What the agent elsewhere may only do after a person has agreed.",
+        description="An action of the remote agent that requires a person's approval.",
         params_json_schema=SCHEMA,
         on_invoke_tool=_went_on,
         needs_approval=True,

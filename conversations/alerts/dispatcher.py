@@ -61,7 +61,7 @@ def wake() -> None:
 class Dispatcher(BackgroundThread):
     """Started by the server, ended by `close`; what it was sending is left to whoever comes next."""
 
-    ENDED = "the thread of alerts has ended"
+    ENDED = "the alerts thread has ended"
     WAITING = "alerts are waiting"
 
     def __init__(self, site: str) -> None:

@@ -124,7 +124,7 @@ def test_a_run_that_gets_no_more_ends_and_says_so(people, how, settings):
             until(expiry.expire_due, what="its time to be up")
         until(lambda: Run.objects.get().status == "cancelled", what="the run to end")
 
-    assert Run.objects.get().reason == "a budget was reached, and nobody approved more"
+    assert Run.objects.get().reason == "a budget was reached, and no more was approved"
     assert ToolCall.objects.filter(name="work").count() == 1
     assert not BudgetRaise.objects.exists()
 

@@ -146,7 +146,7 @@ def _idle(row: AutoApprovalRule, now: int, schemas: dict[str, set[str]]) -> str:
     if terms.of_call(about).no_always:
         return "The policy requires a person to decide on every call"
     if held.effect == "destructive" and not (row.agent and row.is_exact):
-        return "Policy treats these calls as destructive: a rule needs one agent and exact arguments"
+        return "Policy treats these calls as destructive: a rule requires a single agent and exact arguments"
     offered = schemas.get(row.lookup_key, set())
     if row.schema and offered and row.schema not in offered:
         return "The tool has changed"

@@ -126,7 +126,7 @@ class ApprovalCard:
         row = self.policy.effect_by or self.policy.by
         note = f": {row.note}" if row is not None and row.note else ""
         if row is None:
-            return "assumed of what runs elsewhere" if self.is_external else "set in team code"
+            return "assumed for external agents" if self.is_external else "set in team code"
         return hidden_characters.spelled_out(f"by policy for {describe_target(row)}{note}")
 
     @property

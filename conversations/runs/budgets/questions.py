@@ -65,7 +65,7 @@ def settle(claimed: Claim) -> str:
     calls = ToolCall.objects.filter(run=claimed.run, origin=ORIGIN)
     statuses = set(calls.values_list("status", flat=True))
     if statuses & {"rejected", "blocked"}:
-        return "a budget was reached, and nobody approved more"
+        return "a budget was reached, and no more was approved"
     if "approved" not in statuses:
         return ""
     with write_transaction():

@@ -265,7 +265,7 @@ def test_its_conversation_says_that_it_waits(people):
     assert "Waiting for you" in heads["approver"]
     assert "Waiting for approval" in heads["operator"]
     assert not any(">Idle<" in head for head in heads.values())
-    assert "assumed of what runs elsewhere" in heads["approver"]
+    assert "assumed for external agents" in heads["approver"]
     assert "set in team code" not in heads["approver"]
 
 
