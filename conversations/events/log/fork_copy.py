@@ -1,12 +1,12 @@
-"""A fork's beginning: another conversation's events 1…N under a new chain (§5). Called by `conversation.fork`.
+"""Copy another conversation's events 1…N to a fork, under a new chain (§5). Called by `conversation.fork`.
 
-    copied = Copied(log.Batch(), "new key", parent, upto=120)
-    copied.take()                       # page by page, each in a transaction of its own; nobody sees them yet
+    copied = ForkCopy(StagedBatch(), "new key", parent, upto=120)
+    copied.take()                       # page by page, each in a separate transaction; not visible yet
     with write_transaction():
-        copied.publish()                # seen from the commit on, with what is appended after it
+        copied.publish()                # visible from the commit on, with the events appended after it
 
-Kind, time, principal, ids and body stay as they were, so history reads the same; salt and hashes are the fork's own.
-What is cut off half-way is removed with the imports that never ended (`import_staging`).
+Kind, time, principal, ids and body are not changed, so the history is the same; salts and hashes are the fork's own.
+An interrupted copy is deleted together with abandoned imports (`import_staging`).
 """
 
 import os

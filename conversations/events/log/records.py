@@ -138,5 +138,5 @@ def is_ours(stored: Stored) -> bool:
 
 
 def spoken_text(body: str) -> str:
-    """Return the text of a stored body, for whoever is to answer it."""
+    """Return the text of a stored body, for the agent or person that is to answer it."""
     return parse(body.encode("utf-8", "replace")).words

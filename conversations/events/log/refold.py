@@ -1,12 +1,13 @@
-"""One conversation folded again beside its rows, which are corrected where they differ. Called by `rebuild` alone.
+"""Fold one conversation again and correct the rows that differ. Called only by `rebuild`.
 
-Nothing is emptied: readers and writers go on, and never see half of it. The fold runs ahead without a lock, by pages.
-What can no longer change (an ended call, a turn) is compared with its row as it comes. The rest is right only at the
-head: it is compared without a lock where nothing is appended meanwhile, else under the conversation's lock, after what
-was appended since is folded too, in pieces of `LOCKED` rows. What is appended later is folded by `append` as always.
+No table is emptied: readers and writers continue, and never see a partial result. The fold runs ahead without a lock,
+page by page. Rows that can no longer change (an ended call, a turn) are compared as they are folded. All others are
+correct only at the head: they are compared without a lock if nothing is appended in the meantime, or else under the
+conversation's lock, in pieces of `LOCKED` rows, after the new events are folded too. Later events are folded by
+`append` as usual.
 
-In memory it holds the open calls, the runs, approvals, responses and participants of one conversation, and how often
-each call id was used.
+In memory it holds the open calls, runs, approvals, responses and participants of one conversation, and how often each
+call id was used.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""On which terms a question is asked: the operators' rows about the call, tightened by the settings. For the agents'
-side that asks, the actions that decide, and pages.
+"""Compute the terms of an approval request: from the operators' rows that match the call, tightened by the settings.
+Used by workers that create requests, the actions that decide them, and pages.
 
 | term | rows | with the settings |
 |---|---|---|
 | deadline | the most specific row that has one | the shorter |
-| what expiry does | the most specific row that says it | the stricter: reject > notify > wait |
-| who is told | that row's role | else the settings' |
+| what happens at the deadline | the most specific row that sets it | the stricter: reject > notify > wait |
+| who is notified | that row's role | or else the settings' role |
 | four eyes | any row | or |
 | no auto-approval rule | any row | |
 
-The deadline and what expiry does are told in `approval.requested` and stay as they were asked; four eyes and "no always
-rule" are those of the moment of a decision.
+The deadline and what happens then are stored in `approval.requested` and do not change afterwards; four eyes and "no
+auto-approval rule" are evaluated at the time of a decision.
 """
 
 from collections.abc import Iterable

@@ -1,14 +1,15 @@
-"""Which budget a run has reached. Asked by workers between the steps of a run; at most one query in half a second where
-there are no budgets.
+"""Determine which budget a run has reached. Called by workers between the steps of a run; without any budgets, at most
+one query per half second.
 
 | scope | what counts |
 |---|---|
 | run | what the run has spent, over all its attempts |
-| conversation | what its agents, or the one that is named, have spent in it |
-| agent | what an agent has spent within 24 hours, wherever |
+| conversation | what its agents, or the named agent, have spent in it |
+| agent | what an agent has spent within 24 hours, in any conversation |
 
-Tokens are those of input and output; cost is what is known of it (`model_prices`); calls are tool calls; minutes are
-the time that models and tools took, not that of waiting. What a person gave on top counts where and when it was given.
+Tokens are input and output tokens; cost includes only models with a known price (`model_prices`); calls are tool calls;
+minutes are the time that models and tools took, without waiting. An amount that a person added counts where and when it
+was added.
 """
 
 from collections.abc import Sequence

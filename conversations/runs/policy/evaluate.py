@@ -1,17 +1,17 @@
-"""What the operators' policy comes to for a call. Asked by the agents' gate before every call, and by pages.
+"""Evaluate the operators' policy for a call. Used by the agents' gate before every call, and by pages.
 
-The rule of the most specific row counts:
+The rule of the most specific row applies:
 
 1. this agent and this tool
 2. any agent, this tool
 3. this agent, any tool
 4. any agent, any tool
 
-and then the stricter of it and what the team's code says: deny > ask > allow. A row that tells an effect counts for
-the effect the same way, and then the stronger of it and the code's: destructive > unsafe > idempotent > read. So a row
-never loosens the code; among rows, a specific `allow` frees one agent from a general `deny`. Rules are about tools. A
-handoff is none: which agent may follow which is the team's code. What a row says of questions (deadline, what expiry
-does, four eyes) is `conversations.runs.approvals.terms`.
+The result is the stricter of that rule and the team's code: deny > ask > allow. The effect is determined in the same
+way, as the stronger of the most specific row's effect and the code's: destructive > unsafe > idempotent > read. A row
+therefore never loosens the code; among rows, a specific `allow` exempts one agent from a general `deny`. Rules apply to
+tools, not to handoffs: the team's code decides which agent may hand over to which. The terms of approval requests
+(deadline, what happens then, four eyes) are computed in `conversations.runs.approvals.terms`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

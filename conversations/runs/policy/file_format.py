@@ -1,12 +1,12 @@
-"""The policy as a file: what `manage.py policy` prints and loads, and the API answers and takes.
+"""The policy's file format, which `manage.py policy` prints and loads, and the API returns and accepts.
 
     {"format": "switchboard-policy/1", "policies": [
       {"agent": "Triage", "tool": "file_incident", "rule": "ask", "effect": "destructive", "note": "until Monday",
        "deadline_s": 900, "on_expiry": "notify", "notify": "admin", "four_eyes": true, "no_always": true},
       {"tool": "chat_send", "rule": "deny"}]}
 
-Only `rule` has to be there; an empty agent or tool means all of them. `deadline_s` is how many seconds a question may
-wait, `on_expiry` what happens then (wait, reject, or notify a role); `no_always` has a person decide each call.
+Only `rule` is required; an empty agent or tool means all of them. `deadline_s` is how many seconds an approval request
+may wait, `on_expiry` what happens then (wait, reject, or notify a role); with `no_always` a person decides every call.
 """
 
 import json
