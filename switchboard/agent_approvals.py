@@ -1,8 +1,9 @@
-"""The approvals that a program of the Agents SDK asks for, in Switchboard's inbox: `watch_agents(approve=True)`.
+"""Request a program's Agents SDK approvals in Switchboard's inbox: `watch_agents(approve=True)`.
 
-A tool that needs an approval does not interrupt its run: it waits for the decision of a person, and is called, called
-with edited arguments, or answered without. Where nobody can decide (the server is away, the question is withdrawn, the
-conversation is somebody else's) the run is interrupted as ever, and the program decides by itself.
+A tool that needs approval does not interrupt its run: it waits for a person's decision, and is then called, called with
+edited arguments, or given an output without a call. If nobody can decide (the server is unreachable, the request was
+withdrawn, the conversation belongs to somebody else), the run is interrupted as usual, and the program decides by
+itself.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _log = logging.getLogger("switchboard")
 
 
 class Question(NamedTuple):
-    """A call that is asked about, as the record knows it."""
+    """A call for which approval is requested, as recorded."""
 
     conversation: str
     agent: str
@@ -39,7 +40,7 @@ class Question(NamedTuple):
     arguments: str
 
     def as_body(self) -> dict[str, str]:
-        """Write it as it is sent."""
+        """Return it in the form in which it is sent."""
         return {
             "conversation_id": self.conversation,
             "agent": self.agent,
@@ -53,14 +54,14 @@ Describe = Callable[[str, str | None, str, str], Question | None]  # trace, span
 
 
 class Approvals:
-    """Asks for the decisions of one process and applies them."""
+    """Requests the approvals of one process and applies the decisions."""
 
     def __init__(self, bus: HttpBus, describe: Describe) -> None:
         self._bus, self._describe = bus, describe
         self._decisions: dict[tuple[str, str], dict[str, Any]] = {}  # by trace and call id, until the call is made
 
     def install(self) -> None:
-        """Have each agent's tools asked about here as it comes to list them."""
+        """Install the approval requests on each agent's tools when the agent lists them."""
         from agents.agent import AgentBase
 
         listed = AgentBase.get_all_tools
@@ -77,7 +78,7 @@ class Approvals:
         setattr(AgentBase, "get_all_tools", get_all_tools)  # noqa: B010  # the SDK has no hook for all agents
 
     def _take_over(self, tool: Any) -> None:
-        """Put ourselves before a tool's own question and call, once."""
+        """Replace a tool's own approval check and call, once."""
         needs = getattr(tool, "needs_approval", False)
         if needs is False or getattr(needs, _MARK, False) or not hasattr(tool, "on_invoke_tool"):
             return
@@ -109,7 +110,7 @@ class Approvals:
         return on_invoke_tool
 
     async def _is_decided(self, name: str, call_id: str) -> bool:
-        """Ask, and wait, holding a thread and not the loop. False: the program decides by itself."""
+        """Request approval and wait, in a thread. False: the program decides by itself."""
         trace_id, span_id = _place()
         if not trace_id or not call_id:
             return False
@@ -142,7 +143,7 @@ class Approvals:
     def _wait(
         self, trace_id: str, span_id: str | None, name: str, call_id: str, stopped: threading.Event
     ) -> dict[str, Any] | None:
-        """Return the decision; None where there is none. Never raises."""
+        """Return the decision; None if there is none. Never raises."""
         try:
             question = self._describe(trace_id, span_id, name, call_id)
             return self._decision_of(question, stopped) if question is not None else None
@@ -151,10 +152,10 @@ class Approvals:
             return None
 
     def _decision_of(self, question: Question, stopped: threading.Event) -> dict[str, Any] | None:
-        """Ask at first without waiting, so that it is known soon whether the question is there, then wait.
+        """Send the request without waiting at first, so that it is known soon whether it was accepted, then wait.
 
-        Nothing is asked before the server has what was published: a question that overtakes the beginning of its call
-        begins another.
+        No request is sent before the server has what was published: a request that overtakes the start of its call
+        would start another call.
         """
         is_open, last_contact = False, time.monotonic()
         while not stopped.is_set():
@@ -183,7 +184,7 @@ class Approvals:
 
 
 def _place() -> tuple[str, str | None]:
-    """Return the trace and the span that the program is in; empty where it is not traced."""
+    """Return the program's current trace and span; empty if it is not traced."""
     from agents.tracing import get_current_span, get_current_trace
 
     trace, span = get_current_trace(), get_current_span()

@@ -90,7 +90,7 @@ def _register(watch: AgentWatch) -> None:
 
 
 def _trace_around(trace_id: str) -> Any:
-    """Return the trace that the program is in, where a run goes on in it without beginning it anew."""
+    """Return the program's current trace if a run continues in it instead of starting a new one."""
     from agents.tracing import get_current_trace
 
     trace = get_current_trace()
@@ -115,42 +115,42 @@ class AgentWatch:
             os.register_at_fork(after_in_child=self._forked)
 
     def on_trace_start(self, trace: Any) -> None:
-        """Take note of a trace."""
+        """Record a trace."""
         self._contained(self._trace, trace)
 
     def on_trace_end(self, trace: Any) -> None:
-        """Nothing: its runs say how they ended."""
+        """Do nothing: the runs of a trace record how they ended."""
 
     def on_span_start(self, span: Any) -> None:
-        """Take note of a span that begins."""
+        """Record the start of a span."""
         self._contained(self._start, span)
 
     def on_span_end(self, span: Any) -> None:
-        """Take note of a span that ended."""
+        """Record the end of a span."""
         self._contained(self._end, span)
 
     def force_flush(self) -> bool:
-        """Wait until all is published: with the server, or in the spool; False when that took too long."""
+        """Wait until everything is published, to the server or to the spool; return False if that took too long."""
         return self.flush()
 
     def flush(self, timeout_s: float = CLOSE_S) -> bool:
-        """Wait until all is published: with the server, or in the spool; False when time was too short."""
+        """Wait until everything is published, to the server or to the spool; return False after the timeout."""
         with self._news:
             return self._news.wait_for(lambda: not self._facts and not self._is_busy, timeout_s)
 
     def shutdown(self, timeout: float | None = None) -> None:
-        """Publish what is there, in `timeout` seconds (5 at most); what the server does not take is spooled."""
+        """Publish what is queued, within `timeout` seconds (5 at most); what the server does not accept is spooled."""
         self._contained(self._close, CLOSE_S if timeout is None else min(timeout, CLOSE_S))
 
     def ask_for_approvals(self) -> None:
-        """Have the calls that need an approval decided in the inbox from now on."""
+        """Send approval requests to the inbox from now on."""
         if isinstance(self._bus, HttpBus):
             Approvals(self._bus, self._question).install()
         elif self._bus is not None:
             _log.error("approvals are not sent to the inbox: this requires SWITCHBOARD_URL and SWITCHBOARD_TOKEN")
 
     def _question(self, trace_id: str, span_id: str | None, name: str, call_id: str) -> Question | None:
-        """Have the call recorded that is asked about, and return it; None where that cannot be in time."""
+        """Record the call that needs approval, and return it; None if it cannot be recorded in time."""
         facts = SpanFacts(True, "question", trace_id, f"{span_id}:{call_id}", span_id, time.time(), (name, call_id))
         self._put(facts, facts.size)
         return self._events.questions.pop((trace_id, call_id), None) if self.flush() else None
@@ -180,7 +180,7 @@ class AgentWatch:
         self._put(facts, facts.size)
 
     def _put(self, facts: SpanFacts | _TraceBegan, size: int) -> None:
-        """Queue it for the thread; where there is no room it is counted as lost."""
+        """Queue it for the thread; count it as lost if there is no room."""
         if self._bus is None:
             return
         with self._news:
@@ -199,7 +199,7 @@ class AgentWatch:
                 self._news.notify_all()
 
     def _forked(self) -> None:
-        """Begin anew in a forked process: what waited here is the parent's, which publishes it."""
+        """Start again in a forked process: the parent publishes what was queued before."""
         self._news = threading.Condition()
         self._facts, self._size, self._gaps = [], 0, Counter()
         self._is_busy = self._has_thread = False
@@ -246,14 +246,14 @@ class AgentWatch:
                 self._complain(f"an event was not recorded: {error}", type(error).__name__)
 
     def _gap(self, trace_id: str, lost: int) -> BusMessage:
-        """Tell what found no room, where it would have stood."""
+        """Report a gap where events found no room."""
         conversation = self._events.conversation_of(trace_id)
         event = {"event": "record.gap", "id": new_id(), "conversation_id": conversation, "lost": lost}
         event["reason"] = "the program was quicker than the server"
         return BusMessage(f"stream:{conversation}", event, str(event["id"]))
 
     def _contained(self, work: Callable[..., Any], *args: Any) -> Any:
-        """Do it; what goes wrong is logged, once of each kind, and never the program's business."""
+        """Run a function; log its errors, each kind once, and never pass them on to the program."""
         try:
             return work(*args)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""The server's HTTP side (§3.6) as `HttpBus` uses it: kept-alive connections, and what an answer means."""
+"""The server's HTTP API (§3.6) as `HttpBus` uses it: persistent connections, and the meaning of responses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS = {"unknown_position": UnknownPosition, "id_reused": IdReused}
 
 
 class Api:
-    """Calls to one server. Safe to use from many threads: each call has a connection of its own meanwhile."""
+    """Calls to one server. Safe to use from many threads: each call has its own connection."""
 
     def __init__(self, url: str, token: str, timeout_s: float) -> None:
         parts = urlsplit(url)
@@ -38,9 +38,9 @@ class Api:
         self._idle: deque[http.client.HTTPConnection] = deque()
 
     def publish(self, lines: Sequence[bytes]) -> list[Refused | None]:
-        """Send messages, each as JSON, in one request; answer for each what was refused, after the commit.
+        """Send messages, each as JSON, in one request; return the error of each rejected one, after the commit.
 
-        Raises `Unreachable` when nobody knows what became of them: send all again, their ids keep them one each.
+        Raises `Unreachable` if the result is unknown: send all of them again; their ids prevent duplicates.
         """
         try:
             if len(lines) == 1:
@@ -57,7 +57,7 @@ class Api:
         return [_refusal(0, error) if error else None for error in errors]
 
     def read(self, topic: str, last_id: str | None, limit: int, block_ms: int) -> list[BusMessage]:
-        """Read a topic, waiting up to `block_ms` when it is not 0."""
+        """Read a topic, waiting up to `block_ms` if it is not 0."""
         params = {"limit": limit} | ({"last_id": last_id} if last_id is not None else {})
         query = urlencode(params | ({"block_ms": block_ms} if block_ms else {}))
         path = f"topics/{quote(topic, safe='')}/messages?{query}"
@@ -65,17 +65,18 @@ class Api:
         return [BusMessage(item["topic"], item["payload"], item["id"]) for item in answer["items"]]
 
     def ask_approval(self, body: bytes, wait_s: int) -> dict[str, Any]:
-        """Ask about a call, the same question for the same call, waiting so long for its decision."""
+        """Request approval of a call (repeating it continues the same request), and wait for the decision up to this
+        time."""
         answer: dict[str, Any] = self._ask("POST", f"approvals/requests?wait_s={wait_s}", body, wait_s=wait_s)
         return answer
 
     def close(self) -> None:
-        """Close the connections that nobody uses now."""
+        """Close the unused connections."""
         while self._idle:
             self._idle.pop().close()
 
     def _ask(self, method: str, path: str, body: bytes | None = None, wait_s: float = 0.0) -> Any:
-        """Make one call. A kept connection that the server closed meanwhile is no failure: the next one is tried."""
+        """Make one call. A persistent connection that the server has closed is no error: the next one is tried."""
         while True:
             connection, is_kept = self._connection(self._timeout_s + wait_s)
             try:
@@ -108,7 +109,8 @@ class Api:
 
 
 def _judge(url: str, answer: http.client.HTTPResponse, text: bytes) -> Any:
-    """Return the JSON of a success. Raises `Refused` for our server's no; all else may be different later."""
+    """Return the JSON of a successful response. Raises `Refused` for a permanent rejection; other errors may be
+    temporary."""
     try:
         body = json.loads(text)
     except (ValueError, RecursionError):
@@ -132,6 +134,6 @@ def _refusal(status: int, error: dict[str, Any]) -> Refused:
 
 
 def _retry_after(answer: http.client.HTTPResponse) -> float:
-    """Read Retry-After in seconds, at most a minute; a date is taken as nothing said."""
+    """Return Retry-After in seconds, at most a minute; a date is ignored."""
     value = answer.getheader("Retry-After", "")
     return min(60.0, float(value)) if value.isascii() and value.isdigit() and len(value) < 9 else 0.0

@@ -1,8 +1,8 @@
-"""The bus: one protocol over every transport. Agents publish and read by it; `get_bus()` says which one it is.
+"""The bus: one protocol for all transports, with which agents publish and read; `get_bus()` selects one.
 
-`read(topic, last_id, limit)` answers what comes strictly after `last_id`, ascending; None means the newest `limit`.
-`read_blocking` waits for something new; there None means only what comes from now on. A `last_id` that is not on the
-topic raises `UnknownPosition`: no bus ever replays or skips in silence.
+`read(topic, last_id, limit)` returns the messages strictly after `last_id`, ascending; None means the newest `limit`.
+`read_blocking` waits for new messages; there, None means only messages from now on. A `last_id` that is not on the
+topic raises `UnknownPosition`: no bus ever repeats or skips messages silently.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 @dataclass(frozen=True, slots=True)
 class BusMessage:
-    """A message on a topic. `id` is the bus's own, apart from any id in the payload; time-ordered when we make it."""
+    """A message on a topic. `id` is the bus's own, independent of any id in the payload; ids that we create are ordered
+    by time."""
 
     topic: str
     payload: dict[str, Any]  # a JSON object
@@ -30,10 +31,10 @@ class BusMessage:
 
 
 class Bus(Protocol):
-    """What every transport does."""
+    """The methods of every transport."""
 
     def publish(self, topic: str, message: BusMessage) -> str:
-        """Send a message to a topic; answer its id. Raises `Refused` for what no bus takes."""
+        """Send a message to a topic; return its id. Raises `Refused` for a message that no bus accepts."""
 
     def read(self, topic: str, last_id: str | None = None, limit: int = 100) -> list[BusMessage]:
         """Read without waiting."""
@@ -45,14 +46,15 @@ class Bus(Protocol):
 
 
 def check_read(topic: str, limit: int) -> None:
-    """Raise `Refused` unless the topic is one and `limit` is 1 to 1000."""
+    """Raise `Refused` unless the topic is valid and `limit` is 1 to 1000."""
     topics.check(topic)
     if not 1 <= limit <= MAX_READ:
         raise Refused(f"must be 1 to {MAX_READ}; got {limit}", field="limit")
 
 
 def compact(payload: dict[str, Any]) -> str:
-    """Write a payload as every bus carries it, compact and in ASCII. Raises `Refused` over 1 MiB and for no JSON."""
+    """Return a payload as every bus carries it, as compact JSON in ASCII. Raises `Refused` above 1 MiB and if it is not
+    JSON."""
     try:
         text = _encode(payload)
     except (TypeError, ValueError, RecursionError) as error:

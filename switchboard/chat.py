@@ -82,7 +82,7 @@ def _agent(context: Mapping[str, Any]) -> str:
 
 
 def _metadata(metadata: Mapping[str, Any] | None, context: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Copy the metadata; count the hop of a run's answer."""
+    """Copy the metadata; increase the hop if a run answers."""
     copied = dict(metadata or {})
     if context is None and "hop" not in copied:
         return copied

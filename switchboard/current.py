@@ -1,4 +1,4 @@
-"""Which bus this process uses, found once: the one that was set, else the environment's."""
+"""Select the bus of this process, once: the one that was set, or else the one configured in the environment."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def get_bus() -> Bus:
 
 
 def set_bus(bus: Bus | None) -> None:
-    """Use this bus from now on; None: look into the environment again. The bus before is the caller's to close."""
+    """Use this bus from now on; None: use the environment again. The previous bus has to be closed by the caller."""
     global _bus, _made_in
     with _lock:
         _bus, _made_in = bus, None
 
 
 def set_bus_for_testing(bus: Bus | None) -> None:
-    """Use this bus in a test; None puts things back."""
+    """Use this bus in a test; None restores the default."""
     set_bus(bus)
 
 
@@ -55,7 +55,8 @@ def _of_environment() -> Bus:
 
 
 def _spool_dir(url: str) -> Path | None:
-    """Keep what waits apart for each server and agent: a spool is resent with the token of who finds it."""
+    """Return a separate spool folder for each server and agent, because a spool is sent again with the token of its
+    process."""
     chosen = os.environ.get("SWITCHBOARD_SPOOL_DIR")
     if chosen is not None:
         return Path(chosen) if chosen else None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 
 class BusError(Exception):
-    """Base of all."""
+    """The base of all errors."""
 
     code = "error"
 
@@ -25,27 +25,28 @@ class BusError(Exception):
 
 
 class Refused(BusError):
-    """The bus says no; sending the same again is no use."""
+    """The bus rejects the message; sending it again is useless."""
 
     status = 400
     code = "invalid"
 
 
 class UnknownPosition(Refused):
-    """A reader's `last_id` is not on the topic: never given out, or trimmed away. It never replays and never skips."""
+    """A reader's `last_id` is not on the topic: it was never issued, or was trimmed. Messages are never repeated or
+    skipped."""
 
     code = "unknown_position"
 
 
 class IdReused(Refused):
-    """The id was published on this topic before, with another payload."""
+    """The id was already published on this topic with another payload."""
 
     status = 409
     code = "id_reused"
 
 
 class Unreachable(BusError):
-    """Nobody answers, or not now."""
+    """The server does not respond, or cannot accept messages now."""
 
     code = "unreachable"
 
@@ -55,7 +56,8 @@ class Unreachable(BusError):
 
 
 class SpoolFull(BusError):
-    """The server is away and the spool cannot hold more. Publish the same message again later: its id keeps it one."""
+    """The server is unreachable and the spool is full. Publish the same message again later: its id prevents
+    duplicates."""
 
     code = "spool_full"
 

@@ -1,4 +1,4 @@
-"""Follow the server's feed of events (`GET /api/v1/events`) over any number of interruptions: none lost, none twice."""
+"""Follow the server's event feed (`GET /api/v1/events`) across interruptions, without losing or repeating events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = logging.getLogger("switchboard")
 
 
 class FeedMessage(NamedTuple):
-    """`event` with an event, or `gap` where some may be missing; `id` is the place to go on from."""
+    """`event` with an event, or `gap` if some may be missing; `id` is the position to continue from."""
 
     name: str
     id: str
@@ -28,9 +28,9 @@ class FeedMessage(NamedTuple):
 
 
 def follow(url: str, token: str, *, conversation: str = "", after: str | None = None) -> Iterator[FeedMessage]:
-    """Yield what happens after a place; left out, from now on. Connects again by itself.
+    """Yield events after a position, by default from now on. Reconnects automatically.
 
-    Raises `Refused` when the token may not read here, or not any more.
+    Raises `Refused` if the token may not read, or no longer.
     """
     place, pause_s = after, 0.0
     while True:
@@ -48,7 +48,7 @@ def follow(url: str, token: str, *, conversation: str = "", after: str | None = 
 
 
 def _connected(url: str, token: str, conversation: str, after: str | None) -> Iterator[FeedMessage]:
-    """Yield what one connection brings. Raises `Unreachable` when it breaks, `Refused` for the server's no."""
+    """Yield the events of one connection. Raises `Unreachable` when it breaks, `Refused` if the server rejects it."""
     fields = {"conversation": conversation} if conversation else {}
     query = urlencode(fields | ({"after": after} if after is not None else {}))
     connection = _connection(url)
