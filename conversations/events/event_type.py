@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Schema = TypeVar("Schema", bound="BaseEvent")
 Level = Literal["chat", "steps", "all"]
+Author = Literal["payload", "principal"]
 
 ANYBODY: Collection[str] | None = None
 OURS: Collection[str] = principals.OURS
@@ -41,10 +42,9 @@ Trait = Literal[
     "names_handler",  # may name the agent that answers
     "holds_run",  # tells who holds a run from then on
     "no_progress",  # of a run that is at work, it is no sign of it
-    "claimable",  # from anybody without the authority it is drawn as a claim
-    "by_person",  # told of the agent whose call it is; `by` says who did it
+    "by_person",  # a person's decision on a call; the payload's `by` says whose
     "remembered",  # a fork's agents remember it
-    "annotates",  # somebody says something about an event
+    "annotates",  # about the event whose number is the payload's `about`, and drawn under it
     "outlined",  # a line of the outline beside a transcript
     "no_news",  # its conversation keeps its place among those that spoke last
     "unsigned",  # agents elsewhere may stream it without their name
@@ -55,8 +55,8 @@ class Row(NamedTuple):
     """How a page draws it.
 
     `template` of templates/events is given the row, `fields` (what the schema declares, as text that is safe to show)
-    and `extra` (all other fields). Where more than that is drawn, `view` names the function of
-    `conversations/rendering` that draws it, with `glyph` and `words` where these are always the same.
+    and `extra` (all other fields but those that every row shows). Where more than that is drawn, `view` names the
+    function of `conversations/rendering` that draws it, with `glyph` and `words` where these are always the same.
     """
 
     template: str = ""
@@ -102,7 +102,8 @@ class EventType:
     schema: type[BaseEvent]
     row: Row
     fold: Rule | None = None
-    authority: Collection[str] | None = ANYBODY  # kinds of principals whose events are folded; None: everybody's
+    authority: Collection[str] | None = ANYBODY  # kinds of principals who may say it; anybody else's is a claim
+    author: Author = "payload"  # who said it: whom the payload names as `sender` or `agent`, or the principal alone
     level: Level = "all"  # the least detail at which it is seen
     state: str = ""  # in which it is drawn
     lane: Lane | None = None  # None: drawn as a kind that is not known
@@ -148,6 +149,7 @@ def event_type(
     name: str = "",
     fold: Rule | None = None,
     authority: Collection[str] | None = ANYBODY,
+    author: Author = "payload",
     level: Level = "all",
     state: str = "",
     lane: Lane | None = None,
@@ -168,7 +170,7 @@ def event_type(
         if kind in TYPES:
             raise ValueError(f"there are two event types {kind}")
         TYPES[kind] = EventType(
-            kind, schema, row, fold, authority, level, state, lane, search, run_end, closes_question, alarm,
+            kind, schema, row, fold, authority, author, level, state, lane, search, run_end, closes_question, alarm,
             alarm_cause, speaker, done, frozenset(traits), None if name else _struct(schema),
         )  # fmt: skip
         return schema
@@ -177,7 +179,11 @@ def event_type(
 
 
 def _struct(schema: type[BaseEvent]) -> Converter[msgspec.Struct]:
-    """Return the schema for msgspec, which takes a fifth of pydantic's time and looks into no JSON that may be any."""
+    """Return the schema for msgspec, which takes a fifth of pydantic's time and looks into no JSON that may be any.
+    Raises ValueError for a limit such as `Field(ge=1)`, which msgspec would not see."""
+    for name, info in _fields_of(schema).items():
+        if info.metadata:
+            raise ValueError(f"{schema.__name__}.{name}: {info.metadata} is not checked; say the limit by Literal")
     fields = [(name, _shallow(info.annotation), *(() if info.is_required() else (None,)))
               for name, info in _fields_of(schema).items()]  # fmt: skip
     struct = msgspec.defstruct(

@@ -21,7 +21,7 @@ def steered(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     event_type = event_rows.row_of(read.event.kind)
     line = RunLine(event_type.glyph, event_type.words)
     owner = event_rows.line(read.body.get("owner"))
-    if owner and owner != _by(read):
+    if owner and owner != event_rows.author(read):
         line = line._replace(facts=(f"{_name(owner)} had taken over",))
     return _line(read, line)
 
@@ -38,14 +38,9 @@ def _line(read: ParsedEvent, line: RunLine) -> Markup:
     is_ours = principals.is_ours(read.event.principal)
     reason = event_rows.line(read.body.get("reason"))
     line = line._replace(detail=richtext.inline(reason[:1000]) if reason else None, tag="" if is_ours else "claim")
-    by = _by(read) if is_ours else None
+    by = event_rows.author(read) if is_ours else None
     face = event_rows.row(read, sender=by, principal=by)
     return event_rows.render("run", face, line, message_body.more(read.body, _FIELDS))
-
-
-def _by(read: ParsedEvent) -> str:
-    by = event_rows.line(read.body.get("by"))
-    return by if by and read.event.principal == "system" else read.event.principal
 
 
 def _name(principal: str) -> str:

@@ -48,6 +48,7 @@ class RowFields(NamedTuple):
     times: RowTimes
     within: str  # the group of the call that started the run it is of; empty for a run of its own
     is_redacted: bool
+    is_claim: bool = False  # reported by somebody who may not say it: it has no effect
 
 
 class SpeakerLabel(NamedTuple):
@@ -132,6 +133,17 @@ def level_of(kind: str) -> Level:
 def state_of(kind: str) -> str:
     """Return the state in which events of this kind are drawn."""
     return event_type.state if (event_type := registry.find(kind)) else ""
+
+
+def author(read: ParsedEvent) -> str:
+    """Return who said it: whom the payload names, or the principal where its type says so and it is no claim. The
+    system acts for others, whom `by` names."""
+    event, parsed, body = read
+    event_type = registry.find(event.kind)
+    if event_type and event_type.author == "principal" and event_type.may_be_said_by(event.principal):
+        by = line(body.get("by"))
+        return by if by and event.principal == "system" else event.principal
+    return parsed.speaker or default_speaker(event.kind)
 
 
 def default_speaker(kind: str) -> str:
@@ -293,11 +305,12 @@ def agent_handoff(read: ParsedEvent, group: str | None, repeat: Repeat) -> Marku
 
 def _fields(read: ParsedEvent, event_type: EventType) -> Markup:
     """Draw an event by its type's template alone."""
-    names = event_type.fields - message_body.ENVELOPE
-    fields = {name: richtext.inline(line(read.body.get(name))) for name in names}
+    fields = {name: richtext.inline(line(read.body.get(name))) for name in event_type.fields}
     details = {name for name, text in fields.items() if text}
     is_claim = not event_type.may_be_said_by(read.event.principal)
-    face = row(read, event_type.level, state="" if is_claim else event_type.state)
+    doer = author(read) if event_type.author == "principal" and not is_claim else None
+    face = row(read, event_type.level, state="" if is_claim else event_type.state, sender=doer, principal=doer)
+    face = face._replace(is_claim=is_claim)
     return render(event_type.row.template, face, fields, message_body.more(read.body, message_body.ENVELOPE | details))
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from conversations.core import hidden_characters, principals
+from conversations.core import hidden_characters
 from conversations.events import registry
 from conversations.events.log.records import CallEvents, Cut, Stored
 from conversations.events.payload import ParsedPayload
@@ -43,7 +43,6 @@ class Card(NamedTuple):
 
 CALLS = registry.names_with("opens_call")  # one of a server's tools points at the server
 _SIGNS = {"failed": "failed", "rejected": "stopped", "unknown": "outcome unknown"}
-_CALLER = ("conversation.", "run.stopping", *registry.names_with("annotates"))  # who did it is told by the principal
 
 
 class LaneRenderer(EventRenderer):
@@ -104,7 +103,7 @@ def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
     if event_type is None or event_type.lane is None or not read.body:
         row = event_rows.row(read, "all", group=group, sender=_sender(read) or NOBODY)
         return _card(row, event, None, text=_short(event.body[:_READ]), verb=event.kind[:64], code=True)
-    is_claim = "claimable" in event_type.traits and not principals.is_ours(event.principal)
+    is_claim = not event_type.may_be_said_by(event.principal)
     state = "" if is_claim else event_type.state
     is_echo = repeat == "same" and event.kind == "user_message"
     level = "all" if is_echo else event_type.level
@@ -129,16 +128,13 @@ def _of_call(call: CallEvents, group: str | None) -> Card:
 
 
 def _sender(read: ParsedEvent) -> str:
-    """Return who it is told of, as in the transcript."""
+    """Return whose lane it is in: who said it, as in the transcript, or whom it is about."""
     event, parsed, body = read
     if event.kind == "agent.handoff":
         return event_rows.agent(event_rows.line(body.get("from_agent")) or parsed.agent)
     if event.kind == "conversation.handler":
         return event_rows.agent(event_rows.line(body.get("handler")))
-    if event.kind.startswith(_CALLER) and principals.is_ours(event.principal):
-        by = event_rows.line(body.get("by"))
-        return by if by and event.principal == "system" else event.principal
-    return parsed.speaker or event_rows.default_speaker(event.kind)
+    return event_rows.author(read)
 
 
 def _recipient(read: ParsedEvent) -> str:

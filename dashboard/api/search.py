@@ -80,7 +80,7 @@ def _item(hit: searching.SearchHit, cut: list[searching.Excerpt]) -> Hit:
         seq=event.seq,
         kind=event.kind,
         at=event.at,
-        sender=event_rows.read(event).payload.speaker,
+        sender=event_rows.author(event_rows.read(event)),
         principal=event.principal,
         excerpts=excerpts,
         url=page_urls.event_url(event.conversation, event.seq),

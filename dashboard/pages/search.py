@@ -99,12 +99,13 @@ def _lines(hits: Sequence[search.SearchHit], query: search.Query) -> list[HitLin
 
 def _line(hit: search.SearchHit, cut: list[search.Excerpt], call: str = "") -> HitLine:
     event = hit.event
-    parsed = event_rows.read(event).payload
+    read = event_rows.read(event)
+    parsed = read.payload
     known = registry.get(event.kind)
     kind = hidden_characters.spelled_out((known.search.label if known else "") or event.kind)
     name = (parsed.name or "the call")[:200] if event.kind in log.STEPS else ""
     href = reverse("call", args=[call]) if call else ""
-    face = mark_for(parsed.speaker or event.principal, event.principal)
+    face = mark_for(event_rows.author(read) or event.principal, event.principal)
     return HitLine(hit, face, kind, cut, richtext.inline(name), href)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pytest
 from django.template import engines
 from jinja2 import ChoiceLoader, DictLoader
+from pydantic import Field
 
 from conversations.core import principals
 from conversations.events import log, registry
@@ -16,7 +17,7 @@ from conversations.events.types.base import BaseEvent
 from conversations.models import Conversation
 from conversations.rendering import event_renderer, event_rows
 from conversations.rendering.event_renderer import EventRenderer
-from conversations.rendering.lane_cards import LaneRenderer
+from conversations.rendering.lane_cards import LaneRenderer, ends
 from tests.events.test_projections import event
 from tests.support.drawn_html import Seen
 from tests.support.examples import EXAMPLES
@@ -50,7 +51,6 @@ def flood(monkeypatch):
     @event_type(
         Row(template="flood_warned"), fold=fold, authority=PEOPLE, level="chat", state="waiting",
         lane=Lane("warned of a flood at", "place"), search=Search(label="warning", is_error=True),
-        traits={"claimable"},
     )  # fmt: skip
     class FloodWarned(BaseEvent):
         """A river rises."""
@@ -127,6 +127,34 @@ def test_a_declared_type_is_ours_alone_and_in_the_union(flood):
         event_type(Row(template="log"))(flood)
 
 
+def test_a_limit_that_is_not_checked_when_written_ends_the_start():
+    with pytest.raises(ValueError, match=r"^Scored\.score: .* is not checked; say the limit by Literal$"):
+
+        @event_type(Row(template="log"))
+        class Scored(BaseEvent):
+            event: Literal["flood.scored"] = "flood.scored"
+            score: int = Field(ge=1, le=5)
+
+
+@pytest.mark.django_db
+def test_the_author_of_a_declared_type_is_the_principal_though_it_names_an_agent():
+    """So of what a person says about an agent: in lanes and search it is that person's; a claim is the claimant's."""
+    stop = {"event": "run.stopping", "run_id": "r", "agent": "Triage", "how": "stop"}
+    (ours,) = log.append([event("desk", stop, MARIA)])
+    (claim,) = log.append([event("desk", stop, ROBOT)])
+
+    assert [event_rows.author(event_rows.read(stored)) for stored in (ours, claim)] == [str(MARIA), "agent:Triage"]
+    assert [ends(stored, None)[0].title for stored in (ours, claim)] == ["maria", "Triage"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("principal", "is_claim"), [(MARIA, False), (ROBOT, True)])
+def test_a_claim_drawn_by_a_template_says_that_it_is_one(principal, is_claim):
+    (stored,) = log.append([event("desk", {"event": "event.redacted", "reason": "asked to", "events": []}, principal)])
+
+    assert (">claim<" in str(EventRenderer("desk").draw(stored).html)) is is_claim
+
+
 UNFIT = {
     "a field that is not declared": {**WARNING},
     "one that is missing": {"event": "flood.warned", "place": "Mill Street"},
@@ -160,7 +188,7 @@ def test_every_type_is_complete(name):
     assert known.lane is not None or "call_step" in known.traits
     assert bool(known.row.template) is not bool(known.row.view)
     assert known.row.view in event_rows.VIEWS if known.row.view else _has_template(known.row.template)
-    assert name in EXAMPLES or name == ".stage"
+    assert name == ".stage" or EXAMPLES.get(name), f"add a sample of {name} to tests/support/examples.py"
 
 
 @pytest.mark.parametrize("name", registry.names())
@@ -170,7 +198,8 @@ def test_a_sample_of_every_type_fits_its_schema_and_no_other_field_does(name):
     assert not fits(name, sample | {"never_heard_of": 1})
 
 
-@pytest.mark.parametrize("name", [name for name in TYPES if TYPES[name].row.view])
+# Steps are drawn in the block of their call, tokens in the turn that they are of.
+@pytest.mark.parametrize("name", [n for n in TYPES if n != "token" and "call_step" not in TYPES[n].traits])
 def test_a_sample_of_every_type_is_drawn_as_its_own(name):
     payload = samples(name)[0] if name in EXAMPLES else {"event": "town_hall.stage", "stage": "filed"}
     kind = payload.get("event") or payload["type"]

@@ -8,11 +8,12 @@ from conversations.events.types.base import BaseEvent
 
 
 @event_type(
-    Row(view="annotated", glyph="note"), fold=event_annotations.annotated, authority=PEOPLE, level="steps",
+    Row(view="annotated", glyph="note"), fold=event_annotations.annotated, authority=PEOPLE, author="principal",
+    level="steps",
     lane=Lane("commented", "text"), search=Search(label="note", filter="Notes and thumbs", fields=("text",)),
-    traits={"claimable", "copied", "outlined", "annotates"},
+    traits={"copied", "outlined", "annotates"},
 )  # fmt: skip
-class Annotated(BaseEvent):
+class EventAnnotated(BaseEvent):
     """A person's thumb or note on event `about`, which `speaker` said or did. A thumb replaces theirs, an empty one
     withdraws it; without one it stays. Notes add up. `by` did it."""
 

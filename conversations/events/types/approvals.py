@@ -10,7 +10,7 @@ from conversations.events.types.base import CallEvent, RunEvent
 @event_type(
     Row(view="call_step", words="requested approval for"), fold=approval_requested, authority=OURS, level="steps",
     lane=Lane("requested approval for", "name"), search=Search(label="approval request"),
-    traits={"call_step", "opens_call", "holds_run", "claimable", "remembered"},
+    traits={"call_step", "opens_call", "holds_run", "remembered"},
 )  # fmt: skip
 class ApprovalRequested(CallEvent):
     """A tool call waits for a person's decision. `digest` is of the arguments as the model sent them; `decisions` are
@@ -32,7 +32,7 @@ class ApprovalRequested(CallEvent):
 @event_type(
     Row(view="call_step", words="decided:"), fold=approval_decided, authority=PEOPLE, level="steps",
     lane=Lane("decided", "decision"), search=Search(label="decision"),
-    traits={"call_step", "claimable", "by_person", "remembered"},
+    traits={"call_step", "by_person", "remembered"},
 )  # fmt: skip
 class ApprovalDecided(RunEvent):
     """The one decision about a call, made by `by`. `edit`: `args_raw` runs, `digest` is its SHA-256. `rule`: an always
@@ -58,7 +58,7 @@ class ApprovalDecided(RunEvent):
 @event_type(
     Row(view="call_step", words="withdrew its approval request"), fold=closed("cancelled"), authority=OURS,
     level="steps", lane=Lane("withdrew an approval request", "reason"), closes_question="withdrawn",
-    traits={"call_step", "claimable"},
+    traits={"call_step"},
 )  # fmt: skip
 class ApprovalCancelled(RunEvent):
     """A question that nobody needs to decide any more: its run ended. The principal is who ended it."""
@@ -73,7 +73,7 @@ class ApprovalCancelled(RunEvent):
 @event_type(
     Row(view="call_step", words="waited past the deadline for a decision"), fold=closed("expired"), authority=OURS,
     level="steps", lane=Lane("waited past the deadline for a decision"), closes_question="expired",
-    traits={"call_step", "claimable"},
+    traits={"call_step"},
 )  # fmt: skip
 class ApprovalExpired(RunEvent):
     """A question whose time was up before anybody decided it."""
@@ -88,7 +88,7 @@ class ApprovalExpired(RunEvent):
 @event_type(
     Row(view="call_step", words="is still waiting for a decision; escalated to"),
     fold=escalated, authority=PEOPLE, level="steps",
-    lane=Lane("is still waiting; escalated to", "to"), traits={"claimable"},
+    lane=Lane("is still waiting; escalated to", "to"),
 )  # fmt: skip
 class ApprovalEscalated(RunEvent):
     """A question that nobody decided for long: somebody else is told of it. It stays open."""

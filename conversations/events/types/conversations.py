@@ -13,8 +13,9 @@ class _ControlEvent(BaseEvent):
 
 
 @event_type(
-    Row(view="conversation_opened"), fold=messages.opened, authority=PEOPLE_AND_IMPORTS, level="steps",
-    lane=Lane("opened", "title"), search=Search(label="title"), traits={"names_handler", "claimable"},
+    Row(view="conversation_opened"), fold=messages.opened, authority=PEOPLE_AND_IMPORTS, author="principal",
+    level="steps",
+    lane=Lane("opened", "title"), search=Search(label="title"), traits={"names_handler"},
 )  # fmt: skip
 class Opened(BaseEvent):
     """A conversation begins: its title, and who handles it."""
@@ -28,8 +29,8 @@ class Opened(BaseEvent):
 
 
 @event_type(
-    Row(view="conversation_forked"), fold=forks.forked, authority=PEOPLE_AND_IMPORTS, level="chat",
-    lane=Lane("forked", "reason"), traits={"names_handler", "claimable"},
+    Row(view="conversation_forked"), fold=forks.forked, authority=PEOPLE_AND_IMPORTS, author="principal", level="chat",
+    lane=Lane("forked", "reason"), traits={"names_handler"},
 )  # fmt: skip
 class Forked(_ControlEvent):
     """A fork goes on from here: the events before are those of `parent` up to `forked_at`, copied. `by` made it.
@@ -44,7 +45,8 @@ class Forked(_ControlEvent):
 
 
 @event_type(
-    Row(view="conversation_moved"), authority=OURS, level="chat", lane=Lane("moved to", "to"), traits={"claimable"},
+    Row(view="conversation_moved"), authority=OURS, author="principal", level="chat",
+    lane=Lane("moved to", "to"),
 )  # fmt: skip
 class Moved(BaseEvent):
     """A later span of a trace named its conversation: all that is told above is told in `to`, and this conversation is
@@ -56,9 +58,8 @@ class Moved(BaseEvent):
 
 
 @event_type(
-    Row(view="handler_changed"), fold=runs.handler, authority=OURS, level="steps",
-    lane=Lane("now handles this conversation"),
-    traits={"names_handler", "claimable"},
+    Row(view="handler_changed"), fold=runs.handler, authority=OURS, author="principal", level="steps",
+    lane=Lane("now handles this conversation"), traits={"names_handler"},
 )  # fmt: skip
 class HandlerChanged(RunEvent):
     """Another agent answers what is said to the conversation from now on."""
@@ -69,8 +70,8 @@ class HandlerChanged(RunEvent):
 
 @event_type(
     Row(view="steered", glyph="pause", words="paused: agents finish their turn and wait"),
-    fold=control.paused, authority=PEOPLE, level="chat", lane=Lane("paused", "reason"), done="paused it",
-    traits={"claimable"},
+    fold=control.paused, authority=PEOPLE, author="principal",
+    level="chat", lane=Lane("paused", "reason"), done="paused it",
 )  # fmt: skip
 class Paused(_ControlEvent):
     """No run starts here until it is resumed; what runs ends its turn and waits. `by` did it."""
@@ -80,8 +81,9 @@ class Paused(_ControlEvent):
 
 @event_type(
     Row(view="steered", glyph="play", words="resumed: agents continue"),
-    fold=control.resumed, authority=PEOPLE, level="chat", lane=Lane("resumed", "reason"), done="resumed it",
-    traits={"claimable", "wakes_worker"},
+    fold=control.resumed, authority=PEOPLE, author="principal",
+    level="chat", lane=Lane("resumed", "reason"), done="resumed it",
+    traits={"wakes_worker"},
 )  # fmt: skip
 class Resumed(_ControlEvent):
     """Runs start again, and those that were put aside go on."""
@@ -91,8 +93,8 @@ class Resumed(_ControlEvent):
 
 @event_type(
     Row(view="steered", glyph="hand", words="took over, agents paused"),
-    fold=control.taken_over, authority=PEOPLE, level="chat", lane=Lane("took over", "reason"), done="took over",
-    traits={"claimable"},
+    fold=control.taken_over, authority=PEOPLE, author="principal",
+    level="chat", lane=Lane("took over", "reason"), done="took over",
 )  # fmt: skip
 class TakenOver(_ControlEvent):
     """A person answers here instead of the agents: `by` is the owner."""
@@ -102,8 +104,8 @@ class TakenOver(_ControlEvent):
 
 @event_type(
     Row(view="steered", glyph="agent", words="handed control back to the agents"),
-    fold=control.handed_back, authority=PEOPLE, level="chat", lane=Lane("handed back", "reason"),
-    done="handed back", traits={"claimable", "wakes_worker"},
+    fold=control.handed_back, authority=PEOPLE, author="principal", level="chat", lane=Lane("handed back", "reason"),
+    done="handed back", traits={"wakes_worker"},
 )  # fmt: skip
 class HandedBack(_ControlEvent):
     """The agents answer again, first what came meanwhile. `owner` had held it."""

@@ -10,7 +10,7 @@ from conversations.events.types.base import RunEndEvent, RunEvent
 
 @event_type(
     Row(view="run_queued"), fold=responses.queued, authority=OURS, lane=Lane("queued to answer"),
-    traits={"claimable", "wakes_worker", "holds_run", "no_progress", "remembered"},
+    traits={"wakes_worker", "holds_run", "no_progress", "remembered"},
 )  # fmt: skip
 class RunQueued(RunEvent):
     """A run waits for a worker. `input_seq` is the event it answers; `at_next_step`: a run at work may take that in."""
@@ -33,7 +33,7 @@ class RunQueued(RunEvent):
 
 @event_type(
     Row(view="run_started"), fold=step("running"), authority=OURS, level="steps", lane=Lane("started"),
-    search=Search(is_indexed=False), traits={"claimable", "holds_run", "remembered", "outlined"},
+    search=Search(is_indexed=False), traits={"holds_run", "remembered", "outlined"},
 )  # fmt: skip
 class RunStarted(RunEvent):
     """A worker has it; `attempt` is its fence (law F)."""
@@ -47,7 +47,7 @@ class RunStarted(RunEvent):
 
 @event_type(
     Row(view="run_waiting"), fold=step("waiting"), authority=OURS, level="steps", lane=Lane("waiting"),
-    traits={"claimable", "holds_run"},
+    traits={"holds_run"},
 )  # fmt: skip
 class RunWaiting(RunEvent):
     """It waits for a person, or for an MCP server that is away (`detail`: what is wrong); no worker holds it."""
@@ -61,7 +61,7 @@ class RunWaiting(RunEvent):
 
 @event_type(
     Row(view="run_resumed"), fold=step("queued"), authority=OURS, lane=Lane("resumed"),
-    traits={"claimable", "wakes_worker", "holds_run"},
+    traits={"wakes_worker", "holds_run"},
 )  # fmt: skip
 class RunResumed(RunEvent):
     """What it waited for is there: it is queued again."""
@@ -74,7 +74,7 @@ class RunResumed(RunEvent):
 
 @event_type(
     Row(view="run_done"), fold=step("done", is_end=True), authority=OURS, level="steps", lane=Lane("finished"),
-    run_end=RunEnd(), traits={"claimable", "wakes_worker", "holds_run"},
+    run_end=RunEnd(), traits={"wakes_worker", "holds_run"},
 )  # fmt: skip
 class RunDone(RunEndEvent):
     """It ended well."""
@@ -85,7 +85,7 @@ class RunDone(RunEndEvent):
 
 @event_type(
     Row(view="run_delivered"), fold=step("delivered", is_end=True), authority=OURS,
-    lane=Lane("took in a message at its next step"), run_end=RunEnd(), traits={"claimable", "holds_run", "remembered"},
+    lane=Lane("took in a message at its next step"), run_end=RunEnd(), traits={"holds_run", "remembered"},
 )  # fmt: skip
 class RunDelivered(RunEndEvent):
     """It does not begin: the message that it was to answer, `input_seq`, was delivered to the run `into`, which was at
@@ -100,7 +100,7 @@ class RunDelivered(RunEndEvent):
 @event_type(
     Row(view="run_failed"), fold=step("failed", is_end=True), authority=OURS, level="chat", state="failed",
     lane=Lane("failed", "error"), search=Search(is_error=True), alarm="run_failed",
-    run_end=RunEnd("the run failed", "its run failed"), traits={"claimable", "wakes_worker", "holds_run"},
+    run_end=RunEnd("the run failed", "its run failed"), traits={"wakes_worker", "holds_run"},
 )  # fmt: skip
 class RunFailed(RunEndEvent):
     """It ended with an error: the real exception as text, without secrets. `place` is where: agent, turn, and of an
@@ -113,8 +113,9 @@ class RunFailed(RunEndEvent):
 
 
 @event_type(
-    Row(view="run_stopping"), authority=PEOPLE, level="steps", lane=Lane("requested a stop", "reason"),
-    done="stopped it", traits={"claimable", "no_progress"},
+    Row(view="run_stopping"), authority=PEOPLE, author="principal",
+    level="steps", lane=Lane("requested a stop", "reason"),
+    done="stopped it", traits={"no_progress"},
 )  # fmt: skip
 class RunStopping(RunEvent):
     """Somebody asked a run to end: after its turn (stop), or at once (cancel, which lets a call that has begun end for
@@ -131,7 +132,7 @@ class RunStopping(RunEvent):
 @event_type(
     Row(view="run_cancelled"), fold=step("cancelled", is_end=True), authority=OURS, level="chat", state="rejected",
     lane=Lane("was stopped", "reason"), run_end=RunEnd("the run was stopped", "its run was stopped"),
-    traits={"claimable", "wakes_worker", "holds_run"},
+    traits={"wakes_worker", "holds_run"},
 )  # fmt: skip
 class RunCancelled(RunEndEvent):
     """A person ended it, or the worker had to."""
@@ -145,7 +146,7 @@ class RunCancelled(RunEndEvent):
     lane=Lane("was interrupted", "reason"), search=Search(is_error=True), alarm="run_failed",
     alarm_cause="its worker was lost",
     run_end=RunEnd("the run was interrupted", "its worker was lost"),
-    traits={"claimable", "wakes_worker", "holds_run"},
+    traits={"wakes_worker", "holds_run"},
 )  # fmt: skip
 class RunInterrupted(RunEndEvent):
     """Its worker is gone; nothing is done again by itself."""
@@ -159,7 +160,7 @@ class RunInterrupted(RunEndEvent):
     lane=Lane("could not resume", "reason"), search=Search(is_error=True), alarm="run_failed",
     alarm_cause="it could not resume",
     run_end=RunEnd("the run could not resume", "its run could not resume"),
-    traits={"claimable", "holds_run"},
+    traits={"holds_run"},
 )  # fmt: skip
 class RunIncompatible(RunEndEvent):
     """What it paused with does not fit the team of today."""
