@@ -40,11 +40,16 @@ check: $(VENV)/.dev
 bench: $(VENV)/.dev
 	@$(BIN)/python -m tests.benchmarks $(ONLY)
 
-# First what may share the machine, two files at once; then, by itself, what bounds time, CPU or memory. Both whatever
-# the first finds, with the seconds that each test took.
+# First what may share the machine, two files at once; then, by itself, what bounds time, CPU or memory; last, on
+# PostgreSQL, the files whose tests take the database from the settings. Each whatever the others find, with the seconds
+# that each test took.
+FAULTS_POSTGRESQL := tests/events/test_neighbours.py tests/evidence/test_tampering.py tests/search/test_search_samples.py
 faults: $(VENV)/.dev
-	@$(BIN)/python -m pytest -m "faults and not alone" -n 2 --dist loadfile --no-loadscope-reorder $(TOOK); shared=$$?; \
-	$(BIN)/python -m pytest -m "faults and alone" $(TOOK) && exit $$shared
+	@status=0; \
+	$(BIN)/python -m pytest -m "faults and not alone" -n 2 --dist loadfile --no-loadscope-reorder $(TOOK) || status=1; \
+	$(BIN)/python -m pytest -m "faults and alone" $(TOOK) || status=1; \
+	SWITCHBOARD_TEST_DATABASE=postgresql $(BIN)/python -m pytest -m faults $(TOOK) $(FAULTS_POSTGRESQL) || status=1; \
+	exit $$status
 
 docs: $(VENV)/.dev
 	@$(BIN)/python docs/generate_reference.py
