@@ -55,8 +55,8 @@ def _of_environment() -> Bus:
 
 
 def _spool_dir(url: str) -> Path | None:
-    """Return a separate spool folder for each server and agent, because a spool is sent again with the token of its
-    process."""
+    """Return a separate spool folder for each server and agent, because a spool is sent again with the token of the
+    process that finds it."""
     chosen = os.environ.get("SWITCHBOARD_SPOOL_DIR")
     if chosen is not None:
         return Path(chosen) if chosen else None

@@ -116,7 +116,9 @@ def test_a_grant_taken_meanwhile_counts_no_more(otto, team):
     with write_transaction():  # inside the transaction too
         give_grant(SYSTEM, "otto", "speak_as", "*")
         take_grant(SYSTEM, "otto", "speak_as", "*")
-        with pytest.raises(RuntimeError, match="after the rollback"):  # refused; the audit waits for the rollback
+        with pytest.raises(
+            RuntimeError, match="after the action's own rollback"
+        ):  # refused; the audit waits for the rollback
             speak(otto)
 
 
