@@ -56,7 +56,7 @@ def test_a_browser_runs_each_module_once_in_order(chromium: Browser):
 def test_a_circle_of_imports_is_refused():
     circle = {"app.js": 'import "./a.js";\n', "a.js": 'import "./b.js";\n', "b.js": 'import "./a.js";\n'}
 
-    with pytest.raises(ValueError, match=r"circle: app\.js → a\.js → b\.js → a\.js"):
+    with pytest.raises(ValueError, match=r"cycle: app\.js → a\.js → b\.js → a\.js"):
         bundles(circle, [])
 
 
