@@ -34,7 +34,7 @@ from tests.support import toolcalls
 from tests.support.cast import client_of, person
 from tests.support.doors import Answer, Caller, encode, said
 from tests.support.live import Server, until
-from tests.support.revocation import LAW, holder, pause_until, revoke
+from tests.support.revocation import LAW, holder, pause_until, revoke, wait_for_use
 
 
 @pytest.mark.parametrize("topic", ["stream:poll-{}", "chat:poll-{}"])
@@ -46,9 +46,9 @@ def test_a_long_poll_of_a_revoked_token_ends_and_is_told_nothing(server, callers
     def poll() -> None:
         answers.append(poller.get(f"/api/v1/topics/{topic}/messages?block_ms=10000"))
 
-    assert poller.get(f"/api/v1/topics/{topic}/messages").status == 200
     thread = threading.Thread(target=poll)
     thread.start()
+    wait_for_use(server, f"poller-{name}")
     pause_until(revoke(server, f"poller-{name}") + LAW)
     assert callers["admin"].publish(topic, said(f"poll-{name}", "secret")).status == 201
     thread.join(60)
@@ -66,6 +66,7 @@ def test_a_long_poll_of_a_revoked_token_ends_though_nothing_comes(server):
     thread = threading.Thread(target=poll)
     began = time.monotonic()
     thread.start()
+    wait_for_use(server, "poller-quiet")
     revoke(server, "poller-quiet")
     thread.join(60)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
+from contextlib import closing
 
 from tests.support.doors import Caller
-from tests.support.live import Server
+from tests.support.live import Server, until
 
 LAW = 1.0  # seconds after which nothing may come (law H)
 IMPORTS = (
@@ -22,6 +24,14 @@ def printed(server: Server, line: str) -> str:
 def holder(server: Server, name: str, role: str = "admin", agent: str = "") -> Caller:
     """Make a token."""
     return Caller(server, printed(server, f"print(tokens.make_token(SYSTEM, {name!r}, {role!r}, agent={agent!r}))"))
+
+
+def wait_for_use(server: Server, name: str) -> None:
+    """Return once the server has let a token in that was never used before."""
+    used = "SELECT 1 FROM conversations_token WHERE name=%s AND last_used_at IS NOT NULL"
+    with closing(server.database()) as database:
+        mark = "?" if isinstance(database, sqlite3.Connection) else "%s"
+        until(lambda: database.execute(used.replace("%s", mark), (name,)).fetchall(), what=f"the first use of {name}")
 
 
 def revoke(server: Server, name: str) -> float:
