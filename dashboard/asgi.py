@@ -55,7 +55,7 @@ from conversations.events.log import commit_batch
 from conversations.evidence.checkpointer import Checkpointer
 from conversations.realtime.server import ServerRuntime
 from conversations.redaction.retention_job import RetentionJob
-from conversations.runs.approvals import external
+from conversations.runs.approvals import external_approvals
 from conversations.search import Indexer
 from conversations.transport.recorder import EmbeddedRecorder
 from dashboard.cli import COLLECT
@@ -322,7 +322,7 @@ async def _write_refusals() -> None:
 
 
 async def _withdraw_abandoned() -> None:
-    await asyncio.to_thread(external.withdraw_abandoned)
+    await asyncio.to_thread(external_approvals.withdraw_abandoned)
     await asyncio.sleep(ABANDONED_EVERY)
 
 

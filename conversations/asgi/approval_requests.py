@@ -2,8 +2,8 @@
 decision.
 
 A raw ASGI route. Requesting approval of the same call again continues the same request: polling keeps it open. A client
-that has not polled for `external.LEASE_S` has left; the request is then withdrawn, and the agent decides by itself. A
-waiting request holds no thread.
+that has not polled for `external_approvals.LEASE_S` has left; the request is then withdrawn, and the agent decides by
+itself. A waiting request holds no thread.
 """
 
 import json
@@ -24,8 +24,8 @@ from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
 from conversations.models import Approval
 from conversations.realtime.server import ServerRuntime
-from conversations.runs.approvals import external
-from conversations.runs.approvals.external import Question, QuestionOutcome
+from conversations.runs.approvals import external_approvals
+from conversations.runs.approvals.external_approvals import Question, QuestionOutcome
 
 PATH = "/api/v1/approvals/requests"
 MAX_BODY = 1 << 20  # bytes
@@ -76,7 +76,7 @@ def _ask(body: bytes, visitor: Caller) -> tuple[str, Approval | None]:
     """Read and store an approval request, in a thread because reading may take long. Return it with its
     conversation."""
     call = _read(body, visitor)
-    return call.conversation_id, external.ask(visitor.principal, _question(call), _beginning(call, visitor))
+    return call.conversation_id, external_approvals.ask(visitor.principal, _question(call), _beginning(call, visitor))
 
 
 def _read(body: bytes, visitor: Caller) -> WaitingCall:

@@ -14,8 +14,8 @@ from conversations.core.errors import Busy, Invalid
 from conversations.core.url_converters import whole_number
 from conversations.models import Approval
 from conversations.realtime.server import ServerRuntime
-from conversations.runs.approvals import external
-from conversations.runs.approvals.external import QuestionOutcome
+from conversations.runs.approvals import external_approvals
+from conversations.runs.approvals.external_approvals import QuestionOutcome
 
 LOOK_EVERY = 1.0  # seconds, while waiting: heals a lost notification, and sees the server stop
 RENEW_EVERY = 5.0  # seconds
@@ -73,7 +73,7 @@ class DecisionWait:
         with self._news.on(f"stream:{question.conversation}") as news:
             while True:
                 news.clear()
-                outcome = await self.do(external.outcome, question.approval)
+                outcome = await self.do(external_approvals.outcome, question.approval)
                 left = question.deadline - time.monotonic()
                 why = "the agent stopped waiting" if gone.done() else "nobody decided in time" if left <= 0 else ""
                 if stopping is not None and stopping.is_set():
@@ -81,7 +81,7 @@ class DecisionWait:
                 if outcome is not None or (why and renewed):
                     return outcome or why
                 if time.monotonic() - renewed > RENEW_EVERY:
-                    await self.do(external.renew, question.approval)
+                    await self.do(external_approvals.renew, question.approval)
                     renewed = time.monotonic()
                 await long_poll.wait_for_change(gone, news, max(0.0, min(left, LOOK_EVERY)))
 

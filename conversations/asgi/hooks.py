@@ -26,8 +26,8 @@ from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
 from conversations.models import Approval
 from conversations.realtime.server import ServerRuntime
-from conversations.runs.approvals import external
-from conversations.runs.approvals.external import Question, QuestionOutcome
+from conversations.runs.approvals import external_approvals
+from conversations.runs.approvals.external_approvals import Question, QuestionOutcome
 
 PREFIX = "/api/v1/hooks/"
 MAX_BODY = 8 << 20  # bytes
@@ -68,7 +68,7 @@ class HooksEndpoint(route.Route):
             known = f"{visitor.principal}\0{key}"
             if self._own.get(known):
                 continue
-            if not await self._waiting.do(external.is_opener, visitor.principal, key):
+            if not await self._waiting.do(external_approvals.is_opener, visitor.principal, key):
                 raise NotAllowed(f"{visitor.principal} did not open the conversation {key[:80]}", field="session_id")
             if events:  # and once they are stored, it did
                 self._own.put(known, True)
@@ -86,10 +86,12 @@ class HooksEndpoint(route.Route):
         try:
             outcome = await self._waiting.outcome(scope, receive, visitor, question)
             if isinstance(outcome, str):  # nobody needs it any more, unless a decision comes first
-                await self._waiting.do(external.withdraw, [approval.id], outcome)
-                outcome = await self._waiting.do(external.outcome, approval) or QuestionOutcome("")
+                await self._waiting.do(external_approvals.withdraw, [approval.id], outcome)
+                outcome = await self._waiting.do(external_approvals.outcome, approval) or QuestionOutcome("")
         except BaseException:
-            await asyncio.shield(self._waiting.do(external.withdraw, [approval.id], "the agent stopped waiting"))
+            await asyncio.shield(
+                self._waiting.do(external_approvals.withdraw, [approval.id], "the agent stopped waiting")
+            )
             raise
         return _encoded_decision(hook, outcome)
 
@@ -117,8 +119,8 @@ def _settle(hook: Hook, visitor: Caller) -> None:
     """Withdraw the requests that, according to a hook, were answered elsewhere: those for its call, or all of a
     finished turn."""
     call = hooks.ended_call(hook)
-    is_open = external.open_questions(visitor.principal, hook.speaker.conversation, call_id=call)
-    external.withdraw(is_open, "decided where the agent runs" if call is not None else "its turn is over")
+    is_open = external_approvals.open_questions(visitor.principal, hook.speaker.conversation, call_id=call)
+    external_approvals.withdraw(is_open, "decided where the agent runs" if call is not None else "its turn is over")
 
 
 def _ask(hook: Hook, visitor: Caller) -> Approval | None:
@@ -138,7 +140,7 @@ def _ask(hook: Hook, visitor: Caller) -> Approval | None:
         decisions=decisions,
         why=hooks.why(hook),
     )
-    return external.ask(visitor.principal, question, _event(visitor, hooks.started_call(hook)))
+    return external_approvals.ask(visitor.principal, question, _event(visitor, hooks.started_call(hook)))
 
 
 def _encoded_decision(hook: Hook, decided: QuestionOutcome) -> bytes:

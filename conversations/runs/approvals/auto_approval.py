@@ -73,7 +73,7 @@ def _waiting(rules: auto_approval_rules.Rules) -> Iterator[str]:
     requests = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("asked_seq")).values("body")
     rows = free.order_by("id").annotate(asked=Subquery(requests[:1])).values_list("id", "asked")
     for approval, body in rows[:MAX_ITEMS]:
-        call = auto_approval_rules.call_of(decide.read_asked(body))
+        call = auto_approval_rules.call_of(decide.parse_request_body(body))
         if any(auto_approval_rules.fits(rule, call, is_destructive=False) for rule in rules.get(call.lookup_key, ())):
             yield approval
 
@@ -87,7 +87,7 @@ def _approve(approval: str) -> bool:
         run = Run.objects.get(id=row.run)
         if conversation.is_held or run.status != "waiting" or not Approval.objects.open().filter(id=approval).exists():
             return False
-        request = decide.asked_of(row)
+        request = decide.request_body(row)
         if questions.is_budget(request):  # a person decides how much more is spent
             return False
         rule = _use(auto_approval_rules.call_of(request), run)

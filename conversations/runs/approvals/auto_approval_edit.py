@@ -21,7 +21,7 @@ from conversations.core.principals import Principal
 from conversations.events.payload import check_depth
 from conversations.models import Agent, Approval, AutoApprovalRule
 from conversations.runs.approvals import auto_approval_rules, terms
-from conversations.runs.approvals.decide import DecisionInput, apply_decision, asked_of
+from conversations.runs.approvals.decide import DecisionInput, apply_decision, request_body
 from conversations.runs.policy import evaluate
 
 MAX_USES = 1_000_000
@@ -60,7 +60,7 @@ def approve_and_make_rule(
         row = Approval.objects.filter(id=approval).first()
         if row is None:
             raise NotFound(f"there is no approval {approval[:80]}")
-        of_call = _from_call(auto_approval_rules.call_of(asked_of(row)), scope)
+        of_call = _from_call(auto_approval_rules.call_of(request_body(row)), scope)
         apply_decision(principal, approval, DecisionInput("approve", message=message, reason=reason), makes_rule=id_)
         return _make(principal, id_, of_call, reason, approval=approval)
 

@@ -15,7 +15,7 @@ from conversations.core.principals import Principal
 from conversations.events import log
 from conversations.models import Approval, AutoApprovalRule, Conversation, Event, Run
 from conversations.models.run import EXTERNAL
-from conversations.runs.approvals import auto_approval_rules, external, terms
+from conversations.runs.approvals import auto_approval_rules, external_approvals, terms
 from conversations.runs.budgets import questions
 from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
@@ -80,7 +80,7 @@ def apply_decision(principal: Principal, approval: str, answer: DecisionInput, *
     run = _waiting(row)
     _require_other_eyes(principal, row, run)
     eligibility.require_second(principal, row, run)
-    request = asked_of(row)
+    request = request_body(row)
     if questions.is_budget(request):
         questions.check(answer.decision)
     _require_taken(request, answer.decision)
@@ -89,7 +89,7 @@ def apply_decision(principal: Principal, approval: str, answer: DecisionInput, *
     if questions.is_budget(request) and answer.decision == "approve":
         questions.give(row, request)
     correlation = {"conversation": conversation.key, "run": run.id, "call": row.tool_call, "decision": answer.decision}
-    before = chain.digest({"args_raw": asked_of(row).get("args_raw")}) if answer.decision == "edit" else ""
+    before = chain.digest({"args_raw": request_body(row).get("args_raw")}) if answer.decision == "edit" else ""
     chain.enter(
         principal, "decide", f"approval:{approval}", reason=answer.reason, correlation=correlation, before=before,
         after=chain.digest({name: body[name] for name in ("decision", "output", "args_raw") if name in body}),
@@ -105,8 +105,8 @@ def close_request(principal: Principal, approval: Approval, key: str, run: Run, 
     _tell(principal, key, run, body)
 
 
-def go_on(writer: Principal, key: str, run: Run, fields: Body, reason: str) -> None:
-    """Queue a run whose last request is decided; a run that represents an external agent ends."""
+def end_wait_if_decided(writer: Principal, key: str, run: Run, fields: Body, reason: str) -> None:
+    """Queue a run again whose last request is decided; a run that represents an external agent ends instead."""
     if Approval.objects.filter(run=run.id, status="pending").exists():
         return
     is_external = run.kind == EXTERNAL
@@ -117,13 +117,13 @@ def go_on(writer: Principal, key: str, run: Run, fields: Body, reason: str) -> N
         log.append([log.from_internal(key, {"id": new_id(), **fields, **body}, writer)])
 
 
-def asked_of(approval: Approval) -> Body:
+def request_body(approval: Approval) -> Body:
     """Read the event that requested approval."""
     events = Event.objects.filter(conversation=approval.conversation_id, seq=approval.asked_seq)
-    return read_asked(events.values_list("body", flat=True).get())
+    return parse_request_body(events.values_list("body", flat=True).get())
 
 
-def read_asked(body: str) -> Body:
+def parse_request_body(body: str) -> Body:
     """Parse the body of an event that requested approval."""
     request: Body = json.loads(body)
     return request
@@ -164,12 +164,12 @@ def _waiting(approval: Approval) -> Run:
     run = Run.objects.get(id=approval.run)
     if run.status != "waiting":
         raise Conflict(f"the run is no longer waiting: it is {run.status}", code="run_over")
-    external.require_waiting(run)
+    external_approvals.require_external_lease(run)
     return run
 
 
 def _require_other_eyes(principal: Principal, approval: Approval, run: Run) -> None:
-    if wrote_input(principal, run) and needs_other_eyes(asked_of(approval)):
+    if wrote_input(principal, run) and needs_other_eyes(request_body(approval)):
         raise NotAllowed(
             f"{principal} wrote or sent the message this run answers, so someone else has to decide (four eyes)",
             code="four_eyes",
@@ -205,7 +205,7 @@ def _output(output: str | None) -> str:
 def _edited(approval: Approval, arguments: dict[str, Any] | str | None) -> Body:
     if arguments is None:
         raise Invalid("must be the arguments to run with", field="arguments")
-    read, text = edited_arguments.read(arguments, str(asked_of(approval).get("schema") or ""))
+    read, text = edited_arguments.read(arguments, str(request_body(approval).get("schema") or ""))
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     return {"args": read, "args_raw": text, "digest": digest}
 
@@ -215,7 +215,7 @@ def _tell(principal: Principal, key: str, run: Run, body: Body) -> None:
     writer, by_whom = event_author(principal)
     fields: Body = {"run_id": run.id, "agent": run.agent, **by_whom}
     log.append([log.from_internal(key, {"id": new_id(), **fields} | body, writer)])
-    go_on(writer, key, run, fields, str(body["decision"]))
+    end_wait_if_decided(writer, key, run, fields, str(body["decision"]))
 
 
 def _require_taken(request: Body, decision: str) -> None:

@@ -18,7 +18,7 @@ from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import Approval, Conversation, Run
 from conversations.runs.approvals import decide, terms
-from conversations.runs.approvals.decide import asked_of
+from conversations.runs.approvals.decide import request_body
 from conversations.runs.claims import Body
 from conversations.runs.policy.file_format import time_of
 
@@ -36,7 +36,7 @@ def expire_due() -> list[str]:
 
 
 def _end(approval: Approval) -> bool:
-    request = asked_of(approval)
+    request = request_body(approval)
     then, role = terms.terms_of_request(request)
     return _expire(approval) if then == "reject" else _escalate(approval, role)
 
@@ -50,7 +50,7 @@ def _expire(approval: Approval) -> bool:
         body: Body = {"event": "approval.expired", "id": new_id(), **fields, "approval_id": approval.id}
         body |= {"tool_call": approval.tool_call, "reason": f"no decision within {_limit(approval)}"}
         log.append([log.from_internal(conversation.key, body, SYSTEM)])
-        decide.go_on(SYSTEM, conversation.key, Run.objects.get(id=approval.run), fields, "expired")
+        decide.end_wait_if_decided(SYSTEM, conversation.key, Run.objects.get(id=approval.run), fields, "expired")
         _enter("expire", approval, conversation.key)
     return True
 

@@ -131,7 +131,7 @@ def withdraw_abandoned() -> list[str]:
     return withdraw(list(left.values_list("id", flat=True)[:100]), "nobody waits for this decision anymore")
 
 
-def require_waiting(run: Run) -> None:
+def require_external_lease(run: Run) -> None:
     """Raise `Conflict` for a request of an external agent whose client no longer waits."""
     if run.kind == EXTERNAL and (run.lease_until or 0) < database_now():
         raise Conflict(f"{run.agent} is no longer waiting for this decision", code="run_over")

@@ -16,7 +16,7 @@ from conversations.events import payload as envelopes
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, AuditEntry, Conversation, Run, ToolCall
 from conversations.runs import claims, stop_and_rerun
-from conversations.runs.approvals import auto_approval, decide, expiry, external
+from conversations.runs.approvals import auto_approval, decide, expiry, external_approvals
 from tests.support.cast import cast, client_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,8 +40,8 @@ def step(call_id: str = "t1", key: str = "s", **fields):
 
 def ask(call_id: str | None = "t1", key: str = "s", decisions=("approve", "reject")) -> Approval:
     """Ask about a call."""
-    question = external.Question(key, "Coder", "Bash", call_id, {}, "{}", "claude-code", decisions, "it asks")
-    approval = external.ask(CODER, question, step(call_id or "t1", key, status="start"))
+    question = external_approvals.Question(key, "Coder", "Bash", call_id, {}, "{}", "claude-code", decisions, "it asks")
+    approval = external_approvals.ask(CODER, question, step(call_id or "t1", key, status="start"))
     assert approval is not None
     return approval
 
@@ -58,7 +58,7 @@ def test_a_question_is_about_the_call_that_is_observed(people):
 
     assert states() == ("pending", "waiting", "waiting")
     assert ask().id == approval.id
-    assert external.outcome(approval) is None
+    assert external_approvals.outcome(approval) is None
 
 
 @pytest.mark.parametrize(("decision", "call"), [("approve", "approved"), ("reject", "rejected")])
@@ -68,22 +68,22 @@ def test_a_decision_ends_the_waiting(people, decision, call):
     decide.decide(people["approver"], approval.id, decision, message="so")
 
     assert states() == ("decided", call, "done")
-    assert external.outcome(approval) == external.QuestionOutcome(decision, "so")
+    assert external_approvals.outcome(approval) == external_approvals.QuestionOutcome(decision, "so")
     with pytest.raises(Conflict) as refused:
         decide.decide(people["admin"], approval.id, "approve")
     assert refused.value.code == "already_decided"
-    assert external.withdraw([approval.id], "late") == []
+    assert external_approvals.withdraw([approval.id], "late") == []
     assert AuditEntry.objects.filter(verb="decide", target=f"approval:{approval.id}", outcome="done").count() == 1
 
 
 def test_a_call_goes_on_where_its_question_was_withdrawn(people):
     approval = ask()
 
-    assert external.withdraw([approval.id], "decided elsewhere") == [approval.id]
+    assert external_approvals.withdraw([approval.id], "decided elsewhere") == [approval.id]
     log.append([step(status="success", output="ok")])
 
     assert states() == ("cancelled", "done", "done")
-    assert external.outcome(approval) == external.QuestionOutcome("")
+    assert external_approvals.outcome(approval) == external_approvals.QuestionOutcome("")
     with pytest.raises(Conflict):
         decide.decide(people["approver"], approval.id, "approve")
 
@@ -105,7 +105,7 @@ def test_a_question_asked_again_after_its_decision_is_the_same_one(people, decis
     decide.decide(people["approver"], approval.id, decision, message="so")
 
     assert ask().id == approval.id
-    assert external.outcome(ask()) == external.QuestionOutcome(decision, "so")
+    assert external_approvals.outcome(ask()) == external_approvals.QuestionOutcome(decision, "so")
     assert ToolCall.objects.count() == 1
 
 
@@ -118,9 +118,11 @@ def test_a_further_call_of_a_rejected_id_is_asked_about_by_itself(people, furthe
         log.append([step(status="start", id="again")._replace(event_id=None)])
         other = ask()
     else:
-        question = external.Question("s", "Coder", "Bash", "t1", {}, '{"a": 1}', "codex", ("reject",), "it asks")
+        question = external_approvals.Question(
+            "s", "Coder", "Bash", "t1", {}, '{"a": 1}', "codex", ("reject",), "it asks"
+        )
         begins = step(status="start", args_raw='{"a": 1}')._replace(event_id="another")
-        made = external.ask(CODER, question, begins)
+        made = external_approvals.ask(CODER, question, begins)
         assert made is not None
         other = made
 
@@ -136,7 +138,7 @@ def test_nobody_decides_for_who_waits_no_more(people):
 
     assert refused.value.code == "run_over"
     assert states() == ("pending", "waiting", "waiting")
-    assert external.withdraw_abandoned() == [approval.id]
+    assert external_approvals.withdraw_abandoned() == [approval.id]
     assert states() == ("cancelled", "executing", "done")
 
 
@@ -144,9 +146,9 @@ def test_who_waits_keeps_its_question_open(people):
     approval = ask()
     Run.objects.filter(id=approval.run).update(lease_until=database_now() - 1)
 
-    external.renew(approval)
+    external_approvals.renew(approval)
 
-    assert external.withdraw_abandoned() == []
+    assert external_approvals.withdraw_abandoned() == []
 
 
 def test_only_what_the_asker_takes_is_decided(people):
@@ -171,9 +173,9 @@ def test_a_stranger_may_not_decide(people):
 
 def test_nothing_is_asked_in_a_conversation_of_somebody_else(people):
     log.append([step(key="theirs", status="start")._replace(principal="token:other")])
-    question = external.Question("theirs", "Coder", "Bash", "t1", {}, "{}", "codex", ("approve",), "")
+    question = external_approvals.Question("theirs", "Coder", "Bash", "t1", {}, "{}", "codex", ("approve",), "")
 
-    assert external.ask(CODER, question, step(key="theirs", status="start")) is None
+    assert external_approvals.ask(CODER, question, step(key="theirs", status="start")) is None
     assert not Approval.objects.exists()
 
 
@@ -193,7 +195,7 @@ def test_a_person_may_stop_the_waiting(people):
     stop_and_rerun.stop(people["operator"], approval.run)
 
     assert states() == ("cancelled", "executing", "cancelled")
-    assert external.outcome(approval) == external.QuestionOutcome("")
+    assert external_approvals.outcome(approval) == external_approvals.QuestionOutcome("")
 
 
 def test_a_deadline_of_the_policy_rejects(people, settings):
@@ -204,7 +206,9 @@ def test_a_deadline_of_the_policy_rejects(people, settings):
     assert expiry.expire_due() == [approval.id]
 
     assert states() == ("expired", "executing", "done")
-    assert external.outcome(approval) == external.QuestionOutcome("reject", "Nobody decided in time.")
+    assert external_approvals.outcome(approval) == external_approvals.QuestionOutcome(
+        "reject", "Nobody decided in time."
+    )
 
 
 @pytest.mark.parametrize("end", ["decided", "withdrawn", "open"])
@@ -213,7 +217,7 @@ def test_a_rebuild_changes_nothing(people, end):
     if end == "decided":
         decide.decide(people["approver"], approval.id, "reject")
     elif end == "withdrawn":
-        external.withdraw([approval.id], "so")
+        external_approvals.withdraw([approval.id], "so")
     before = _rows()
 
     list(rebuild())
