@@ -29,7 +29,7 @@ from agents_app.open_responses.request_tools import hosted_by
 from agents_app.teams import agent_registry
 from agents_app.teams.definition import Team
 from agents_app.teams.served_team import ServedTeam
-from agents_app.worker import parking
+from agents_app.worker import blocked_runs
 from agents_app.worker.agent_run import AgentRun
 from agents_app.worker.claimed_run import WorkerServices
 from agents_app.worker.replay_input import request_of
@@ -215,7 +215,7 @@ class Worker:
                 attempt.lose()
         await self._do(_look_after, [served.team.name for served in self.served_teams])
         if servers := self._mcp.connected():
-            await self._do(parking.wake, servers)
+            await self._do(blocked_runs.requeue_runs_with_server, servers)
         await asyncio.sleep(RENEW_EVERY_S)
 
     async def _listen(self) -> None:
@@ -302,4 +302,4 @@ def _look_after(teams: Collection[str]) -> None:
         auto_approval.approve_waiting()
         expiry.expire_due()
     if there_are.queued:
-        parking.park_orphans(teams)
+        blocked_runs.end_orphaned_runs(teams)

@@ -54,7 +54,7 @@ def end(principal: Principal, conversation: Conversation, run: str, how: str, re
     return True
 
 
-def park(run: str, reason: str) -> bool:
+def end_as_incompatible(run: str, reason: str) -> bool:
     """End a queued run that no worker could continue, as `incompatible`. False: it is no longer queued."""
     with write_transaction():
         row = _run(run)
@@ -100,9 +100,8 @@ def _taken_as(run: Run) -> str:
     return delivery.into.status if delivery is not None else run.status
 
 
-def wake(run: str, reason: str) -> bool:
-    """Queue a run again that waited for something other than a person and can now continue. False: it no longer
-    waits."""
+def requeue_waiting_for_server(run: str, reason: str) -> bool:
+    """Queue a run again that waited for an MCP server and can now continue. False: it no longer waits."""
     with write_transaction():
         row = _run(run)
         conversation = Conversation.objects.locked(row.conversation_id)

@@ -97,11 +97,13 @@ ELSEWHERE: dict[str, str] = {
     "leases.interrupt_expired": (
         "test_worker_fences.py::test_a_worker_whose_run_was_taken_enters_no_tool_and_writes_nothing"
     ),
-    "stop_and_rerun.park": "test_parked_runs.py::test_an_agent_that_is_gone_from_its_team_parks_the_run",
+    "stop_and_rerun.end_as_incompatible": "test_incompatible_runs.py::test_a_run_whose_agent_left_its_team_ends",
     "claims.put_back": "test_control.py::test_a_run_that_was_asked_to_end_while_its_worker_let_go_of_it_ends",
     "claims.renew": "test_runs.py::test_a_worker_that_lost_its_run_writes_nothing_more",
     "claims.wait": "test_runs.py::test_an_approval_is_decided_once_and_its_run_goes_on_with_the_next_attempt",
-    "stop_and_rerun.wake": "test_mcp_approvals.py::test_a_run_whose_server_is_away_waits_for_it_says_so_and_goes_on",
+    "stop_and_rerun.requeue_waiting_for_server": (
+        "test_mcp_approvals.py::test_a_run_whose_server_is_away_waits_for_it_says_so_and_goes_on"
+    ),
     "one_time_secret.digest": "- it computes a digest",
     "one_time_secret.make": "- it makes a secret",
     "sign_in.end_sessions": "test_sign_in_links.py::test_sign_out_everywhere_changes_the_salt_and_voids_links",

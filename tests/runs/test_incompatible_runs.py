@@ -11,7 +11,7 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 from django.conf import settings
 
 from agents_app.teams.definition import Team
-from agents_app.worker import parking, saved_state
+from agents_app.worker import blocked_runs, saved_state
 from agents_app.worker.saved_state import SavedState
 from conversations.core.errors import Conflict
 from conversations.events import log
@@ -146,7 +146,7 @@ def test_a_state_that_another_release_of_the_sdk_kept_is_parked(monkeypatch, for
 
 
 @pytest.mark.parametrize("name", ["Registrar", None], ids=["renamed", "removed"])
-def test_an_agent_that_is_gone_from_its_team_parks_the_run(name):
+def test_a_run_whose_agent_left_its_team_ends(name):
     desk = Desk()
     people = asked(desk)
     team = desk.team([assistant_message("Done.")])
@@ -166,7 +166,7 @@ def test_a_run_of_a_team_that_nobody_serves_now_waits_for_it():
     other = Team(name="other", agents=[Agent(name="Other", model=ScriptedModel([]))], entry=["Other"])
     with working(other) as worker:
         AgentRow.objects.filter(name="Clerk").delete()
-        assert parking.park_orphans(["other"]) == []
+        assert blocked_runs.end_orphaned_runs(["other"]) == []
         until(lambda: worker.is_serving, what="the worker")
     assert Run.objects.get().status == "queued"
 

@@ -12,32 +12,32 @@ from conversations.runs import stop_and_rerun
 AT_A_TIME = 100
 
 
-def wake(connected: Mapping[str, Collection[str]]) -> list[str]:
+def requeue_runs_with_server(connected: Mapping[str, Collection[str]]) -> list[str]:
     """Queue the runs again whose MCP server is connected here; return their ids. `connected`: team → servers. Sync."""
     waiting = Run.objects.filter(status="waiting", reason="server").order_by("id")[:AT_A_TIME]
-    woken: list[str] = []
+    requeued: list[str] = []
     for run in waiting:
         server = _server_of(run)
         is_there = server in connected.get(saved_state.team_of(run.state or ""), ())
-        if is_there and stop_and_rerun.wake(run.id, f"the MCP server {server} is connected"):
-            woken.append(run.id)
-    return woken
+        if is_there and stop_and_rerun.requeue_waiting_for_server(run.id, f"the MCP server {server} is connected"):
+            requeued.append(run.id)
+    return requeued
 
 
-def park_orphans(teams: Collection[str]) -> list[str]:
+def end_orphaned_runs(teams: Collection[str]) -> list[str]:
     """End the queued runs of agents that their team, served here, no longer has; return their ids. Sync.
 
     Runs of teams that are not served at the moment stay queued until their worker returns.
     """
     served = Agent.objects.filter(served_until__gt=database_now()).values("name")
     left = Run.objects.filter(status="queued", state__isnull=False).exclude(agent__in=served).order_by("id")
-    parked: list[str] = []
+    ended: list[str] = []
     for run in left[:AT_A_TIME]:
         team = saved_state.team_of(run.state or "")
         why = f"the team {team} no longer has the agent {run.agent}: it was removed or renamed"
-        if team in teams and stop_and_rerun.park(run.id, why):
-            parked.append(run.id)
-    return parked
+        if team in teams and stop_and_rerun.end_as_incompatible(run.id, why):
+            ended.append(run.id)
+    return ended
 
 
 def _server_of(run: Run) -> str:
