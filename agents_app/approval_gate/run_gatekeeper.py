@@ -23,12 +23,12 @@ from conversations.runs.policy.evaluate import PolicyRule, Rows
 
 
 class Gatekeeper:
-    """The keeper of one attempt. `steps` answers its hooks, which a resumed run has anew."""
+    """The gatekeeper of one attempt. `hooks` returns its hooks: a resumed run has new ones."""
 
     def __init__(
-        self, event_writer: RunEventWriter, served: ServedTeam, do: Do, steps: Callable[[], RecordingHooks]
+        self, event_writer: RunEventWriter, served: ServedTeam, do: Do, hooks: Callable[[], RecordingHooks]
     ) -> None:
-        self._event_writer, self._served, self._do, self._steps = event_writer, served, do, steps
+        self._event_writer, self._served, self._do, self._hooks = event_writer, served, do, hooks
         self._calls_to_approve: set[tuple[str | None, str]] = set()  # calls that would wait for a person
 
     async def rules(self) -> Rows:
@@ -38,15 +38,15 @@ class Gatekeeper:
 
     def decision(self, context: ToolContext[Any]) -> Decision | None:
         """Return what a person decided about a call that is about to be checked."""
-        return self._steps().decision(context.tool_call_id, asked_of(context))
+        return self._hooks().decision(context.tool_call_id, asked_of(context))
 
     def decision_of_running(self, context: ToolContext[Any]) -> Decision | None:
         """Return what a person decided about a call that is invoked now."""
-        return self._steps().decision_of_running(context.tool_call_id)
+        return self._hooks().decision_of_running(context.tool_call_id)
 
     def tell(self, context: ToolContext[Any], replacement: Any, output: Any) -> None:
         """Note that a model is told more than a tool gave."""
-        self._steps().tell(context.tool_call_id, replacement, output)
+        self._hooks().tell(context.tool_call_id, replacement, output)
 
     def hold(self, call_id: str) -> None:
         """Note that a call has to wait for a person, unless a rule approves it."""
@@ -66,11 +66,11 @@ class Gatekeeper:
         return await self._approved(context, agent, tool)
 
     async def _approved(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> bool:
-        steps, parent, call_id, sent = self._steps(), current_parent_call(), context.tool_call_id, asked_of(context)
-        if steps.calls.find_decided(call_id, digest(mask(sent))) is not None:
+        hooks, parent, call_id, sent = self._hooks(), current_parent_call(), context.tool_call_id, asked_of(context)
+        if hooks.calls.find_decided(call_id, digest(mask(sent))) is not None:
             return False  # a person was asked already
-        our_id = steps.calls.new(call_id)
-        request = approval_requests.build_request(agent.name, steps.turns.current, our_id, call_id, sent, parent=parent)
+        our_id = hooks.calls.new(call_id)
+        request = approval_requests.build_request(agent.name, hooks.turns.current, our_id, call_id, sent, parent=parent)
         request |= approval_requests.of_tool(tool, context.tool_namespace, agent.name, self._served)
         about = evaluate.matching(evaluate.latest(), agent.name, tool.qualified_name)
         request |= {"why": approval_requests.why(tool.qualified_name, tool, about)}
@@ -80,20 +80,20 @@ class Gatekeeper:
             self._event_writer.is_lost = True
             raise
         if rule is None:
-            steps.calls.give_back(call_id, our_id)
+            hooks.calls.give_back(call_id, our_id)
             return False
-        steps.calls.approve(EarlierCall(our_id, call_id, "approved", digest(mask(sent)), parent), sent)
+        hooks.calls.approve(EarlierCall(our_id, call_id, "approved", digest(mask(sent)), parent), sent)
         by = f"an auto-approval rule by {rule.made_by}"
-        steps.decided = {**steps.decided, our_id: Decision("approve", "", digest=digest(sent), by=by)}
+        hooks.decided = {**hooks.decided, our_id: Decision("approve", "", digest=digest(sent), by=by)}
         return True
 
     async def refuse(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, refusal: Refusal) -> None:
         """Commit that a call was refused; only then is the model told."""
-        steps, parent = self._steps(), current_parent_call()
+        hooks, parent = self._hooks(), current_parent_call()
         call_id = context.tool_call_id
         args_digest = digest(mask(asked_of(context)))
-        our_id = steps.calls.find_decided(call_id, args_digest) or steps.calls.new(call_id)
-        body: Body = {"event": "policy.refused", "agent": agent.name, "turn": steps.turns.current, "tool_call": our_id}
+        our_id = hooks.calls.find_decided(call_id, args_digest) or hooks.calls.new(call_id)
+        body: Body = {"event": "policy.refused", "agent": agent.name, "turn": hooks.turns.current, "tool_call": our_id}
         body |= {"tool_call_id": original(call_id), "effect": self._served.effect(tool, agent.name)}
         body |= identity.layers(tool, context.tool_namespace)
         body |= arguments(mask(context.tool_arguments)) | ({"parent_call": parent} if parent else {})

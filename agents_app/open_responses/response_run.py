@@ -58,7 +58,7 @@ class ResponseRun:
         if "response_id" in type(context).model_fields:
             context.response_id = self.request.response_id  # type: ignore[attr-defined]  # asked for in the line before
 
-    def steps(self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, do: Do) -> ResponseHooks:
+    def new_hooks(self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, do: Do) -> ResponseHooks:
         """Make the run's hooks."""
         hook_args = (event_writer, calls, turns, self.served, do)
         return ResponseHooks(

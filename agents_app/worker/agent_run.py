@@ -65,10 +65,10 @@ class AgentRun(ClaimedRun):
         self._excess: TurnTooLarge | None = None
         self._reply: ResponseRun | None = None  # to a client of the responses door
         self._budget = BudgetWatch(claim, services.do)
-        self._delivery = MessageDelivery(self._event_writer, services.do, lambda: self._steps.turns.current + 1)
+        self._delivery = MessageDelivery(self._event_writer, services.do, lambda: self._hooks.turns.current + 1)
         self._interjected = InterjectionFilter((), (), self._delivery.take, has_begun=False)
-        self._steps = self._hooks([], 0)
-        self._keeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._steps)
+        self._hooks = self._new_hooks([], 0)
+        self._keeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._hooks)
 
     def ask(self, what: str) -> None:
         """Pass on a request by a person (pause, stop, cancel, abort) or the worker (park); the strongest one
@@ -78,7 +78,7 @@ class AgentRun(ClaimedRun):
         self._requested_end = what
         if what == "abort":
             self.abort()
-        elif self._result is not None and (what != "cancel" or self._steps.calls.unfinished):
+        elif self._result is not None and (what != "cancel" or self._hooks.calls.unfinished):
             self._result.cancel(mode="after_turn")
             if what == "cancel":
                 asyncio.get_running_loop().call_later(GRACE, self.abort)
@@ -116,22 +116,22 @@ class AgentRun(ClaimedRun):
         if opening.request is not None:
             reply = await reply_to(self.claim, opening.request, self._served, self._services.do, self._services.hosted)
             self._reply, self._served = reply, reply.served
-            self._keeper = Gatekeeper(self._event_writer, reply.served, self._services.do, lambda: self._steps)
+            self._keeper = Gatekeeper(self._event_writer, reply.served, self._services.do, lambda: self._hooks)
             reply.tell(opening.context)
-        self._steps = self._hooks(opening.calls, opening.turns)
+        self._hooks = self._new_hooks(opening.calls, opening.turns)
         if self._reply is not None and self._reply.unfit is not None:
             raise self._reply.unfit
         return opening
 
-    def _hooks(self, earlier_calls: list[EarlierCall], turns: int) -> RecordingHooks:
+    def _new_hooks(self, earlier_calls: list[EarlierCall], turns: int) -> RecordingHooks:
         calls, model_turns = CallIdMap(self.claim.run, earlier_calls), ModelTurns(self._event_writer, turns)
         if self._reply is not None:
-            steps: RecordingHooks = self._reply.steps(self._event_writer, calls, model_turns, self._services.do)
+            hooks: RecordingHooks = self._reply.new_hooks(self._event_writer, calls, model_turns, self._services.do)
         else:
-            steps = RecordingHooks(self._event_writer, calls, model_turns, self._served, self._services.do)
-        steps.on_excess = self._exceeded
-        steps.on_step = self._check_budget
-        return steps
+            hooks = RecordingHooks(self._event_writer, calls, model_turns, self._served, self._services.do)
+        hooks.on_excess = self._exceeded
+        hooks.on_step = self._check_budget
+        return hooks
 
     async def _execute(self, opening: RunInput) -> RunResultStreaming:
         """Run the agent until it stops. Raises the SDK's errors, Incompatible, TimeoutError, Fenced."""
@@ -144,11 +144,11 @@ class AgentRun(ClaimedRun):
         scope = RunScope(
             conversation=self.claim.conversation,
             run=self.claim.run,
-            hooks=self._steps,
+            hooks=self._hooks,
             run_config=config,
             on_event=self._take,
             tell=self._tell,
-            our_call=lambda call_id: self._steps.calls.running(current_parent_call(), call_id),
+            our_call=lambda call_id: self._hooks.calls.running(current_parent_call(), call_id),
             answers=opening.metadata,
             **(self._reply.of_scope if self._reply else {}),
             is_resumed=self.claim.state is not None,
@@ -157,13 +157,13 @@ class AgentRun(ClaimedRun):
         self._services.bus.enter(self.claim, self._served.team)
         with enter_scope(scope):
             result = self._result = Runner.run_streamed(
-                agent, model_input, max_turns=self._served.team.max_turns, hooks=self._steps, run_config=config,
+                agent, model_input, max_turns=self._served.team.max_turns, hooks=self._hooks, run_config=config,
                 session=None if self._reply else self._memory, **more,
             )  # fmt: skip
             if self._requested_end:
                 result.cancel(mode="after_turn")
             async for event in result.stream_events():
-                self._steps.turns.take(None, event)
+                self._hooks.turns.take(None, event)
                 if self._reply is not None:
                     self._reply.take(event)
         if self._excess is not None:
@@ -175,7 +175,7 @@ class AgentRun(ClaimedRun):
         config = copy.copy(HOW)
         config.model_provider = self._served.provider
         config.tool_not_found_behavior = "return_error_to_model" if self._reply else "raise_error"
-        config.tool_error_formatter = lambda args: self._steps.format_error(args)
+        config.tool_error_formatter = lambda args: self._hooks.format_error(args)
         config.call_model_input_filter = None if self._reply else self._interjected
         config.workflow_name = self._served.team.name
         return config
@@ -183,9 +183,9 @@ class AgentRun(ClaimedRun):
     async def _may_begin(self) -> bool:
         """Return whether budgets allow it to start or continue; otherwise it has ended, or waits for approval."""
         if why := await self._budget.refusal():
-            await self._finish({"event": "run.cancelled", "reason": why, **self._steps.calls.in_doubt()})
+            await self._finish({"event": "run.cancelled", "reason": why, **self._hooks.calls.in_doubt()})
             return False
-        return not await self._budget.has_put_aside(self._steps.turns.current)
+        return not await self._budget.has_put_aside(self._hooks.turns.current)
 
     async def _check_budget(self, agent: str) -> None:
         if self._reply is None and await self._budget.look(agent) and self._result is not None:
@@ -194,18 +194,18 @@ class AgentRun(ClaimedRun):
     async def _resumed(self, opening: RunInput) -> RunState[Any, Any]:
         """Restore the saved state, and apply the decisions. Raises Incompatible, ServerAway."""
         state, saved = await resume.restored(self.claim, opening, self._served.team, self._services.away)
-        self._steps = self._hooks(opening.calls, max(saved.turns, opening.turns))
-        self._steps.decided = opening.decided
+        self._hooks = self._new_hooks(opening.calls, max(saved.turns, opening.turns))
+        self._hooks.decided = opening.decided
         self._interjected = InterjectionFilter(
             saved.interjections, opening.missed.all, self._delivery.take, has_begun=True
         )
-        approval_requests.apply_to_state(state, self._steps.calls, opening.decided)
+        approval_requests.apply_to_state(state, self._hooks.calls, opening.decided)
         return state
 
     async def _take(self, event: StreamEvent) -> None:
         """Handle what streams inside a call; an exception here would end only the call."""
         try:
-            self._steps.turns.take(current_parent_call(), event)
+            self._hooks.turns.take(current_parent_call(), event)
         except TurnTooLarge as error:
             self._exceeded(error)
 
@@ -217,7 +217,7 @@ class AgentRun(ClaimedRun):
 
     def _tell(self, event: dict[str, Any]) -> None:
         parent = current_parent_call()
-        fields = {"agent": self._steps.acting, "turn": self._steps.turns.current}
+        fields = {"agent": self._hooks.acting, "turn": self._hooks.turns.current}
         body = fields | event | ({"parent_call": parent} if parent else {})
         self._services.bus.tell(self._event_writer, body)
 
@@ -232,7 +232,7 @@ class AgentRun(ClaimedRun):
             elif self._reply is not None and result.interruptions and not asks:
                 await self._finish_result(result)  # with calls that are the client's to answer
             elif self._budget.reached and not self._requested_end and result.final_output is None:
-                request = self._budget.question(self._steps.turns.current)
+                request = self._budget.question(self._hooks.turns.current)
                 await self._services.do(self._put_aside, "approval", [request], self._sealed(result))
                 failpoint("after-budget")
             elif self._requested_end and result.final_output is None:
@@ -247,9 +247,9 @@ class AgentRun(ClaimedRun):
         bodies: list[Body] = []
         final = result.final_output if isinstance(result.final_output, str) else None
         is_said = result.last_agent.output_type not in (None, str) and bool(
-            self._steps.last_text
+            self._hooks.last_text
         )  # unwrapped by the SDK
-        if final and final != self._steps.last_text and not is_said:  # a tool's result is the answer
+        if final and final != self._hooks.last_text and not is_said:  # a tool's result is the answer
             bodies.append(
                 {
                     "event": "output",
@@ -259,10 +259,10 @@ class AgentRun(ClaimedRun):
                     "final": True,
                 }
             )
-        spent = None if self._steps.has_unknown_usage else total_of(result.context_wrapper.usage)
+        spent = None if self._hooks.has_unknown_usage else total_of(result.context_wrapper.usage)
         done: Body = {"event": "run.done", "usage": spent}
         if self._reply is not None:
-            bodies += self._reply.called(result.interruptions, self._steps.calls, self._steps.turns.current)
+            bodies += self._reply.called(result.interruptions, self._hooks.calls, self._hooks.turns.current)
             saved_context = context if self._reply.keeps_context else None
             await self._finish(done | self._spent(), *bodies, *self._reply.answer.refusals(), context=saved_context)
             return
@@ -270,10 +270,10 @@ class AgentRun(ClaimedRun):
 
     async def _wait(self, result: RunResultStreaming) -> None:
         """Set the run aside until a person has decided."""
-        turn = self._steps.turns.current
+        turn = self._hooks.turns.current
         stopped = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
         rules = await self._keeper.rules()
-        requests = approval_requests.pending_requests(stopped, self._steps.calls, self._served, turn, rules)
+        requests = approval_requests.pending_requests(stopped, self._hooks.calls, self._served, turn, rules)
         sealed = self._sealed(result)
         await self._services.do(self._put_aside, "approval", requests, sealed)
 
@@ -288,13 +288,13 @@ class AgentRun(ClaimedRun):
 
     async def _cancelled(self) -> None:
         why = "asked to stop" if self._requested_end in ENDING else "the worker stopped before the run ended"
-        await self._finish({"event": "run.cancelled", "reason": why, **self._steps.calls.in_doubt()})
+        await self._finish({"event": "run.cancelled", "reason": why, **self._hooks.calls.in_doubt()})
 
     async def _failed(self, error: BaseException) -> None:
         if self._event_writer.is_lost:
             raise Fenced("lost") from error
         if (unfit := _behind(error, Incompatible)) is not None:
-            await self._finish({"event": "run.incompatible", "reason": str(unfit), **self._steps.calls.in_doubt()})
+            await self._finish({"event": "run.incompatible", "reason": str(unfit), **self._hooks.calls.in_doubt()})
             return
         if self._reply is not None and self._result is not None and self._reply.is_answer(error):
             try:
@@ -312,27 +312,27 @@ class AgentRun(ClaimedRun):
             reason, text = error.code, str(error)
         elif not (isinstance(error, SwitchboardError) or self._is_late(error)):
             logger.warning("a run failed: %s", text)
-        ended = self._steps.ended_by(error)
+        ended = self._hooks.ended_by(error)
         failed = self._failure(error, reason, text)
         at_work = self._result.current_agent if self._result is not None else None
-        if location := place_of(error, at_work, self._steps.turns.current, self._steps.last_text):
+        if location := place_of(error, at_work, self._hooks.turns.current, self._hooks.last_text):
             failed["place"] = location
         await self._finish(failed, *ended)
 
     def _new_turn(self) -> int:
-        self._steps.turns.last += 1
-        return self._steps.turns.last
+        self._hooks.turns.last += 1
+        return self._hooks.turns.last
 
     def _sealed(self, result: RunResultStreaming) -> tuple[str, str, str]:
         text = result.to_state().to_string(context_serializer=team_context.to_mapping, strict_context=True)
         return saved_state.sign(
             self.claim.run,
-            SavedState(text, self._steps.turns.current, self._served.team.name, self._interjected.all),
+            SavedState(text, self._hooks.turns.current, self._served.team.name, self._interjected.all),
             saved_state.tools_hash(result.interruptions),
         )
 
     async def _finish(self, end: Body, *before: Body, last_agent: str = "", context: str | None = None) -> None:
-        bodies = [*self._steps.turns.broken(), *before]
+        bodies = [*self._hooks.turns.broken(), *before]
         if last_agent and last_agent != self._handler and self._handler in ("", self.claim.agent):
             bodies.append({"event": "conversation.handler", "handler": f"agent:{last_agent}"})
         if self._reply is not None:

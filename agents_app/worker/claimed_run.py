@@ -34,7 +34,7 @@ class ClaimedRun:
     """The common base of an agent's run and a replay. `kind` is its name in the log."""
 
     kind = "run"
-    _steps: RecordingHooks
+    _hooks: RecordingHooks
 
     def __init__(self, claim: Claim, served: ServedTeam, services: WorkerServices, *, limit_s: float) -> None:
         self.claim = claim
@@ -79,7 +79,7 @@ class ClaimedRun:
         if self._is_late(error):
             reason, text = "timeout", f"not finished within {self._limit_s:g} s"
         failed: Body = {"event": "run.failed", "reason": reason, "error": text}
-        return failed | self._spent() | self._steps.calls.in_doubt()
+        return failed | self._spent() | self._hooks.calls.in_doubt()
 
     async def _run(self) -> None:
         raise NotImplementedError

@@ -108,7 +108,7 @@ class OneCall(CallIdMap):
         return self._asked_for.call if is_asked else super().new(call_id)
 
 
-class ReplaySteps(RecordingHooks):
+class ReplayHooks(RecordingHooks):
     """Hooks that record which call the requested call replays."""
 
     request: ReplayRequest | None = None

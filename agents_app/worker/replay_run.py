@@ -29,7 +29,7 @@ from agents_app.worker.agent_run import GRACE
 from agents_app.worker.claimed_run import ClaimedRun, WorkerServices
 from agents_app.worker.event_writer import reason_of, truncate_fields
 from agents_app.worker.model_turns import ModelTurns
-from agents_app.worker.replay_input import OneCall, ReplayInput, ReplayRequest, ReplaySteps, opening_of, tool_of
+from agents_app.worker.replay_input import OneCall, ReplayHooks, ReplayInput, ReplayRequest, opening_of, tool_of
 from agents_app.worker.run_hooks import total_of
 from agents_app.worker.saved_state import Incompatible, SavedState
 from conversations.core.errors import Fenced, Invalid
@@ -51,7 +51,7 @@ class ReplayRefused(Exception):
         self.by, self.is_told = by, is_told
 
 
-class Replay(ClaimedRun):
+class ReplayRun(ClaimedRun):
     """A claimed replay in this process; the worker handles it like an `agent_run.AgentRun`."""
 
     kind = "replay"
@@ -60,13 +60,13 @@ class Replay(ClaimedRun):
         super().__init__(claim, served, services, limit_s=limit_s)
         self._request = ReplayRequest({})
         self._usage = Usage()
-        self._steps = self._hooks(ReplayInput(self._request, served.team.context(), [], {}, {}))
-        self._keeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._steps)
+        self._hooks = self._new_hooks(ReplayInput(self._request, served.team.context(), [], {}, {}))
+        self._keeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._hooks)
 
     def ask(self, what: str) -> None:
         """Pass on a person's request: stop and cancel give a call that has started a few seconds to end, abort does
         not. Requests about conversations and agents' turns do not apply to a replay."""
-        if what == "abort" or (what in ("stop", "cancel") and not self._steps.calls.unfinished):
+        if what == "abort" or (what in ("stop", "cancel") and not self._hooks.calls.unfinished):
             self.abort()
         elif what in ("stop", "cancel"):
             asyncio.get_running_loop().call_later(GRACE, self.abort)
@@ -82,7 +82,7 @@ class Replay(ClaimedRun):
                 raise Fenced("its lease ended") from None
             if not self._is_aborted:
                 raise  # not by us: the loop ends
-            await self._finish({"event": "run.cancelled", "reason": "asked to stop", **self._steps.calls.in_doubt()})
+            await self._finish({"event": "run.cancelled", "reason": "asked to stop", **self._hooks.calls.in_doubt()})
         except ReplayRefused as refused:
             bodies = [] if refused.is_told else [self._refusal(refused)]
             await self._finish({"event": "run.cancelled", "reason": f"not run: {refused}"[:2000]}, *bodies)
@@ -95,7 +95,7 @@ class Replay(ClaimedRun):
     async def _replay(self) -> bool:
         """Make the call; return False if the run waits for a person."""
         opening: ReplayInput = await self._services.do(opening_of, self.claim, self._served.team)
-        self._request, self._steps = opening.request, self._hooks(opening)
+        self._request, self._hooks = opening.request, self._new_hooks(opening)
         agent = self._served.team.agent(self.claim.agent)
         self._served.schemas(agent)  # its tools are guarded and watched from now on
         tool = tool_of(agent, self._request)
@@ -108,18 +108,18 @@ class Replay(ClaimedRun):
             self._services.bus.enter(self.claim, self._served.team)
             await self._require_enabled(context, agent, tool)
             await self._guard(context, agent, tool)
-            if decided is None and await self._waits(context, tool):
-                await self._ask(context, agent, tool)
+            if decided is None and await self._needs_approval(context, tool):
+                await self._request_approval(context, agent, tool)
                 return False
-            self._check_kept(context, agent, tool)
-            await self._make(context, agent, tool)
+            self._require_unchanged_tool(context, agent, tool)
+            await self._invoke_tool(context, agent, tool)
         return True
 
-    def _hooks(self, opening: ReplayInput) -> ReplaySteps:
+    def _new_hooks(self, opening: ReplayInput) -> ReplayHooks:
         calls = OneCall(self.claim.run, opening.calls, opening.request)
-        steps = ReplaySteps(self._event_writer, calls, ModelTurns(self._event_writer), self._served, self._services.do)
-        steps.request, steps.decided = opening.request, opening.decided
-        return steps
+        hooks = ReplayHooks(self._event_writer, calls, ModelTurns(self._event_writer), self._served, self._services.do)
+        hooks.request, hooks.decided = opening.request, opening.decided
+        return hooks
 
     def _check_arguments(self, tool: FunctionTool) -> None:
         try:
@@ -139,21 +139,21 @@ class Replay(ClaimedRun):
         return RunConfig(
             model_provider=self._served.provider, tracing_disabled=True, tool_name_collision_policy="error",
             tool_execution=gate.GUARDED_CALLS, workflow_name=self._served.team.name,
-            tool_error_formatter=lambda args: self._steps.format_error(args),
+            tool_error_formatter=lambda args: self._hooks.format_error(args),
         )  # fmt: skip
 
     def _scope(self, opening: ReplayInput) -> RunScope:
         return RunScope(
-            conversation=self.claim.conversation, run=self.claim.run, hooks=self._steps, run_config=self._config(),
+            conversation=self.claim.conversation, run=self.claim.run, hooks=self._hooks, run_config=self._config(),
             on_event=self._take, tell=self._tell, answers=opening.metadata, keeper=self._keeper, key=self._request.key,
-            our_call=lambda call_id: self._steps.calls.running(current_parent_call(), call_id),
+            our_call=lambda call_id: self._hooks.calls.running(current_parent_call(), call_id),
         )  # fmt: skip
 
     async def _take(self, event: StreamEvent) -> None:
-        self._steps.turns.take(current_parent_call(), event)
+        self._hooks.turns.take(current_parent_call(), event)
 
     def _tell(self, event: dict[str, Any]) -> None:
-        fields = {"agent": self._steps.acting, "turn": self._steps.turns.current}
+        fields = {"agent": self._hooks.acting, "turn": self._hooks.turns.current}
         self._services.bus.tell(
             self._event_writer, fields | event | {"parent_call": current_parent_call() or self._request.call}
         )
@@ -173,19 +173,19 @@ class Replay(ClaimedRun):
                 message = result.behavior.get("message") or f"the guardrail {guardrail.get_name()} stopped it"
                 raise ReplayRefused(str(message), by=f"guardrail {guardrail.get_name()}", is_told=is_gate)
 
-    async def _waits(self, context: ToolContext[Any], tool: FunctionTool) -> bool:
+    async def _needs_approval(self, context: ToolContext[Any], tool: FunctionTool) -> bool:
         rule: Any = tool.needs_approval
         if not callable(rule):
             return bool(rule)
         needs_approval = rule(context, self._request.body.get("args") or {}, context.tool_call_id)
         return bool(await needs_approval if inspect.isawaitable(needs_approval) else needs_approval)
 
-    async def _ask(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
+    async def _request_approval(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
         """Set the run aside until a person has decided."""
         item = self._item(context, agent, tool)
         rules = await self._keeper.rules()
         requests = approval_requests.pending_requests(
-            [item], self._steps.calls, self._served, self._steps.turns.current, rules
+            [item], self._hooks.calls, self._served, self._hooks.turns.current, rules
         )
         sealed = saved_state.sign(self.claim.run, SavedState("replay", 0), saved_state.tools_hash([item]))
         more: Body = {"replay_of": self._request.text("replay_of")}
@@ -195,7 +195,7 @@ class Replay(ClaimedRun):
         state, mac, sdk = sealed
         claims.wait(self.claim, "approval", *requests, state=state, state_mac=mac, sdk=sdk)
 
-    def _check_kept(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
+    def _require_unchanged_tool(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
         """Compare the tool of an approved call with the one for which approval was requested."""
         if self.claim.state is None:
             return
@@ -210,20 +210,20 @@ class Replay(ClaimedRun):
             tool_lookup_key=identity.key_of(tool),
         )  # fmt: skip
 
-    async def _make(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
-        await self._steps.on_tool_start(context, agent, tool)  # `executing` is committed
+    async def _invoke_tool(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
+        await self._hooks.on_tool_start(context, agent, tool)  # `executing` is committed
         try:
             output = await invoke_function_tool(function_tool=tool, context=context, arguments=context.tool_arguments)
-            self._require_whole(context, tool)
+            self._require_no_nested_approval(context, tool)
             output = await self._checked(context, agent, tool, output)
         except Fenced:
             raise
         except Exception as error:
-            self._steps.failed(context.tool_call_id, as_timeout(error))
+            self._hooks.failed(context.tool_call_id, as_timeout(error))
             raise
-        await self._steps.on_tool_end(context, agent, tool, output)
+        await self._hooks.on_tool_end(context, agent, tool, output)
 
-    def _require_whole(self, context: ToolContext[Any], tool: FunctionTool) -> None:
+    def _require_no_nested_approval(self, context: ToolContext[Any], tool: FunctionTool) -> None:
         """Check that no agent inside the call stopped for an approval, because it could not be resumed."""
         assert context.tool_call is not None
         scope_id = get_agent_tool_state_scope(context)
@@ -245,10 +245,10 @@ class Replay(ClaimedRun):
         if self._event_writer.is_lost:
             raise Fenced("lost") from error
         if isinstance(error, Incompatible):
-            await self._finish({"event": "run.incompatible", "reason": str(error), **self._steps.calls.in_doubt()})
+            await self._finish({"event": "run.incompatible", "reason": str(error), **self._hooks.calls.in_doubt()})
             return
         reason, text = ("context" if isinstance(error, ContextRefused) else "error"), reason_of(error)
-        ended = self._steps.ended_by(error)
+        ended = self._hooks.ended_by(error)
         await self._finish(self._failure(error, reason, text), *ended)
 
     def _refusal(self, refused: ReplayRefused) -> Body:
@@ -260,7 +260,7 @@ class Replay(ClaimedRun):
     async def _finish(self, end: Body, *before: Body) -> None:
         """End the run. The agents' memory and the team's context are not changed."""
         await self._event_writer.store(
-            *self._steps.turns.broken(), *before, end | KIND, riding=partial(_leave, self.claim)
+            *self._hooks.turns.broken(), *before, end | KIND, riding=partial(_leave, self.claim)
         )
 
 

@@ -33,7 +33,7 @@ from agents_app.worker import blocked_runs
 from agents_app.worker.agent_run import AgentRun
 from agents_app.worker.claimed_run import WorkerServices
 from agents_app.worker.replay_input import request_of
-from agents_app.worker.replay_run import Replay
+from agents_app.worker.replay_run import ReplayRun
 from agents_app.worker.run_bus import RunBus
 from conversations.asgi.agui import registration
 from conversations.asgi.agui.registered import RemoteAgent
@@ -84,7 +84,7 @@ class Worker:
         self._mcp = McpTools(self.served_teams, self._do)
         self._bus = RunBus(DatabaseThreads("posts"))
         self._services = WorkerServices(writer, self._do, self._bus, hosted, self._mcp.away)
-        self._attempts: dict[str, tuple[AgentRun | Replay, ServedTeam, asyncio.Task[None]]] = {}
+        self._attempts: dict[str, tuple[AgentRun | ReplayRun, ServedTeam, asyncio.Task[None]]] = {}
         self._pulse = Heartbeat("worker", self.facts)
         self._pulse.name = worker_node(self.name)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -192,8 +192,8 @@ class Worker:
         return next((r for r in named if r.team.name == last), default)
 
     def _start(self, claim: Claim, served: ServedTeam) -> None:
-        run_class = Replay if claim.kind == "replay" else AgentRun
-        attempt: AgentRun | Replay = run_class(claim, served, self._services, limit_s=self._limit_s)
+        run_class = ReplayRun if claim.kind == "replay" else AgentRun
+        attempt: AgentRun | ReplayRun = run_class(claim, served, self._services, limit_s=self._limit_s)
         task = asyncio.create_task(attempt.run(), name=f"run {claim.run}")
         self._attempts[claim.run] = attempt, served, task
         task.add_done_callback(partial(self._over, claim.run))
