@@ -1,1 +1,1 @@
-"""Who thinks and acts: teams, tools, runner and worker. Empty until agents run here; nothing in it pretends to."""
+"""Who thinks and acts: teams and their tools, the worker that executes their runs, and the gate that calls pass."""

@@ -12,7 +12,7 @@ from agents_app.model_providers.unique_call_ids import original
 from agents_app.open_responses.request_tools import is_external
 from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
-from agents_app.worker.call_ids import ASKED, CallIdMap
+from agents_app.worker.call_ids import APPROVAL_STATUSES, CallIdMap
 from agents_app.worker.event_writer import mask
 from agents_app.worker.run_hooks import arguments, digest
 from agents_app.worker.saved_state import Incompatible, tool_of
@@ -100,7 +100,7 @@ def apply_to_state(state: RunState[Any, Any], calls: CallIdMap, decided: dict[st
             continue  # its client's to answer, and nobody's here to decide
         sent = digest(mask(item.arguments or ""))
         our_id = calls.find_decided(
-            item.call_id or "", sent, besides=seen_ids, statuses=(*ASKED, "blocked")
+            item.call_id or "", sent, besides=seen_ids, statuses=(*APPROVAL_STATUSES, "blocked")
         )  # its time was up
         seen_ids.add(our_id or "")
         decision = decided.get(our_id or "")

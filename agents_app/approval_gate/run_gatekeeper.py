@@ -1,4 +1,5 @@
-"""What the gate asks and tells in a worker's run: the operators' rules, and `policy.refused`. Made by the runner."""
+"""What the gate asks and tells in a worker's run: the operators' rules, and `policy.refused`. Created by `AgentRun`
+and `ReplayRun`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
 from agents_app.worker.call_ids import EarlierCall
 from agents_app.worker.event_writer import RunEventWriter, mask, truncate_fields
-from agents_app.worker.run_hooks import Do, RecordingHooks, arguments, asked_of, digest
+from agents_app.worker.run_hooks import Do, RecordingHooks, arguments, digest, requested_arguments
 from conversations.core.errors import Fenced
 from conversations.runs.approvals import auto_approval, auto_approval_rules
 from conversations.runs.claims import Body
@@ -38,7 +39,7 @@ class Gatekeeper:
 
     def decision(self, context: ToolContext[Any]) -> Decision | None:
         """Return what a person decided about a call that is about to be checked."""
-        return self._hooks().decision(context.tool_call_id, asked_of(context))
+        return self._hooks().decision(context.tool_call_id, requested_arguments(context))
 
     def decision_of_running(self, context: ToolContext[Any]) -> Decision | None:
         """Return what a person decided about a call that is invoked now."""
@@ -66,7 +67,12 @@ class Gatekeeper:
         return await self._approved(context, agent, tool)
 
     async def _approved(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> bool:
-        hooks, parent, call_id, sent = self._hooks(), current_parent_call(), context.tool_call_id, asked_of(context)
+        hooks, parent, call_id, sent = (
+            self._hooks(),
+            current_parent_call(),
+            context.tool_call_id,
+            requested_arguments(context),
+        )
         if hooks.calls.find_decided(call_id, digest(mask(sent))) is not None:
             return False  # a person was asked already
         our_id = hooks.calls.new(call_id)
@@ -91,7 +97,7 @@ class Gatekeeper:
         """Commit that a call was refused; only then is the model told."""
         hooks, parent = self._hooks(), current_parent_call()
         call_id = context.tool_call_id
-        args_digest = digest(mask(asked_of(context)))
+        args_digest = digest(mask(requested_arguments(context)))
         our_id = hooks.calls.find_decided(call_id, args_digest) or hooks.calls.new(call_id)
         body: Body = {"event": "policy.refused", "agent": agent.name, "turn": hooks.turns.current, "tool_call": our_id}
         body |= {"tool_call_id": original(call_id), "effect": self._served.effect(tool, agent.name)}

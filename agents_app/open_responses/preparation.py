@@ -1,4 +1,4 @@
-"""What a run that answers a request needs from the database besides any run's opening. Sync, one thread's work."""
+"""What a run that answers a request needs from the database besides the input of any run. Sync, one thread's work."""
 
 import json
 from collections.abc import Mapping

@@ -34,8 +34,8 @@ from agents_app.worker.event_writer import reason_of, truncate_fields
 from agents_app.worker.message_delivery import MessageDelivery
 from agents_app.worker.model_turns import ModelTurns, TurnTooLarge
 from agents_app.worker.run_hooks import RecordingHooks, total_of
-from agents_app.worker.run_input import RunInput, opening_of
-from agents_app.worker.saved_state import Incompatible, SavedState
+from agents_app.worker.run_input import RunInput, load_run_input
+from agents_app.worker.saved_state import Incompatible, SavedState, SignedRunState
 from conversations.core.errors import Fenced, SwitchboardError
 from conversations.core.failpoints import failpoint
 from conversations.events import log
@@ -47,10 +47,10 @@ from conversations.runs.claims import Body, Claim
 logger = logging.getLogger(__name__)
 
 GRACE = 5.0  # seconds that calls which have begun get to end when a person cancels their run
-ASKED = ("", "park", "pause", "stop", "cancel", "abort")  # each goes before those on its left
+STOP_LEVELS = ("", "park", "pause", "stop", "cancel", "abort")  # each overrides those on its left
 UNWIND = 5.0  # seconds for the SDK's own tasks to end
-HOW = RunConfig(tracing_disabled=True, tool_name_collision_policy="error", tool_execution=GUARDED_CALLS)
-"""How all runs go. Copied for each: making one with a tool execution reads every type hint of the class, 1 ms."""
+BASE_RUN_CONFIG = RunConfig(tracing_disabled=True, tool_name_collision_policy="error", tool_execution=GUARDED_CALLS)
+"""Copied for each run: making one with a tool execution reads every type hint of the class, 1 ms."""
 
 
 class AgentRun(ClaimedRun):
@@ -58,7 +58,7 @@ class AgentRun(ClaimedRun):
 
     def __init__(self, claim: Claim, served: ServedTeam, services: WorkerServices, *, limit_s: float) -> None:
         super().__init__(claim, served, services, limit_s=limit_s)
-        self._requested_end = ""  # one of ASKED; park: the worker stops
+        self._requested_stop = ""  # one of STOP_LEVELS; park: the worker stops
         self._result: RunResultStreaming | None = None
         self._memory: DjangoSession | None = None
         self._handler = ""
@@ -70,28 +70,28 @@ class AgentRun(ClaimedRun):
         self._hooks = self._new_hooks([], 0)
         self._keeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._hooks)
 
-    def ask(self, what: str) -> None:
+    def request_stop(self, level: str) -> None:
         """Pass on a request by a person (pause, stop, cancel, abort) or the worker (park); the strongest one
         applies."""
-        if ASKED.index(what) <= ASKED.index(self._requested_end) or self.has_ended or self._task is None:
+        if STOP_LEVELS.index(level) <= STOP_LEVELS.index(self._requested_stop) or self.has_ended or self._task is None:
             return
-        self._requested_end = what
-        if what == "abort":
+        self._requested_stop = level
+        if level == "abort":
             self.abort()
-        elif self._result is not None and (what != "cancel" or self._hooks.calls.unfinished):
+        elif self._result is not None and (level != "cancel" or self._hooks.calls.unfinished):
             self._result.cancel(mode="after_turn")
-            if what == "cancel":
+            if level == "cancel":
                 asyncio.get_running_loop().call_later(GRACE, self.abort)
-        elif what == "cancel":
+        elif level == "cancel":
             self.abort()
 
     async def _run(self) -> None:
         try:
             async with asyncio.timeout(self._limit_s):
-                opening = await self._open()
+                run_input = await self._open()
                 if self._reply is None and not await self._may_begin():
                     return
-                result = await self._execute(opening)
+                result = await self._execute(run_input)
         except Fenced:
             raise
         except asyncio.CancelledError:
@@ -110,18 +110,20 @@ class AgentRun(ClaimedRun):
             await self._ended(result)
 
     async def _open(self) -> RunInput:
-        opening: RunInput = await self._services.do(opening_of, self.claim, self._served.team)
-        self._memory, self._handler = opening.memory, opening.handler
-        self._delivery.memory = opening.memory
-        if opening.request is not None:
-            reply = await reply_to(self.claim, opening.request, self._served, self._services.do, self._services.hosted)
+        run_input: RunInput = await self._services.do(load_run_input, self.claim, self._served.team)
+        self._memory, self._handler = run_input.memory, run_input.handler
+        self._delivery.memory = run_input.memory
+        if run_input.request is not None:
+            reply = await reply_to(
+                self.claim, run_input.request, self._served, self._services.do, self._services.hosted
+            )
             self._reply, self._served = reply, reply.served
             self._keeper = Gatekeeper(self._event_writer, reply.served, self._services.do, lambda: self._hooks)
-            reply.tell(opening.context)
-        self._hooks = self._new_hooks(opening.calls, opening.turns)
+            reply.tell(run_input.context)
+        self._hooks = self._new_hooks(run_input.calls, run_input.turns)
         if self._reply is not None and self._reply.unfit is not None:
             raise self._reply.unfit
-        return opening
+        return run_input
 
     def _new_hooks(self, earlier_calls: list[EarlierCall], turns: int) -> RecordingHooks:
         calls, model_turns = CallIdMap(self.claim.run, earlier_calls), ModelTurns(self._event_writer, turns)
@@ -133,13 +135,13 @@ class AgentRun(ClaimedRun):
         hooks.on_step = self._check_budget
         return hooks
 
-    async def _execute(self, opening: RunInput) -> RunResultStreaming:
+    async def _execute(self, run_input: RunInput) -> RunResultStreaming:
         """Run the agent until it stops. Raises the SDK's errors, Incompatible, TimeoutError, Fenced."""
         agent = self._served.team.agent(self.claim.agent)
-        model_input: str | list[Any] | RunState[Any, Any] = self._reply.items if self._reply else opening.sdk_input
-        more: dict[str, Any] = {"context": opening.context}
+        model_input: str | list[Any] | RunState[Any, Any] = self._reply.items if self._reply else run_input.sdk_input
+        more: dict[str, Any] = {"context": run_input.context}
         if self.claim.state is not None:
-            model_input, more = await self._resumed(opening), {}
+            model_input, more = await self._restore_state(run_input), {}
         config = self._config()
         scope = RunScope(
             conversation=self.claim.conversation,
@@ -149,7 +151,7 @@ class AgentRun(ClaimedRun):
             on_event=self._take,
             tell=self._tell,
             our_call=lambda call_id: self._hooks.calls.running(current_parent_call(), call_id),
-            answers=opening.metadata,
+            answers=run_input.metadata,
             **(self._reply.of_scope if self._reply else {}),
             is_resumed=self.claim.state is not None,
             keeper=self._keeper,
@@ -160,7 +162,7 @@ class AgentRun(ClaimedRun):
                 agent, model_input, max_turns=self._served.team.max_turns, hooks=self._hooks, run_config=config,
                 session=None if self._reply else self._memory, **more,
             )  # fmt: skip
-            if self._requested_end:
+            if self._requested_stop:
                 result.cancel(mode="after_turn")
             async for event in result.stream_events():
                 self._hooks.turns.take(None, event)
@@ -172,7 +174,7 @@ class AgentRun(ClaimedRun):
 
     def _config(self) -> RunConfig:
         """Return the SDK's run configuration."""
-        config = copy.copy(HOW)
+        config = copy.copy(BASE_RUN_CONFIG)
         config.model_provider = self._served.provider
         config.tool_not_found_behavior = "return_error_to_model" if self._reply else "raise_error"
         config.tool_error_formatter = lambda args: self._hooks.format_error(args)
@@ -191,15 +193,15 @@ class AgentRun(ClaimedRun):
         if self._reply is None and await self._budget.look(agent) and self._result is not None:
             self._result.cancel(mode="after_turn")
 
-    async def _resumed(self, opening: RunInput) -> RunState[Any, Any]:
+    async def _restore_state(self, run_input: RunInput) -> RunState[Any, Any]:
         """Restore the saved state, and apply the decisions. Raises Incompatible, ServerAway."""
-        state, saved = await resume.restored(self.claim, opening, self._served.team, self._services.away)
-        self._hooks = self._new_hooks(opening.calls, max(saved.turns, opening.turns))
-        self._hooks.decided = opening.decided
+        state, saved = await resume.restore_run_state(self.claim, run_input, self._served.team, self._services.away)
+        self._hooks = self._new_hooks(run_input.calls, max(saved.turns, run_input.turns))
+        self._hooks.decided = run_input.decided
         self._interjected = InterjectionFilter(
-            saved.interjections, opening.missed.all, self._delivery.take, has_begun=True
+            saved.interjections, run_input.missed.all, self._delivery.take, has_begun=True
         )
-        approval_requests.apply_to_state(state, self._hooks.calls, opening.decided)
+        approval_requests.apply_to_state(state, self._hooks.calls, run_input.decided)
         return state
 
     async def _take(self, event: StreamEvent) -> None:
@@ -227,15 +229,15 @@ class AgentRun(ClaimedRun):
             raise Fenced("lost")
         try:
             asks = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
-            if asks and self._requested_end not in ENDING:
+            if asks and self._requested_stop not in ENDING:
                 await self._wait(result)
             elif self._reply is not None and result.interruptions and not asks:
                 await self._finish_result(result)  # with calls that are the client's to answer
-            elif self._budget.reached and not self._requested_end and result.final_output is None:
+            elif self._budget.reached and not self._requested_stop and result.final_output is None:
                 request = self._budget.question(self._hooks.turns.current)
-                await self._services.do(self._put_aside, "approval", [request], self._sealed(result))
+                await self._services.do(self._put_aside, "approval", [request], self._signed_state(result))
                 failpoint("after-budget")
-            elif self._requested_end and result.final_output is None:
+            elif self._requested_stop and result.final_output is None:
                 await self._stopped(result)
             else:
                 await self._finish_result(result)
@@ -274,20 +276,19 @@ class AgentRun(ClaimedRun):
         stopped = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
         rules = await self._keeper.rules()
         requests = approval_requests.pending_requests(stopped, self._hooks.calls, self._served, turn, rules)
-        sealed = self._sealed(result)
-        await self._services.do(self._put_aside, "approval", requests, sealed)
+        await self._services.do(self._put_aside, "approval", requests, self._signed_state(result))
 
     async def _stopped(self, result: RunResultStreaming) -> None:
         """Handle a requested stop at the end of a turn: by a person, or because the worker stops."""
-        if self._requested_end in ENDING:
+        if self._requested_stop in ENDING:
             await self._cancelled()
-        elif self._requested_end == "pause":
-            await self._services.do(self._put_aside, "pause", [], self._sealed(result))
+        elif self._requested_stop == "pause":
+            await self._services.do(self._put_aside, "pause", [], self._signed_state(result))
         else:
-            await self._services.do(self._put_back, "the worker stopped", self._sealed(result))
+            await self._services.do(self._put_back, "the worker stopped", self._signed_state(result))
 
     async def _cancelled(self) -> None:
-        why = "asked to stop" if self._requested_end in ENDING else "the worker stopped before the run ended"
+        why = "asked to stop" if self._requested_stop in ENDING else "the worker stopped before the run ended"
         await self._finish({"event": "run.cancelled", "reason": why, **self._hooks.calls.in_doubt()})
 
     async def _failed(self, error: BaseException) -> None:
@@ -323,7 +324,7 @@ class AgentRun(ClaimedRun):
         self._hooks.turns.last += 1
         return self._hooks.turns.last
 
-    def _sealed(self, result: RunResultStreaming) -> tuple[str, str, str]:
+    def _signed_state(self, result: RunResultStreaming) -> SignedRunState:
         text = result.to_state().to_string(context_serializer=team_context.to_mapping, strict_context=True)
         return saved_state.sign(
             self.claim.run,
@@ -345,8 +346,8 @@ class AgentRun(ClaimedRun):
         if self.claim.state is not None:
             Run.objects.filter(id=self.claim.run).update(state=None, state_mac=None)
 
-    def _put_aside(self, reason: str, requests: list[Body], sealed: tuple[str | None, str | None, str | None]) -> None:
-        state, mac, sdk = sealed
+    def _put_aside(self, reason: str, requests: list[Body], signed_state: SignedRunState) -> None:
+        state, mac, sdk = signed_state
         with log.write_transaction():
             Conversation.objects.locked(key=self.claim.conversation)
             self._save(None)
@@ -357,11 +358,11 @@ class AgentRun(ClaimedRun):
         saved = {"state": self.claim.state or "", "state_mac": self.claim.state_mac or "", "sdk": self.claim.sdk or ""}
         claims.wait(self.claim, "server", about={"server": away.server, "detail": away.why}, **saved)
 
-    def _put_back(self, reason: str, sealed: tuple[str, str, str]) -> None:
+    def _put_back(self, reason: str, signed_state: SignedRunState) -> None:
         with log.write_transaction():
             Conversation.objects.locked(key=self.claim.conversation)
             self._save(None)
-            claims.put_back(self.claim, reason, sealed=sealed)
+            claims.put_back(self.claim, reason, signed_state=signed_state)
 
     def _save(self, context: str | None) -> None:
         if self._memory is None:

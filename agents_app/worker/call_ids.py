@@ -17,7 +17,7 @@ from conversations.runs.claims import Body
 Key = tuple[str | None, str]  # the call that it is inside, and the provider's id
 
 
-ASKED = ("waiting", "approved", "rejected")  # statuses of a call that a person is or was asked about
+APPROVAL_STATUSES = ("waiting", "approved", "rejected")  # statuses of a call that a person is or was asked about
 
 
 class EarlierCall(NamedTuple):
@@ -115,7 +115,12 @@ class CallIdMap:
         return {"calls": self.unfinished} if self.unfinished else {}
 
     def find_decided(
-        self, call_id: str, digest: str = "", *, besides: Collection[str] = (), statuses: Collection[str] = ASKED
+        self,
+        call_id: str,
+        digest: str = "",
+        *,
+        besides: Collection[str] = (),
+        statuses: Collection[str] = APPROVAL_STATUSES,
     ) -> str | None:
         """Return the id of a call that waits for its decision or has one; with a digest, only for these arguments."""
         own = original(call_id)

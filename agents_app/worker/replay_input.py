@@ -62,7 +62,7 @@ def request_of(claim: Claim) -> ReplayRequest:
     return ReplayRequest(json.loads(body) if body else {})
 
 
-def opening_of(claim: Claim, team: Team) -> ReplayInput:
+def load_replay_input(claim: Claim, team: Team) -> ReplayInput:
     """Read what a claimed replay needs. Sync. Raises ContextRefused, Incompatible if it belongs to another team."""
     request = request_of(claim)
     if request.text("team") != team.name:

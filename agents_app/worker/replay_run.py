@@ -29,9 +29,9 @@ from agents_app.worker.agent_run import GRACE
 from agents_app.worker.claimed_run import ClaimedRun, WorkerServices
 from agents_app.worker.event_writer import reason_of, truncate_fields
 from agents_app.worker.model_turns import ModelTurns
-from agents_app.worker.replay_input import OneCall, ReplayHooks, ReplayInput, ReplayRequest, opening_of, tool_of
+from agents_app.worker.replay_input import OneCall, ReplayHooks, ReplayInput, ReplayRequest, load_replay_input, tool_of
 from agents_app.worker.run_hooks import total_of
-from agents_app.worker.saved_state import Incompatible, SavedState
+from agents_app.worker.saved_state import Incompatible, SavedState, SignedRunState
 from conversations.core.errors import Fenced, Invalid
 from conversations.models import Run
 from conversations.runs import claims
@@ -63,12 +63,12 @@ class ReplayRun(ClaimedRun):
         self._hooks = self._new_hooks(ReplayInput(self._request, served.team.context(), [], {}, {}))
         self._keeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._hooks)
 
-    def ask(self, what: str) -> None:
+    def request_stop(self, level: str) -> None:
         """Pass on a person's request: stop and cancel give a call that has started a few seconds to end, abort does
         not. Requests about conversations and agents' turns do not apply to a replay."""
-        if what == "abort" or (what in ("stop", "cancel") and not self._hooks.calls.unfinished):
+        if level == "abort" or (level in ("stop", "cancel") and not self._hooks.calls.unfinished):
             self.abort()
-        elif what in ("stop", "cancel"):
+        elif level in ("stop", "cancel"):
             asyncio.get_running_loop().call_later(GRACE, self.abort)
 
     async def _run(self) -> None:
@@ -94,17 +94,17 @@ class ReplayRun(ClaimedRun):
 
     async def _replay(self) -> bool:
         """Make the call; return False if the run waits for a person."""
-        opening: ReplayInput = await self._services.do(opening_of, self.claim, self._served.team)
-        self._request, self._hooks = opening.request, self._new_hooks(opening)
+        replay_input: ReplayInput = await self._services.do(load_replay_input, self.claim, self._served.team)
+        self._request, self._hooks = replay_input.request, self._new_hooks(replay_input)
         agent = self._served.team.agent(self.claim.agent)
         self._served.schemas(agent)  # its tools are guarded and watched from now on
         tool = tool_of(agent, self._request)
         await self._services.do(self._check_arguments, tool)
-        decided = opening.decided.get(self._request.call)
+        decided = replay_input.decided.get(self._request.call)
         if decided is not None and decided.decision == "reject":
             return True
-        context = self._context(opening, agent, tool)
-        with enter_scope(self._scope(opening)):
+        context = self._context(replay_input, agent, tool)
+        with enter_scope(self._scope(replay_input)):
             self._services.bus.enter(self.claim, self._served.team)
             await self._require_enabled(context, agent, tool)
             await self._guard(context, agent, tool)
@@ -115,10 +115,10 @@ class ReplayRun(ClaimedRun):
             await self._invoke_tool(context, agent, tool)
         return True
 
-    def _new_hooks(self, opening: ReplayInput) -> ReplayHooks:
-        calls = OneCall(self.claim.run, opening.calls, opening.request)
+    def _new_hooks(self, replay_input: ReplayInput) -> ReplayHooks:
+        calls = OneCall(self.claim.run, replay_input.calls, replay_input.request)
         hooks = ReplayHooks(self._event_writer, calls, ModelTurns(self._event_writer), self._served, self._services.do)
-        hooks.request, hooks.decided = opening.request, opening.decided
+        hooks.request, hooks.decided = replay_input.request, replay_input.decided
         return hooks
 
     def _check_arguments(self, tool: FunctionTool) -> None:
@@ -127,12 +127,13 @@ class ReplayRun(ClaimedRun):
         except Invalid as unfit:
             raise Incompatible(f"the arguments do not match {self._request.text('qualified_name')}: {unfit}") from None
 
-    def _context(self, opening: ReplayInput, agent: Agent[Any], tool: FunctionTool) -> ToolContext[Any]:
+    def _context(self, replay_input: ReplayInput, agent: Agent[Any], tool: FunctionTool) -> ToolContext[Any]:
         raw, call_id = self._request.text("args_raw"), self._request.text("tool_call_id")
         call = ResponseFunctionToolCall(type="function_call", call_id=call_id, name=tool.name, arguments=raw)
         return ToolContext(
-            context=opening.context, usage=self._usage, tool_name=tool.name, tool_call_id=call_id, tool_arguments=raw,
-            tool_call=call, tool_namespace=identity.namespace_of(tool), agent=agent, run_config=self._config(),
+            context=replay_input.context, usage=self._usage, tool_name=tool.name, tool_call_id=call_id,
+            tool_arguments=raw, tool_call=call, tool_namespace=identity.namespace_of(tool), agent=agent,
+            run_config=self._config(),
         )  # fmt: skip
 
     def _config(self) -> RunConfig:
@@ -142,11 +143,11 @@ class ReplayRun(ClaimedRun):
             tool_error_formatter=lambda args: self._hooks.format_error(args),
         )  # fmt: skip
 
-    def _scope(self, opening: ReplayInput) -> RunScope:
+    def _scope(self, replay_input: ReplayInput) -> RunScope:
         return RunScope(
             conversation=self.claim.conversation, run=self.claim.run, hooks=self._hooks, run_config=self._config(),
-            on_event=self._take, tell=self._tell, answers=opening.metadata, keeper=self._keeper, key=self._request.key,
-            our_call=lambda call_id: self._hooks.calls.running(current_parent_call(), call_id),
+            on_event=self._take, tell=self._tell, answers=replay_input.metadata, keeper=self._keeper,
+            key=self._request.key, our_call=lambda call_id: self._hooks.calls.running(current_parent_call(), call_id),
         )  # fmt: skip
 
     async def _take(self, event: StreamEvent) -> None:
@@ -187,16 +188,16 @@ class ReplayRun(ClaimedRun):
         requests = approval_requests.pending_requests(
             [item], self._hooks.calls, self._served, self._hooks.turns.current, rules
         )
-        sealed = saved_state.sign(self.claim.run, SavedState("replay", 0), saved_state.tools_hash([item]))
+        signed_state = saved_state.sign(self.claim.run, SavedState("replay", 0), saved_state.tools_hash([item]))
         more: Body = {"replay_of": self._request.text("replay_of")}
-        await self._services.do(self._put_aside, [truncate_fields(body | more) for body in requests], sealed)
+        await self._services.do(self._put_aside, [truncate_fields(body | more) for body in requests], signed_state)
 
-    def _put_aside(self, requests: list[Body], sealed: tuple[str, str, str]) -> None:
-        state, mac, sdk = sealed
+    def _put_aside(self, requests: list[Body], signed_state: SignedRunState) -> None:
+        state, mac, sdk = signed_state
         claims.wait(self.claim, "approval", *requests, state=state, state_mac=mac, sdk=sdk)
 
     def _require_unchanged_tool(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
-        """Compare the tool of an approved call with the one for which approval was requested."""
+        """Raise Incompatible if the tool of an approved call is not the one for which approval was requested."""
         if self.claim.state is None:
             return
         _, then = saved_state.verify(self.claim)
@@ -224,7 +225,7 @@ class ReplayRun(ClaimedRun):
         await self._hooks.on_tool_end(context, agent, tool, output)
 
     def _require_no_nested_approval(self, context: ToolContext[Any], tool: FunctionTool) -> None:
-        """Check that no agent inside the call stopped for an approval, because it could not be resumed."""
+        """Raise UserError if an agent inside the call stopped for an approval, because it could not be resumed."""
         assert context.tool_call is not None
         scope_id = get_agent_tool_state_scope(context)
         inner = consume_agent_tool_run_result(context.tool_call, scope_id=scope_id)

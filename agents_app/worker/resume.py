@@ -1,8 +1,8 @@
-"""Resume a run: restore its saved state for the current team, or report what prevents it. Called by the runner.
+"""Resume a run that was set aside: restore its saved state for the team as it is now. Called by `AgentRun`.
 
-A permanent mismatch raises `Incompatible`. An MCP server that is not connected raises `ServerAway`: the run is set
-aside with that reason, and queued again when a worker has connected to the server (`McpTools`), so that a restart of
-the server does not lose it.
+If the state no longer fits the team, `Incompatible` is raised and the run ends. If an MCP server that the run needs is
+not connected, `ServerAway` is raised: the run keeps its saved state and waits, and is queued again when a worker has
+connected to that server (`blocked_runs`). So a run outlives a restart of the server.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -36,21 +36,24 @@ def nobody_away(team: str) -> Mapping[str, str]:
     return {}
 
 
-async def restored(claim: Claim, opening: RunInput, team: Team, away: Away) -> tuple[RunState[Any, Any], SavedState]:
-    """Return the restored state of a waiting run. Raises Incompatible, ServerAway, ContextRefused."""
-    missing = {name: away(team.name)[name] for name in _servers(opening) if name in away(team.name)}
-    needed = [name for name in _servers(opening, MAKES_THE_CALL) if name in missing]
+async def restore_run_state(
+    claim: Claim, run_input: RunInput, team: Team, away: Away
+) -> tuple[RunState[Any, Any], SavedState]:
+    """Return the SDK's state and the saved state that it was restored from. Raises Incompatible, ServerAway,
+    ContextRefused."""
+    missing = {name: away(team.name)[name] for name in _servers(run_input) if name in away(team.name)}
+    needed = [name for name in _servers(run_input, MAKES_THE_CALL) if name in missing]
     if needed:
         raise ServerAway(needed[0], missing[needed[0]])
     try:
-        return await _restored(claim, team)
+        return await _deserialize(claim, team)
     except Incompatible:
         if missing:  # its tools are not known here yet
             raise ServerAway(*next(iter(missing.items()))) from None
         raise
 
 
-async def _restored(claim: Claim, team: Team) -> tuple[RunState[Any, Any], SavedState]:
+async def _deserialize(claim: Claim, team: Team) -> tuple[RunState[Any, Any], SavedState]:
     saved, tools = saved_state.verify(claim)
     try:
         state: RunState[Any, Any] = await RunState.from_string(
@@ -68,10 +71,10 @@ async def _restored(claim: Claim, team: Team) -> tuple[RunState[Any, Any], Saved
     return state, saved
 
 
-def _servers(opening: RunInput, decisions: tuple[str, ...] = ()) -> Iterator[str]:
+def _servers(run_input: RunInput, decisions: tuple[str, ...] = ()) -> Iterator[str]:
     """Return the MCP servers of the calls that were decided and have not ended."""
-    for call in opening.calls:
-        decision = opening.decided.get(call.id)
+    for call in run_input.calls:
+        decision = run_input.decided.get(call.id)
         if decision is None or not decision.server or (decisions and decision.decision not in decisions):
             continue
         if call.status in ("waiting", "approved", "rejected"):

@@ -103,7 +103,9 @@ class RecordingHooks(RunHooks[Any]):
         if not isinstance(context, ToolContext) or not isinstance(tool, FunctionTool):
             return
         sent = mask(context.tool_arguments)
-        our_id = self.calls.begin(current_parent_call(), context.tool_call_id, digest(mask(asked_of(context))))
+        our_id = self.calls.begin(
+            current_parent_call(), context.tool_call_id, digest(mask(requested_arguments(context)))
+        )
         step = self._steps[our_id] = self._step(context, agent, tool, our_id)
         decided = self.decided.get(our_id)
         if decided is not None and decided.decision == "respond":
@@ -211,7 +213,7 @@ class RecordingHooks(RunHooks[Any]):
         return body | identity.layers(tool, context.tool_namespace) | _inside()
 
 
-def asked_of(context: ToolContext[Any]) -> str:
+def requested_arguments(context: ToolContext[Any]) -> str:
     """Return the arguments with which a model requested a call, before any edits."""
     return context.tool_call.arguments if context.tool_call is not None else context.tool_arguments
 

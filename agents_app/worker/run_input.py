@@ -15,7 +15,7 @@ from agents_app.memory import fork_memory, interjections, session, team_context
 from agents_app.memory.interjections import NOTHING, MissedMessages
 from agents_app.memory.session import DjangoSession
 from agents_app.open_responses.request import KIND, RunRequest
-from agents_app.open_responses.request import read as read_asked
+from agents_app.open_responses.request import read as read_request
 from agents_app.teams.definition import Team
 from agents_app.worker.call_ids import EarlierCall
 from conversations.events import log
@@ -23,7 +23,7 @@ from conversations.models import Conversation, Event, ToolCall
 from conversations.runs.budgets.evaluate import ORIGIN
 from conversations.runs.claims import Claim
 
-ASKED = """SELECT c.id, c.handler, c.copied_seq, e.kind, e.principal, e.body FROM conversations_conversation c
+INPUT_SQL = """SELECT c.id, c.handler, c.copied_seq, e.kind, e.principal, e.body FROM conversations_conversation c
  JOIN conversations_event e ON e.conversation_id=c.id WHERE c.key=%s AND e.seq=%s"""
 
 
@@ -31,7 +31,7 @@ class RunInput(NamedTuple):
     """The input, read once before the SDK starts."""
 
     words: str | list[Any]
-    """to answer; none where a fork goes on from what its agents remember"""
+    """to answer; none where a fork continues from what its agents remember"""
     metadata: Mapping[str, Any]
     memory: DjangoSession
     context: BaseModel
@@ -51,16 +51,16 @@ class RunInput(NamedTuple):
         return [*items, *self.missed.after]
 
 
-def opening_of(claim: Claim, team: Team) -> RunInput:
+def load_run_input(claim: Claim, team: Team) -> RunInput:
     """Read what a claimed run needs. Sync. Raises ContextRefused if the saved context does not match the team."""
     with connection.cursor() as cursor:
-        cursor.execute(ASKED, [claim.conversation, claim.input_seq])
+        cursor.execute(INPUT_SQL, [claim.conversation, claim.input_seq])
         id_, handler, copied, kind, principal, body = cursor.fetchone()
     conversation = Conversation(id=id_, key=claim.conversation, handler=handler, copied_seq=copied)
-    if copied:  # a fork: all that it is is asked
+    if copied:  # a fork: read all of its fields
         conversation.refresh_from_db()
     is_remembered = claim.input_seq <= conversation.copied_seq
-    request = read_asked(body, principal) if kind == KIND and not is_remembered else None
+    request = read_request(body, principal) if kind == KIND and not is_remembered else None
     text: str | list[Any] = [] if is_remembered else log.spoken_text(body)
     handler = conversation.handler.removeprefix("agent:")
     memory, saved_context = _memory(conversation, claim.input_seq, team.name)

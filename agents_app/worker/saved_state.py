@@ -1,4 +1,4 @@
-"""The saved state of a paused run: the SDK's state, unchanged and sealed, with what it has to match (§8). Never
+"""The saved state of a paused run: the SDK's state, unchanged and signed, with what it has to match (§8). Never
 accepted from a client."""
 
 import hashlib
@@ -30,12 +30,20 @@ class SavedState(NamedTuple):
     interjections: Sequence[Interjection] = ()
 
 
-def sign(run: str, saved: SavedState, tools: str) -> tuple[str, str, str]:
-    """Return the row's `state`, `state_mac` and `sdk`."""
+class SignedRunState(NamedTuple):
+    """A saved state as the columns of its run: the text, its signature, and the versions and tools that it fits."""
+
+    state: str
+    state_mac: str
+    sdk: str
+
+
+def sign(run: str, saved: SavedState, tools: str) -> SignedRunState:
+    """Return the columns of a run that is set aside with this state."""
     fields = {"v": 1, "turns": saved.turns, "team": saved.team, "state": saved.state, "heard": saved.interjections}
     text = json.dumps(fields)
     sdk = f"{version.__version__}/{CURRENT_SCHEMA_VERSION}/{tools}"
-    return text, _mac(run, sdk, text), sdk
+    return SignedRunState(text, _mac(run, sdk, text), sdk)
 
 
 def verify(claim: Claim) -> tuple[SavedState, str]:

@@ -222,9 +222,9 @@ class Worker:
         """Check what people request for the active runs."""
         await asyncio.sleep(LISTEN_EVERY)
         if self._attempts:
-            for run, what in await self._do(_asked_of, self.name):
+            for run, level in await self._do(_stop_requests, self.name):
                 if entry := self._attempts.get(run):
-                    entry[0].ask(what)
+                    entry[0].request_stop(level)
 
     async def _serve_elsewhere(self) -> None:
         """Serve the remote agents that admins have registered. A run that has already started is not affected."""
@@ -257,9 +257,9 @@ class Worker:
         tasks = {task for _, _, task in self._attempts.values()}
         if tasks:
             await asyncio.wait(tasks, timeout=self._stop_s / 2)
-        for what in ("park", "abort"):
+        for level in ("park", "abort"):
             for attempt, _, _ in list(self._attempts.values()):
-                attempt.ask(what) if what == "park" else attempt.abort()
+                attempt.request_stop(level) if level == "park" else attempt.abort()
             if left := {task for _, _, task in self._attempts.values()}:
                 await asyncio.wait(left, timeout=max(1.0, self._stop_s / 2))
 
@@ -283,7 +283,7 @@ class Worker:
                 return
 
 
-def _asked_of(worker: str) -> list[tuple[str, str]]:
+def _stop_requests(worker: str) -> list[tuple[str, str]]:
     return list(Run.objects.filter(status="running", worker=worker).exclude(stop="").values_list("id", "stop"))
 
 

@@ -27,7 +27,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
 
 class Run(models.Model):
-    """A run. Status and reason are a fold of its events; attempt, lease and sealed state are not."""
+    """A run. Status and reason are a fold of its events; attempt, lease and saved state are not."""
 
     id = models.CharField(max_length=64, primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, db_index=False, db_constraint=False)

@@ -27,7 +27,7 @@ Body = dict[str, object]
 
 
 class Claim(NamedTuple):
-    """A run that a worker holds. `state` is the sealed state with which it paused; None at the first start."""
+    """A run that a worker holds. `state` is the signed state with which it paused; None at the first start."""
 
     run: str
     attempt: int
@@ -171,7 +171,7 @@ def wait(
     sdk: str | None,
     about: Body | None = None,
 ) -> None:
-    """Set a run aside with its state sealed; the worker is then free. `requests` are its `approval.requested` events;
+    """Set a run aside with its signed state; the worker is then free. `requests` are its `approval.requested` events;
     `about` is stored beside the reason: for `server`, the MCP server that it waits for.
 
     A run that was asked to end in the meantime ends; one whose pause is already over continues.
@@ -186,14 +186,14 @@ def wait(
         log.append([claimed.event(body) for body in bodies])
 
 
-def put_back(claimed: Claim, reason: str, *, sealed: tuple[str, str, str] | None = None) -> None:
-    """Queue a run again for another worker: it continues from `sealed` (state, its MAC, its SDK version), or else from
-    its earlier state.
+def put_back(claimed: Claim, reason: str, *, signed_state: tuple[str, str, str] | None = None) -> None:
+    """Queue a run again for another worker: it continues from `signed_state` (state, its MAC, its SDK version), or
+    else from its earlier state.
 
     Only for a run that has started no call since that state. Raises `Fenced`.
     """
     with write_transaction():
-        state_fields = dict(zip(("state", "state_mac", "sdk"), sealed, strict=True)) if sealed else {}
+        state_fields = dict(zip(("state", "state_mac", "sdk"), signed_state, strict=True)) if signed_state else {}
         _write_held(claimed, lease_until=None, **state_fields)
         if not _ended_as_asked(claimed):
             log.append([claimed.event({"event": "run.resumed", "reason": reason})])

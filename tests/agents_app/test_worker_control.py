@@ -52,7 +52,7 @@ def heard(worker, what):
     """Wait until the worker knows: it listens often enough to do so within a second."""
     attempts = worker._attempts.values()
     assert LISTEN_EVERY <= 0.5
-    until(lambda: any(attempt._requested_end == what for attempt, *_ in attempts), what=f"{what} heard")
+    until(lambda: any(attempt._requested_stop == what for attempt, *_ in attempts), what=f"{what} heard")
 
 
 def status():

@@ -194,7 +194,9 @@ def test_while_the_conversation_is_held_it_waits(by, work):
         at_work()
         control.pause(by, "c")
         steer(by, "Be quick.")
-        until(lambda: [one._requested_end for one, *_ in worker._attempts.values()] == ["pause"], what="it to be heard")
+        until(
+            lambda: [one._requested_stop for one, *_ in worker._attempts.values()] == ["pause"], what="it to be heard"
+        )
         work.may_end.set()
         until(lambda: Run.objects.filter(status="waiting").exists(), what="it to be put aside")
         assert "run.delivered" not in kinds()

@@ -123,7 +123,7 @@ def correct(
 ) -> None:
     """Delete these rows, or write them as the fold has them. Called under the conversation's lock."""
     there = [expected[key] for key in row_keys if key in expected]
-    if table == "runs":  # a run that is there keeps its lease, worker and sealed state
+    if table == "runs":  # a run that is there keeps its lease, worker and saved state
         _delete(cursor, table, conversation, [key for key in row_keys if key not in expected])
         cursor.execute(  # two may have changed places: one alone may run
             f"UPDATE conversations_run SET status='queued' WHERE {_are(TABLES[table], len(row_keys))}",
