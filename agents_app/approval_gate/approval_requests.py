@@ -63,7 +63,7 @@ def of_tool(tool: FunctionTool, called_as: str | None, agent: str, served: Serve
 def why(name: str, tool: FunctionTool | None, about: list[PolicyRule]) -> str:
     """Return who wants a call to wait: the operators' policy, or the tool's code."""
     guarded = gate.gate_of(tool)
-    declared = Declared("ask" if guarded is not None and guarded.code is True else "allow")
+    declared = Declared("ask" if guarded is not None and guarded.declared_needs_approval is True else "allow")
     row = evaluate.effective(declared, about).by
     return (
         gate.why(row)

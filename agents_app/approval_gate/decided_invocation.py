@@ -36,9 +36,9 @@ def _wrap_invoker(inner: Any) -> Any:
 
     async def invoke(ctx: ToolContext[Any], arguments: str) -> Any:
         scope = current_scope()
-        keeper = scope.keeper if scope is not None else None
-        decided = keeper.decision_of_running(ctx) if keeper is not None else None
-        if keeper is None or decided is None or decided.decision not in ("respond", "edit"):
+        gatekeeper = scope.gatekeeper if scope is not None else None
+        decided = gatekeeper.decision_of_running(ctx) if gatekeeper is not None else None
+        if gatekeeper is None or decided is None or decided.decision not in ("respond", "edit"):
             return await inner(ctx, arguments)
         if decided.decision == "respond":
             return decided.output
@@ -46,7 +46,7 @@ def _wrap_invoker(inner: Any) -> Any:
         output = await inner(ctx, decided.arguments or "{}")
         requested_args = ctx.tool_call.arguments if ctx.tool_call is not None else arguments
         replacement = _with_note(output, decided, ctx, requested_args)
-        keeper.tell(ctx, replacement, output)
+        gatekeeper.record_replaced_output(ctx, replacement, output)
         return replacement
 
     functools.update_wrapper(invoke, inner, assigned=("__module__", "__name__", "__qualname__", "__doc__"))

@@ -73,10 +73,10 @@ def gate_of(tool: Any) -> "PolicyGuardrail | None":
     return next((guardrail for guardrail in guardrails if isinstance(guardrail, PolicyGuardrail)), None)
 
 
-def code_of(tool: FunctionTool) -> Any:
+def declared_needs_approval_of(tool: FunctionTool) -> Any:
     """Return a tool's own `needs_approval`: True, False or a function."""
     gate = gate_of(tool)
-    return tool.needs_approval if gate is None else gate.code
+    return tool.needs_approval if gate is None else gate.declared_needs_approval
 
 
 def guardrails_of(tool: FunctionTool) -> list[ToolInputGuardrail[Any]]:
@@ -89,17 +89,17 @@ def guardrails_of(tool: FunctionTool) -> list[ToolInputGuardrail[Any]]:
 
 
 class PolicyGuardrail(ToolInputGuardrail[Any]):
-    """The gate of one tool of one agent. `code` is the tool's own `needs_approval`."""
+    """The gate of one tool of one agent. `declared_needs_approval` is the tool's own `needs_approval`."""
 
     def __init__(self, tool: FunctionTool, agent: str) -> None:
         super().__init__(guardrail_function=self._pass, name="policy")
-        self.agent, self.tool, self.code = agent, tool, tool.needs_approval
+        self.agent, self.tool, self.declared_needs_approval = agent, tool, tool.needs_approval
 
     async def verdict(self, agent: str = "") -> Effective:
         """Return what code and policy say of a call now, by the gate's own agent or the one that is named."""
         scope = current_scope()
-        rows = await scope.keeper.rules() if scope is not None and scope.keeper is not None else {}
-        declared = Declared("ask" if self.code is True else "allow")
+        rows = await scope.gatekeeper.rules() if scope is not None and scope.gatekeeper is not None else {}
+        declared = Declared("ask" if self.declared_needs_approval is True else "allow")
         return effective(declared, matching(rows, agent or self.agent, self.tool.qualified_name))
 
     def refusal(self, verdict: Effective) -> Refusal | None:
@@ -108,17 +108,19 @@ class PolicyGuardrail(ToolInputGuardrail[Any]):
 
     async def _pass(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
         scope = current_scope()
-        decided = scope.keeper.decision(data.context) if scope is not None and scope.keeper is not None else None
+        decided = (
+            scope.gatekeeper.decision(data.context) if scope is not None and scope.gatekeeper is not None else None
+        )
         if decided is not None and decided.decision == "respond":
             return ToolGuardrailFunctionOutput.allow()  # nothing of the tool runs
         if decided is not None and decided.arguments is not None:
             data.context.tool_arguments = decided.arguments  # for the guardrails after this one, and for the record
         verdict = await self.verdict(data.agent.name)
         if (refusal := self.refusal(verdict)) is not None:
-            if scope is not None and scope.keeper is not None:
-                await scope.keeper.refuse(data.context, data.agent, self.tool, refusal)
+            if scope is not None and scope.gatekeeper is not None:
+                await scope.gatekeeper.refuse(data.context, data.agent, self.tool, refusal)
             return ToolGuardrailFunctionOutput.reject_content(refusal.model_message)
-        if self.code is False and verdict.rule == "allow":
+        if self.declared_needs_approval is False and verdict.rule == "allow":
             self._approve(data)
         return ToolGuardrailFunctionOutput.allow()
 
@@ -151,8 +153,8 @@ class AutoApprovalGuardrail(ToolInputGuardrail[Any]):
 
     async def _pass(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
         scope = current_scope()
-        keeper = scope.keeper if scope is not None else None
-        if keeper is not None and await keeper.apply_auto_approval(data.context, data.agent, self._gate.tool):
+        gatekeeper = scope.gatekeeper if scope is not None else None
+        if gatekeeper is not None and await gatekeeper.apply_auto_approval(data.context, data.agent, self._gate.tool):
             self._gate.approve(data)
         return ToolGuardrailFunctionOutput.allow()
 
@@ -164,22 +166,24 @@ class NeedsApproval:
         self._gate = gate
 
     def __bool__(self) -> bool:
-        return bool(self._gate.code)
+        return bool(self._gate.declared_needs_approval)
 
     async def __call__(self, context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
         """Return whether a call waits for a person. One that is refused does not: nobody is asked in vain."""
         verdict = await self._gate.verdict()
         if self._gate.refusal(verdict) is not None:
             return False
-        waits = verdict.rule == "ask" or await self._code_asks(context, arguments, call_id)
+        waits = verdict.rule == "ask" or await self._declared_as_needed(context, arguments, call_id)
         scope = current_scope()
-        if waits and scope is not None and scope.keeper is not None:
-            scope.keeper.hold(call_id)
+        if waits and scope is not None and scope.gatekeeper is not None:
+            scope.gatekeeper.mark_needs_approval(call_id)
         return waits
 
-    async def _code_asks(self, context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str) -> bool:
-        code = self._gate.code
-        needs_approval = code(context, arguments, call_id) if callable(code) else code
+    async def _declared_as_needed(
+        self, context: RunContextWrapper[Any], arguments: dict[str, Any], call_id: str
+    ) -> bool:
+        declared = self._gate.declared_needs_approval
+        needs_approval = declared(context, arguments, call_id) if callable(declared) else declared
         return bool(await needs_approval) if inspect.isawaitable(needs_approval) else bool(needs_approval)
 
 
@@ -190,11 +194,11 @@ def _guarded(tool: Any, agent: str) -> Any:
     if existing is not None and existing.agent == agent:
         return tool
     if existing is not None:
-        tool, code = copy.copy(tool), existing.code
+        tool = copy.copy(tool)
         tool.tool_input_guardrails = guardrails_of(tool)
-        tool.needs_approval = code
+        tool.needs_approval = existing.declared_needs_approval
     gate = PolicyGuardrail(tool, agent)
-    if isinstance(gate.code, bool) and hasattr(tool.on_invoke_tool, "prepare_arguments"):
+    if isinstance(gate.declared_needs_approval, bool) and hasattr(tool.on_invoke_tool, "prepare_arguments"):
         # With a function to ask, the SDK has a person look at every call whose arguments are models or are converted.
         # That protects a team's own function from what it cannot see; where the code says yes or no it would change it.
         cast(Any, tool.on_invoke_tool).prepare_arguments = _nothing_prepared

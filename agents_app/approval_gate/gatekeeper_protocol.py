@@ -1,4 +1,4 @@
-"""What the gate asks of the worker, and a decision that a person took."""
+"""What the gate needs from the worker, and the decision that a person made about a call."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -9,22 +9,22 @@ from conversations.runs.policy.evaluate import PolicyRule, Rows
 
 
 class Decision(NamedTuple):
-    """A decision. `digest` is of the arguments that were decided about, as they run."""
+    """A person's decision. `digest` is of the arguments that were decided about, as they run."""
 
     decision: str
     message: str
     digest: str = ""
     arguments: str | None = None
-    """what runs instead of what was asked for, of an edit"""
+    """of an edit: what runs instead of the requested arguments"""
     output: str = ""
-    """what a person answered, of a response"""
+    """of a response: the output that a person gave"""
     by: str = ""
     server: str = ""
     """the MCP server of the call's tool"""
 
 
 class Refusal(NamedTuple):
-    """Why a call does not go on: `reason` for people, `model_message` for the model.
+    """Why a call may not run: `reason` for people, `model_message` for the model.
 
     `by`: policy, allowed_tools, tool_choice.
     """
@@ -36,7 +36,7 @@ class Refusal(NamedTuple):
 
 
 class GatekeeperProtocol(Protocol):
-    """What the gate asks and tells: a run's worker has one in its scope."""
+    """The worker's side of the gate; each run has one in its scope."""
 
     async def rules(self) -> Rows:
         """Return the operators' rules, at most half a second old."""
@@ -50,11 +50,11 @@ class GatekeeperProtocol(Protocol):
     def decision_of_running(self, context: ToolContext[Any]) -> Decision | None:
         """Return what a person decided about a call that is invoked now."""
 
-    def hold(self, call_id: str) -> None:
-        """Note that a call has to wait for a person, unless a rule approves it."""
+    def mark_needs_approval(self, call_id: str) -> None:
+        """Mark a call that needs a person's approval unless a rule approves it."""
 
     async def apply_auto_approval(self, context: ToolContext[Any], agent: Any, tool: FunctionTool) -> bool:
-        """Have an auto-approval rule approve a call that has to wait; record that it did."""
+        """Have an auto-approval rule approve a call that needs approval; return whether one did, which is recorded."""
 
-    def tell(self, context: ToolContext[Any], replacement: Any, output: Any) -> None:
-        """Note that a model is told `replacement` where a tool gave `output`."""
+    def record_replaced_output(self, context: ToolContext[Any], replacement: Any, output: Any) -> None:
+        """Note that a model gets `replacement` instead of a tool's `output`: the record keeps the output."""

@@ -1,5 +1,7 @@
-"""What the gate asks and tells in a worker's run: the operators' rules, and `policy.refused`. Created by `AgentRun`
-and `ReplayRun`."""
+"""The worker's side of the gate: read the operators' rules, approve by auto-approval rule, record `policy.refused`.
+
+Created by `AgentRun` and `ReplayRun`.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -45,12 +47,12 @@ class Gatekeeper:
         """Return what a person decided about a call that is invoked now."""
         return self._hooks().decision_of_running(context.tool_call_id)
 
-    def tell(self, context: ToolContext[Any], replacement: Any, output: Any) -> None:
-        """Note that a model is told more than a tool gave."""
-        self._hooks().tell(context.tool_call_id, replacement, output)
+    def record_replaced_output(self, context: ToolContext[Any], replacement: Any, output: Any) -> None:
+        """Note that a model gets `replacement` instead of a tool's `output`: the record keeps the output."""
+        self._hooks().record_replaced_output(context.tool_call_id, replacement, output)
 
-    def hold(self, call_id: str) -> None:
-        """Note that a call has to wait for a person, unless a rule approves it."""
+    def mark_needs_approval(self, call_id: str) -> None:
+        """Mark a call that needs a person's approval unless a rule approves it."""
         self._calls_to_approve.add((current_parent_call(), call_id))
 
     async def apply_auto_approval(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> bool:

@@ -29,7 +29,7 @@ def facts_of(tool: Tool, siblings: Sequence[Tool], effect: str) -> Facts:
         "name_there": tool_identity.name_there,
         "schema": identity.schema_of(tool).hash,
         "effect": effect,
-        "needs_approval": bool(gate.code_of(tool)) if isinstance(tool, FunctionTool) else False,
+        "needs_approval": bool(gate.declared_needs_approval_of(tool)) if isinstance(tool, FunctionTool) else False,
     }
     return fields | (_of_function(tool) if isinstance(tool, FunctionTool) else {"runs_at": "provider"})
 
@@ -76,7 +76,7 @@ def called(rule: object) -> str:
 def _of_function(tool: FunctionTool) -> Facts:
     inside = agent_inside(tool)
     return {
-        "approval": _rule(gate.code_of(tool)),
+        "approval": _rule(gate.declared_needs_approval_of(tool)),
         "enabled": _rule(tool.is_enabled),
         "guardrails": {
             "input": [called(_guard(guardrail)) for guardrail in gate.guardrails_of(tool)],

@@ -68,7 +68,7 @@ class AgentRun(ClaimedRun):
         self._delivery = MessageDelivery(self._event_writer, services.do, lambda: self._hooks.turns.current + 1)
         self._interjected = InterjectionFilter((), (), self._delivery.take, has_begun=False)
         self._hooks = self._new_hooks([], 0)
-        self._keeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._hooks)
+        self._gatekeeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._hooks)
 
     def request_stop(self, level: str) -> None:
         """Pass on a request by a person (pause, stop, cancel, abort) or the worker (park); the strongest one
@@ -118,7 +118,7 @@ class AgentRun(ClaimedRun):
                 self.claim, run_input.request, self._served, self._services.do, self._services.hosted
             )
             self._reply, self._served = reply, reply.served
-            self._keeper = Gatekeeper(self._event_writer, reply.served, self._services.do, lambda: self._hooks)
+            self._gatekeeper = Gatekeeper(self._event_writer, reply.served, self._services.do, lambda: self._hooks)
             reply.tell(run_input.context)
         self._hooks = self._new_hooks(run_input.calls, run_input.turns)
         if self._reply is not None and self._reply.unfit is not None:
@@ -154,7 +154,7 @@ class AgentRun(ClaimedRun):
             answers=run_input.metadata,
             **(self._reply.of_scope if self._reply else {}),
             is_resumed=self.claim.state is not None,
-            keeper=self._keeper,
+            gatekeeper=self._gatekeeper,
         )
         self._services.bus.enter(self.claim, self._served.team)
         with enter_scope(scope):
@@ -274,7 +274,7 @@ class AgentRun(ClaimedRun):
         """Set the run aside until a person has decided."""
         turn = self._hooks.turns.current
         stopped = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
-        rules = await self._keeper.rules()
+        rules = await self._gatekeeper.rules()
         requests = approval_requests.pending_requests(stopped, self._hooks.calls, self._served, turn, rules)
         await self._services.do(self._put_aside, "approval", requests, self._signed_state(result))
 

@@ -61,7 +61,7 @@ class ReplayRun(ClaimedRun):
         self._request = ReplayRequest({})
         self._usage = Usage()
         self._hooks = self._new_hooks(ReplayInput(self._request, served.team.context(), [], {}, {}))
-        self._keeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._hooks)
+        self._gatekeeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._hooks)
 
     def request_stop(self, level: str) -> None:
         """Pass on a person's request: stop and cancel give a call that has started a few seconds to end, abort does
@@ -146,7 +146,7 @@ class ReplayRun(ClaimedRun):
     def _scope(self, replay_input: ReplayInput) -> RunScope:
         return RunScope(
             conversation=self.claim.conversation, run=self.claim.run, hooks=self._hooks, run_config=self._config(),
-            on_event=self._take, tell=self._tell, answers=replay_input.metadata, keeper=self._keeper,
+            on_event=self._take, tell=self._tell, answers=replay_input.metadata, gatekeeper=self._gatekeeper,
             key=self._request.key, our_call=lambda call_id: self._hooks.calls.running(current_parent_call(), call_id),
         )  # fmt: skip
 
@@ -184,7 +184,7 @@ class ReplayRun(ClaimedRun):
     async def _request_approval(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
         """Set the run aside until a person has decided."""
         item = self._item(context, agent, tool)
-        rules = await self._keeper.rules()
+        rules = await self._gatekeeper.rules()
         requests = approval_requests.pending_requests(
             [item], self._hooks.calls, self._served, self._hooks.turns.current, rules
         )

@@ -159,7 +159,7 @@ class RecordingHooks(RunHooks[Any]):
         key = current_parent_call(), call_id
         return self.decided.get(self._answered.get(key) or self.calls.running(*key))
 
-    def tell(self, call_id: str, replacement: Any, output: Any) -> None:
+    def record_replaced_output(self, call_id: str, replacement: Any, output: Any) -> None:
         """Record that a model gets `replacement` instead of a tool's `output`: the record keeps the output."""
         self._replaced_outputs[current_parent_call(), call_id] = replacement, output
 
