@@ -10,8 +10,8 @@ from conversations.core.json_values import text_of
 from conversations.core.micros import to_datetime
 from conversations.events import payload
 from conversations.models import ToolCall
-from conversations.runs.replay import eligibility, recorded_call, request_replay
-from conversations.runs.replay.eligibility import ReplayEligibility
+from conversations.runs.replay import recorded_call, request_replay
+from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, replay_root
 from conversations.runs.replay.recorded_call import RecordedCall
 from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.request_input import read_body
@@ -26,7 +26,7 @@ Json = dict[str, Any]
 def tool_call(request: HttpRequest, id: str) -> JsonResponse:
     """Return one call: its identity, arguments, output, error, decision, replays, and the current state of its tool."""
     call = recorded_call.find(id)
-    return JsonResponse(_item(call) | {"today": _today(call, eligibility.of_call(call.row, call.request))})
+    return JsonResponse(_item(call) | {"today": _today(call, eligibility_of(call.row, call.request))})
 
 
 @endpoint(
@@ -42,34 +42,36 @@ def replays(request: HttpRequest, id: str) -> JsonResponse:
     """Return what a replay would do (`dry`, the default), or start it: 201 with the run and the call."""
     body = read_body(request, ToReplay)
     if not body.dry:
-        new = request_replay.replay(request.user, id, **body.model_dump(exclude={"dry"}))
+        new = request_replay.request_replay(request.user, id, **body.model_dump(exclude={"dry"}))
         created = {"run_id": new.run, "tool_call": new.call, "url": reverse("call", args=[new.call])}
         return JsonResponse(created, status=201)
     call = recorded_call.find(id)
-    today = eligibility.of_call(call.row, call.request)
-    if today.why_not:
-        raise Conflict(today.why_not, code="not_replayable")
-    sent, text, is_edited = request_replay.checked(call.as_ran, body.arguments, today.schema)
-    key = "" if is_edited else eligibility.replay_root(call.row)
+    eligibility = eligibility_of(call.row, call.request)
+    if eligibility.why_not:
+        raise Conflict(eligibility.why_not, code="not_replayable")
+    sent, text, is_edited = request_replay.checked(call.as_ran, body.arguments, eligibility.schema)
+    key = "" if is_edited else replay_root(call.row)
     request_: Json = {
-        "tool": today.tool,
-        "lookup_key": today.text("lookup_key"),
-        "agent": today.agent,
-        "team": today.team,
+        "tool": eligibility.tool,
+        "lookup_key": eligibility.text("lookup_key"),
+        "agent": eligibility.agent,
+        "team": eligibility.team,
     }
-    request_ |= {"schema": today.schema, "arguments": sent, "args_raw": text, "key": key, "edited": is_edited}
+    request_ |= {"schema": eligibility.schema, "arguments": sent, "args_raw": text, "key": key, "edited": is_edited}
     return JsonResponse(
-        {"request": request_, "recorded": _item(call), "today": _today(call, today, is_edited=is_edited)}
+        {"request": request_, "recorded": _item(call), "today": _today(call, eligibility, is_edited=is_edited)}
     )
 
 
-def _today(old: RecordedCall, today: ReplayEligibility, *, is_edited: bool = False) -> Json:
-    takes_more = bool(today.facts) and not today.is_free(is_edited=is_edited)
+def _today(old: RecordedCall, eligibility: ReplayEligibility, *, is_edited: bool = False) -> Json:
+    takes_more = bool(eligibility.facts) and not eligibility.is_free(is_edited=is_edited)
     return {
-        "can_replay": not today.why_not, "why_not": today.why_not, "team": today.team, "schema": today.schema or None,
-        "is_changed": bool(today.schema) and today.schema != old.row.schema, "effect": today.effect, "rule": today.rule,
-        "takes": ["grant", "reason", "tool"] if takes_more else [], "second_person": today.needs_second,
-        "notes": list(today.notes),
+        "can_replay": not eligibility.why_not, "why_not": eligibility.why_not, "team": eligibility.team,
+        "schema": eligibility.schema or None,
+        "is_changed": bool(eligibility.schema) and eligibility.schema != old.row.schema,
+        "effect": eligibility.effect, "rule": eligibility.rule,
+        "takes": ["grant", "reason", "tool"] if takes_more else [], "second_person": eligibility.needs_second,
+        "notes": list(eligibility.notes),
     }  # fmt: skip
 
 

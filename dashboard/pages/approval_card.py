@@ -20,7 +20,7 @@ from conversations.rendering import json_tree, richtext
 from conversations.rendering.jinja_environment import macro
 from conversations.runs.approvals import inbox
 from conversations.tool_calls.schemas import argument_form
-from dashboard.pages import auto_approvals, tool_call_replay
+from dashboard.pages import auto_approvals, replay_form
 from dashboard.pages.errors import problems_of
 
 MAX_ITEMS = 20  # forms of one page of a transcript; the others are loaded when they are looked at
@@ -50,7 +50,7 @@ def card(
         "q": question,
         "block": block(request, question, posted, error),
         "lately": inbox.recent_calls(question),
-        "today": None if question.is_open else tool_call_replay.question(question.row.tool_call),
+        "today": None if question.is_open else replay_form.approval_today(question.row.tool_call),
     }
 
 
@@ -155,7 +155,7 @@ def _form(
         "always": auto_approvals.choices(question),
         "problems": problems,
         "error": words_of(error, question, request) if error else "",
-        "today": tool_call_replay.question(question.row.tool_call),
+        "today": replay_form.approval_today(question.row.tool_call),
         "effect": EFFECTS.get(question.effect, ""),
         "about": _about(question),
         "left": _percent_left(question),

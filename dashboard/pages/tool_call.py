@@ -11,7 +11,7 @@ from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, S
 from conversations.events import epoch
 from conversations.rendering import agent_colors
 from conversations.runs.replay import recorded_call, request_replay
-from dashboard.pages import tool_call_replay, tool_call_sections
+from dashboard.pages import replay_form, tool_call_sections
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
@@ -30,16 +30,16 @@ def call(request: HttpRequest, id: str) -> HttpResponse:
 
 @require_POST
 @require_permission("replay")
-def replays(request: HttpRequest, id: str) -> HttpResponse:
-    """Draw what a replay would be (`do` is dry or dry-raw), or begin it (run or run-raw) and go to the new call."""
+def create_replay(request: HttpRequest, id: str) -> HttpResponse:
+    """Start a replay and redirect to its call (`do` is run or run-raw), or show what it would be (dry or dry-raw)."""
     posted = {name: str(value) for name, value in request.POST.items()}
     recorded = recorded_call.find(id)
     if posted.get("do") not in ("run", "run-raw"):
         return _draw(request, id, posted)
     try:
-        replay = request_replay.replay(
+        replay = request_replay.request_replay(
             request.user, id,
-            arguments=tool_call_replay.posted_arguments(recorded, tool_call_replay.today_of(recorded), posted),
+            arguments=replay_form.posted_arguments(recorded, replay_form.current_eligibility(recorded), posted),
             reason=posted.get("reason", "").strip()[: request_replay.MAX_REASON], tool=posted.get("tool", ""),
             client_id=posted.get("client_id", "")[:100],
         )  # fmt: skip
@@ -90,7 +90,7 @@ def _draw(
 ) -> HttpResponse:
     agent_colors.refresh_colors()
     recorded = recorded_call.find(id)
-    today = tool_call_replay.today_of(recorded)
+    eligibility = replay_form.current_eligibility(recorded)
     return render_page(
         request,
         "call.html",
@@ -98,10 +98,10 @@ def _draw(
         epoch=epoch.current(),
         **_live(recorded),
         link=request.build_absolute_uri(reverse("call", args=[recorded.row.id])),
-        layers=tool_call_sections.identity(recorded, today.facts),
+        layers=tool_call_sections.identity(recorded, eligibility.facts),
         schema=recorded.row.schema or "",
-        arguments=tool_call_sections.arguments(recorded, today.schema),
-        replay=tool_call_replay.part(request, recorded, today, entered, error),
+        arguments=tool_call_sections.arguments(recorded, eligibility.schema),
+        replay=replay_form.part(request, recorded, eligibility, entered, error),
         bars=tool_call_sections.bars(recorded, recorded_call.siblings(recorded)),
         inside=tool_call_sections.lines(recorded, recorded_call.nested_events(recorded)),
         around=tool_call_sections.lines(recorded, recorded_call.neighbouring_events(recorded)),

@@ -189,7 +189,7 @@ def replaying(all_: People) -> Deed:
     decide.decide(all_["approver"], asked.id, "approve")
     asked.refresh_from_db()
     teamwork.go_on(asked)
-    return lambda by: request_replay.replay(by, asked.tool_call, reason="It was lost", tool="file_incident")
+    return lambda by: request_replay.request_replay(by, asked.tool_call, reason="It was lost", tool="file_incident")
 
 
 def forking(all_: People) -> Deed:
@@ -411,7 +411,9 @@ ROWS: dict[str, Row] = {
         in_quarantine(lambda by, number: quarantine.discard_alike(by, number, "noise")), "quarantine",
         f"- {NO_CONVERSATION}", "someone else was faster", verb="discard",
     ),
-    "request_replay.replay": Row(replaying, "replay_unsafe", "replay.requested", f"- {AGAIN}"),
+    "request_replay.request_replay": Row(
+        replaying, "replay_unsafe", "replay.requested", f"- {AGAIN}", verb="replay"
+    ),
     "create.receive": Row(
         responding, "respond", "response.received", f"- {AGAIN}", verb="respond",
         audit="- publishing is recorded by the event itself (law E)",

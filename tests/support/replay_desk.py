@@ -89,7 +89,7 @@ class Desk:
     def again(self, by: Any, call: ToolCall, *, made: Team | None = None, **asked: Any) -> tuple[Run, ToolCall]:
         """Have a call made again by a worker of its own; answer the run, over or waiting, and the new call."""
         with working(made or self.team()):
-            new = request_replay.replay(by, call.id, **asked)
+            new = request_replay.request_replay(by, call.id, **asked)
             run = ended(new.run)
         return run, ToolCall.objects.get(id=new.call)
 

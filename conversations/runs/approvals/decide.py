@@ -79,7 +79,7 @@ def apply_decision(principal: Principal, approval: str, answer: DecisionInput, *
         raise _over(row)
     run = _waiting(row)
     _require_other_eyes(principal, row, run)
-    eligibility.require_second(principal, row, run)
+    eligibility.require_second_approver(principal, row, run)
     request = request_body(row)
     if questions.is_budget(request):
         questions.check(answer.decision)

@@ -64,7 +64,7 @@ class ReplayEligibility:
         return self.effect == "destructive" and self.rule == "ask"
 
 
-def of_call(call: ToolCall, body: dict[str, Any], *, rows: evaluate.Rows | None = None) -> ReplayEligibility:
+def eligibility_of(call: ToolCall, body: dict[str, Any], *, rows: evaluate.Rows | None = None) -> ReplayEligibility:
     """Return the current state of a call's tool; `body` is the body of the event that called it. Sync.
 
     `rows` are the operators' rules, if those of the current transaction are to be used.
@@ -188,7 +188,7 @@ def as_ran(call: ToolCall) -> dict[str, Any]:
     return recorded_arguments.as_ran(body_of(call.conversation_id, call.called_seq), text)
 
 
-def require_second(principal: Principal, approval: Approval, run: Run) -> None:
+def require_second_approver(principal: Principal, approval: Approval, run: Run) -> None:
     """Raise `NotAllowed` if somebody decides about a destructive call whose replay they requested."""
     if run.kind != "replay":
         return

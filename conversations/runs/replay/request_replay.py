@@ -22,8 +22,7 @@ from conversations.models import Conversation, Event, ToolCall
 from conversations.runs.begin_tool_call import tool_call_id
 from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
-from conversations.runs.replay import eligibility
-from conversations.runs.replay.eligibility import ReplayEligibility
+from conversations.runs.replay.eligibility import ReplayEligibility, as_ran, eligibility_of, replay_root
 from conversations.tool_calls.schemas import edited_arguments
 
 MAX_REASON = 2_000  # characters
@@ -37,7 +36,7 @@ class StartedReplay(NamedTuple):
     call: str
 
 
-def replay(
+def request_replay(
     by: Who, call: str, *, arguments: dict[str, Any] | str | None = None, reason: str = "", tool: str = "",
     client_id: str = "",
 ) -> StartedReplay:  # fmt: skip
@@ -57,23 +56,23 @@ def replay(
         mark = _mark(principal, call, client_id) if client_id else new_id()
         if client_id and (existing := _existing_replay(conversation, mark)) is not None:
             return existing
-        body = eligibility.as_ran(old)
-        today = eligibility.of_call(old, body, rows=evaluate.stored())
-        if today.why_not:
-            raise _refusal(today)
-        sent, text, is_edited = checked(body, arguments, today.schema)
-        if not today.is_free(is_edited=is_edited):
-            _require(by, today, reason, tool)
+        body = as_ran(old)
+        eligibility = eligibility_of(old, body, rows=evaluate.stored())
+        if eligibility.why_not:
+            raise _refusal(eligibility)
+        sent, text, is_edited = checked(body, arguments, eligibility.schema)
+        if not eligibility.is_free(is_edited=is_edited):
+            _require(by, eligibility, reason, tool)
         run, call_id = new_id(), f"replay-{new_id()}"
         new = StartedReplay(run, tool_call_id(run, call_id, 1))
-        fields = _facts(old, body, today) | {"run_id": new.run, "tool_call": new.call, "tool_call_id": call_id}
+        fields = _facts(old, body, eligibility) | {"run_id": new.run, "tool_call": new.call, "tool_call_id": call_id}
         fields |= {"args": sent, "args_raw": text, "digest": _digest(text), "edited": is_edited}
         _tell(principal, conversation.key, mark, fields | ({"reason": reason.strip()} if reason.strip() else {}))
         chain.enter(
             principal, "replay", f"call:{old.id}", reason=reason.strip(), after=chain.digest({"args_raw": text}),
             correlation={
-                "conversation": conversation.key, "run": new.run, "call": new.call, "tool": today.tool,
-                "effect": today.effect, "edited": is_edited,
+                "conversation": conversation.key, "run": new.run, "call": new.call, "tool": eligibility.tool,
+                "effect": eligibility.effect, "edited": is_edited,
             },
         )  # fmt: skip
     return new
@@ -94,28 +93,28 @@ def checked(
     return sent, text, _is_edited(body, sent)
 
 
-def _refusal(today: ReplayEligibility) -> Conflict | NotAllowed:
-    if today.rule == "deny":
-        return NotAllowed(today.why_not, code="policy")
-    return Conflict(today.why_not, code="not_replayable")
+def _refusal(eligibility: ReplayEligibility) -> Conflict | NotAllowed:
+    if eligibility.rule == "deny":
+        return NotAllowed(eligibility.why_not, code="policy")
+    return Conflict(eligibility.why_not, code="not_replayable")
 
 
-def _require(by: Who, today: ReplayEligibility, reason: str, typed: str) -> None:
-    grants.require(by, grants.REPLAY, today.tool)
+def _require(by: Who, eligibility: ReplayEligibility, reason: str, typed: str) -> None:
+    grants.require(by, grants.REPLAY, eligibility.tool)
     if not reason.strip():
-        raise Invalid(f"a reason is required: {today.tool} is {today.effect}", field="reason")
+        raise Invalid(f"a reason is required: {eligibility.tool} is {eligibility.effect}", field="reason")
     if len(reason) > MAX_REASON:
         raise Invalid(f"must be at most {MAX_REASON:,} characters", field="reason")
-    if typed.strip() != today.tool:
-        raise Invalid(f"must be the tool's name, {today.tool}", field="tool")
+    if typed.strip() != eligibility.tool:
+        raise Invalid(f"must be the tool's name, {eligibility.tool}", field="tool")
 
 
-def _facts(old: ToolCall, body: dict[str, Any], today: ReplayEligibility) -> Body:
+def _facts(old: ToolCall, body: dict[str, Any], eligibility: ReplayEligibility) -> Body:
     """Return the fields of the new call. The tool's are those of the old call, because it was found to be the same."""
-    layers: Body = {name: value for name in LAYERS if (value := today.facts.get(name))}
-    name = {"name": old.name, "namespace": body.get("namespace"), "qualified_name": today.tool}
-    line: Body = {"replay_of": old.id, "key": eligibility.replay_root(old), "effect": today.effect}
-    return {"agent": old.agent, "team": today.team, **name, **layers, **line}
+    layers: Body = {name: value for name in LAYERS if (value := eligibility.facts.get(name))}
+    name = {"name": old.name, "namespace": body.get("namespace"), "qualified_name": eligibility.tool}
+    line: Body = {"replay_of": old.id, "key": replay_root(old), "effect": eligibility.effect}
+    return {"agent": old.agent, "team": eligibility.team, **name, **layers, **line}
 
 
 def _mark(principal: Principal, call: str, client_id: str) -> str:

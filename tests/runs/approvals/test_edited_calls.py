@@ -83,7 +83,7 @@ def test_the_replay_form_is_filled_with_what_ran(people, call):
 def test_a_replay_repeats_what_ran_and_not_what_was_asked(people, call):
     filed = []
     with working(served(filed=filed)):
-        new = request_replay.replay(people["operator"], call.id)
+        new = request_replay.request_replay(people["operator"], call.id)
         until(
             lambda: Run.objects.filter(id=new.run, status__in=("done", "waiting")), what="the replay to be asked about"
         )

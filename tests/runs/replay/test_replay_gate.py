@@ -59,7 +59,7 @@ def test_what_stops_a_call_stops_its_replay_and_says_why(people, desk, name):
 def test_a_rule_that_came_between_the_click_and_the_call_stops_it(people, desk):
     old = desk.recorded("look")["look"]
     with working(desk.team()) as worker, held(worker):
-        new = request_replay.replay(people["operator"], old.id)
+        new = request_replay.request_replay(people["operator"], old.id)
         set_policy(people["admin"], PolicyRule("", "look", "deny", note="closed"))
         worker._claiming.go()
         run = ended(new.run)
@@ -71,7 +71,7 @@ def test_a_rule_that_came_between_the_click_and_the_call_stops_it(people, desk):
 def test_what_was_asked_for_is_held_against_the_schema_once_more_before_the_call(people, desk):
     old = desk.recorded("look")["look"]
     with working(desk.team()) as worker, held(worker):
-        new = request_replay.replay(people["operator"], old.id)
+        new = request_replay.request_replay(people["operator"], old.id)
         asked = Event.objects.get(kind="replay.requested")
         asked.body = json.dumps(json.loads(asked.body) | {"args": {"street": 1}})
         asked.save()
@@ -199,7 +199,7 @@ def begun(people, desk):
     """Queue a replay and take it as a worker that then dies; answer the claim and what was asked."""
     old = desk.recorded("put")["put"]
     with working(desk.team()) as worker, held(worker):
-        asked = request_replay.replay(people["operator"], old.id)
+        asked = request_replay.request_replay(people["operator"], old.id)
         (claim,) = claims.claim("host:dead", ["Clerk"], at_most=1)
     return claim, asked
 
@@ -252,7 +252,7 @@ def test_a_call_that_was_entered_is_not_entered_by_the_next_who_claims_it(people
 def test_a_replay_is_stopped_by_a_person_before_it_runs(people, desk):
     old = desk.recorded("look")["look"]
     with working(desk.team()) as worker, held(worker):
-        asked = request_replay.replay(people["operator"], old.id)
+        asked = request_replay.request_replay(people["operator"], old.id)
         stop_and_rerun.stop(people["operator"], asked.run)
 
     assert (Run.objects.get(id=asked.run).status, len(desk.ran)) == ("cancelled", 1)
@@ -262,7 +262,7 @@ def test_a_replay_is_stopped_by_a_person_before_it_runs(people, desk):
 def test_a_replay_is_stopped_by_a_person_while_it_runs(people, desk):
     old = desk.recorded("look")["look"]
     with working(desk.team(tools=[desk.slow("look")])):
-        asked = request_replay.replay(people["operator"], old.id)
+        asked = request_replay.request_replay(people["operator"], old.id)
         until(lambda: ToolCall.objects.filter(id=asked.call, status="executing").exists(), what="it to execute")
         stop_and_rerun.stop(people["operator"], asked.run)
         Run.objects.filter(id=asked.run).update(stop="abort")

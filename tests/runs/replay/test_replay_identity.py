@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def today(call):
     one = recorded_call.find(call.id)
-    return eligibility.of_call(one.row, one.request)
+    return eligibility.eligibility_of(one.row, one.request)
 
 
 def recorded(made):
@@ -51,9 +51,9 @@ def test_of_two_tools_of_one_name_the_one_in_the_calls_namespace_is_called(peopl
     assert (run.status, new.namespace, new.lookup_key) == ("done", "b", "namespaced:b.look")
 
     with working(desk.team(tools=namespaced(desk, "a"))), pytest.raises(Conflict, match="in another namespace"):
-        request_replay.replay(people["admin"], old.id, **SURE("b.look"))
+        request_replay.request_replay(people["admin"], old.id, **SURE("b.look"))
     with working(desk.team(tools=[desk.tool("look")])), pytest.raises(Conflict, match="in another namespace"):
-        request_replay.replay(people["admin"], old.id, **SURE("look"))
+        request_replay.request_replay(people["admin"], old.id, **SURE("look"))
     assert len(desk.ran) == 2
 
 
@@ -92,7 +92,7 @@ def test_a_tool_that_is_not_there_any_more_is_not_called(people, desk, name):
     make, why = CHANGES[name]
 
     with working(desk.team(tools=make(desk))), pytest.raises(Conflict, match=why.replace("(", r"\(")):
-        request_replay.replay(people["admin"], old.id)
+        request_replay.request_replay(people["admin"], old.id)
 
     assert len(desk.ran) == 1
 
@@ -102,8 +102,8 @@ def test_a_tool_that_changed_takes_arguments_that_fit_it_today(people, desk):
     with working(desk.team(tools=[desk.wider("look")])):
         assert "Its schema has changed since then: the arguments must match today’s schema." in today(old).notes
         with pytest.raises(Invalid, match="'house' is a required property"):
-            request_replay.replay(people["operator"], old.id)
-        asked = request_replay.replay(people["operator"], old.id, arguments={"street": "Elm", "house": 4})
+            request_replay.request_replay(people["operator"], old.id)
+        asked = request_replay.request_replay(people["operator"], old.id, arguments={"street": "Elm", "house": 4})
         assert ended(asked.run).status == "done"
 
     assert desk.ran[1:] == ["look Elm 4"]
@@ -114,9 +114,9 @@ def test_without_a_worker_or_a_team_nothing_is_begun(people, desk):
     old = desk.recorded("look")["look"]
 
     with pytest.raises(Conflict, match="Clerk is not available now: no worker runs it"):
-        request_replay.replay(people["operator"], old.id)
+        request_replay.request_replay(people["operator"], old.id)
     with working(desk.team(tools=[], name="other")), pytest.raises(Conflict, match="no longer has this tool"):
-        request_replay.replay(people["operator"], old.id)
+        request_replay.request_replay(people["operator"], old.id)
 
 
 def nest(desk, *, asks=False):
@@ -134,7 +134,7 @@ def test_an_agent_as_a_tool_runs_anew_and_what_is_inside_is_told_under_the_new_c
     old = recorded(nest(desk))
     with working(nest(desk)):
         assert "It starts a nested run: Inner works again and calls its model." in today(old).notes
-        asked = request_replay.replay(people["operator"], old.id)
+        asked = request_replay.request_replay(people["operator"], old.id)
         run = ended(asked.run)
 
     inside = [event for event in told() if event.get("parent_call") == asked.call]
@@ -173,7 +173,7 @@ def test_what_was_only_observed_is_not_made_however_it_names_itself(people, desk
     )
     observed(principal, "c", replay_of=ours.id)
     with working(desk.team()), pytest.raises(Conflict, match="Its agent runs elsewhere"):
-        request_replay.replay(people["admin"], foreign.id)
+        request_replay.request_replay(people["admin"], foreign.id)
 
     assert recorded_call.replays(recorded_call.find(ours.id)) == []
     assert recorded_call.original(recorded_call.find(foreign.id)) is None
@@ -186,7 +186,7 @@ def test_the_policy_tightens_the_effect_that_the_code_declares(people, desk):
         assert (today(old).effect, today(old).is_free(is_edited=True)) == ("read", True)
         set_policy(people["admin"], PolicyRule("", "look", "allow", "destructive"))
         with pytest.raises(Invalid, match="a reason is required: look is destructive"):
-            request_replay.replay(people["admin"], old.id)
+            request_replay.request_replay(people["admin"], old.id)
 
 
 def test_a_second_person_decides_on_what_destroys_where_a_person_is_asked(people, desk):

@@ -50,7 +50,7 @@ def serving(team, name):
 
 def test_it_is_called_on_its_server_by_its_name_there(desk, recorded):
     with serving(office(desk), "desk_stamp"):
-        new = request_replay.replay(cast()["admin"], recorded.id, reason="Was it stamped?", tool="desk_stamp")
+        new = request_replay.request_replay(cast()["admin"], recorded.id, reason="Was it stamped?", tool="desk_stamp")
         run = ended(new.run, within=60)
 
     again = ToolCall.objects.get(id=new.call)
@@ -61,7 +61,7 @@ def test_it_is_called_on_its_server_by_its_name_there(desk, recorded):
 def test_a_tool_that_its_server_does_not_offer_any_more_is_not_called(desk, recorded):
     other = made(servers=[desk.spec(allow=["shred"], prefix="desk_")])
     with serving(other, "desk_shred"), pytest.raises(Conflict) as refused:
-        request_replay.replay(cast()["admin"], recorded.id, reason="Was it stamped?", tool="desk_stamp")
+        request_replay.request_replay(cast()["admin"], recorded.id, reason="Was it stamped?", tool="desk_stamp")
 
     assert "MCP server desk is disconnected or dropped it" in refused.value.message
     assert desk.did == ["stamp:A7"]

@@ -43,7 +43,9 @@ def test_what_differs_from_the_recording_is_the_real_difference():
                 until(lambda: not Run.objects.exclude(status="done").exists(), within=60, what="it to file")
         old = list(ToolCall.objects.order_by("called_seq"))
         memory = told("conversation.handler")
-        asked = [request_replay.replay(people["admin"], call.id, reason="a test", tool=call.name) for call in old]
+        asked = [
+            request_replay.request_replay(people["admin"], call.id, reason="a test", tool=call.name) for call in old
+        ]
         for one in asked:
             ended(one.run, within=60)
         decide.decide(people["approver"], Approval.objects.get(status="pending").id, "approve")

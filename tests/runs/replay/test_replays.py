@@ -48,17 +48,17 @@ def test_the_same_client_id_again_is_the_same_replay(people, desk):
     asked = {"reason": "the street was missed", "tool": "send"}
 
     with working(desk.team()):
-        made = [request_replay.replay(people["admin"], old.id, client_id="once", **asked) for _ in range(3)]
+        made = [request_replay.request_replay(people["admin"], old.id, client_id="once", **asked) for _ in range(3)]
         ended(made[0].run)
-        after = request_replay.replay(people["admin"], old.id, client_id="once", **asked)
-        other = request_replay.replay(people["admin"], old.id, client_id="twice", **asked)
+        after = request_replay.request_replay(people["admin"], old.id, client_id="once", **asked)
+        other = request_replay.request_replay(people["admin"], old.id, client_id="twice", **asked)
         ended(other.run)
 
     assert {*made, after} == {made[0]}
     assert other.call != made[0].call
     assert len(desk.ran) == 3
     with pytest.raises(Invalid, match="at most 100"):
-        request_replay.replay(people["admin"], old.id, client_id="x" * 101, **asked)
+        request_replay.request_replay(people["admin"], old.id, client_id="x" * 101, **asked)
 
 
 def test_an_event_of_a_strangers_is_no_replay(people, desk):
@@ -71,7 +71,7 @@ def test_an_event_of_a_strangers_is_no_replay(people, desk):
     log.append([log.from_bus("stream:c", mark, claim, said_, principals.token_principal("robot"))])
 
     with working(desk.team()), pytest.raises(Conflict, match="is already used"):
-        request_replay.replay(people["operator"], old.id, client_id="known")
+        request_replay.request_replay(people["operator"], old.id, client_id="known")
 
     assert len(desk.ran) == 1
 
@@ -89,7 +89,7 @@ def test_an_idempotent_call_goes_under_the_first_ones_key_also_when_a_replay_is_
 def test_an_idempotent_call_with_other_arguments_is_another_one(people, desk):
     old = desk.recorded("put")["put"]
     with working(desk.team()), pytest.raises(NotAllowed, match="may not replay calls of put: this requires a grant"):
-        request_replay.replay(people["operator"], old.id, arguments={"street": "Oak"})
+        request_replay.request_replay(people["operator"], old.id, arguments={"street": "Oak"})
     assert said(last_entry()) == ("user:otto", "replay", f"call:{old.id}", "refused")
 
     _, new = desk.again(people["admin"], old, arguments={"street": "Oak"}, reason="a test", tool="put")
@@ -101,15 +101,15 @@ def test_an_unsafe_call_takes_a_grant_a_reason_and_the_tools_name(people, desk):
     old, otto = desk.recorded("send")["send"], people["operator"]
     with working(desk.team()):
         with pytest.raises(NotAllowed, match="this requires a grant"):
-            request_replay.replay(otto, old.id, reason="why", tool="send")
+            request_replay.request_replay(otto, old.id, reason="why", tool="send")
         give_grant(people["admin"], "otto", "replay", "send")
         with pytest.raises(Invalid, match="a reason is required") as no_reason:
-            request_replay.replay(otto, old.id, reason="  ", tool="send")
+            request_replay.request_replay(otto, old.id, reason="  ", tool="send")
         with pytest.raises(Invalid, match="must be the tool's name, send") as no_name:
-            request_replay.replay(otto, old.id, reason="why", tool="Send")
+            request_replay.request_replay(otto, old.id, reason="why", tool="Send")
         assert (no_reason.value.field, no_name.value.field) == ("reason", "tool")
         assert not Run.objects.filter(kind="replay").exists()
-        new = request_replay.replay(otto, old.id, reason="why", tool="send")
+        new = request_replay.request_replay(otto, old.id, reason="why", tool="send")
         run = ended(new.run)
 
     assert (run.status, len(desk.ran)) == ("done", 2)
@@ -121,7 +121,7 @@ def test_who_may_not_replay_is_refused_and_it_is_in_the_audit_log(people, desk, 
     old = desk.recorded("look")["look"]
 
     with working(desk.team()), pytest.raises(NotAllowed):
-        request_replay.replay(people[role], old.id)
+        request_replay.request_replay(people[role], old.id)
 
     assert said(last_entry())[1:] == ("replay", f"call:{old.id}", "refused")
     assert len(desk.ran) == 1
@@ -133,7 +133,7 @@ def test_a_call_that_is_not_there_or_that_an_import_still_writes_is_not_made(peo
 
     for call in ("nowhere", staged.id):
         with working(desk.team()), pytest.raises(NotFound):
-            request_replay.replay(people["admin"], call)
+            request_replay.request_replay(people["admin"], call)
 
 
 def test_a_message_that_a_replay_sends_counts_its_hops_as_the_first_one_did(people):
@@ -142,7 +142,7 @@ def test_a_message_that_a_replay_sends_counts_its_hops_as_the_first_one_did(peop
     with working(team([sends], [assistant_message("Done.")], tools=[chat_send])):
         say(metadata={"hop": 3})
         over(1)
-        new = request_replay.replay(people["admin"], ToolCall.objects.get().id, reason="why", tool="chat_send")
+        new = request_replay.request_replay(people["admin"], ToolCall.objects.get().id, reason="why", tool="chat_send")
         ended(new.run)
 
     assert [one["metadata"]["hop"] for one in told("message") if one["sender"] == "agent:Clerk"] == [4, 4]
@@ -210,7 +210,7 @@ def test_what_the_policy_denies_is_refused_before_anything_is_begun(people, desk
     with working(desk.team()):
         set_policy(people["admin"], PolicyRule("", "look", "deny", note="closed"))
         with pytest.raises(NotAllowed, match="Policy denies"):
-            request_replay.replay(people["operator"], old.id)
+            request_replay.request_replay(people["operator"], old.id)
 
     assert not Run.objects.filter(kind="replay").exists()
     assert len(desk.ran) == 1
@@ -241,7 +241,7 @@ def test_arguments_that_do_not_fit_are_refused_and_nothing_is_begun(people, desk
     old = desk.recorded("look")["look"]
 
     with working(desk.team()), pytest.raises(Invalid, match=wrong):
-        request_replay.replay(people["operator"], old.id, arguments=given)
+        request_replay.request_replay(people["operator"], old.id, arguments=given)
 
     assert not Run.objects.filter(kind="replay").exists()
 

@@ -1,4 +1,4 @@
-"""The part of a call's page that makes it again: what would go, what it takes, and the form. Starts nothing."""
+"""The form of a call's page that replays it: what would be sent, and what that requires. Starts nothing."""
 
 import json
 from collections.abc import Mapping
@@ -15,9 +15,8 @@ from conversations.models import AutoApprovalRule
 from conversations.rendering import event_rows, json_diff, json_tree, richtext
 from conversations.runs.approvals import auto_approval_rules, terms
 from conversations.runs.policy import evaluate
-from conversations.runs.replay import eligibility, recorded_call
-from conversations.runs.replay import request_replay as replays
-from conversations.runs.replay.eligibility import ReplayEligibility
+from conversations.runs.replay import recorded_call, request_replay
+from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, replay_root
 from conversations.runs.replay.recorded_call import RecordedCall
 from conversations.tool_calls.schemas import argument_form, versions
 from dashboard.pages.errors import problems_of
@@ -30,43 +29,46 @@ EFFECTS = {
 }
 TAKES = "Replaying it requires a grant, a reason, and the tool’s name typed in."
 SECOND = "A second person has to approve it before it runs."
+APPROVAL = "It needs approval before it runs."
 
 Part = dict[str, Any]  # what a template asks for by name
 
 
-def today_of(recorded: RecordedCall) -> ReplayEligibility:
-    """Return what the call's tool is today."""
-    return eligibility.of_call(recorded.row, recorded.request)
+def current_eligibility(recorded: RecordedCall) -> ReplayEligibility:
+    """Return whether and how the call could be replayed now."""
+    return eligibility_of(recorded.row, recorded.request)
 
 
 def part(
     request: HttpRequest,
     recorded: RecordedCall,
-    today: ReplayEligibility,
+    eligibility: ReplayEligibility,
     entered: Mapping[str, str],
     error: SwitchboardError | None = None,
 ) -> Part:
-    """Draw the form as it was filled in, and the request that it comes to."""
-    schema = schema_of(today)
+    """Return the form as it was filled in, and the request that would result."""
+    schema = schema_of(eligibility)
     sent = _object(recorded.ran)
-    prepared, wrong = _requested(recorded, today, entered) if not today.why_not else ((sent or {}, "", False), None)
+    prepared, wrong = ((sent or {}, "", False), None)
+    if not eligibility.why_not:
+        prepared, wrong = _requested(recorded, eligibility, entered)
     wrong = error or wrong
-    is_free = today.is_free(is_edited=prepared[2])
+    is_free = eligibility.is_free(is_edited=prepared[2])
     may_replay = permissions.has_permission(request.user, "replay")
     targets = grants.granted_targets(request.user, grants.REPLAY) if may_replay else frozenset()
     return {
-        "today": today,
-        "why_not": richtext.inline(today.why_not),
+        "today": eligibility,
+        "why_not": richtext.inline(eligibility.why_not),
         "is_free": is_free,
         "is_edited": prepared[2],
         "may": may_replay,
-        "has_grant": not targets.isdisjoint({grants.ALL, today.tool}),
-        "effect": EFFECTS[today.effect],
+        "has_grant": not targets.isdisjoint({grants.ALL, eligibility.tool}),
+        "effect": EFFECTS[eligibility.effect],
         "takes": "" if is_free else TAKES,
-        "second": SECOND if today.needs_second else "It needs approval before it runs." if today.rule == "ask" else "",
-        "notes": [richtext.inline(note) for note in today.notes],
-        "by": _by(today),
-        "request": request_parts(recorded, today, is_edited=prepared[2]),
+        "second": SECOND if eligibility.needs_second else APPROVAL if eligibility.rule == "ask" else "",
+        "notes": [richtext.inline(note) for note in eligibility.notes],
+        "by": _by(eligibility),
+        "request": request_parts(recorded, eligibility, is_edited=prepared[2]),
         "goes": json_tree.draw(prepared[1]) if prepared[1] else None,
         "changes": json_diff.draw(recorded.ran, prepared[1]) if prepared[2] else None,
         "entries": argument_form.entries(schema, sent, entered or None, problems_of(wrong)) if schema else [],
@@ -74,13 +76,13 @@ def part(
         "raw": entered.get("raw") or (json.dumps(sent, indent=2, ensure_ascii=False) if sent is not None else ""),
         "entered": entered,
         "client_id": new_id(),
-        "tool": hidden_characters.spelled_out(today.tool),
+        "tool": hidden_characters.spelled_out(eligibility.tool),
         "error": hidden_characters.spelled_out(wrong.sentence) if wrong else "",
     }
 
 
 def posted_arguments(
-    recorded: RecordedCall, today: ReplayEligibility, posted: Mapping[str, str]
+    recorded: RecordedCall, eligibility: ReplayEligibility, posted: Mapping[str, str]
 ) -> dict[str, Any] | str | None:
     """Read the arguments that a form gives; None for the recorded ones, which is what an untouched form gives."""
     how = posted.get("do", "")
@@ -88,32 +90,35 @@ def posted_arguments(
         return posted.get("raw", "")
     if not any(name.startswith(argument_form.PREFIX) for name in posted):
         return None
-    schema, sent = schema_of(today), _object(recorded.ran)
+    schema, sent = schema_of(eligibility), _object(recorded.ran)
     untouched = {f"{argument_form.PREFIX}{entry.name}": entry.value for entry in argument_form.entries(schema, sent)}
     now = {name: posted.get(name, "").replace("\r\n", "\n") for name in untouched}
     return None if now == untouched and sent is not None else argument_form.read(schema, posted)
 
 
-def schema_of(today: ReplayEligibility) -> dict[str, Any]:
-    """Return the JSON schema that arguments have to fit today."""
-    schema = versions.body_of(today.schema).get("params_json_schema") if today.schema else None
+def schema_of(eligibility: ReplayEligibility) -> dict[str, Any]:
+    """Return the JSON schema that arguments must match now."""
+    schema = versions.body_of(eligibility.schema).get("params_json_schema") if eligibility.schema else None
     return schema if isinstance(schema, dict) else {}
 
 
-def request_parts(recorded: RecordedCall, today: ReplayEligibility, *, is_edited: bool) -> list[tuple[str, Markup]]:
-    """Return what a replay would be asked of the worker."""
-    if not today.facts:
+def request_parts(
+    recorded: RecordedCall, eligibility: ReplayEligibility, *, is_edited: bool
+) -> list[tuple[str, Markup]]:
+    """Return what a replay would request of the worker."""
+    if not eligibility.facts:
         return []
-    limit = today.facts.get("timeout_s")
-    guards = today.facts.get("guardrails")
+    limit = eligibility.facts.get("timeout_s")
+    guards = eligibility.facts.get("guardrails")
     sides = guards if isinstance(guards, dict) else {}
     names = [str(name) for side in ("input", "output") for name in sides.get(side) or []]
     rows = [
-        ("Tool", today.tool), ("Lookup key", today.text("lookup_key")), ("Agent", f"{today.agent} ({today.team})"),
-        ("MCP server", today.text("mcp_server")), ("Call ID", "new"),
-        ("Key", "key of the new call" if is_edited else eligibility.replay_root(recorded.row)),
-        ("Enabled", today.text("enabled")), ("Guardrails", ", ".join(names) or "none"),
-        ("Policy", {"allow": "allowed", "ask": "requires approval", "deny": "denied"}[today.rule]),
+        ("Tool", eligibility.tool), ("Lookup key", eligibility.text("lookup_key")),
+        ("Agent", f"{eligibility.agent} ({eligibility.team})"),
+        ("MCP server", eligibility.text("mcp_server")), ("Call ID", "new"),
+        ("Key", "key of the new call" if is_edited else replay_root(recorded.row)),
+        ("Enabled", eligibility.text("enabled")), ("Guardrails", ", ".join(names) or "none"),
+        ("Policy", {"allow": "allowed", "ask": "requires approval", "deny": "denied"}[eligibility.rule]),
         ("Time limit", f"{limit:g} s" if isinstance(limit, int | float) else "the run's"),
         ("Memory", "the team’s current context; changes are not saved"),
     ]  # fmt: skip
@@ -121,16 +126,17 @@ def request_parts(recorded: RecordedCall, today: ReplayEligibility, *, is_edited
 
 
 def _requested(
-    recorded: RecordedCall, today: ReplayEligibility, entered: Mapping[str, str]
+    recorded: RecordedCall, eligibility: ReplayEligibility, entered: Mapping[str, str]
 ) -> tuple[tuple[dict[str, Any], str, bool], SwitchboardError | None]:
     try:
-        return replays.checked(recorded.as_ran, posted_arguments(recorded, today, entered), today.schema), None
+        arguments = posted_arguments(recorded, eligibility, entered)
+        return request_replay.checked(recorded.as_ran, arguments, eligibility.schema), None
     except Invalid as wrong:
         return ({}, "", False), wrong
 
 
-def _by(today: ReplayEligibility) -> list[Markup]:
-    reasons = [("requires approval", today.by), (f"treats it as {today.effect}", today.effect_by)]
+def _by(eligibility: ReplayEligibility) -> list[Markup]:
+    reasons = [("requires approval", eligibility.by), (f"treats it as {eligibility.effect}", eligibility.effect_by)]
     return [richtext.inline(f"The policy {reason} (set by {row.updated_by})") for reason, row in reasons if row]
 
 
@@ -142,16 +148,17 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def question(call: str) -> Part | None:
-    """Return what would happen to a question today: by the rules and the tool of now. Starts nothing."""
+def approval_today(call: str) -> Part | None:
+    """Return what would happen to an approval request's call now, by the current rules and tool; None if it is not
+    recorded. Starts nothing."""
     try:
         recorded = recorded_call.find(call)
     except NotFound:
         return None
-    today = today_of(recorded)
-    notes = [*today.notes, *(text for text in _asked_today(today) if text)]
-    glyph, text = _today(today)
-    if today.rule == "ask" and not today.why_not and (rule := _rule(recorded, today)) is not None:
+    eligibility = current_eligibility(recorded)
+    notes = [*eligibility.notes, *(text for text in _asked_today(eligibility) if text)]
+    glyph, text = _today(eligibility)
+    if eligibility.rule == "ask" and not eligibility.why_not and (rule := _rule(recorded, eligibility)) is not None:
         glyph, text = "done", "It would run: an auto-approval rule applies"
         notes.append(
             f"The rule was created by {rule.made_by}. It applies to calls by agents; a replay still needs approval."
@@ -159,32 +166,36 @@ def question(call: str) -> Part | None:
     return {"call": recorded.row.id, "glyph": glyph, "words": text, "notes": [richtext.inline(note) for note in notes]}
 
 
-def _rule(recorded: RecordedCall, today: ReplayEligibility) -> AutoApprovalRule | None:
+def _rule(recorded: RecordedCall, eligibility: ReplayEligibility) -> AutoApprovalRule | None:
     """Return the auto-approval rule that would approve the call, without counting a use."""
     about = evaluate.about(recorded.row.agent, recorded.tool)
     if recorded.call.approval_request is None or terms.of_call(about).no_always:
         return None
     call = auto_approval_rules.call_of(event_rows.read(recorded.call.approval_request).body)._replace(
-        schema=today.schema
+        schema=eligibility.schema
     )
-    rules, is_destructive = auto_approval_rules.rules().get(call.lookup_key, ()), today.effect == "destructive"
+    rules, is_destructive = auto_approval_rules.rules().get(call.lookup_key, ()), eligibility.effect == "destructive"
     return next((rule for rule in rules if auto_approval_rules.fits(rule, call, is_destructive=is_destructive)), None)
 
 
-def _today(today: ReplayEligibility) -> tuple[str, str]:
-    if today.rule == "deny":
+def _today(eligibility: ReplayEligibility) -> tuple[str, str]:
+    if eligibility.rule == "deny":
         return "rejected", "It would be denied without asking"
-    if not today.facts or today.why_not:
+    if not eligibility.facts or eligibility.why_not:
         return "unknown", "It cannot be called"
-    return ("waiting", "It would need approval") if today.rule == "ask" else ("done", "It would run without approval")
+    return (
+        ("waiting", "It would need approval")
+        if eligibility.rule == "ask"
+        else ("done", "It would run without approval")
+    )
 
 
-def _asked_today(today: ReplayEligibility) -> list[str]:
-    reasons = [today.why_not]
-    if today.by is not None and today.rule == "ask":
-        reasons.append(f"Policy requires approval (set by {today.by.updated_by}).")
-    if today.effect_by is not None:
-        reasons.append(f"Policy treats it as {today.effect} (set by {today.effect_by.updated_by}).")
-    if today.needs_second:
+def _asked_today(eligibility: ReplayEligibility) -> list[str]:
+    reasons = [eligibility.why_not]
+    if eligibility.by is not None and eligibility.rule == "ask":
+        reasons.append(f"Policy requires approval (set by {eligibility.by.updated_by}).")
+    if eligibility.effect_by is not None:
+        reasons.append(f"Policy treats it as {eligibility.effect} (set by {eligibility.effect_by.updated_by}).")
+    if eligibility.needs_second:
         reasons.append("It is destructive, so a second person has to approve a replay.")
     return reasons
