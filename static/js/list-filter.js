@@ -8,13 +8,22 @@ class ListFilter extends HTMLElement {
   connectedCallback() {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
-    this.addEventListener("input", () => this.#wait(), { signal });
-    this.addEventListener("submit", (event) => (event.preventDefault(), this.#tell()), { signal });
+    this.addEventListener("input", ({ target }) => target.form === this.#form && this.#wait(), { signal });
+    this.addEventListener("submit", (event) => this.#submit(event), { signal });
   }
 
   disconnectedCallback() {
     clearTimeout(this.#pause);
     this.#stop.abort();
+  }
+
+  /** The filter itself: the list beside it may have forms of its own. */
+  get #form() { return this.querySelector("form"); }
+
+  #submit(event) {
+    if (event.target !== this.#form) return;
+    event.preventDefault();
+    this.#tell();
   }
 
   #wait() {
@@ -24,7 +33,7 @@ class ListFilter extends HTMLElement {
 
   #tell() {
     clearTimeout(this.#pause);
-    const form = this.querySelector("form");
+    const form = this.#form;
     const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value.trim()));
     history.replaceState(null, "", `${form.getAttribute("action")}${query.size ? `?${query}` : ""}`);
     this.dispatchEvent(new CustomEvent("filter", { bubbles: true }));
