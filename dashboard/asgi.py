@@ -24,7 +24,7 @@ from conversations.access.audit import refusal_counter
 from conversations.alerts.dispatcher import Dispatcher
 from conversations.asgi.agui.routes import PREFIX as AGUI
 from conversations.asgi.agui.routes import AguiRoutes
-from conversations.asgi.approval_requests import PATH as QUESTIONS
+from conversations.asgi.approval_requests import PATH as APPROVAL_REQUESTS
 from conversations.asgi.approval_requests import ApprovalRequestEndpoint
 from conversations.asgi.checkpoint import PATHS as CHECKPOINTS
 from conversations.asgi.checkpoint import CheckpointEndpoint
@@ -69,7 +69,7 @@ from dashboard.server.trusted_proxies import apply_forwarded_for
 logger = logging.getLogger(__name__)
 
 SWITCH_INTERVAL = 0.0001  # seconds: the loop and the writer get their turn beside busy threads
-ABANDONED_EVERY = 5.0  # seconds between two looks for questions whose asker is gone
+ABANDONED_EVERY = 5.0  # seconds between two looks for approval requests whose asker is gone
 REFUSALS_EVERY = 20.0  # seconds between two looks at what was counted
 ALWAYS = ("/healthz", "/readyz")  # answered before the start is over, too
 PUBLISH = "/api/v1/publish"
@@ -103,7 +103,7 @@ class Application:
             "/api/v1/report": ReportEndpoint(self.runtime, self.bearers),
             **dict.fromkeys((f"{HOOKS}claude-code", f"{HOOKS}codex"), hooks),
             FEED: EventFeedEndpoint(self.runtime, self.bearers),
-            QUESTIONS: ApprovalRequestEndpoint(self.runtime, self.bearers),
+            APPROVAL_REQUESTS: ApprovalRequestEndpoint(self.runtime, self.bearers),
             "/api/v1/import": ImportEndpoint(self.bearers, self.runtime.watch),
             "/api/v1/door": self.key,
             TRACES: telemetry,
@@ -208,7 +208,7 @@ class Application:
         if self.with_demo:
             self._keep(self.demo.run(), "demo")
         self._keep(run_forever(_write_refusals, what="counting refusals"), "refusals")
-        self._keep(run_forever(_withdraw_abandoned, what="withdrawing questions"), "questions")
+        self._keep(run_forever(_withdraw_abandoned, what="withdrawing approval requests"), "approval requests")
         self._has_started = True
         gc.collect()
         gc.freeze()

@@ -56,7 +56,7 @@ def build_request(agent: str, turn: int, our_id: str, call_id: str | None, sent:
 
 
 def of_tool(tool: FunctionTool, called_as: str | None, agent: str, served: ServedTeam) -> Body:
-    """Return what a question tells of its tool."""
+    """Return the fields of an approval request that describe its tool."""
     return identity.layers(tool, called_as) | {"effect": served.effect(tool, agent)}
 
 

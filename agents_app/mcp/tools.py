@@ -151,7 +151,7 @@ class McpTools:
 
 
 class _Offered:
-    """`is_enabled` of a server's tool: while the server is connected, and to a run that goes on from a question."""
+    """`is_enabled` of a server's tool: while the server is connected, and in a run that resumes after an approval."""
 
     name = "while its server is connected"  # for people
 

@@ -234,7 +234,7 @@ class AgentRun(ClaimedRun):
             elif self._reply is not None and result.interruptions and not asks:
                 await self._finish_result(result)  # with calls that are the client's to answer
             elif self._budget.reached and not self._requested_stop and result.final_output is None:
-                request = self._budget.question(self._hooks.turns.current)
+                request = self._budget.build_request(self._hooks.turns.current)
                 await self._services.do(self._put_aside, "approval", [request], self._signed_state(result))
                 failpoint("after-budget")
             elif self._requested_stop and result.final_output is None:

@@ -1,12 +1,12 @@
 """Check the budgets of one attempt before it starts and after each of its steps. Used by the agent's run.
 
 A run that has reached a budget stops before its next step and requests approval, as for a tool call
-(`runs.budgets.questions`). A run that answers a client of `/v1/responses` requests none, because its client waits.
+(`runs.budgets.budget_requests`). A run that answers a client of `/v1/responses` makes no request: its client waits.
 """
 
 from agents_app.worker.run_hooks import Do
 from conversations.runs import claims
-from conversations.runs.budgets import evaluate, questions
+from conversations.runs.budgets import budget_requests, evaluate
 from conversations.runs.budgets.evaluate import ReachedBudget
 from conversations.runs.claims import Body, Claim
 
@@ -23,7 +23,7 @@ class BudgetWatch:
         Fenced."""
         if self._claim.attempt == 1:  # nothing was asked
             return ""
-        why: str = await self._do(questions.settle, self._claim)
+        why: str = await self._do(budget_requests.settle, self._claim)
         return why
 
     async def has_put_aside(self, turn: int) -> bool:
@@ -32,7 +32,7 @@ class BudgetWatch:
             return False
         self.reached = await self._do(evaluate.reached, self._claim, self._claim.agent)
         if self.reached is not None:
-            await self._do(self._put_aside, self.question(turn))
+            await self._do(self._put_aside, self.build_request(turn))
         return self.reached is not None
 
     async def look(self, agent: str) -> bool:
@@ -42,10 +42,10 @@ class BudgetWatch:
         self.reached = await self._do(evaluate.reached, self._claim, agent)
         return self.reached is not None
 
-    def question(self, turn: int) -> Body:
+    def build_request(self, turn: int) -> Body:
         """Return the approval request for the budget that was reached."""
         assert self.reached is not None
-        return questions.question(self._claim, self.reached, self._claim.agent, turn)
+        return budget_requests.build_request(self._claim, self.reached, self._claim.agent, turn)
 
     def _put_aside(self, request: Body) -> None:
         claim = self._claim

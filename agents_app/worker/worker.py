@@ -298,7 +298,7 @@ def _look_after(teams: Collection[str]) -> None:
     there_are = unfinished_work()
     if there_are.running:
         leases.interrupt_expired()
-    if there_are.questions:
+    if there_are.open_requests:
         auto_approval.approve_waiting()
         expiry.expire_due()
     if there_are.queued:

@@ -25,7 +25,7 @@ from conversations.events.log.records import NewEvent
 from conversations.models import Approval
 from conversations.realtime.server import ServerRuntime
 from conversations.runs.approvals import external_approvals
-from conversations.runs.approvals.external_approvals import Question, QuestionOutcome
+from conversations.runs.approvals.external_approvals import ExternalOutcome, ExternalRequest
 
 PATH = "/api/v1/approvals/requests"
 MAX_BODY = 1 << 20  # bytes
@@ -76,7 +76,9 @@ def _ask(body: bytes, visitor: Caller) -> tuple[str, Approval | None]:
     """Read and store an approval request, in a thread because reading may take long. Return it with its
     conversation."""
     call = _read(body, visitor)
-    return call.conversation_id, external_approvals.ask(visitor.principal, _question(call), _beginning(call, visitor))
+    return call.conversation_id, external_approvals.request_approval(
+        visitor.principal, _external_request(call), _beginning(call, visitor)
+    )
 
 
 def _read(body: bytes, visitor: Caller) -> WaitingCall:
@@ -91,8 +93,8 @@ def _read(body: bytes, visitor: Caller) -> WaitingCall:
     return call
 
 
-def _question(call: WaitingCall) -> Question:
-    return Question(
+def _external_request(call: WaitingCall) -> ExternalRequest:
+    return ExternalRequest(
         conversation=call.conversation_id,
         agent=call.agent.removeprefix("agent:"),
         name=call.name,
@@ -124,7 +126,7 @@ def _beginning(call: WaitingCall, visitor: Caller) -> NewEvent:
     return event._replace(is_live=False)
 
 
-def _answer(approval: str, status: str, outcome: QuestionOutcome | None) -> bytes:
+def _answer(approval: str, status: str, outcome: ExternalOutcome | None) -> bytes:
     body: dict[str, Any] = {"approval_id": approval, "status": status}
     if outcome is not None and outcome.decision:
         body |= {"decision": outcome.decision, "message": outcome.message, "output": outcome.output}

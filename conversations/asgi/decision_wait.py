@@ -15,7 +15,7 @@ from conversations.core.url_converters import whole_number
 from conversations.models import Approval
 from conversations.realtime.server import ServerRuntime
 from conversations.runs.approvals import external_approvals
-from conversations.runs.approvals.external_approvals import QuestionOutcome
+from conversations.runs.approvals.external_approvals import ExternalOutcome
 
 LOOK_EVERY = 1.0  # seconds, while waiting: heals a lost notification, and sees the server stop
 RENEW_EVERY = 5.0  # seconds
@@ -52,36 +52,36 @@ class DecisionWait:
             raise Busy(f"too many {self._who} wait for decisions", code="too_many")
 
     async def outcome(
-        self, scope: route.Scope, receive: route.Receive, visitor: Caller, question: AwaitedDecision
-    ) -> QuestionOutcome | str:
+        self, scope: route.Scope, receive: route.Receive, visitor: Caller, awaited: AwaitedDecision
+    ) -> ExternalOutcome | str:
         """Wait for the decision; if there is none at the end, return why. Raises NotSignedIn and NotAllowed if the
         permission was revoked."""
         gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
         self._count += 1
         try:
             with self._runtime.watch.reading(visitor) as reader:
-                return await reader.unless_dismissed(self._until_decided(scope, question, gone))
+                return await reader.unless_dismissed(self._until_decided(scope, awaited, gone))
         finally:
             self._count -= 1
             gone.cancel()
 
     async def _until_decided(
-        self, scope: route.Scope, question: AwaitedDecision, gone: asyncio.Future[None]
-    ) -> QuestionOutcome | str:
+        self, scope: route.Scope, awaited: AwaitedDecision, gone: asyncio.Future[None]
+    ) -> ExternalOutcome | str:
         stopping = (scope.get("extensions") or {}).get("http.stopping")
-        renewed = question.renewed
-        with self._news.on(f"stream:{question.conversation}") as news:
+        renewed = awaited.renewed
+        with self._news.on(f"stream:{awaited.conversation}") as news:
             while True:
                 news.clear()
-                outcome = await self.do(external_approvals.outcome, question.approval)
-                left = question.deadline - time.monotonic()
+                outcome = await self.do(external_approvals.outcome, awaited.approval)
+                left = awaited.deadline - time.monotonic()
                 why = "the agent stopped waiting" if gone.done() else "nobody decided in time" if left <= 0 else ""
                 if stopping is not None and stopping.is_set():
                     why = why or "the server stopped"
                 if outcome is not None or (why and renewed):
                     return outcome or why
                 if time.monotonic() - renewed > RENEW_EVERY:
-                    await self.do(external_approvals.renew, question.approval)
+                    await self.do(external_approvals.renew, awaited.approval)
                     renewed = time.monotonic()
                 await long_poll.wait_for_change(gone, news, max(0.0, min(left, LOOK_EVERY)))
 

@@ -27,7 +27,7 @@ from conversations.events.log.records import NewEvent
 from conversations.models import Approval
 from conversations.realtime.server import ServerRuntime
 from conversations.runs.approvals import external_approvals
-from conversations.runs.approvals.external_approvals import Question, QuestionOutcome
+from conversations.runs.approvals.external_approvals import ExternalOutcome, ExternalRequest
 
 PREFIX = "/api/v1/hooks/"
 MAX_BODY = 8 << 20  # bytes
@@ -82,12 +82,12 @@ class HooksEndpoint(route.Route):
         approval = await self._waiting.do(_ask, hook, visitor)
         if approval is None:
             return NOTHING
-        question = AwaitedDecision(approval, hook.speaker.conversation, began + wait_s, time.monotonic())
+        awaited = AwaitedDecision(approval, hook.speaker.conversation, began + wait_s, time.monotonic())
         try:
-            outcome = await self._waiting.outcome(scope, receive, visitor, question)
+            outcome = await self._waiting.outcome(scope, receive, visitor, awaited)
             if isinstance(outcome, str):  # nobody needs it any more, unless a decision comes first
                 await self._waiting.do(external_approvals.withdraw, [approval.id], outcome)
-                outcome = await self._waiting.do(external_approvals.outcome, approval) or QuestionOutcome("")
+                outcome = await self._waiting.do(external_approvals.outcome, approval) or ExternalOutcome("")
         except BaseException:
             await asyncio.shield(
                 self._waiting.do(external_approvals.withdraw, [approval.id], "the agent stopped waiting")
@@ -119,7 +119,7 @@ def _settle(hook: Hook, visitor: Caller) -> None:
     """Withdraw the requests that, according to a hook, were answered elsewhere: those for its call, or all of a
     finished turn."""
     call = hooks.ended_call(hook)
-    is_open = external_approvals.open_questions(visitor.principal, hook.speaker.conversation, call_id=call)
+    is_open = external_approvals.open_requests(visitor.principal, hook.speaker.conversation, call_id=call)
     external_approvals.withdraw(is_open, "decided where the agent runs" if call is not None else "its turn is over")
 
 
@@ -129,7 +129,7 @@ def _ask(hook: Hook, visitor: Caller) -> Approval | None:
     raw = session_events.raw_arguments(call.arguments)
     is_whole = len(raw) <= session_events.MAX_TEXT
     decisions = ("approve", "edit", "reject") if hook.tool in hooks.EDITABLE and is_whole else ("approve", "reject")
-    question = Question(
+    approval_request = ExternalRequest(
         conversation=hook.speaker.conversation,
         agent=hook.speaker.agent,
         name=call.name[:200],
@@ -140,10 +140,12 @@ def _ask(hook: Hook, visitor: Caller) -> Approval | None:
         decisions=decisions,
         why=hooks.why(hook),
     )
-    return external_approvals.ask(visitor.principal, question, _event(visitor, hooks.started_call(hook)))
+    return external_approvals.request_approval(
+        visitor.principal, approval_request, _event(visitor, hooks.started_call(hook))
+    )
 
 
-def _encoded_decision(hook: Hook, decided: QuestionOutcome) -> bytes:
+def _encoded_decision(hook: Hook, decided: ExternalOutcome) -> bytes:
     if not decided.decision:
         return NOTHING
     approved = decided.decision in ("approve", "edit")

@@ -67,7 +67,7 @@ def of(
     run failed, those that a person took over, and the alarms of runs that look stuck."""
     by_failure = _failed(failed) if failed else {}
     by_approval = _approvals(waiting) if waiting else {}
-    return by_failure | _stuck(alarms) | _replies(owned) | by_approval  # a question goes before all else
+    return by_failure | _stuck(alarms) | _replies(owned) | by_approval  # an approval request goes before all else
 
 
 def listed() -> list[int]:

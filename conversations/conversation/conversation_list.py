@@ -174,7 +174,7 @@ SOURCE = _Source()
 
 
 def waiting() -> int:
-    """Count the questions that wait for a person."""
+    """Count the approval requests that wait for a person."""
     return Approval.objects.open().count()
 
 
@@ -252,7 +252,7 @@ def _alarm(alarm: stuck_detection.StuckRun | None) -> str:
 
 
 def _runs(ids: Sequence[int]) -> dict[int, str]:
-    """Return the loudest state among unfinished runs and the newest one. Only a question is waiting."""
+    """Return the loudest state among unfinished runs and the newest one. Only an approval request is waiting."""
     states: dict[int, set[str]] = {}
     if not ids:
         return {}

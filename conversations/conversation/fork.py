@@ -1,7 +1,7 @@
 """Forks: a new conversation that goes on from another's events 1…N, as they were or with one message in other words.
 
-The parent stays untouched. What is copied is history (`projections.forks`): it queues no run, and its runs, questions
-and calls stay the parent's. A run is queued only when asked for (§3.4, fork-and-run).
+The parent stays untouched. What is copied is history (`projections.forks`): it queues no run, and its runs, approval
+requests and calls stay the parent's. A run is queued only when asked for (§3.4, fork-and-run).
 
 What is long is copied in pages before the action's own transaction; nobody sees a fork before that has committed.
 """

@@ -261,7 +261,7 @@ def _few(filters: ListFilters) -> list[SqlCondition]:
 
 
 def _waiting() -> list[int]:
-    """Return the conversations with an open question, `MAX_BY_INDEX` and one at most: to count them is to find them."""
+    """Return at most `MAX_BY_INDEX` + 1 conversations with an open approval request: counting means finding them."""
     return [id_ for (id_,) in fetch_rows(f"{_WAITING} LIMIT %s", [MAX_BY_INDEX + 1])]
 
 

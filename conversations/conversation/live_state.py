@@ -79,7 +79,7 @@ def states(facts: LiveStateFacts) -> list[LiveState]:
         _owned(facts.owned, facts.me),
         _paused(facts.paused, facts.me),
         LiveState("stuck", "Looks stuck", since) if need == "stuck" else None,
-        _working(facts.runs, has_question=need == "approval"),
+        _working(facts.runs, has_open_request=need == "approval"),
         LiveState("failed", "Failed", since) if need == "failed" else None,
     ]
     return [state for state in known if state] or [LiveState("open", "Idle")]
@@ -103,7 +103,7 @@ def _paused(hold: ControlHold | None, me: str) -> LiveState | None:
     return LiveState("paused", f"Paused by {who}", hold.since, hold.seq, hold.reason)
 
 
-def _working(runs: Sequence[OpenRun], *, has_question: bool) -> LiveState | None:
+def _working(runs: Sequence[OpenRun], *, has_open_request: bool) -> LiveState | None:
     for run in runs:
         if run.status == "running":
             return LiveState("running", f"{run.agent} {_STOPPING.get(run.stop, 'is working')}")
@@ -111,6 +111,6 @@ def _working(runs: Sequence[OpenRun], *, has_question: bool) -> LiveState | None
             return LiveState("paused", f"{run.agent} is waiting for a server")
         if run.status == "waiting" and run.reason != "approval":
             return LiveState("paused", f"{run.agent} is paused")
-    if runs and not has_question:
+    if runs and not has_open_request:
         return LiveState("queued", "Queued")
     return None

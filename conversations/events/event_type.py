@@ -88,9 +88,9 @@ SEARCHED = Search()
 
 
 class RunEnd(NamedTuple):
-    """That an event ends its run, and of a bad end why open questions are withdrawn and why open calls end with it."""
+    """That an event ends its run; of a bad end, why it withdraws open approval requests and why it ends open calls."""
 
-    question: str = ""
+    request: str = ""
     call: str = ""
 
 
@@ -109,7 +109,7 @@ class EventType:
     lane: Lane | None = None  # None: drawn as a kind that is not known
     search: Search = SEARCHED
     run_end: RunEnd | None = None
-    closes_question: str = ""  # the state in which it leaves one that nobody decided
+    closes_request: str = ""  # the state in which it leaves one that nobody decided
     alarm: str = ""  # the kind of alarm that it raises where it is ours
     alarm_cause: str = ""  # what such an alarm says; empty: what the event's reason says
     speaker: str = ""  # who is drawn to say it where the payload names nobody
@@ -155,7 +155,7 @@ def event_type(
     lane: Lane | None = None,
     search: Search = SEARCHED,
     run_end: RunEnd | None = None,
-    closes_question: str = "",
+    closes_request: str = "",
     alarm: str = "",
     alarm_cause: str = "",
     speaker: str = "",
@@ -170,7 +170,7 @@ def event_type(
         if kind in TYPES:
             raise ValueError(f"there are two event types {kind}")
         TYPES[kind] = EventType(
-            kind, schema, row, fold, authority, author, level, state, lane, search, run_end, closes_question, alarm,
+            kind, schema, row, fold, authority, author, level, state, lane, search, run_end, closes_request, alarm,
             alarm_cause, speaker, done, frozenset(traits), None if name else _struct(schema),
         )  # fmt: skip
         return schema

@@ -1,4 +1,4 @@
-"""A question about one tool call. It gets exactly one decision."""
+"""An approval request: asks whether one tool call may run. It receives exactly one decision."""
 
 from django.db import models
 from django.db.models import Exists, OuterRef, Q

@@ -50,7 +50,7 @@ class StateTopic:
     def __init__(self, topic: str, source: RowSource) -> None:
         self.topic, self._source = topic, source
         self.subscribers: set[StateSubscription] = set()
-        self.waiting_counts: Row = {"waiting": 0}  # questions that wait for a person
+        self.waiting_counts: Row = {"waiting": 0}  # approval requests that wait for a person
         self._changed: dict[str, None] = {}
         self._versions: dict[str, int] = {}
         self._pool = DatabaseThreads(topic)

@@ -1,4 +1,4 @@
-"""A question to a person about a tool call, and its decision: the part of a block that asks. Called by
+"""An approval request for a tool call, and its decision: the part of a block that asks. Called by
 `tool_call_block`."""
 
 import json
@@ -44,12 +44,12 @@ class ApprovalBlock(NamedTuple):
 
 
 def closed_as(kind: str) -> str:
-    """Return the state in which an event of this kind leaves a question that nobody decided; empty for a decision."""
-    return event_type.closes_question if (event_type := registry.get(kind)) else ""
+    """Return the state in which an event of this kind leaves an undecided approval request; empty for a decision."""
+    return event_type.closes_request if (event_type := registry.get(kind)) else ""
 
 
 def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
-    """Read a call's question from the event that asked and the one that decided."""
+    """Read a call's approval request from the event that asked and the one that decided."""
     decided = event_rows.read(call.approval_decision) if call.approval_decision else None
     state = call.status if call.status in ("waiting", LEFT) else "over"
     if decided:
@@ -77,7 +77,7 @@ def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
 
 
 def _has_decider(state: str, decided: event_rows.ParsedEvent) -> bool:
-    """Return whether somebody is to be named: a question that ended by itself was ended by a person, or by nobody."""
+    """Return whether somebody is to be named: a request that ended undecided was ended by a person, or by nobody."""
     return not closed_as(decided.event.kind) or decided.event.principal.startswith("user:")
 
 

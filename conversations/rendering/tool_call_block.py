@@ -47,7 +47,7 @@ _WAITS = {"waiting": "waiting for approval"}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _OPENING = registry.names_with("opens_call")
 LOUD = ("waiting", "unknown")  # statuses that are told at every level of detail
-OVER = ("withdrawn", "expired")  # states of a question that say why the call did not run
+OVER = ("withdrawn", "expired")  # states of an approval request that say why the call did not run
 
 
 class Brief(NamedTuple):
@@ -125,8 +125,8 @@ def draw(call: CallEvents, group: str | None) -> Markup:
 
 
 def card(call: CallEvents, address: str) -> Markup:
-    """Draw a call's question as its block in the transcript has it, without the row around it. `address` is the address
-    of its conversation: links within a transcript begin there."""
+    """Draw a call's approval request as its block in the transcript has it, without the row around it. `address` is the
+    address of its conversation: links within a transcript begin there."""
     return event_rows.render_as("tool_step", "card", *_parts(call, None, address))
 
 
@@ -238,7 +238,7 @@ def _note(finished: event_rows.ParsedEvent | None, status: str) -> Markup | None
         text = f"It was running when {why}: it may or may not have taken effect."
         return richtext.inline(text if status == "unknown" else f"It did not run: {why} before.")
     if approval_block.closed_as(finished.event.kind):
-        return None  # the question says it
+        return None  # the approval request says it
     reason = finished.body.get("reason")
     return richtext.inline(reason[:1000]) if isinstance(reason, str) and reason else None
 

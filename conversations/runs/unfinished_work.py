@@ -14,7 +14,7 @@ class UnfinishedWork(NamedTuple):
 
     running: bool
     queued: bool
-    questions: bool
+    open_requests: bool
 
 
 def unfinished_work() -> UnfinishedWork:

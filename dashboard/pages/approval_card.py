@@ -41,39 +41,44 @@ NOTHING: MultiValueDict[str, str] = MultiValueDict()
 
 def card(
     request: HttpRequest,
-    question: inbox.ApprovalCard,
+    approval_request: inbox.ApprovalCard,
     posted: MultiValueDict[str, str] = NOTHING,
     error: SwitchboardError | None = None,
 ) -> Part:
     """Return what `partials/approval.html` draws; with what was `posted` and what is wrong with it."""
     return {
-        "q": question,
-        "block": block(request, question, posted, error),
-        "lately": inbox.recent_calls(question),
-        "today": None if question.is_open else replay_form.approval_today(question.row.tool_call),
+        "q": approval_request,
+        "block": block(request, approval_request, posted, error),
+        "lately": inbox.recent_calls(approval_request),
+        "today": None if approval_request.is_open else replay_form.approval_today(approval_request.row.tool_call),
     }
 
 
 def block(
     request: HttpRequest,
-    question: inbox.ApprovalCard,
+    approval_request: inbox.ApprovalCard,
     posted: MultiValueDict[str, str] = NOTHING,
     error: SwitchboardError | None = None,
 ) -> Markup:
     """Draw a request's block, with the form while it can be decided."""
-    return _with_form(inbox.block(question), question.row.id, form(request, question, posted, error))
+    return _with_form(
+        inbox.block(approval_request), approval_request.row.id, form(request, approval_request, posted, error)
+    )
 
 
 def form(
     request: HttpRequest,
-    question: inbox.ApprovalCard,
+    approval_request: inbox.ApprovalCard,
     posted: MultiValueDict[str, str] = NOTHING,
     error: SwitchboardError | None = None,
     *,
     leads_back: bool = False,
 ) -> Markup:
     """Draw what stands where an open request is decided; without scripts, `leads_back` to its conversation."""
-    drawn = {"q": question, "form": _form(request, question, posted, error) | {"leads_back": leads_back}}
+    drawn = {
+        "q": approval_request,
+        "form": _form(request, approval_request, posted, error) | {"leads_back": leads_back},
+    }
     return safe(render_to_string("partials/decision.html", drawn, request=request).strip())
 
 
@@ -88,41 +93,45 @@ def with_forms(request: HttpRequest, entries: list[Markup]) -> list[Markup]:
     return entries
 
 
-def words_of(error: SwitchboardError, question: inbox.ApprovalCard, request: HttpRequest) -> str:
+def words_of(error: SwitchboardError, approval_request: inbox.ApprovalCard, request: HttpRequest) -> str:
     """Say what is wrong; of a decision that came too late who was first."""
-    is_own = question.row.decided_by == str(permissions.principal_of(request.user))
+    is_own = approval_request.row.decided_by == str(permissions.principal_of(request.user))
     if isinstance(error, Conflict) and error.code == "already_decided" and is_own:
-        return f"You already decided this: {question.row.decision}."
+        return f"You already decided this: {approval_request.row.decision}."
     return hidden_characters.spelled_out(error.sentence)
 
 
-def schema_of(question: inbox.ApprovalCard) -> dict[str, Any]:
+def schema_of(approval_request: inbox.ApprovalCard) -> dict[str, Any]:
     """Return the JSON schema that the arguments have to fit; empty where it is not known."""
-    read = _schema_body(question).get("params_json_schema")
+    read = _schema_body(approval_request).get("params_json_schema")
     return read if isinstance(read, dict) else {}
 
 
-def arguments_of(question: inbox.ApprovalCard) -> dict[str, Any] | None:
+def arguments_of(approval_request: inbox.ApprovalCard) -> dict[str, Any] | None:
     """Return the arguments that were sent; None where they are no object."""
-    arguments = question.request.get("args")
+    arguments = approval_request.request.get("args")
     return arguments if isinstance(arguments, dict) else None
 
 
-def written(question: inbox.ApprovalCard) -> str:
+def written(approval_request: inbox.ApprovalCard) -> str:
     """Write arguments to be edited; where the eye cannot see a character, as escapes: it is the same JSON."""
-    arguments = arguments_of(question)
+    arguments = arguments_of(approval_request)
     if arguments is None:
-        return str(question.request.get("args_raw") or "")
+        return str(approval_request.request.get("args_raw") or "")
     text = json.dumps(arguments, indent=2, ensure_ascii=False)
     return text if hidden_characters.is_clean(text.replace("\n", "")) else json.dumps(arguments, indent=2)
 
 
 def _loaded(request: HttpRequest, entry: Markup, approval: str) -> Markup:
     try:
-        question = inbox.find(approval)
+        approval_request = inbox.find(approval)
     except NotFound:
         return entry
-    return _with_form(entry, approval, form(request, question, leads_back=True)) if question.is_open else entry
+    return (
+        _with_form(entry, approval, form(request, approval_request, leads_back=True))
+        if approval_request.is_open
+        else entry
+    )
 
 
 def _with_form(html: Markup, approval: str, form: Markup) -> Markup:
@@ -133,58 +142,66 @@ def _with_form(html: Markup, approval: str, form: Markup) -> Markup:
 
 def _form(
     request: HttpRequest,
-    question: inbox.ApprovalCard,
+    approval_request: inbox.ApprovalCard,
     posted: MultiValueDict[str, str],
     error: SwitchboardError | None,
 ) -> Part:
-    why_not = _why_not(request, question)
+    why_not = _why_not(request, approval_request)
     entered = {name: str(value) for name, value in posted.items()}
     problems = problems_of(error)
-    schema, arguments = schema_of(question), arguments_of(question)
-    is_edited_here = bool(schema) and "edit" in question.decisions and not why_not and not question.is_denied
-    raw = json.dumps(arguments, ensure_ascii=False) if arguments is not None else question.request.get("args_raw")
+    schema, arguments = schema_of(approval_request), arguments_of(approval_request)
+    is_edited_here = (
+        bool(schema) and "edit" in approval_request.decisions and not why_not and not approval_request.is_denied
+    )
+    raw = (
+        json.dumps(arguments, ensure_ascii=False) if arguments is not None else approval_request.request.get("args_raw")
+    )
     return {
         "why_not": why_not,
         "entries": argument_form.entries(schema, arguments, entered, problems) if is_edited_here else [],
         "has_schema": is_edited_here,
         "arguments": json_tree.draw(str(raw)) if raw else None,
-        "raw": entered.get("raw", written(question)),
-        "spelled": hidden_characters.spelled_out(str(question.request.get("args_raw") or "")),
+        "raw": entered.get("raw", written(approval_request)),
+        "spelled": hidden_characters.spelled_out(str(approval_request.request.get("args_raw") or "")),
         "entered": entered,
         "same": posted.getlist("same"),
-        "always": auto_approvals.choices(question),
+        "always": auto_approvals.choices(approval_request),
         "problems": problems,
-        "error": words_of(error, question, request) if error else "",
-        "today": replay_form.approval_today(question.row.tool_call),
-        "effect": EFFECTS.get(question.effect, ""),
-        "about": _about(question),
-        "left": _percent_left(question),
+        "error": words_of(error, approval_request, request) if error else "",
+        "today": replay_form.approval_today(approval_request.row.tool_call),
+        "effect": EFFECTS.get(approval_request.effect, ""),
+        "about": _about(approval_request),
+        "left": _percent_left(approval_request),
     }
 
 
-def _why_not(request: HttpRequest, question: inbox.ApprovalCard) -> str:
+def _why_not(request: HttpRequest, approval_request: inbox.ApprovalCard) -> str:
     """Say why whoever looks may not decide; empty where they may."""
     if not permissions.has_permission(request.user, "decide"):
         return MAY_NOT
-    return FOUR_EYES if str(permissions.principal_of(request.user)) in question.barred else ""
+    return FOUR_EYES if str(permissions.principal_of(request.user)) in approval_request.barred else ""
 
 
-def _schema_body(question: inbox.ApprovalCard) -> dict[str, Any]:
-    body = ToolSchema.objects.filter(hash=question.request.get("schema") or "").values_list("body", flat=True).first()
+def _schema_body(approval_request: inbox.ApprovalCard) -> dict[str, Any]:
+    body = (
+        ToolSchema.objects.filter(hash=approval_request.request.get("schema") or "")
+        .values_list("body", flat=True)
+        .first()
+    )
     read = json.loads(body) if body else None
     return read if isinstance(read, dict) else {}
 
 
-def _about(question: inbox.ApprovalCard) -> Markup | None:
+def _about(approval_request: inbox.ApprovalCard) -> Markup | None:
     """Say what the tool does, by its own description."""
-    about = _schema_body(question).get("description")
+    about = _schema_body(approval_request).get("description")
     return richtext.inline(" ".join(about.split())[:ABOUT]) if isinstance(about, str) and about.strip() else None
 
 
-def _percent_left(question: inbox.ApprovalCard) -> int:
+def _percent_left(approval_request: inbox.ApprovalCard) -> int:
     """Return how much of the time to decide is left, in hundredths."""
-    if question.deadline is None:
+    if approval_request.deadline is None:
         return 0
-    whole = (question.deadline - question.asked_at).total_seconds()
-    left = (question.deadline - datetime.now(UTC)).total_seconds()
+    whole = (approval_request.deadline - approval_request.asked_at).total_seconds()
+    left = (approval_request.deadline - datetime.now(UTC)).total_seconds()
     return round(100 * min(1.0, max(0.0, left / whole))) if whole > 0 else 0

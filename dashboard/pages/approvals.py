@@ -19,7 +19,7 @@ from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
 
-PAGE = 50  # questions
+PAGE = 50  # approval requests
 VIEWS = {"": ("Waiting", "pending"), "decided": ("Decided", "decided"), "all": ("All", "")}
 SHOWN = 2_000  # characters of a message
 ALWAYS = "Matching calls will be approved automatically from now on."
@@ -29,22 +29,23 @@ DROPPED = "You edited the arguments: choose Approve with edits, or undo the edit
 @require_safe
 @require_permission("view")
 def approvals(request: HttpRequest) -> HttpResponse:
-    """List questions: those that wait, oldest first; `?view=decided` or `?view=all`, newest first; `?before=` the next
-    page. Beside the list the first of them."""
+    """List approval requests: the waiting ones, oldest first; with `?view=decided` or `?view=all`, newest first;
+    `?before=` gives the next page. Show the first of them beside the list."""
     return _page(request)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_permission("view")
 def approval(request: HttpRequest, id: str) -> HttpResponse:
-    """Draw one question beside the list; `?part=card` it alone, `?part=form` the place where it is decided. A POST
-    decides it as the pressed button says: to a script it answers `{is_decided, words, html}`, html being its block."""
+    """Show one approval request beside the list, `?part=card` alone, `?part=form` only its form.
+
+    A POST decides it by the button pressed; a script receives `{done, words, html}`, where html is its block."""
     if request.method != "POST":
         return _drawn(request, inbox.find(id))
     permissions.require(request.user, "decide")
-    question = inbox.find(id)
+    approval_request = inbox.find(id)
     try:
-        also = _decide(request, question)
+        also = _decide(request, approval_request)
     except (Conflict, Invalid) as error:
         return _refused(request, id, error)
     except NotAllowed as error:
@@ -52,63 +53,65 @@ def approval(request: HttpRequest, id: str) -> HttpResponse:
             raise
         return _refused(request, id, error)
     if not _is_script(request):
-        return HttpResponseRedirect(_next(request, question, also))
+        return HttpResponseRedirect(_next(request, approval_request, also))
     decided = inbox.find(id)
     words = f"{decided.verdict.partition(' by ')[0].capitalize()}: {decided.name}."
     words += f" {_always_words(also)}" if also else ""
     return JsonResponse({"done": True, "words": words, "html": approval_card.block(request, decided)})
 
 
-def _drawn(request: HttpRequest, question: inbox.ApprovalCard) -> HttpResponse:
+def _drawn(request: HttpRequest, approval_request: inbox.ApprovalCard) -> HttpResponse:
     part = request.GET.get("part", "")
     if part == "form":
-        return HttpResponse(approval_card.form(request, question) if question.is_open else "")
+        return HttpResponse(approval_card.form(request, approval_request) if approval_request.is_open else "")
     if part == "card":
-        return render_page(request, "partials/approval.html", **approval_card.card(request, question))
-    return _page(request, question)
+        return render_page(request, "partials/approval.html", **approval_card.card(request, approval_request))
+    return _page(request, approval_request)
 
 
-def _decide(request: HttpRequest, question: inbox.ApprovalCard) -> str:
+def _decide(request: HttpRequest, approval_request: inbox.ApprovalCard) -> str:
     """Do what the pressed button says; answer how many others it decided, as a number, or nothing."""
-    id_ = question.row.id
+    id_ = approval_request.row.id
     if request.POST.get("decide") != "always":
-        decide.decide(request.user, id_, **_answer(request, question))
+        decide.decide(request.user, id_, **_answer(request, approval_request))
         return ""
-    scope, reason = auto_approvals.scope_of(request, question), request.POST.get("reason", "").strip()[:SHOWN]
+    scope, reason = auto_approvals.scope_of(request, approval_request), request.POST.get("reason", "").strip()[:SHOWN]
     actions_of_rules.approve_and_make_rule(request.user, id_, scope, reason=reason)
     return str(len(auto_approval.approve_waiting()))
 
 
-def _answer(request: HttpRequest, question: inbox.ApprovalCard) -> dict[str, Any]:
+def _answer(request: HttpRequest, approval_request: inbox.ApprovalCard) -> dict[str, Any]:
     """Read the form: `decide` is approve, reject, respond, fields (edit by the typed fields) or raw (by JSON)."""
     pressed, posted = request.POST.get("decide", ""), {name: str(value) for name, value in request.POST.items()}
     answer: dict[str, Any] = {"decision": {"fields": "edit", "raw": "edit"}.get(pressed, pressed)}
     answer |= {name: posted.get(name, "").strip()[:SHOWN] for name in ("message", "reason")}
-    schema = approval_card.schema_of(question)
+    schema = approval_card.schema_of(approval_request)
     if pressed == "respond":
         answer["output"] = posted.get("output", "").replace("\r\n", "\n")
     elif pressed == "fields":
         answer["arguments"] = argument_form.read(schema, posted)
     elif pressed == "raw":
         answer["arguments"] = posted.get("raw", "")
-    elif pressed == "approve" and not argument_form.is_untouched(schema, approval_card.arguments_of(question), posted):
+    elif pressed == "approve" and not argument_form.is_untouched(
+        schema, approval_card.arguments_of(approval_request), posted
+    ):
         raise Invalid(DROPPED)
     return answer
 
 
-def _next(request: HttpRequest, question: inbox.ApprovalCard, also: str) -> str:
+def _next(request: HttpRequest, approval_request: inbox.ApprovalCard, also: str) -> str:
     if request.POST.get("back") == "conversation" and not also:
-        return page_urls.event_url(question.key, question.row.asked_seq)
-    return reverse("approval", args=[question.row.id]) + (f"?{urlencode({'always': also})}" if also else "")
+        return page_urls.event_url(approval_request.key, approval_request.row.asked_seq)
+    return reverse("approval", args=[approval_request.row.id]) + (f"?{urlencode({'always': also})}" if also else "")
 
 
 def _refused(request: HttpRequest, id: str, error: SwitchboardError) -> HttpResponse:
-    """Draw the question again with what was entered and what is wrong, or with what became of it."""
-    question = inbox.find(id)
+    """Show the approval request again: with what was entered and what is wrong, or with somebody else's decision."""
+    approval_request = inbox.find(id)
     if not _is_script(request):
-        return _page(request, question, error)
-    html = approval_card.block(request, question, request.POST, error)
-    words = approval_card.words_of(error, question, request)
+        return _page(request, approval_request, error)
+    html = approval_card.block(request, approval_request, request.POST, error)
+    words = approval_card.words_of(error, approval_request, request)
     return JsonResponse({"done": False, "words": words, "html": html}, status=status_of(error))
 
 

@@ -42,8 +42,8 @@ def revocations(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(f"{reverse('approval-rules')}?{urlencode({'done': 'revoked'})}")
 
 
-def scope_of(request: HttpRequest, question: inbox.ApprovalCard) -> AutoApprovalScope:
-    """Read the scope that a question's form has. Raises Invalid naming the field."""
+def scope_of(request: HttpRequest, approval_request: inbox.ApprovalCard) -> AutoApprovalScope:
+    """Read the scope that an approval request's form has. Raises Invalid naming the field."""
     posted = request.POST
     uses, lasts = posted.get("uses", "").strip(), posted.get("lasts", "")
     if uses and not (uses.isascii() and uses.isdigit() and len(uses) < 10):
@@ -55,7 +55,7 @@ def scope_of(request: HttpRequest, question: inbox.ApprovalCard) -> AutoApproval
     until = (
         datetime.now(UTC) + timedelta(seconds=min(seconds, 2 * auto_approval_edit.MAX_DURATION)) if seconds else None
     )
-    ticked, arguments = posted.getlist("same"), auto_approval_rules.call_of(question.request).arguments or {}
+    ticked, arguments = posted.getlist("same"), auto_approval_rules.call_of(approval_request.request).arguments or {}
     return AutoApprovalScope(
         is_exact=posted.get("match", "exact") == "exact",
         arguments={name: value for n, (name, value) in enumerate(arguments.items()) if str(n) in ticked},
@@ -65,10 +65,10 @@ def scope_of(request: HttpRequest, question: inbox.ApprovalCard) -> AutoApproval
     )
 
 
-def choices(question: inbox.ApprovalCard) -> list[dict[str, str]] | None:
+def choices(approval_request: inbox.ApprovalCard) -> list[dict[str, str]] | None:
     """Return the arguments that a rule may ask to be the same: each name, and its value in a line. None: no rule can be
     about them."""
-    arguments = auto_approval_rules.call_of(question.request).arguments
+    arguments = auto_approval_rules.call_of(approval_request.request).arguments
     if arguments is None:
         return None
     return [

@@ -20,8 +20,8 @@ def render_page(request: HttpRequest, template: str, *, status: int = 200, **con
 
 def viewer_context(request: HttpRequest) -> dict[str, object]:
     """Return `person` (none for nobody and for a token), `may`, the verbs allowed, `roles`, both space separated,
-    `waiting`, how many questions wait for a decision that this person can make, and `escalated`, how many of them were
-    escalated to a role of theirs."""
+    `waiting`, how many approval requests wait for a decision that this person can make, and `escalated`, how many of
+    them were escalated to a role of theirs."""
     who = getattr(request, "user", None)
     if who is None or not who.is_authenticated:
         return {"person": None, "may": "", "roles": "", "waiting": 0, "escalated": 0}

@@ -106,7 +106,7 @@ def _facts(
     request: HttpRequest, conversation: Conversation, runs: Sequence[Run], me: str, alarms: Mapping[int, StuckRun],
     unfinished: Sequence[Run],
 ) -> live_state.LiveStateFacts:  # fmt: skip
-    waiting = [conversation.pk] if _has_question(conversation, unfinished) else []
+    waiting = [conversation.pk] if _has_open_request(conversation, unfinished) else []
     owned = [Owned(*(getattr(conversation, name) for name in Owned._fields))] if conversation.owner else []
     needs = attention.of(waiting=waiting, failed=[] if runs else [conversation.pk], owned=owned, alarms=alarms)
     need = needs.get(conversation.pk)
@@ -120,7 +120,7 @@ def _facts(
     )
 
 
-def _has_question(conversation: Conversation, runs: Sequence[Run]) -> bool:
+def _has_open_request(conversation: Conversation, runs: Sequence[Run]) -> bool:
     if conversation.is_demo:  # a recording's run is none of the agents'
         return Approval.objects.open().filter(conversation=conversation).exists()
     return any(run.status == "waiting" and run.reason == "approval" for run in runs)
@@ -132,7 +132,7 @@ def _open(conversation: Conversation, run: Run) -> OpenRun:
 
 
 def _can_decide(request: HttpRequest, conversation: Conversation, me: str) -> bool:
-    """Return whether the reader may decide at least one of the open questions."""
+    """Return whether the reader may decide at least one of the open approval requests."""
     if not permissions.has_permission(request.user, "decide"):
         return False
     requests = list(Approval.objects.open().filter(conversation=conversation).values_list("id", flat=True))

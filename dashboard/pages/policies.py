@@ -49,7 +49,7 @@ def removals(request: HttpRequest) -> HttpResponse:
 
 
 def _terms(entered: dict[str, str]) -> dict[str, object]:
-    """Read what a form says of questions: a time, and boxes that are ticked."""
+    """Read what a form says of approval requests: a time, and boxes that are ticked."""
     notify = entered["notify"] if entered["on_expiry"] == "notify" else ""  # a list has always one chosen
     limit: dict[str, object] = {"deadline_s": seconds_of(entered["deadline_s"]), "notify": notify}
     return limit | {field: bool(entered[field]) for field in ("four_eyes", "no_always")}

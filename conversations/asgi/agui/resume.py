@@ -20,7 +20,7 @@ from conversations.models import Approval, Event, Response, Run, ToolCall
 from conversations.runs.approvals import decide
 
 Answer = dict[str, Any]  # the decision, and what belongs to it
-KIND = "agent"  # of the runs whose questions are answered here
+KIND = "agent"  # of the runs whose approval requests are answered here
 
 
 class ResumedRun(NamedTuple):

@@ -43,7 +43,7 @@ from conversations.events.log.records import Stored
 from conversations.events.payload import clean_text
 
 Events = list[BaseEvent]
-BUDGET = "budget"  # the origin of a question about a budget, which is about no call
+BUDGET = "budget"  # the origin of an approval request about a budget, which is about no call
 OWN = "switchboard"  # before the names of what is not the protocol's
 ENDS = registry.run_ends()
 NOT_RUN = "The tool was not run: "
@@ -69,7 +69,7 @@ class Fields(msgspec.Struct, gc=False):
     result_summary: str | None = None
     error: Any = None
     reason: str | None = None
-    # of questions
+    # of approval requests
     approval_id: str = ""
     decision: str = ""
     decisions: list[str] | None = None
@@ -113,11 +113,11 @@ class RunSegment(NamedTuple):
 class RunEncoder:
     """Tracks what of a segment was streamed, and what waits for an answer."""
 
-    def __init__(self, segment: RunSegment, questions: Iterable[Interrupt] = ()) -> None:
+    def __init__(self, segment: RunSegment, interrupts: Iterable[Interrupt] = ()) -> None:
         self.segment = segment
         self.is_over = False
         self.calls, self.ended = set(segment.calls), set(segment.ended)
-        self._questions = {question.id: question for question in questions}
+        self._interrupts = {interrupt.id: interrupt for interrupt in interrupts}
         self._texts: dict[str, str] = {}  # messages that are open: what was streamed of each
         self._closed = {self._message_id(turn) for turn in segment.turns}
         self._step = ""
@@ -160,9 +160,9 @@ class RunEncoder:
 
     def interrupt(self) -> Events:
         """End the segment with what it waits for, if anything."""
-        if not self._questions:
+        if not self._interrupts:
             return []
-        return self._finish(RunFinishedInterruptOutcome(interrupts=list(self._questions.values())))
+        return self._finish(RunFinishedInterruptOutcome(interrupts=list(self._interrupts.values())))
 
     def fail(self, error: SwitchboardError) -> Events:
         """End the segment with an error of the stream itself, while the run continues."""
@@ -248,7 +248,7 @@ def read(body: str) -> Fields:
 
 
 def interrupt_of(fields: Fields) -> Interrupt:
-    """Return an approval request in the protocol's form: the question, the call, and the possible answers."""
+    """Return an approval request in the protocol's form: its text, the call, and the possible answers."""
     is_call = fields.origin != BUDGET
     decisions = fields.decisions or (["approve", "edit", "reject", "respond"] if is_call else ["approve", "reject"])
     answer: dict[str, Any] = {"approved": {"type": "boolean"}, "message": {"type": "string"}}
@@ -315,12 +315,12 @@ def _tool_step(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
 
 
 def _approval_requested(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
-    encoder._questions[fields.approval_id] = interrupt_of(fields)
+    encoder._interrupts[fields.approval_id] = interrupt_of(fields)
     return encoder._call(fields) if fields.origin != BUDGET else []
 
 
 def _approval_closed(encoder: RunEncoder, event: Stored, fields: Fields) -> Events:
-    encoder._questions.pop(fields.approval_id, None)
+    encoder._interrupts.pop(fields.approval_id, None)
     if event.kind == "approval.decided" and fields.decision == "reject":
         return encoder._result(fields, f"{NOT_RUN}rejected{f': {fields.message}' if fields.message else ''}")
     return []

@@ -18,8 +18,9 @@
 | replay.requested | | a row, called | |
 | conversation.handler | | | the handler |
 
-`log.append` itself adds an approval.cancelled for each question that is open when its run ends (`log/closing.py`). The
-call is `blocked`, not `rejected`: nobody said no to it; its run ended, or its time was up, before it could be entered.
+`log.append` itself adds an approval.cancelled for each approval request that is open when its run ends
+(`log/approval_cancellation.py`). The call is `blocked`, not `rejected`: nobody said no to it; its run ended, or its
+time was up, before it could be entered.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ def _apply(
 
 @reading
 def approval_requested(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
-    """Open a question about a call."""
+    """Open an approval request for a call."""
     if event.run is None or not fields.approval_id:
         return
     call = changes.open_calls[head.id].find(fields.tool_call)
@@ -157,7 +158,7 @@ def approval_requested(changes: RowChanges, head: ConversationHead, event: Event
 
 @reading
 def approval_decided(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
-    """Decide a question, and its call."""
+    """Record the decision of an approval request, and its effect on the call."""
     by = doer_of(event, fields)
     rule = fields.rule[:64] if isinstance(fields.rule, str) else None
     _settle(changes, head, fields, ApprovalEnd("decided", fields.decision[:10], by, event.at, head.head_seq, rule))
@@ -172,7 +173,7 @@ def approval_decided(changes: RowChanges, head: ConversationHead, event: EventFa
 
 
 def closed(status: str) -> Rule:
-    """Return the rule that closes a question which nobody decided."""
+    """Return the rule that closes an approval request which nobody decided."""
     return reading(partial(_close, status))
 
 
@@ -196,7 +197,7 @@ def _settle(changes: RowChanges, head: ConversationHead, fields: RunEventFields,
 
 @reading
 def escalated(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
-    """Note whom a question was told to."""
+    """Record to whom an approval request was escalated."""
     row, to = changes.approvals.get((head.id, fields.approval_id)), fields.to[:20]
     if row is None:
         changes.escalations[head.id, fields.approval_id] = to, head.head_seq

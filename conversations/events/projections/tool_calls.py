@@ -61,7 +61,7 @@ def start_call(changes: RowChanges, head: ConversationHead, event: EventFacts) -
         mcp_server=payload.mcp_server and payload.mcp_server[:200],
     )
     head.tool_calls += 1
-    if payload.origin != "budget":  # a question that stands for no tool (`runs.budgets`)
+    if payload.origin != "budget":  # an approval request that stands for no tool (`runs.budgets`)
         usage.add_call(changes, head, row.agent)
     changes.new_calls[row.id] = row
     changes.open_calls[head.id].add(row)

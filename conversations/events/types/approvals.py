@@ -57,11 +57,11 @@ class ApprovalDecided(RunEvent):
 
 @event_type(
     Row(view="call_step", words="withdrew its approval request"), fold=closed("cancelled"), authority=OURS,
-    level="steps", lane=Lane("withdrew an approval request", "reason"), closes_question="withdrawn",
+    level="steps", lane=Lane("withdrew an approval request", "reason"), closes_request="withdrawn",
     traits={"call_step"},
 )  # fmt: skip
 class ApprovalCancelled(RunEvent):
-    """A question that nobody needs to decide any more: its run ended. The principal is who ended it."""
+    """An approval request that no longer needs a decision, because its run ended. The principal ended the run."""
 
     event: Literal["approval.cancelled"] = "approval.cancelled"
     run_id: str
@@ -72,11 +72,11 @@ class ApprovalCancelled(RunEvent):
 
 @event_type(
     Row(view="call_step", words="waited past the deadline for a decision"), fold=closed("expired"), authority=OURS,
-    level="steps", lane=Lane("waited past the deadline for a decision"), closes_question="expired",
+    level="steps", lane=Lane("waited past the deadline for a decision"), closes_request="expired",
     traits={"call_step"},
 )  # fmt: skip
 class ApprovalExpired(RunEvent):
-    """A question whose time was up before anybody decided it."""
+    """An approval request whose deadline passed before anybody decided it."""
 
     event: Literal["approval.expired"] = "approval.expired"
     run_id: str
@@ -91,7 +91,7 @@ class ApprovalExpired(RunEvent):
     lane=Lane("is still waiting; escalated to", "to"),
 )  # fmt: skip
 class ApprovalEscalated(RunEvent):
-    """A question that nobody decided for long: somebody else is told of it. It stays open."""
+    """An approval request that nobody has decided in time: somebody else is notified. It stays open."""
 
     event: Literal["approval.escalated"] = "approval.escalated"
     run_id: str

@@ -21,13 +21,13 @@ from conversations.events import log
 from conversations.models import Approval, AutoApprovalRule, Conversation, Event, Run, ToolCall
 from conversations.models.run import EXTERNAL
 from conversations.runs.approvals import auto_approval_rules, decide, terms
-from conversations.runs.budgets import questions
+from conversations.runs.budgets import budget_requests
 from conversations.runs.claims import Body, Claim
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect
 
 AT_A_TIME = 200  # approvals of one call; the worker's round goes on
-MAX_ITEMS = 2_000  # questions that are looked at
+MAX_ITEMS = 2_000  # approval requests that are looked at
 
 
 def approve_call(claimed: Claim, request: Body) -> AutoApprovalRule | None:
@@ -88,7 +88,7 @@ def _approve(approval: str) -> bool:
         if conversation.is_held or run.status != "waiting" or not Approval.objects.open().filter(id=approval).exists():
             return False
         request = decide.request_body(row)
-        if questions.is_budget(request):  # a person decides how much more is spent
+        if budget_requests.is_budget(request):  # a person decides how much more is spent
             return False
         rule = _use(auto_approval_rules.call_of(request), run)
         if rule is None:

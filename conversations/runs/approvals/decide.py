@@ -16,7 +16,7 @@ from conversations.events import log
 from conversations.models import Approval, AutoApprovalRule, Conversation, Event, Run
 from conversations.models.run import EXTERNAL
 from conversations.runs.approvals import auto_approval_rules, external_approvals, terms
-from conversations.runs.budgets import questions
+from conversations.runs.budgets import budget_requests
 from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
 from conversations.runs.replay import eligibility
@@ -81,13 +81,13 @@ def apply_decision(principal: Principal, approval: str, answer: DecisionInput, *
     _require_other_eyes(principal, row, run)
     eligibility.require_second_approver(principal, row, run)
     request = request_body(row)
-    if questions.is_budget(request):
-        questions.check(answer.decision)
+    if budget_requests.is_budget(request):
+        budget_requests.check(answer.decision)
     _require_taken(request, answer.decision)
     body = _decision_body(row, answer) | beside
     close_request(principal, row, conversation.key, run, body)
-    if questions.is_budget(request) and answer.decision == "approve":
-        questions.give(row, request)
+    if budget_requests.is_budget(request) and answer.decision == "approve":
+        budget_requests.give(row, request)
     correlation = {"conversation": conversation.key, "run": run.id, "call": row.tool_call, "decision": answer.decision}
     before = chain.digest({"args_raw": request_body(row).get("args_raw")}) if answer.decision == "edit" else ""
     chain.enter(

@@ -34,7 +34,7 @@ MAX_PROPERTIES = 64  # arguments that a form is made of
 Body = dict[str, Any]  # JSON
 
 
-class Question(NamedTuple):
+class ExternalRequest(NamedTuple):
     """An external agent's request: the call as it describes it (`call_id` None: without id), the decisions that it
     accepts, and the reason."""
 
@@ -49,7 +49,7 @@ class Question(NamedTuple):
     why: str
 
 
-class QuestionOutcome(NamedTuple):
+class ExternalOutcome(NamedTuple):
     """The outcome of a request: `approve`, `edit` (with the arguments), `reject` or `respond` (with the output); an
     empty decision if it can no longer be decided."""
 
@@ -59,25 +59,25 @@ class QuestionOutcome(NamedTuple):
     output: str = ""
 
 
-def ask(by: Principal, question: Question, beginning: NewEvent) -> Approval | None:
+def request_approval(by: Principal, approval_request: ExternalRequest, beginning: NewEvent) -> Approval | None:
     """Request approval of an open call in a conversation that `by` opened; return the request, always the same one for
     the same call. If the call is not recorded yet, `beginning` is appended first. None: the conversation belongs to
     somebody else. Raises NotSignedIn for a token that has been revoked."""
     with write_transaction():
-        if not Conversation.objects.filter(key=question.conversation).exists():
+        if not Conversation.objects.filter(key=approval_request.conversation).exists():
             log.append([beginning])
-        conversation = _own(by, question.conversation)
+        conversation = _own(by, approval_request.conversation)
         if conversation is None:
             return None
         token_check.require_good_tokens([beginning])
-        call = _call(conversation, question) or _rejected_call(conversation, question)
+        call = _call(conversation, approval_request) or _rejected_call(conversation, approval_request)
         if call is None:
             log.append([beginning])
-            call = _call(conversation, question)
+            call = _call(conversation, approval_request)
         if call is None:
             return None
         known = Approval.objects.filter(tool_call=call.id).first()
-        return known if known is not None else _ask(by, conversation, call, question)
+        return known if known is not None else _create_request(by, conversation, call, approval_request)
 
 
 def is_opener(by: Principal, conversation: str) -> bool:
@@ -91,22 +91,22 @@ def renew(approval: Approval) -> None:
     Run.objects.filter(id=approval.run, status="waiting").update(lease_until=_lease())
 
 
-def outcome(approval: Approval) -> QuestionOutcome | None:
+def outcome(approval: Approval) -> ExternalOutcome | None:
     """Return the outcome of a request; None while it waits. A call that the policy now denies is rejected."""
     row = Approval.objects.filter(id=approval.id).first()
     if row is not None and row.status == "pending":
         return None
     if row is None or row.status == "cancelled":
-        return QuestionOutcome("")
+        return ExternalOutcome("")
     if row.status == "expired":
-        return QuestionOutcome("reject", "Nobody decided in time.")
+        return ExternalOutcome("reject", "Nobody decided in time.")
     decided = body_of(row.conversation_id, row.decided_seq or 0)
     request = body_of(row.conversation_id, row.asked_seq)
     if row.decision in ("approve", "edit") and _is_denied(str(request.get("agent")), str(request.get("name"))):
-        return QuestionOutcome("reject", "Denied by policy.")
+        return ExternalOutcome("reject", "Denied by policy.")
     text = edited(decided)
     arguments = json.loads(text) if text is not None else None
-    return QuestionOutcome(
+    return ExternalOutcome(
         row.decision or "", str(decided.get("message") or ""), arguments, str(decided.get("output") or "")
     )
 
@@ -116,7 +116,7 @@ def withdraw(approvals: Iterable[str], reason: str) -> list[str]:
     return [approval for approval in approvals if _withdraw(approval, reason)]
 
 
-def open_questions(by: Principal, conversation: str, *, call_id: str | None = None) -> list[str]:
+def open_requests(by: Principal, conversation: str, *, call_id: str | None = None) -> list[str]:
     """Return the open requests of `by` in a conversation; with `call_id` only those for that call."""
     here = _external().filter(conversation__key=conversation, conversation__opened_by=str(by))
     if call_id is not None:
@@ -148,50 +148,66 @@ def _own(by: Principal, key: str) -> Conversation | None:
     return Conversation.objects.locked(key=key)
 
 
-def _call(conversation: Conversation, question: Question) -> ToolCall | None:
+def _call(conversation: Conversation, approval_request: ExternalRequest) -> ToolCall | None:
     """Return the open call to be approved: by its id, or else by tool and arguments; the oldest without a request, or
     else the newest."""
-    calls = ToolCall.objects.filter(conversation=conversation, run=None, finished_seq=None, name=question.name[:200])
-    if question.call_id is not None:
-        calls = calls.filter(call_id=question.call_id)
+    calls = ToolCall.objects.filter(
+        conversation=conversation, run=None, finished_seq=None, name=approval_request.name[:200]
+    )
+    if approval_request.call_id is not None:
+        calls = calls.filter(call_id=approval_request.call_id)
     else:
-        digest = hashlib.sha256(question.args_raw.encode("utf-8", "surrogatepass")).hexdigest()
+        digest = hashlib.sha256(approval_request.args_raw.encode("utf-8", "surrogatepass")).hexdigest()
         calls = calls.filter(arguments_digest=digest)
     rows = list(calls.order_by("called_seq"))
     known = set(Approval.objects.filter(tool_call__in=[row.id for row in rows]).values_list("tool_call", flat=True))
     return next((row for row in rows if row.id not in known), rows[-1] if rows else None)
 
 
-def _rejected_call(conversation: Conversation, question: Question) -> ToolCall | None:
+def _rejected_call(conversation: Conversation, approval_request: ExternalRequest) -> ToolCall | None:
     """Return the call that a rejection ended, if the same approval is requested again: the response was lost, or it was
     decided between two requests. None if a further call with that id has started since, or has other arguments."""
-    if question.call_id is None:
+    if approval_request.call_id is None:
         return None
-    same = ToolCall.objects.filter(conversation=conversation, run=None, call_id=question.call_id)
+    same = ToolCall.objects.filter(conversation=conversation, run=None, call_id=approval_request.call_id)
     last = same.order_by("-called_seq").first()
     if last is None:
         return None
     known = Approval.objects.filter(tool_call=last.id, decision="reject", decided_seq=last.finished_seq).first()
     request = body_of(conversation.pk, known.asked_seq) if known is not None else {}
-    is_same = (request.get("name"), request.get("args_raw")) == (question.name, question.args_raw)
+    is_same = (request.get("name"), request.get("args_raw")) == (approval_request.name, approval_request.args_raw)
     return last if is_same else None
 
 
-def _ask(by: Principal, conversation: Conversation, call: ToolCall, question: Question) -> Approval:
+def _create_request(
+    by: Principal, conversation: Conversation, call: ToolCall, approval_request: ExternalRequest
+) -> Approval:
     run, approval = new_id(), new_id()
-    mine: Body = {"run_id": run, "agent": question.agent}
-    about = evaluate.about(question.agent, question.name)
+    mine: Body = {"run_id": run, "agent": approval_request.agent}
+    about = evaluate.about(approval_request.agent, approval_request.name)
     request: Body = {
         "event": "approval.requested",
         "approval_id": approval,
         "tool_call": call.id,
-        "name": question.name,
+        "name": approval_request.name,
     }
-    request |= {"tool_call_id": call.call_id, "origin": question.origin, "qualified_name": question.name}
-    request |= {"args_raw": question.args_raw, "digest": call.arguments_digest, "effect": "unsafe", "why": question.why}
-    request |= {"decisions": list(question.decisions)} | terms.of_call(about).request_fields()
-    if isinstance(question.arguments, dict):
-        request |= {"args": question.arguments, "schema": _schema(question.name, question.arguments)}
+    request |= {
+        "tool_call_id": call.call_id,
+        "origin": approval_request.origin,
+        "qualified_name": approval_request.name,
+    }
+    request |= {
+        "args_raw": approval_request.args_raw,
+        "digest": call.arguments_digest,
+        "effect": "unsafe",
+        "why": approval_request.why,
+    }
+    request |= {"decisions": list(approval_request.decisions)} | terms.of_call(about).request_fields()
+    if isinstance(approval_request.arguments, dict):
+        request |= {
+            "args": approval_request.arguments,
+            "schema": _schema(approval_request.name, approval_request.arguments),
+        }
     bodies: list[Body] = [
         {"event": "run.queued", "run_kind": EXTERNAL, "input_seq": call.called_seq, "by": str(by)},
         {name: value for name, value in request.items() if value is not None},

@@ -25,14 +25,14 @@ from conversations.models.tool_call import NEWEST_FIRST
 from conversations.rendering import agent_colors, richtext, tool_call_block
 from conversations.rendering.participant_marks import ParticipantMark, mark_for_name
 from conversations.runs.approvals import auto_approval_rules, pending_counts, terms
-from conversations.runs.budgets import questions
+from conversations.runs.budgets import budget_requests
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect
 from conversations.runs.policy.file_format import describe_target
 
 logger = logging.getLogger(__name__)
 
-LATELY = 5  # calls of an agent that are told beside its question
+LATELY = 5  # calls of an agent that are shown beside its approval request
 STATUSES = ("pending", "decided", "expired", "cancelled")
 THEN = {"wait": "it keeps waiting", "reject": "the call is rejected", "notify": "{role} is notified"}
 MAX_ESCALATED = 200
@@ -166,7 +166,7 @@ class ApprovalCard:
     @property
     def is_budget(self) -> bool:
         """Return whether it is about a budget, without a call."""
-        return questions.is_budget(self.request)
+        return budget_requests.is_budget(self.request)
 
     @property
     def name(self) -> str:
@@ -210,16 +210,16 @@ def page(
     if before:
         approvals = approvals.filter(**{"id__gt" if is_oldest_first else "id__lt": before[:64]})
     rows = list(approvals[: limit + 1])
-    return _questions([*first, *rows[:limit]]), rows[limit - 1].id if len(rows) > limit else None
+    return _cards([*first, *rows[:limit]]), rows[limit - 1].id if len(rows) > limit else None
 
 
 def find(approval: str) -> ApprovalCard:
     """Return one request. Raises NotFound."""
     rows = Approval.objects.filter(id=approval[:64], conversation__is_staged=False).select_related("conversation")
-    questions = _questions(list(rows))
-    if not questions:
+    cards = _cards(list(rows))
+    if not cards:
         raise NotFound(f"there is no approval {approval[:80]!r}")
-    return questions[0]
+    return cards[0]
 
 
 def item(card: ApprovalCard) -> Json:
@@ -279,7 +279,7 @@ def drawn(card: ApprovalCard) -> Markup:
     try:
         return safe(get_template("partials/approval_row.html").render({"q": card}).strip())
     except Exception:
-        logger.exception("the question %r could not be drawn", card.row.id)
+        logger.exception("the approval request %r could not be drawn", card.row.id)
         return Markup()
 
 
@@ -321,24 +321,24 @@ def _rows(approvals: Iterable[Approval]) -> list[Json]:
             "key": card.row.id, "version": card.version, "status": card.row.status, "conversation_id": card.key,
             "escalated": card.escalated, "html": str(drawn(card)),
         }
-        for card in _questions(list(approvals.select_related("conversation")))
+        for card in _cards(list(approvals.select_related("conversation")))
     ]  # fmt: skip
 
 
-def _questions(rows: Sequence[Approval]) -> list[ApprovalCard]:
+def _cards(rows: Sequence[Approval]) -> list[ApprovalCard]:
     """Build requests from rows; one whose event cannot be read is left out without affecting the others."""
     agent_colors.refresh_colors()
     cards: list[ApprovalCard] = []
     barred = pending_counts.excluded_approvers([row.id for row in rows if row.status == "pending"])
     for row in rows:
         try:
-            cards.append(_question(row, frozenset(barred.get(row.id, ()))))
+            cards.append(_card(row, frozenset(barred.get(row.id, ()))))
         except Exception:
-            logger.exception("the question %r could not be drawn", row.id)
+            logger.exception("the approval request %r could not be drawn", row.id)
     return cards
 
 
-def _question(row: Approval, barred: frozenset[str]) -> ApprovalCard:
+def _card(row: Approval, barred: frozenset[str]) -> ApprovalCard:
     key = row.conversation.key
     (event,) = log.read_after(key, row.asked_seq - 1, 1)
     request: Json = json.loads(event.body)

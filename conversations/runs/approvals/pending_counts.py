@@ -17,7 +17,7 @@ from conversations.models import Approval, Event
 from conversations.runs.approvals import auto_approval_rules, terms
 from conversations.runs.policy import evaluate
 
-MAX_ITEMS = 500  # questions whose authors are looked up
+MAX_ITEMS = 500  # approval requests whose authors are looked up
 
 _AUTHORS = """SELECT a.id, e.principal, CASE WHEN e.principal='system' THEN e.body ELSE '{}' END
 FROM conversations_approval a JOIN conversations_run r ON r.id=a.run

@@ -1,8 +1,8 @@
 """Calls, failures, latency, waiting time and tokens over time. For the numbers page.
 
 Every query ends at a bound, whatever the range: of each span of time `COUNTED` calls of a status are counted by the
-index alone, the times of the newest `TIMED` done ones are read, and `ASKED` questions, `TURNS` turns and `REVIEWS`
-thumbs and notes of the range, the newest. What was cut is said beside the figure.
+index alone, the times of the newest `TIMED` done ones are read, and the newest `ASKED` approval requests, `TURNS` turns
+and `REVIEWS` thumbs and notes of the range. What was cut is said beside the figure.
 """
 
 from collections import defaultdict
@@ -62,7 +62,7 @@ class TimeSpan:
     is_cut: bool = False
     took: list[float] = field(default_factory=list)  # ascending
     waited: list[float] = field(default_factory=list)  # seconds, ascending
-    open: int = 0  # questions that nobody has decided
+    open: int = 0  # approval requests that nobody has decided
 
     @property
     def calls(self) -> int:
@@ -197,7 +197,7 @@ def _time(time_range: Range, spans: list[TimeSpan], seen: SqlCondition) -> None:
 
 
 def _wait(time_range: Range, spans: list[TimeSpan]) -> datetime | None:
-    """Read how long people took; answer since when, where there were too many questions."""
+    """Read how long people took; answer since when, where there were too many approval requests."""
     approvals = Approval.objects.filter(
         asked_at__gte=time_range.start, asked_at__lt=time_range.end, conversation__is_staged=False
     )

@@ -1,4 +1,4 @@
-"""A tool's schema → the fields of a form, and what was entered → arguments. Called by the card of a question."""
+"""A tool's schema → the fields of a form, and what was entered → arguments. Called by `approval_card`."""
 
 import json
 from collections.abc import Mapping

@@ -40,8 +40,10 @@ def step(call_id: str = "t1", key: str = "s", **fields):
 
 def ask(call_id: str | None = "t1", key: str = "s", decisions=("approve", "reject")) -> Approval:
     """Ask about a call."""
-    question = external_approvals.Question(key, "Coder", "Bash", call_id, {}, "{}", "claude-code", decisions, "it asks")
-    approval = external_approvals.ask(CODER, question, step(call_id or "t1", key, status="start"))
+    approval_request = external_approvals.ExternalRequest(
+        key, "Coder", "Bash", call_id, {}, "{}", "claude-code", decisions, "it asks"
+    )
+    approval = external_approvals.request_approval(CODER, approval_request, step(call_id or "t1", key, status="start"))
     assert approval is not None
     return approval
 
@@ -68,7 +70,7 @@ def test_a_decision_ends_the_waiting(people, decision, call):
     decide.decide(people["approver"], approval.id, decision, message="so")
 
     assert states() == ("decided", call, "done")
-    assert external_approvals.outcome(approval) == external_approvals.QuestionOutcome(decision, "so")
+    assert external_approvals.outcome(approval) == external_approvals.ExternalOutcome(decision, "so")
     with pytest.raises(Conflict) as refused:
         decide.decide(people["admin"], approval.id, "approve")
     assert refused.value.code == "already_decided"
@@ -83,7 +85,7 @@ def test_a_call_goes_on_where_its_question_was_withdrawn(people):
     log.append([step(status="success", output="ok")])
 
     assert states() == ("cancelled", "done", "done")
-    assert external_approvals.outcome(approval) == external_approvals.QuestionOutcome("")
+    assert external_approvals.outcome(approval) == external_approvals.ExternalOutcome("")
     with pytest.raises(Conflict):
         decide.decide(people["approver"], approval.id, "approve")
 
@@ -105,7 +107,7 @@ def test_a_question_asked_again_after_its_decision_is_the_same_one(people, decis
     decide.decide(people["approver"], approval.id, decision, message="so")
 
     assert ask().id == approval.id
-    assert external_approvals.outcome(ask()) == external_approvals.QuestionOutcome(decision, "so")
+    assert external_approvals.outcome(ask()) == external_approvals.ExternalOutcome(decision, "so")
     assert ToolCall.objects.count() == 1
 
 
@@ -118,11 +120,11 @@ def test_a_further_call_of_a_rejected_id_is_asked_about_by_itself(people, furthe
         log.append([step(status="start", id="again")._replace(event_id=None)])
         other = ask()
     else:
-        question = external_approvals.Question(
+        approval_request = external_approvals.ExternalRequest(
             "s", "Coder", "Bash", "t1", {}, '{"a": 1}', "codex", ("reject",), "it asks"
         )
         begins = step(status="start", args_raw='{"a": 1}')._replace(event_id="another")
-        made = external_approvals.ask(CODER, question, begins)
+        made = external_approvals.request_approval(CODER, approval_request, begins)
         assert made is not None
         other = made
 
@@ -173,9 +175,11 @@ def test_a_stranger_may_not_decide(people):
 
 def test_nothing_is_asked_in_a_conversation_of_somebody_else(people):
     log.append([step(key="theirs", status="start")._replace(principal="token:other")])
-    question = external_approvals.Question("theirs", "Coder", "Bash", "t1", {}, "{}", "codex", ("approve",), "")
+    approval_request = external_approvals.ExternalRequest(
+        "theirs", "Coder", "Bash", "t1", {}, "{}", "codex", ("approve",), ""
+    )
 
-    assert external_approvals.ask(CODER, question, step(key="theirs", status="start")) is None
+    assert external_approvals.request_approval(CODER, approval_request, step(key="theirs", status="start")) is None
     assert not Approval.objects.exists()
 
 
@@ -195,7 +199,7 @@ def test_a_person_may_stop_the_waiting(people):
     stop_and_rerun.stop(people["operator"], approval.run)
 
     assert states() == ("cancelled", "executing", "cancelled")
-    assert external_approvals.outcome(approval) == external_approvals.QuestionOutcome("")
+    assert external_approvals.outcome(approval) == external_approvals.ExternalOutcome("")
 
 
 def test_a_deadline_of_the_policy_rejects(people, settings):
@@ -206,7 +210,7 @@ def test_a_deadline_of_the_policy_rejects(people, settings):
     assert expiry.expire_due() == [approval.id]
 
     assert states() == ("expired", "executing", "done")
-    assert external_approvals.outcome(approval) == external_approvals.QuestionOutcome(
+    assert external_approvals.outcome(approval) == external_approvals.ExternalOutcome(
         "reject", "Nobody decided in time."
     )
 

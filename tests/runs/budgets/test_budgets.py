@@ -12,7 +12,7 @@ from conversations.core.node_heartbeat import database_now
 from conversations.models import AlertRule, Approval, AuditEntry, BudgetLimit, BudgetRaise
 from conversations.runs import claims
 from conversations.runs.approvals import auto_approval, decide
-from conversations.runs.budgets import edit_budgets, questions
+from conversations.runs.budgets import budget_requests, edit_budgets
 from conversations.runs.budgets.evaluate import BudgetRule, ReachedBudget
 from tests.support import teamwork
 from tests.support.cast import client_of
@@ -33,7 +33,7 @@ def asked(by):
     budget = put(by)
     rule = BudgetRule(budget.id, "run", "", "tokens", budget.amount)
     reached = ReachedBudget(rule, claimed.run, Decimal(20_000), Decimal(20_000))
-    claims.wait(claimed, "approval", questions.question(claimed, reached, "Dialogue", 1), **teamwork.SEALED)
+    claims.wait(claimed, "approval", budget_requests.build_request(claimed, reached, "Dialogue", 1), **teamwork.SEALED)
     return Approval.objects.get()
 
 

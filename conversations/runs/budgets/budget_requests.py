@@ -23,7 +23,7 @@ NAME = "continue_over_budget"
 DECISIONS = ("approve", "reject")
 
 
-def question(claimed: Claim, reached: ReachedBudget, agent: str, turn: int) -> Body:
+def build_request(claimed: Claim, reached: ReachedBudget, agent: str, turn: int) -> Body:
     """Return the `approval.requested` of a budget that a run has reached."""
     rule, approval = reached.rule, new_id()
     call = f"budget-{approval}"

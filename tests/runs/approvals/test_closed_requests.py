@@ -1,4 +1,4 @@
-"""A run that ends while it waits takes its questions back, in the same transaction; whoever decides then is told."""
+"""A run that ends while it waits withdraws its approval requests in the same transaction; a later decision fails."""
 
 import json
 import re

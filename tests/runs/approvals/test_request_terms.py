@@ -1,5 +1,5 @@
-"""Terms of questions: policy rows tighten the settings; what the card, the badge and the inbox say of them; several
-decided at once."""
+"""Terms of approval requests: policy rows tighten the settings; what the card, the badge and the inbox say of them;
+several decided at once."""
 
 import json
 import re
