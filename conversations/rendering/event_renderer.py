@@ -1,4 +1,4 @@
-"""Event → HTML, no query (§4): an `EventRenderer` draws one conversation's events in seq order."""
+"""Event → HTML, no query (§1): an `EventRenderer` draws one conversation's events in seq order."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
