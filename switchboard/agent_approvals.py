@@ -20,9 +20,9 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from switchboard.errors import BusError, Refused, Unreachable
-from switchboard.http_bus import MAX_QUESTION_S, HttpBus
+from switchboard.http_bus import MAX_DECISION_WAIT_S, HttpBus
 
-GIVE_UP_S = 25.0  # without an answer: the server has withdrawn the question by then, and nobody decides it any more
+GIVE_UP_S = 25.0  # without an answer: the server has withdrawn the request by then, and nobody can decide it
 PAUSE_S = 0.5
 MAX_DECISIONS = 1_000  # decisions kept for calls that never came
 REJECTED = "Tool execution was not approved."
@@ -30,7 +30,7 @@ _MARK = "_switchboard_approvals"
 _log = logging.getLogger("switchboard")
 
 
-class Question(NamedTuple):
+class RequestedCall(NamedTuple):
     """A call for which approval is requested, as recorded."""
 
     conversation: str
@@ -50,7 +50,7 @@ class Question(NamedTuple):
         }
 
 
-Describe = Callable[[str, str | None, str, str], Question | None]  # trace, span, tool, call id; may wait
+Describe = Callable[[str, str | None, str, str], RequestedCall | None]  # trace, span, tool, call id; may wait
 
 
 class Approvals:
@@ -145,13 +145,13 @@ class Approvals:
     ) -> dict[str, Any] | None:
         """Return the decision; None if there is none. Never raises."""
         try:
-            question = self._describe(trace_id, span_id, name, call_id)
-            return self._decision_of(question, stopped) if question is not None else None
+            requested_call = self._describe(trace_id, span_id, name, call_id)
+            return self._decision_of(requested_call, stopped) if requested_call is not None else None
         except Exception:
             _log.exception("a call could not be asked about: the program decides by itself")
             return None
 
-    def _decision_of(self, question: Question, stopped: threading.Event) -> dict[str, Any] | None:
+    def _decision_of(self, requested_call: RequestedCall, stopped: threading.Event) -> dict[str, Any] | None:
         """Send the request without waiting at first, so that it is known soon whether it was accepted, then wait.
 
         No request is sent before the server has what was published: a request that overtakes the start of its call
@@ -162,19 +162,21 @@ class Approvals:
             try:
                 if not is_open:
                     self._bus.require_delivered(PAUSE_S)
-                answer = self._bus.ask_approval(question.as_body(), MAX_QUESTION_S if is_open else 0)
+                answer = self._bus.ask_approval(requested_call.as_body(), MAX_DECISION_WAIT_S if is_open else 0)
             except Unreachable as error:
                 is_nowhere = not is_open and isinstance(error.__cause__, ConnectionRefusedError | socket.gaierror)
                 if is_nowhere or time.monotonic() - last_contact > GIVE_UP_S:
                     _log.warning(
-                        "no approval was requested for %s, so the program decides by itself: %s", question.name, error
+                        "no approval was requested for %s, so the program decides by itself: %s",
+                        requested_call.name,
+                        error,
                     )
                     return None
                 stopped.wait(PAUSE_S)
                 continue
             except (Refused, BusError) as error:
                 _log.warning(
-                    "no approval was requested for %s, so the program decides by itself: %s", question.name, error
+                    "no approval was requested for %s, so the program decides by itself: %s", requested_call.name, error
                 )
                 return None
             is_open, last_contact = True, time.monotonic()

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from switchboard.agent_approvals import Approvals, Question
+from switchboard.agent_approvals import Approvals, RequestedCall
 from switchboard.bus import Bus, BusMessage
 from switchboard.current import get_bus
 from switchboard.errors import BusError
@@ -145,15 +145,17 @@ class AgentWatch:
     def ask_for_approvals(self) -> None:
         """Send approval requests to the inbox from now on."""
         if isinstance(self._bus, HttpBus):
-            Approvals(self._bus, self._question).install()
+            Approvals(self._bus, self._record_requested_call).install()
         elif self._bus is not None:
             _log.error("approvals are not sent to the inbox: this requires SWITCHBOARD_URL and SWITCHBOARD_TOKEN")
 
-    def _question(self, trace_id: str, span_id: str | None, name: str, call_id: str) -> Question | None:
+    def _record_requested_call(
+        self, trace_id: str, span_id: str | None, name: str, call_id: str
+    ) -> RequestedCall | None:
         """Record the call that needs approval, and return it; None if it cannot be recorded in time."""
-        facts = SpanFacts(True, "question", trace_id, f"{span_id}:{call_id}", span_id, time.time(), (name, call_id))
+        facts = SpanFacts(True, "approval", trace_id, f"{span_id}:{call_id}", span_id, time.time(), (name, call_id))
         self._put(facts, facts.size)
-        return self._events.questions.pop((trace_id, call_id), None) if self.flush() else None
+        return self._events.requested_calls.pop((trace_id, call_id), None) if self.flush() else None
 
     def _close(self, timeout_s: float) -> None:
         with self._news:

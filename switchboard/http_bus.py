@@ -17,7 +17,7 @@ from switchboard.sender import Sender
 from switchboard.spool import Spool
 
 MAX_BLOCK_MS = 30_000  # ms that the server lets one read wait
-MAX_QUESTION_S = 25  # s that one request for a decision waits
+MAX_DECISION_WAIT_S = 25  # s that one request for a decision waits
 MAX_READ = 500  # messages that the server answers at once
 MAX_ID = 200  # characters
 
@@ -74,11 +74,11 @@ class HttpBus:
             outcomes[n] = outcome
         return outcomes
 
-    def ask_approval(self, call: dict[str, str], wait_s: int = MAX_QUESTION_S) -> dict[str, Any]:
+    def ask_approval(self, call: dict[str, str], wait_s: int = MAX_DECISION_WAIT_S) -> dict[str, Any]:
         """Ask in the inbox about a call of this agent's (`conversation_id`, `agent`, `name`, `tool_call_id`,
         `args_raw`), waiting at most so long; answer `{"status", "decision"?, "arguments"?, "message"?, "output"?}`.
 
-        While `status` is `pending`, call again within 20 seconds, or the question is withdrawn. Raises `Unreachable`
+        While `status` is `pending`, call again within 20 seconds, or the request is withdrawn. Raises `Unreachable`
         and `Refused`."""
         self._check_process()
         return self._api.ask_approval(json.dumps(call).encode(), wait_s)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from switchboard import topics
-from switchboard.agent_approvals import Question
+from switchboard.agent_approvals import RequestedCall
 from switchboard.bus import BusMessage
 from switchboard.span_facts import MAX_TEXT, ModelAnswer, SpanFacts, field, texts
 
@@ -86,10 +86,10 @@ class SpanEvents:
         groups' and traces' own."""
         self._agent, self._conversation, self._has_content = agent.removeprefix("agent:"), conversation, has_content
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
-        self.questions: dict[tuple[str, str], Question] = {}  # by trace and call id, until they are asked
+        self.requested_calls: dict[tuple[str, str], RequestedCall] = {}  # by trace and call id, until they are asked
         self._readers: dict[tuple[str, bool], Callable[[_Trace, SpanFacts], Iterator[Event]]] = {
             ("function", False): self._call_begins,
-            ("question", True): self._question,
+            ("approval", True): self._approval_requested,
             ("function", True): self._call_ends,
             ("response", True): self._answered,
             ("generation", True): self._answered,
@@ -117,7 +117,7 @@ class SpanEvents:
         before = [] if facts.is_end else list(self._begin(trace, facts))
         read = self._readers.get((facts.kind, facts.is_end))
         events = [*before, *(read(trace, facts) if read else ())]
-        if facts.is_end and facts.kind != "question":
+        if facts.is_end and facts.kind != "approval":
             trace.forget(facts.span_id)
         for number, event in enumerate(events):
             event |= {"id": f"{facts.span_id}:{'end' if facts.is_end else 'start'}:{number}"}
@@ -216,8 +216,8 @@ class SpanEvents:
             trace.begin(span.call)
             yield self._step(span.agent, span.run, span.call, "start")
 
-    def _question(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
-        """Tell the call that is asked about, unless it was told, and remember the question for whoever asks."""
+    def _approval_requested(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
+        """Record the call that needs approval, unless it is recorded, and keep it until its approval is requested."""
         _, call_id = facts.detail
         span = self._around(trace, facts)
         run = span.run
@@ -231,7 +231,9 @@ class SpanEvents:
         if call is not None:
             sent = _clipped(call.arguments or "{}") if self._has_content else "{}"
             agent = self._name(span.agent)
-            self.questions[facts.trace_id, call_id] = Question(trace.conversation, agent, call.name, call_id, sent)
+            self.requested_calls[facts.trace_id, call_id] = RequestedCall(
+                trace.conversation, agent, call.name, call_id, sent
+            )
 
     def _call_ends(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
         """Tell what a function gave. Nothing may mean that it waits for an approval: the run's next step says."""

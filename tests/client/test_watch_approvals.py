@@ -21,7 +21,7 @@ from switchboard import HttpBus, agent_approvals
 from switchboard.agent_watch import AgentWatch
 from switchboard.api import Api
 from switchboard.errors import Unreachable
-from switchboard.http_bus import MAX_QUESTION_S
+from switchboard.http_bus import MAX_DECISION_WAIT_S
 from switchboard.span_events import SpanEvents
 from tests.support.cutting_proxy import CuttingProxy, proxied
 from tests.support.live import Server, until
@@ -98,7 +98,7 @@ class Program:
         return [item["output"] for item in items if item.get("type") == "function_call_output"]
 
 
-def questions(served: Server, token: str, program: Program) -> list[dict[str, Any]]:
+def open_requests(served: Server, token: str, program: Program) -> list[dict[str, Any]]:
     """Return the open questions about a program's calls."""
     _, body = served.request("GET", "/api/v1/approvals?status=pending&limit=100", token=token)
     return [item for item in body["items"] if item["conversation_id"] == program.group]
@@ -110,9 +110,9 @@ def decide(served: Server, token: str, approval: str, decision: str, **more: Any
     return served.request("POST", f"/api/v1/approvals/{approval}/decision", body, token)[0]
 
 
-def question(served: Server, token: str, program: Program) -> str:
+def open_request(served: Server, token: str, program: Program) -> str:
     """Wait for the one question of a program; answer its id."""
-    (item,) = until(lambda: questions(served, token, program), what="the question")
+    (item,) = until(lambda: open_requests(served, token, program), what="the approval request")
     return str(item["approval_id"])
 
 
@@ -132,7 +132,7 @@ def test_run_waits_for_the_decision_and_goes_on_as_decided(
     more, wiped, outputs = DECISIONS[decision]
     proxy.be("there")
     program = Program()
-    approval = question(served, approver, program)
+    approval = open_request(served, approver, program)
     assert program.result == []
 
     assert decide(served, approver, approval, decision, **more) == 200
@@ -160,7 +160,7 @@ def test_call_is_asked_about_once_its_beginning_has_arrived(
     proxy.be("there")
     program = Program()
 
-    assert decide(served, approver, question(served, approver, program), "reject", message="No.") == 200
+    assert decide(served, approver, open_request(served, approver, program), "reject", message="No.") == 200
 
     assert program.ended().final_output == "Done."
     assert isinstance(watch._bus, HttpBus)
@@ -174,9 +174,9 @@ def test_call_is_asked_about_once_its_beginning_has_arrived(
 def test_calls_at_once_are_asked_about_each(served: Server, proxy: CuttingProxy, approver: str) -> None:
     proxy.be("there")
     program = Program("/a", "/b", "/c")
-    until(lambda: len(questions(served, approver, program)) == 3, what="three questions")
+    until(lambda: len(open_requests(served, approver, program)) == 3, what="three approval requests")
 
-    for item in questions(served, approver, program):
+    for item in open_requests(served, approver, program):
         path = (
             json.loads(item["arguments"])["path"] if isinstance(item["arguments"], str) else item["arguments"]["path"]
         )
@@ -207,13 +207,13 @@ def test_program_decides_by_itself_within_its_bound_while_the_server_hangs(
     began = time.monotonic()
     program = Program()
     if is_asked:
-        question(served, approver, program)
+        open_request(served, approver, program)
         began = time.monotonic()
         proxy.be("hanging")
 
     result = program.ended()
 
-    bound = 3.0 + 2.0 + MAX_QUESTION_S * is_asked  # what is given up after, and the try that is under way then
+    bound = 3.0 + 2.0 + MAX_DECISION_WAIT_S * is_asked  # what is given up after, and the try that is under way then
     assert [item.name for item in result.interruptions] == ["wipe"]
     assert program.wiped == []
     assert time.monotonic() - began < 3 * bound
@@ -239,7 +239,7 @@ def test_decision_of_while_the_line_was_cut_is_received(
 ) -> None:
     proxy.be("there")
     program = Program()
-    approval = question(served, approver, program)
+    approval = open_request(served, approver, program)
     assert answered.wait(60)
     proxy.be("away")
     assert decide(served, approver, approval, "approve") == 200
