@@ -147,15 +147,15 @@ def _guarded(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     if not response.streaming:
         return response
     bearer = _bearer(request)
-    visitor = (
+    caller = (
         authentication.caller_from_session(request.session.session_key or "")
         if bearer is None
         else authentication.caller_from_token(bearer)
     )
-    if visitor is None and request.user.is_authenticated:
+    if caller is None and request.user.is_authenticated:
         response.close()
         return errors.answer(request, NotSignedIn("This token or session has ended.", code="token_revoked"))
-    response._visitor = visitor  # type: ignore[attr-defined]  # `handler` looks after them
+    response._caller = caller  # type: ignore[attr-defined]  # `handler` looks after them
     return response
 
 

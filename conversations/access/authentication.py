@@ -64,13 +64,13 @@ def caller_from_token(secret: str) -> Caller | None:
     return Caller(principal, frozenset({token.role}), token_digest=digest, agent=agent)
 
 
-def revoked(visitors: Iterable[Caller]) -> dict[Caller, int]:
+def revoked(callers: Iterable[Caller]) -> dict[Caller, int]:
     """Return who may no longer stay, with the close code. Four queries, however many there are.
 
     What this process gave to a command has neither session nor token: it knows itself whether it is revoked.
     """
-    visitors = list(visitors)
-    everybody = {visitor for visitor in visitors if visitor.token_digest or visitor.session_key}
+    callers = list(callers)
+    everybody = {caller for caller in callers if caller.token_digest or caller.session_key}
     sessions = set(
         Session.objects.filter(
             session_key__in={v.session_key for v in everybody if v.session_key}, expire_date__gt=timezone.now()
@@ -85,21 +85,21 @@ def revoked(visitors: Iterable[Caller]) -> dict[Caller, int]:
     with_roles = set(Role.objects.filter(user_id__in=people).values_list("user_id", flat=True))
     digests = {v.token_digest for v in everybody if v.token_digest}
     tokens = set(Token.objects.filter(digest__in=digests, revoked_at__isnull=True).values_list("digest", flat=True))
-    gone = {v: NOT_ALLOWED for v in visitors if v.command_token is not None and v.command_token.is_revoked}
-    for visitor in everybody:
-        if visitor.token_digest:
-            if visitor.token_digest not in tokens:
-                gone[visitor] = NOT_ALLOWED
-        elif visitor.session_key not in sessions or people.get(visitor.user_id or 0) != visitor.stamp:
-            gone[visitor] = SIGNED_OUT
-        elif visitor.user_id not in with_roles:
-            gone[visitor] = NOT_ALLOWED
+    gone = {v: NOT_ALLOWED for v in callers if v.command_token is not None and v.command_token.is_revoked}
+    for caller in everybody:
+        if caller.token_digest:
+            if caller.token_digest not in tokens:
+                gone[caller] = NOT_ALLOWED
+        elif caller.session_key not in sessions or people.get(caller.user_id or 0) != caller.stamp:
+            gone[caller] = SIGNED_OUT
+        elif caller.user_id not in with_roles:
+            gone[caller] = NOT_ALLOWED
     return gone
 
 
-def require_still(visitor: Caller) -> None:
+def require_still(caller: Caller) -> None:
     """Raise NotSignedIn for one who may no longer stay, as the database says now."""
-    if (code := revoked([visitor]).get(visitor)) is not None:
+    if (code := revoked([caller]).get(caller)) is not None:
         raise refusal(code)
 
 

@@ -58,38 +58,38 @@ class ApprovalRequestEndpoint(route.Route):
 
     async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
         """Return 200 with the decision, `pending` while there is none, or `not_asked` if nobody can decide."""
-        visitor = await self._bearers.visitor(scope, "publish")
+        caller = await self._bearers.caller(scope, "publish")
         wait_s = wait_of(scope, WAIT_S, MAX_WAIT_S)
         body = await route.body(scope, receive, MAX_BODY)
         self._waiting.require_room()
         deadline = time.monotonic() + wait_s
-        key, approval = await self._waiting.do(_ask, body, visitor)
+        key, approval = await self._waiting.do(_ask, body, caller)
         if approval is None:
             return 200, _answer("", "not_asked", None)
-        outcome = await self._waiting.outcome(scope, receive, visitor, AwaitedDecision(approval, key, deadline))
+        outcome = await self._waiting.outcome(scope, receive, caller, AwaitedDecision(approval, key, deadline))
         if isinstance(outcome, str):
             return 200, _answer(approval.id, "pending", None)
         return 200, _answer(approval.id, "decided" if outcome.decision else "withdrawn", outcome)
 
 
-def _ask(body: bytes, visitor: Caller) -> tuple[str, Approval | None]:
+def _ask(body: bytes, caller: Caller) -> tuple[str, Approval | None]:
     """Read and store an approval request, in a thread because reading may take long. Return it with its
     conversation."""
-    call = _read(body, visitor)
+    call = _read(body, caller)
     return call.conversation_id, external_approvals.request_approval(
-        visitor.principal, _external_request(call), _beginning(call, visitor)
+        caller.principal, _external_request(call), _beginning(call, caller)
     )
 
 
-def _read(body: bytes, visitor: Caller) -> WaitingCall:
+def _read(body: bytes, caller: Caller) -> WaitingCall:
     try:
         call = _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"must be a tool call in JSON: {error}") from None
     if any(envelopes.clean_text(text) != text for text in msgspec.structs.astuple(call)):
         raise Invalid("must not contain NUL or lone surrogates")
-    if visitor.agent and not permissions.may_speak_as(visitor.agent, call.agent):
-        raise NotAllowed(f"{visitor.principal} may request approval only as {visitor.agent}", field="agent")
+    if caller.agent and not permissions.may_speak_as(caller.agent, call.agent):
+        raise NotAllowed(f"{caller.principal} may request approval only as {caller.agent}", field="agent")
     return call
 
 
@@ -116,13 +116,13 @@ def _object(text: str) -> Any:
         return None
 
 
-def _beginning(call: WaitingCall, visitor: Caller) -> NewEvent:
+def _beginning(call: WaitingCall, caller: Caller) -> NewEvent:
     """Create the step that begins the call, for a record that does not contain it yet."""
     step = {"event": "tool_step", "id": new_id(), "conversation_id": call.conversation_id, "agent": call.agent}
     step |= {"name": call.name, "tool_call_id": call.tool_call_id, "status": "start", "args_raw": call.args_raw}
     body = json.dumps(step)
     topic = f"stream:{call.conversation_id}"
-    event = log.from_bus(topic, None, body, envelopes.parse(body.encode()), visitor.principal)
+    event = log.from_bus(topic, None, body, envelopes.parse(body.encode()), caller.principal)
     return event._replace(is_live=False)
 
 

@@ -110,13 +110,13 @@ class _Cutter:
             check_many(self.elements)
 
 
-def read(raw_messages: RawMessages, visitor: Caller) -> tuple[list[ParsedMessage], list[NewEvent]]:
+def read(raw_messages: RawMessages, caller: Caller) -> tuple[list[ParsedMessage], list[NewEvent]]:
     """Read all messages; an invalid one is represented by its error. Return them with the events to store, where tokens
     are marked with the segment that they join."""
     items: list[ParsedMessage] = []
     for line in raw_messages:
         try:
-            items.append(parse_message.read(line, visitor))
+            items.append(parse_message.read(line, caller))
         except SwitchboardError as error:
             items.append(error)
     return items, _joined([item for item in items if isinstance(item, NewEvent)])

@@ -52,14 +52,14 @@ class DecisionWait:
             raise Busy(f"too many {self._who} wait for decisions", code="too_many")
 
     async def outcome(
-        self, scope: route.Scope, receive: route.Receive, visitor: Caller, awaited: AwaitedDecision
+        self, scope: route.Scope, receive: route.Receive, caller: Caller, awaited: AwaitedDecision
     ) -> ExternalOutcome | str:
         """Wait for the decision; if there is none at the end, return why. Raises NotSignedIn and NotAllowed if the
         permission was revoked."""
         gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
         self._count += 1
         try:
-            with self._runtime.watch.reading(visitor) as reader:
+            with self._runtime.watch.reading(caller) as reader:
                 return await reader.unless_dismissed(self._until_decided(scope, awaited, gone))
         finally:
             self._count -= 1

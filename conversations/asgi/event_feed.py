@@ -70,40 +70,40 @@ class EventFeedEndpoint:
         try:
             if scope["method"] not in ("GET", "HEAD"):
                 raise MethodNotAllowed(("GET", "HEAD"))
-            visitor = await self._bearers.visitor(scope, "view")
+            caller = await self._bearers.caller(scope, "view")
             request = _read_request(scope)
             if not request.is_stream or scope["method"] == "HEAD":
-                await route.answer(send, 200, await self._page(visitor, request))
+                await route.answer(send, 200, await self._page(caller, request))
                 return
-            with self._counted(visitor.principal):
-                await self._follow(scope, receive, send, visitor, request)
+            with self._counted(caller.principal):
+                await self._follow(scope, receive, send, caller, request)
         except SwitchboardError as error:
             await route.refuse(send, error)
 
-    async def _page(self, visitor: Caller, request: FeedRequest) -> bytes:
+    async def _page(self, caller: Caller, request: FeedRequest) -> bytes:
         """Return the events after the position at once; the cursor is the position to continue from."""
         upto = await self._settled()
         row, gap = self._row_of(request.after, upto) if request.after is not None else (0, None)
         if gap is not None:
             raise UnknownPosition(str(gap.fields["reason"]), field="after")
-        events = await self._between(visitor, request, row, upto)
+        events = await self._between(caller, request, row, upto)
         cursor = f"{self._epoch}.{events[-1].row if events else max(row, upto)}"
         return f'{{"items":[{",".join(map(_as_json, events))}],"cursor":{json.dumps(cursor)}}}'.encode()
 
     async def _follow(
-        self, scope: route.Scope, receive: route.Receive, send: route.Send, visitor: Caller, request: FeedRequest
+        self, scope: route.Scope, receive: route.Receive, send: route.Send, caller: Caller, request: FeedRequest
     ) -> None:
         gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
         headers = [(name, value) for name, value in route.FIXED if name != b"content-type"]
         headers += [(b"content-type", STREAM), (b"x-accel-buffering", b"no")]
         try:
-            with self._runtime.watch.reading(visitor) as reader:
+            with self._runtime.watch.reading(caller) as reader:
                 upto = await self._settled()
                 row, gap = self._row_of(request.after, upto)
                 await send({"type": "http.response.start", "status": 200, "headers": headers})
                 out = _Out(send, reader, self._runtime.watch.hold)
                 try:
-                    end = await self._tell(scope, out, visitor, request, row, gap, gone)
+                    end = await self._tell(scope, out, caller, request, row, gap, gone)
                 except SwitchboardError as error:
                     end = _Notice("end", {"code": error.code, "message": error.message})
                 await out.last(b"" if end is None else _as_message(end))
@@ -114,7 +114,7 @@ class EventFeedEndpoint:
             gone.cancel()
 
     async def _tell(
-        self, scope: route.Scope, out: "_Out", visitor: Caller, request: FeedRequest, row: int, gap: _Notice | None,
+        self, scope: route.Scope, out: "_Out", caller: Caller, request: FeedRequest, row: int, gap: _Notice | None,
         gone: asyncio.Future[None],
     ) -> _Notice | None:  # fmt: skip
         """Send events until the client leaves (None) or the server stops."""
@@ -131,7 +131,7 @@ class EventFeedEndpoint:
                 if self._epoch != epoch or upto < row:
                     epoch, row = self._epoch, upto
                     await out.send(_as_message(_restored(epoch, row)))
-                events = await out.reader.unless_dismissed(self._between(visitor, request, row, upto))
+                events = await out.reader.unless_dismissed(self._between(caller, request, row, upto))
                 if events:
                     await out.send(b"".join(_as_sse(epoch, fed) for fed in events))
                     row, spoke_at = events[-1].row, loop.time()
@@ -164,10 +164,10 @@ class EventFeedEndpoint:
             pass  # a long transaction: each look waits a little, and holds up other reads no longer
         return row
 
-    async def _between(self, visitor: Caller, request: FeedRequest, row: int, upto: int) -> list[FeedEvent]:
+    async def _between(self, caller: Caller, request: FeedRequest, row: int, upto: int) -> list[FeedEvent]:
         if upto <= row:
             return []
-        return await self._do(_between, visitor, request, row, upto)
+        return await self._do(_between, caller, request, row, upto)
 
     @contextlib.contextmanager
     def _counted(self, principal: Principal) -> Iterator[None]:
@@ -229,8 +229,8 @@ class _Out:
             await self._send({"type": "http.response.body", "body": data})
 
 
-def _between(visitor: Caller, request: FeedRequest, row: int, upto: int) -> list[FeedEvent]:
-    names = permissions.names_of(visitor.agent) if visitor.agent else ()
+def _between(caller: Caller, request: FeedRequest, row: int, upto: int) -> list[FeedEvent]:
+    names = permissions.names_of(caller.agent) if caller.agent else ()
     return feed_reads.between(row, upto, conversation=request.conversation, names=names)
 
 

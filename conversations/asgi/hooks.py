@@ -49,42 +49,42 @@ class HooksEndpoint(route.Route):
 
     async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
         """Return 200 with the decision in the program's own format, or `{}`."""
-        visitor = await self._bearers.visitor(scope, "publish")
+        caller = await self._bearers.caller(scope, "publish")
         tool, wait_s = scope["path"].removeprefix(PREFIX), wait_of(scope, WAIT_S, MAX_WAIT_S)
         body = await route.body(scope, receive, MAX_BODY)
-        hook, events = await self._waiting.do(_read, tool, body, visitor)
-        await self._require_own(visitor, events, hook)
+        hook, events = await self._waiting.do(_read, tool, body, caller)
+        await self._require_own(caller, events, hook)
         if events:
             await self._runtime.store(events)
         if hooks.ended_call(hook) is not None or hook.name in hooks.ENDS_TURN:
-            await self._waiting.do(_settle, hook, visitor)
+            await self._waiting.do(_settle, hook, caller)
         if hooks.asked_by(hook) is None:
             return 200, NOTHING
-        return 200, await self._answer(scope, receive, visitor, hook, wait_s)
+        return 200, await self._answer(scope, receive, caller, hook, wait_s)
 
-    async def _require_own(self, visitor: Caller, events: Sequence[NewEvent], hook: Hook) -> None:
+    async def _require_own(self, caller: Caller, events: Sequence[NewEvent], hook: Hook) -> None:
         """Raise NotAllowed unless this token opened the conversations being written to, or they do not exist yet."""
         for key in {hook.speaker.conversation, *(event.conversation or "" for event in events)}:
-            known = f"{visitor.principal}\0{key}"
+            known = f"{caller.principal}\0{key}"
             if self._own.get(known):
                 continue
-            if not await self._waiting.do(external_approvals.is_opener, visitor.principal, key):
-                raise NotAllowed(f"{visitor.principal} did not open the conversation {key[:80]}", field="session_id")
+            if not await self._waiting.do(external_approvals.is_opener, caller.principal, key):
+                raise NotAllowed(f"{caller.principal} did not open the conversation {key[:80]}", field="session_id")
             if events:  # and once they are stored, it did
                 self._own.put(known, True)
 
     async def _answer(
-        self, scope: route.Scope, receive: route.Receive, visitor: Caller, hook: Hook, wait_s: int
+        self, scope: route.Scope, receive: route.Receive, caller: Caller, hook: Hook, wait_s: int
     ) -> bytes:
         """Store an approval request, and wait for the decision."""
         self._waiting.require_room()
         began = time.monotonic()
-        approval = await self._waiting.do(_ask, hook, visitor)
+        approval = await self._waiting.do(_ask, hook, caller)
         if approval is None:
             return NOTHING
         awaited = AwaitedDecision(approval, hook.speaker.conversation, began + wait_s, time.monotonic())
         try:
-            outcome = await self._waiting.outcome(scope, receive, visitor, awaited)
+            outcome = await self._waiting.outcome(scope, receive, caller, awaited)
             if isinstance(outcome, str):  # nobody needs it any more, unless a decision comes first
                 await self._waiting.do(external_approvals.withdraw, [approval.id], outcome)
                 outcome = await self._waiting.do(external_approvals.outcome, approval) or ExternalOutcome("")
@@ -96,34 +96,34 @@ class HooksEndpoint(route.Route):
         return _encoded_decision(hook, outcome)
 
 
-def _read(tool: str, body: bytes, visitor: Caller) -> tuple[Hook, list[NewEvent]]:
+def _read(tool: str, body: bytes, caller: Caller) -> tuple[Hook, list[NewEvent]]:
     envelopes.check_depth(body)
     try:
         value = envelopes.decoded(body)
     except ValueError as error:
         raise Invalid(f"must be a hook's JSON object: {error}") from None
-    hook = hooks.read(tool, value, visitor.agent.removeprefix("agent:") or hooks.TOOLS[tool])
-    hook = hook_identity.identified(hook, hashlib.sha256(body).hexdigest(), visitor.principal)
-    return hook, [_event(visitor, event) for event in hooks.events_of(hook)]
+    hook = hooks.read(tool, value, caller.agent.removeprefix("agent:") or hooks.TOOLS[tool])
+    hook = hook_identity.identified(hook, hashlib.sha256(body).hexdigest(), caller.principal)
+    return hook, [_event(caller, event) for event in hooks.events_of(hook)]
 
 
-def _event(visitor: Caller, read: SessionEvent) -> NewEvent:
+def _event(caller: Caller, read: SessionEvent) -> NewEvent:
     """Create an event that starts no run, whoever is named in it."""
     body = session_events.encoded(read.payload)
     topic = f"{read.prefix}:{read.payload['conversation_id']}"
-    event = log.from_bus(topic, None, body, envelopes.parse(body.encode()), visitor.principal)
+    event = log.from_bus(topic, None, body, envelopes.parse(body.encode()), caller.principal)
     return event._replace(is_live=False)
 
 
-def _settle(hook: Hook, visitor: Caller) -> None:
+def _settle(hook: Hook, caller: Caller) -> None:
     """Withdraw the requests that, according to a hook, were answered elsewhere: those for its call, or all of a
     finished turn."""
     call = hooks.ended_call(hook)
-    is_open = external_approvals.open_requests(visitor.principal, hook.speaker.conversation, call_id=call)
+    is_open = external_approvals.open_requests(caller.principal, hook.speaker.conversation, call_id=call)
     external_approvals.withdraw(is_open, "decided where the agent runs" if call is not None else "its turn is over")
 
 
-def _ask(hook: Hook, visitor: Caller) -> Approval | None:
+def _ask(hook: Hook, caller: Caller) -> Approval | None:
     call = hooks.asked_by(hook)
     assert call is not None
     raw = session_events.raw_arguments(call.arguments)
@@ -141,7 +141,7 @@ def _ask(hook: Hook, visitor: Caller) -> Approval | None:
         why=hooks.why(hook),
     )
     return external_approvals.request_approval(
-        visitor.principal, approval_request, _event(visitor, hooks.started_call(hook))
+        caller.principal, approval_request, _event(caller, hooks.started_call(hook))
     )
 
 

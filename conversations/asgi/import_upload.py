@@ -41,10 +41,10 @@ class ImportEndpoint:
         try:
             if scope["method"] != "POST":
                 raise MethodNotAllowed(["POST"])
-            visitor = await self._bearers.visitor(scope, "publish")
-            if visitor.agent:
-                raise await self._bearers.refuse(scope, "publish", visitor)
-            with self._watch.reading(visitor) as importer, self._bearers.holding(scope):
+            caller = await self._bearers.caller(scope, "publish")
+            if caller.agent:
+                raise await self._bearers.refuse(scope, "publish", caller)
+            with self._watch.reading(caller) as importer, self._bearers.holding(scope):
                 items = await _import(importer, receive)
         except SwitchboardError as error:
             await route.refuse(send, error)
@@ -58,9 +58,9 @@ async def _import(importer: Reader, receive: route.Receive) -> list[ImportedConv
     The importer's permission is checked throughout, and once more in the transaction that makes everything visible.
     """
     thread = DatabaseThreads("import")
-    visitor = importer.visitor
+    caller = importer.caller
     intake = StagedImport(
-        principals.import_principal(visitor.principal.name), partial(authentication.require_still, visitor)
+        principals.import_principal(caller.principal.name), partial(authentication.require_still, caller)
     )
     try:
         async for lines in _lines(importer, receive):

@@ -162,19 +162,19 @@ def _require(scope: route.Scope) -> None:
     """Raise NotSignedIn or NotAllowed, counted as refusals; a cookie sent beside a token is ignored."""
     secret = route.bearer(scope)
     cookies = parse_cookie(origin_check.headers_of(scope).get("cookie", ""))
-    visitor = (
+    caller = (
         authentication.caller_from_token(secret)
         if secret
         else authentication.caller_from_session(cookies.get(settings.SESSION_COOKIE_NAME, ""))
     )
-    if visitor is None:
+    if caller is None:
         refusal_counter.record_refusal(origin_check.address_of(scope), "metrics", "metrics", reason="not signed in")
         raise NotSignedIn("send Authorization: Bearer with a token that has permission to read metrics, or sign in")
-    if not permissions.has_permission(visitor.roles, "metrics"):
+    if not permissions.has_permission(caller.roles, "metrics"):
         refusal_counter.record_refusal(
-            origin_check.address_of(scope), "metrics", str(visitor.principal), reason="not allowed"
+            origin_check.address_of(scope), "metrics", str(caller.principal), reason="not allowed"
         )
-        raise NotAllowed(f"{visitor.principal} may not read metrics")
+        raise NotAllowed(f"{caller.principal} may not read metrics")
 
 
 def _method_not_allowed() -> SwitchboardError:

@@ -37,21 +37,21 @@ _decoder = msgspec.json.Decoder(PublishedMessage)
 _handoff = msgspec.json.Decoder(HandoffFields)
 
 
-def read(line: bytes | msgspec.Raw | PublishedMessage, visitor: Caller) -> NewEvent:
+def read(line: bytes | msgspec.Raw | PublishedMessage, caller: Caller) -> NewEvent:
     """Parse a message from its JSON, which may already be decoded. Raises Invalid, TooLarge or NotAllowed with the
     location of the error."""
     if isinstance(line, PublishedMessage):
-        return event_of(line.topic, line.payload, line.id, visitor)
+        return event_of(line.topic, line.payload, line.id, caller)
     if len(line) > envelopes.MAX_BYTES + OVERHEAD:
         raise TooLarge(f"must be at most {envelopes.MAX_BYTES:,} bytes", field="payload")
     try:
         message = _decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"a message {EXPECTED} as JSON: {error}") from None
-    return event_of(message.topic, message.payload, message.id, visitor)
+    return event_of(message.topic, message.payload, message.id, caller)
 
 
-def event_of(topic: str, payload: msgspec.Raw, bus_id: str | None, visitor: Caller) -> NewEvent:
+def event_of(topic: str, payload: msgspec.Raw, bus_id: str | None, caller: Caller) -> NewEvent:
     """Create the event of a message. A token with an id keeps a post, so that it can be found inside a segment (§3.1).
     Raises like `read`."""
     envelopes.check_topic(topic)
@@ -63,10 +63,10 @@ def event_of(topic: str, payload: msgspec.Raw, bus_id: str | None, visitor: Call
     except UnicodeDecodeError as error:
         raise Invalid(f"must be UTF-8: {error}", field="payload") from None
     parsed = envelopes.parse(raw)
-    if visitor.agent:
-        parsed, text = _as_own(parsed, text, visitor)
+    if caller.agent:
+        parsed, text = _as_own(parsed, text, caller)
     fallback = parsed.id if parsed.kind != "token" else None
-    event = log.from_bus(topic, bus_id or (fallback or new_id())[:MAX_ID], text, parsed, visitor.principal)
+    event = log.from_bus(topic, bus_id or (fallback or new_id())[:MAX_ID], text, parsed, caller.principal)
     envelopes.check_named(topic, event.conversation)
     if bus_id and event.kind == "token" and event.conversation is not None and not event.topic:
         event = event._replace(topic=topic)
@@ -84,23 +84,23 @@ def answer_of(event: NewEvent, seq: int) -> dict[str, str | int | None]:
     return {"id": event.bus_id, "conversation_id": key, "seq": None if key is None else seq}
 
 
-def _as_own(parsed: ParsedPayload, text: str, visitor: Caller) -> tuple[ParsedPayload, str]:
+def _as_own(parsed: ParsedPayload, text: str, caller: Caller) -> tuple[ParsedPayload, str]:
     """Restrict an agent's token to its own agent (§3.6): a named sender must be that agent or one inside it, and a
     missing one is set to it. A person's input, as reported by an agent, has no verified author: the record shows which
     token reported it."""
     named = [name for name in (parsed.sender, parsed.agent) if name]
     for name in named:
-        if not permissions.may_speak_as(visitor.agent, name):
+        if not permissions.may_speak_as(caller.agent, name):
             raise NotAllowed(
-                f"{visitor.principal} may publish only as {visitor.agent}, not as {name[:80]}",
+                f"{caller.principal} may publish only as {caller.agent}, not as {name[:80]}",
                 field="payload.sender" if name == parsed.sender else "payload.agent",
             )
     if parsed.kind == "agent.handoff":
-        _require_own_handoff(text, visitor)
+        _require_own_handoff(text, caller)
     if named or parsed.event == "user_message":
         return parsed, text
     is_envelope = parsed.event is None and parsed.type is not None
-    name, value = ("sender", f"agent:{visitor.agent}") if is_envelope else ("agent", visitor.agent)
+    name, value = ("sender", f"agent:{caller.agent}") if is_envelope else ("agent", caller.agent)
     body = text.rstrip()[:-1].rstrip()
     comma = "" if body.endswith("{") else ","
     written = f"{body}{comma}{json.dumps(name)}:{json.dumps(value)}}}"  # at the end: of two alike the last one counts
@@ -108,12 +108,12 @@ def _as_own(parsed: ParsedPayload, text: str, visitor: Caller) -> tuple[ParsedPa
     return msgspec.structs.replace(parsed, **{name: value}), written
 
 
-def _require_own_handoff(text: str, visitor: Caller) -> None:
+def _require_own_handoff(text: str, caller: Caller) -> None:
     """Raise NotAllowed for a handoff from another agent: readers treat `from_agent` as the sender."""
     try:
         giver = _handoff.decode(text).from_agent
     except msgspec.ValidationError:
         giver = "what is no name"
-    if giver and not permissions.may_speak_as(visitor.agent, giver):
-        why = f"{visitor.principal} hands over from {visitor.agent} only, not from {giver[:80]}"
+    if giver and not permissions.may_speak_as(caller.agent, giver):
+        why = f"{caller.principal} hands over from {caller.agent} only, not from {giver[:80]}"
         raise NotAllowed(why, field="payload.from_agent")

@@ -54,13 +54,13 @@ class PublishEndpoint(route.Route):
 
     async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
         """Return 201 `{id, conversation_id, seq}`, or 200 `{"items": […]}` for several."""
-        visitor = await self._bearers.visitor(scope, self.verb)
+        caller = await self._bearers.caller(scope, self.verb)
         body = await route.body(scope, receive, MAX_BATCH)
         is_lines = route.header(scope, b"content-type").startswith(NDJSON)
         if len(body) < MANY:
-            parsed = _read(body, visitor, is_lines=is_lines)
+            parsed = _read(body, caller, is_lines=is_lines)
         else:
-            reading = partial(without_frames, _read, body, visitor, is_lines=is_lines)
+            reading = partial(without_frames, _read, body, caller, is_lines=is_lines)
             parsed = await asyncio.get_running_loop().run_in_executor(self._readers, reading)
         parsed = self._prepared_events(parsed)
         if isinstance(parsed, NewEvent):
@@ -99,25 +99,25 @@ def _reported(event: NewEvent) -> NewEvent:
     return event._replace(is_live=False, topic="")
 
 
-def _read(body: bytes, visitor: Caller, *, is_lines: bool) -> NewEvent | Several:
+def _read(body: bytes, caller: Caller, *, is_lines: bool) -> NewEvent | Several:
     """Parse one or several messages. A large body is parsed in a thread, so that sockets are not delayed."""
     if is_lines:
-        return batch_publish.read(batch_publish.lines_of(body), visitor)
+        return batch_publish.read(batch_publish.lines_of(body), caller)
     if len(body) > AT_ONCE and json_depth.is_dense(body) and (pieces := batch_publish.cut(body)):
-        return batch_publish.read(pieces, visitor)
+        return batch_publish.read(pieces, caller)
     try:
         request = _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         if (messages := _one_by_one(body)) is not None:
-            return batch_publish.read(messages, visitor)
+            return batch_publish.read(messages, caller)
         raise Invalid(f'the body {parse_message.EXPECTED} or {{"messages": […]}} as JSON: {error}') from None
     if request.messages is not None:
-        return batch_publish.read(batch_publish.check_many(request.messages), visitor)
+        return batch_publish.read(batch_publish.check_many(request.messages), caller)
     if len(body) > MAX_BYTES + parse_message.OVERHEAD:
         raise TooLarge(f"must be at most {MAX_BYTES:,} bytes", field="payload")
     if request.topic is None or request.payload is parse_message.NOTHING:
         raise Invalid(parse_message.EXPECTED, field="topic" if request.topic is None else "payload")
-    return parse_message.event_of(request.topic, request.payload, request.id, visitor)
+    return parse_message.event_of(request.topic, request.payload, request.id, caller)
 
 
 def _one_by_one(body: bytes) -> list[bytes] | list[msgspec.Raw] | None:

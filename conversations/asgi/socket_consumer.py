@@ -68,17 +68,17 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         self.wire = SocketWriter(self.base_send, write, self.runtime.watch.hold, room)
         cookies = parse_cookie(route.header(self.scope, b"cookie").decode("latin-1"))
         session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
-        visitor = await sync_to_async(_visitor, thread_sensitive=False)(bearer, session_key)
+        caller = await sync_to_async(_caller, thread_sensitive=False)(bearer, session_key)
         await self.accept()
-        if visitor is None or not (visitor.agent or permissions.has_permission(visitor.roles, "view")):
-            self.dismiss(SIGNED_OUT if visitor is None else NOT_ALLOWED)
-            await self._count_refusal("not signed in" if visitor is None else f"{visitor.principal} may not view")
+        if caller is None or not (caller.agent or permissions.has_permission(caller.roles, "view")):
+            self.dismiss(SIGNED_OUT if caller is None else NOT_ALLOWED)
+            await self._count_refusal("not signed in" if caller is None else f"{caller.principal} may not view")
             return
-        self.visitor = visitor
+        self.caller = caller
         if not self.runtime.watch.admit(self, most=settings.CONFIG.sockets_per_principal):
             self.dismiss(TOO_MANY)
             await self._count_refusal(
-                f"{visitor.principal} already has {settings.CONFIG.sockets_per_principal:,} open sockets"
+                f"{caller.principal} already has {settings.CONFIG.sockets_per_principal:,} open sockets"
             )
 
     async def _count_refusal(self, reason: str) -> None:
@@ -103,17 +103,17 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         topic = request["topic"]
         if (old := self.topics.pop(topic, None)) is not None:
             old.close()
-            self.runtime.watch.remove_socket(self.visitor.principal, 1)
+            self.runtime.watch.remove_socket(self.caller.principal, 1)
             self._look_away(topic)
         if request["op"] == "unsubscribe":
             return
         if len(self.topics) >= MAX_TOPICS:
             raise Invalid(f"a socket can follow at most {MAX_TOPICS} topics", code="too_many", field="topic")
-        if self.runtime.watch.topics[self.visitor.principal] >= (most := settings.CONFIG.topics_per_principal):
-            message = f"{self.visitor.principal} already follows {most:,} topics, the maximum: unsubscribe first"
+        if self.runtime.watch.topics[self.caller.principal] >= (most := settings.CONFIG.topics_per_principal):
+            message = f"{self.caller.principal} already follows {most:,} topics, the maximum: unsubscribe first"
             raise Invalid(message, code="too_many", field="topic")
         if (state := self.runtime.states.get(topic)) is not None:
-            if self.visitor.agent:
+            if self.caller.agent:
                 self.dismiss(NOT_ALLOWED)
                 return
             is_drawn = topic == "fleet" or request.get("render") == "html"
@@ -124,13 +124,13 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
     async def _follow(self, topic: str, request: dict[str, Any]) -> None:
         hub, key = self.runtime.hub, topic.removeprefix("stream:")
         read = hub.readers.run
-        if self.visitor.agent and not await read(permissions.may_follow, self.visitor.agent, topic):
-            raise NotAllowed(f"{self.visitor.principal} may not view this topic", field="topic")
+        if self.caller.agent and not await read(permissions.may_follow, self.caller.agent, topic):
+            raise NotAllowed(f"{self.caller.principal} may not view this topic", field="topic")
         head = await read(self.runtime.head, key)
         after, epoch = request.get("after"), request.get("epoch")
         if after is not None and (epoch not in (None, hub.epoch) or after > head):
             # One that is gone altogether tells nothing of the others, and only an admin's word moves everybody.
-            may_change = permissions.has_permission(self.visitor.roles, "metrics")
+            may_change = permissions.has_permission(self.caller.roles, "metrics")
             is_old = epoch in (None, hub.epoch) and head and may_change
             if is_old and await self.runtime.change_epoch(hub.epoch, spared=self) and self.topics:
                 self.dismiss(TRY_AGAIN)  # its other topics are of the epoch before, too
@@ -143,8 +143,8 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         last = after if after is not None else max(0, head - NEWEST)
         mode = request["render"] if request.get("render") in ("html", "lanes") else "data"
         self._keep(topic, ConversationSubscription(hub, self.wire, key, mode, last=last, failed=self._failed))  # type: ignore[arg-type]
-        if not self.visitor.agent:
-            name = self.visitor.principal.name if self.visitor.user_id is not None else ""
+        if not self.caller.agent:
+            name = self.caller.principal.name if self.caller.user_id is not None else ""
             self.viewers[topic] = self.runtime.presence.look(key, name, self.wire)
 
     def _look_away(self, topic: str) -> None:
@@ -153,7 +153,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
 
     def _keep(self, topic: str, subscription: ConversationSubscription | StateSubscription) -> None:
         self.topics[topic] = subscription
-        self.runtime.watch.topics[self.visitor.principal] += 1
+        self.runtime.watch.topics[self.caller.principal] += 1
 
     def tell_heads(self) -> None:
         """Send the head of each topic."""
@@ -189,11 +189,11 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         for subscription in self.topics.values():
             subscription.close()
         if self.topics:
-            self.runtime.watch.remove_socket(self.visitor.principal, len(self.topics))
+            self.runtime.watch.remove_socket(self.caller.principal, len(self.topics))
         self.topics.clear()
 
 
-def _visitor(bearer: str, session_key: str) -> Caller | None:
+def _caller(bearer: str, session_key: str) -> Caller | None:
     return authentication.caller_from_token(bearer) if bearer else authentication.caller_from_session(session_key)
 
 

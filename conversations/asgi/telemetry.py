@@ -79,7 +79,7 @@ class TelemetryEndpoint:
     async def _handle(self, scope: route.Scope, receive: route.Receive) -> bytes:
         if scope["method"] != "POST":
             raise MethodNotAllowed(["POST"])
-        visitor = await self._bearers.visitor(scope, "report")
+        caller = await self._bearers.caller(scope, "report")
         if (encoding := _encoding_of(scope)) is None:
             raise Invalid("Content-Type must be application/x-protobuf or application/json")
         if self._bytes_under_way > MAX_HELD:
@@ -87,14 +87,14 @@ class TelemetryEndpoint:
         body = await route.body(scope, receive, MAX_BODY)
         self._bytes_under_way += len(body)
         try:
-            reading = partial(self._read, scope, body, encoding, visitor)
+            reading = partial(self._read, scope, body, encoding, caller)
             read = await asyncio.get_running_loop().run_in_executor(self._reader, reading)
-            await self._take(read, visitor)
+            await self._take(read, caller)
         finally:
             self._bytes_under_way -= len(body)
         return otlp_answer.accepted(encoding, read.rejected, read.reason, field=_REJECTED[scope["path"]])
 
-    async def _take(self, read: DecodedRequest, visitor: Caller) -> None:
+    async def _take(self, read: DecodedRequest, caller: Caller) -> None:
         """Store the events, then move those stored elsewhere, once the events read earlier are stored there."""
         earlier, stored = list(self._storing), asyncio.get_running_loop().create_future()
         self._storing.add(stored)
@@ -106,7 +106,7 @@ class TelemetryEndpoint:
             self._storing.discard(stored)
             stored.set_result(None)
         for trace_id, conversation in read.late_names.items():
-            await asyncio.to_thread(late_names.move, trace_id, conversation, visitor.principal)
+            await asyncio.to_thread(late_names.move, trace_id, conversation, caller.principal)
             self._reader.submit(self._memory.note_moved, trace_id)
 
     async def _store(self, events: Sequence[NewEvent]) -> None:
@@ -118,15 +118,15 @@ class TelemetryEndpoint:
             stored = [(event.conversation or "", event.event_id or "") for event in block]
             self._reader.submit(self._memory.note_stored, stored)
 
-    def _read(self, scope: route.Scope, body: bytes, encoding: Encoding, visitor: Caller) -> DecodedRequest:
+    def _read(self, scope: route.Scope, body: bytes, encoding: Encoding, caller: Caller) -> DecodedRequest:
         """Parse a request, in the reader's thread."""
         if (epoch := self._runtime.hub.epoch) != self._epoch:
             self._memory.forget_stored()
             self._epoch = epoch
         decoded = _DECODERS[scope["path"]][encoding](_unpacked(body, route.header(scope, b"content-encoding")))
         self._look_up(decoded.spans)
-        steps, late = intake.read(decoded.spans, self._memory, fallback_agent=visitor.agent)
-        events, refused_spans, why = _events_of(steps, visitor)
+        steps, late = intake.read(decoded.spans, self._memory, fallback_agent=caller.agent)
+        events, refused_spans, why = _events_of(steps, caller)
         if refused_spans:  # of a conversation where this token tells nothing it moves nothing to
             filed = {event.conversation for event in events}
             late = {trace_id: key for trace_id, key in late.items() if key in filed}
@@ -139,14 +139,14 @@ class TelemetryEndpoint:
             trace.conversation, trace.is_under_id = conversation, not conversation
 
 
-def _events_of(steps: Sequence[Step], visitor: Caller) -> tuple[list[NewEvent], int, str]:
+def _events_of(steps: Sequence[Step], caller: Caller) -> tuple[list[NewEvent], int, str]:
     """Create the events that this token may publish; return for how many spans it may not, and why."""
     events: list[NewEvent] = []
     unfit, why = dict[int, str](), ""
-    event_of = _event_of_agent if visitor.agent else _event_of
+    event_of = _event_of_agent if caller.agent else _event_of
     for at, step in enumerate(steps):
         try:
-            events.append(event_of(step, visitor))
+            events.append(event_of(step, caller))
         except SwitchboardError as error:
             unfit[at] = step.body["span_id"]
             why = why or error.full_message
@@ -154,18 +154,18 @@ def _events_of(steps: Sequence[Step], visitor: Caller) -> tuple[list[NewEvent], 
     return events, len(set(unfit.values()) - fit), why
 
 
-def _event_of(step: Step, visitor: Caller) -> NewEvent:
+def _event_of(step: Step, caller: Caller) -> NewEvent:
     """Create the event of a step. It describes work done elsewhere and starts no run."""
     topic, body = f"stream:{step.conversation}", _encoded(step)
     envelopes.check_topic(topic)
-    event = log.from_bus(topic, step.id, body.decode(), envelopes.parse(body), visitor.principal)
+    event = log.from_bus(topic, step.id, body.decode(), envelopes.parse(body), caller.principal)
     return event._replace(is_live=False)
 
 
-def _event_of_agent(step: Step, visitor: Caller) -> NewEvent:
+def _event_of_agent(step: Step, caller: Caller) -> NewEvent:
     """Create the event if the token is an agent's, which can report only on that agent."""
     raw = msgspec.Raw(_encoded(step))
-    event = parse_message.event_of(f"stream:{step.conversation}", raw, None, visitor)
+    event = parse_message.event_of(f"stream:{step.conversation}", raw, None, caller)
     return event._replace(is_live=False)
 
 

@@ -34,7 +34,7 @@ MAX_SECRET = 200  # characters; ours have 46, and what is asked for is remembere
 class CachedCaller(NamedTuple):
     """A result and the time at which it was loaded."""
 
-    visitor: Caller | None
+    caller: Caller | None
     at: float
 
 
@@ -61,19 +61,19 @@ class TokenAuthenticator:
 
     def take_back(self, secret: str) -> bool:
         """End a token that was issued here; return whether it existed."""
-        visitor = self._import_bearers.get(secret)
-        if visitor is None or visitor.command_token is None:
+        caller = self._import_bearers.get(secret)
+        if caller is None or caller.command_token is None:
             return False
         self._import_bearers.drop(secret)
-        visitor.command_token.is_revoked = True
+        caller.command_token.is_revoked = True
         return True
 
     @contextmanager
     def holding(self, scope: route.Scope) -> Iterator[None]:
         """Keep the token of a request that may last for hours from expiring in the meantime."""
         secret = route.bearer(scope)
-        visitor = self._import_bearers.get(secret)
-        token = visitor.command_token if visitor is not None else None
+        caller = self._import_bearers.get(secret)
+        token = caller.command_token if caller is not None else None
         if token is None:
             yield
             return
@@ -91,41 +91,41 @@ class TokenAuthenticator:
 
         Refusals are counted for the audit log.
         """
-        visitor = await self.visitor(scope, verb)
-        if visitor.agent:
-            raise await self.refuse(scope, verb, visitor)
-        return visitor.principal
+        caller = await self.caller(scope, verb)
+        if caller.agent:
+            raise await self.refuse(scope, verb, caller)
+        return caller.principal
 
-    async def visitor(self, scope: route.Scope, verb: str) -> Caller:
+    async def caller(self, scope: route.Scope, verb: str) -> Caller:
         """Return the caller like `require`, but also accept an agent's token, whose permissions depend on the
         target."""
         secret = route.bearer(scope)
-        visitor = None
+        caller = None
         if 0 < len(secret) <= MAX_SECRET:
-            visitor = self._given_out(secret) or await self._look_up(secret)
-        if visitor is None:
+            caller = self._given_out(secret) or await self._look_up(secret)
+        if caller is None:
             await self._count(scope, verb, "door", "invalid or revoked token")
             raise NotSignedIn("send Authorization: Bearer with a valid token")
-        self._note_use(visitor)
-        if not visitor.agent and not permissions.has_permission(visitor.roles, verb):
-            raise await self.refuse(scope, verb, visitor)
-        return visitor
+        self._note_use(caller)
+        if not caller.agent and not permissions.has_permission(caller.roles, verb):
+            raise await self.refuse(scope, verb, caller)
+        return caller
 
     def _given_out(self, secret: str) -> Caller | None:
         """Return the caller to whom a token was issued here, if it is still valid."""
-        visitor = self._import_bearers.get(secret)
-        if visitor is None or (token := visitor.command_token) is None:
+        caller = self._import_bearers.get(secret)
+        if caller is None or (token := caller.command_token) is None:
             return None
         if token.is_revoked:
             self._import_bearers.drop(secret)
             return None
         token.used_at = timezone.now()
-        return visitor
+        return caller
 
-    async def refuse(self, scope: route.Scope, verb: str, visitor: Caller, what: str = "") -> NotAllowed:
+    async def refuse(self, scope: route.Scope, verb: str, caller: Caller, what: str = "") -> NotAllowed:
         """Count a refusal and return the error to raise."""
-        await self._count(scope, verb, str(visitor.principal), "not allowed")
-        return NotAllowed(f"{visitor.principal} may not {verb}{what and f' {what}'}")
+        await self._count(scope, verb, str(caller.principal), "not allowed")
+        return NotAllowed(f"{caller.principal} may not {verb}{what and f' {what}'}")
 
     async def _count(self, scope: route.Scope, verb: str, target: str, reason: str) -> None:
         address = origin_check.address_of(scope)
@@ -135,7 +135,7 @@ class TokenAuthenticator:
         """Return the caller of a token; of many simultaneous requests, only one queries the database."""
         cached = self._accepted.get(secret) or self._refused.get(secret)
         if cached is not None and time.monotonic() - cached.at <= FRESH:
-            return cached.visitor
+            return cached.caller
         task = self._pending_lookups.get(secret)
         if task is None:
             task = self._pending_lookups[secret] = asyncio.create_task(self._ask(secret))
@@ -143,19 +143,19 @@ class TokenAuthenticator:
         return await asyncio.shield(task)
 
     async def _ask(self, secret: str) -> Caller | None:
-        visitor = await self._lookups.run(authentication.caller_from_token, secret)
-        memory, other = (self._refused, self._accepted) if visitor is None else (self._accepted, self._refused)
+        caller = await self._lookups.run(authentication.caller_from_token, secret)
+        memory, other = (self._refused, self._accepted) if caller is None else (self._accepted, self._refused)
         other.drop(secret)
-        memory.put(secret, CachedCaller(visitor, time.monotonic()))
-        return visitor
+        memory.put(secret, CachedCaller(caller, time.monotonic()))
+        return caller
 
-    def _note_use(self, visitor: Caller) -> None:
+    def _note_use(self, caller: Caller) -> None:
         """Record the use of a token, at most once a minute, without delaying the request."""
         now = time.monotonic()
-        if not visitor.token_digest or now - (self._noted.get(visitor.token_digest) or -NOTE_EVERY) < NOTE_EVERY:
+        if not caller.token_digest or now - (self._noted.get(caller.token_digest) or -NOTE_EVERY) < NOTE_EVERY:
             return
-        self._noted.put(visitor.token_digest, now)
-        self._notes.submit(_logged, functools.partial(tokens.note_use, visitor.token_digest))
+        self._noted.put(caller.token_digest, now)
+        self._notes.submit(_logged, functools.partial(tokens.note_use, caller.token_digest))
 
 
 def _logged(work: Callable[[], None]) -> None:

@@ -53,16 +53,16 @@ class TopicEndpoint(route.Route):
 
     async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
         """Return 200 `{"items": [{id, topic, payload}], "cursor"}`, ascending; the cursor is the last one's id."""
-        visitor = await self._bearers.visitor(scope, "view")
+        caller = await self._bearers.caller(scope, "view")
         request = _read_request(scope)
-        reach = await self._do(permissions.reach_of, visitor.agent, request.topic) if visitor.agent else "all"
+        reach = await self._do(permissions.reach_of, caller.agent, request.topic) if caller.agent else "all"
         if reach is None:
-            raise await self._bearers.refuse(scope, "view", visitor, "this topic")
+            raise await self._bearers.refuse(scope, "view", caller, "this topic")
         topic_reads.check_readable(request.topic)
-        with self._counted(visitor.principal, request):
+        with self._counted(caller.principal, request):
             gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
             try:
-                messages = await self._guarded(visitor, request, reach, gone, scope)
+                messages = await self._guarded(caller, request, reach, gone, scope)
             finally:
                 gone.cancel()
         return 200, _answer(request.topic, messages)
@@ -87,7 +87,7 @@ class TopicEndpoint(route.Route):
 
     async def _guarded(
         self,
-        visitor: Caller,
+        caller: Caller,
         request: TopicRequest,
         reach: permissions.Reach,
         gone: asyncio.Future[None],
@@ -96,7 +96,7 @@ class TopicEndpoint(route.Route):
         """Read; a waiting client whose permission is revoked gets that error and nothing else (law H)."""
         if not request.block_ms:
             return await self._read(request, reach, gone, scope)
-        with self._watch.reading(visitor) as reader:
+        with self._watch.reading(caller) as reader:
             messages = await reader.unless_dismissed(self._read(request, reach, gone, scope))
             await reader.unless_dismissed(self._watch.hold.opened())
             return messages

@@ -34,7 +34,7 @@ Key = TypeVar("Key")
 class GuardedSocket(Protocol):
     """An open socket, or a long request."""
 
-    visitor: Caller
+    caller: Caller
 
     def dismiss(self, code: int) -> None:
         """Send nothing more and close with this code."""
@@ -46,8 +46,8 @@ class GuardedSocket(Protocol):
 class Reader:
     """A long request: a poll that waits, an import, an export."""
 
-    def __init__(self, visitor: Caller) -> None:
-        self.visitor = visitor
+    def __init__(self, caller: Caller) -> None:
+        self.caller = caller
         self._refusal: SwitchboardError | None = None
         self._ended = asyncio.Event()
 
@@ -101,9 +101,9 @@ class SocketRegistry:
     def admit(self, socket: GuardedSocket, *, most: int, is_response: bool = False) -> bool:
         """Guard a socket, or a reader of `/v1/responses`, from now on; return False if its principal already has `most`
         of them open here."""
-        if self._open[socket.visitor.principal, is_response] >= most:
+        if self._open[socket.caller.principal, is_response] >= most:
             return False
-        self._open[socket.visitor.principal, is_response] += 1
+        self._open[socket.caller.principal, is_response] += 1
         self._guard_too(self.responses if is_response else self.sockets, socket)
         return True
 
@@ -112,12 +112,12 @@ class SocketRegistry:
         for is_response, there in enumerate((self.sockets, self.responses)):
             if socket in there:
                 there.discard(socket)
-                _give_back(self._open, (socket.visitor.principal, bool(is_response)))
+                _give_back(self._open, (socket.caller.principal, bool(is_response)))
 
     @contextmanager
-    def reading(self, visitor: Caller) -> Iterator[Reader]:
+    def reading(self, caller: Caller) -> Iterator[Reader]:
         """Guard a long request."""
-        reader = Reader(visitor)
+        reader = Reader(caller)
         self._guard_too(self._readers, reader)
         try:
             yield reader
@@ -174,12 +174,12 @@ class SocketRegistry:
 
     async def _look(self) -> None:
         try:
-            gone = await self._pool.run(authentication.revoked, {s.visitor for s in self.guarded})
+            gone = await self._pool.run(authentication.revoked, {s.caller for s in self.guarded})
         except Exception:
             logger.exception("permissions could not be checked: all sockets were closed and may reconnect")
-            gone = {s.visitor: TRY_AGAIN for s in self.guarded}
-        for socket in [s for s in self.guarded if s.visitor in gone]:
-            socket.dismiss(gone[socket.visitor])
+            gone = {s.caller: TRY_AGAIN for s in self.guarded}
+        for socket in [s for s in self.guarded if s.caller in gone]:
+            socket.dismiss(gone[socket.caller])
 
     async def _heads(self) -> None:
         await asyncio.sleep(HEAD_EVERY)

@@ -69,12 +69,12 @@ class PageHandler(ASGIHandler):
 
     async def _stream(self, response: HttpResponseBase, receive: Any, send: Any) -> None:
         """Send a file while its reader is there and may have it (law H). Raises `NotSignedIn` once that is over."""
-        visitor: Caller | None = getattr(response, "_visitor", None)  # noted by `middleware.signed_in`
+        caller: Caller | None = getattr(response, "_caller", None)  # noted by `middleware.signed_in`
         sending = _while_there(receive, self.send_response(response, send))
-        if visitor is None:
+        if caller is None:
             await sending
             return
-        with self._watch.reading(visitor) as reader:
+        with self._watch.reading(caller) as reader:
             await reader.unless_dismissed(sending)
 
     async def read_body(self, receive: Any) -> IO[bytes]:

@@ -89,7 +89,7 @@ def mistake_for_inbox(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def hand_over_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let an agent's token say that another agent hands over."""
-    monkeypatch.setattr(parse_message, "_require_own_handoff", lambda text, visitor: None)
+    monkeypatch.setattr(parse_message, "_require_own_handoff", lambda text, caller: None)
 
 
 @pytest.mark.thorough

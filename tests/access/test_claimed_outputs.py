@@ -77,9 +77,9 @@ def test_who_was_first_is_the_principal_and_not_what_it_says():
 
 def event_of(agent, payload):
     """Read what the token of an agent publishes."""
-    visitor = authentication.caller_from_token(tokens.make_token(SYSTEM, agent, "agent"))
+    caller = authentication.caller_from_token(tokens.make_token(SYSTEM, agent, "agent"))
     body = json.dumps({"conversation_id": "c", **payload}).encode()
-    return parse_message.event_of("stream:c", msgspec.Raw(body), None, visitor)
+    return parse_message.event_of("stream:c", msgspec.Raw(body), None, caller)
 
 
 @pytest.mark.parametrize("giver", ["Billing", "agent:Billing", ["mallory"], {"name": "mallory"}, 7])

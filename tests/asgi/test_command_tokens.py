@@ -35,10 +35,10 @@ def test_each_is_revoked_alone_with_what_is_under_way(bearers, monkeypatch):
     async def work():
         watch = SocketRegistry()
         watch.start()
-        visitors = [await bearers.visitor(carrying(secret), "publish") for secret in (loading, playing)]
+        callers = [await bearers.caller(carrying(secret), "publish") for secret in (loading, playing)]
         with (
-            watch.reading(visitors[0]) as ended,
-            watch.reading(visitors[1]) as goes_on,
+            watch.reading(callers[0]) as ended,
+            watch.reading(callers[1]) as goes_on,
             bearers.holding(carrying(loading)),
         ):
             revoke = command_tokens.revoke_command_token

@@ -127,8 +127,8 @@ def test_an_import_whose_token_is_revoked_meanwhile_ends_at_once_and_leaves_noth
 @pytest.mark.django_db(transaction=True)
 def test_an_import_is_not_published_once_its_token_is_revoked():
     """Whatever the watch saw: the importer's right is looked up in the transaction that makes it all visible."""
-    visitor = authentication.caller_from_token(tokens.make_token(SYSTEM, "importer", "admin"))
-    intake = StagedImport(principals.import_principal("importer"), lambda: authentication.require_still(visitor))
+    caller = authentication.caller_from_token(tokens.make_token(SYSTEM, "importer", "admin"))
+    intake = StagedImport(principals.import_principal("importer"), lambda: authentication.require_still(caller))
     payload = {"event": "log", "conversation_id": "late"}
     intake.take([encode({"conversation": "late"}), encode({"id": "1", "payload": payload}), encode({"end": 1})])
     tokens.revoke_token(SYSTEM, "importer")
@@ -143,8 +143,8 @@ def test_an_import_is_not_published_once_its_token_is_revoked():
 
 @pytest.mark.django_db(transaction=True)
 def test_the_import_route_asks_again_when_all_has_come() -> None:
-    visitor = authentication.caller_from_token(tokens.make_token(SYSTEM, "importer", "admin"))
-    assert visitor is not None
+    caller = authentication.caller_from_token(tokens.make_token(SYSTEM, "importer", "admin"))
+    assert caller is not None
     payload = {"event": "log", "conversation_id": "late"}
     lines = ({"conversation": "late"}, {"id": "1", "payload": payload}, {"end": 1})
 
@@ -153,14 +153,14 @@ def test_the_import_route_asks_again_when_all_has_come() -> None:
         return {"type": "http.request", "body": b"\n".join(map(encode, lines))}
 
     with pytest.raises(NotSignedIn, match="revoked"):
-        asyncio.run(import_upload._import(Reader(visitor), receive))
+        asyncio.run(import_upload._import(Reader(caller), receive))
 
     assert not Conversation.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_read_that_waits_for_a_late_look_ends_when_that_sends_its_reader_away():
-    visitor = authentication.caller_from_token(tokens.make_token(SYSTEM, "reader", "viewer"))
+    caller = authentication.caller_from_token(tokens.make_token(SYSTEM, "reader", "viewer"))
     log.append([toolcalls.event("c", {"event": "log"})])
 
     async def read():
@@ -174,7 +174,7 @@ def test_a_read_that_waits_for_a_late_look_ends_when_that_sends_its_reader_away(
 
         watch.hold.opened = wait
         door, gone = TopicEndpoint(token_auth.TokenAuthenticator(), watch), asyncio.get_running_loop().create_future()
-        reading = asyncio.ensure_future(door._guarded(visitor, TopicRequest("stream:c", "0", 10, 1), "all", gone, {}))
+        reading = asyncio.ensure_future(door._guarded(caller, TopicRequest("stream:c", "0", 10, 1), "all", gone, {}))
         await asyncio.wait_for(has_read.wait(), 30)
         for reader in watch.guarded:
             reader.dismiss(authentication.NOT_ALLOWED)
@@ -193,10 +193,10 @@ def test_a_token_is_looked_up_again_within_the_second(monkeypatch: pytest.Monkey
 
     async def read_twice() -> None:
         bearers = token_auth.TokenAuthenticator()
-        await bearers.visitor(scope, "view")
+        await bearers.caller(scope, "view")
         await asyncio.to_thread(with_connection, tokens.revoke_token, SYSTEM, "reader")
         now[0] += LAW
-        await bearers.visitor(scope, "view")
+        await bearers.caller(scope, "view")
 
     with pytest.raises(NotSignedIn):
         asyncio.run(read_twice())

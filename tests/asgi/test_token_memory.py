@@ -121,7 +121,7 @@ def test_guesses_are_forgotten_and_push_no_good_token_out(bearers, monkeypatch):
     async def guess():
         for n in range(MAX_TOKENS + 500):
             assert await bearers._look_up(f"sb_guess-{n}") is None
-        return await bearers.visitor(carrying(secret), "publish")
+        return await bearers.caller(carrying(secret), "publish")
 
     asyncio.run(guess())
 

@@ -103,13 +103,13 @@ def _view(engine: Any) -> Any:
 
     @csrf_exempt
     async def publish(request: Any) -> Any:
-        visitor = await asyncio.to_thread(
+        caller = await asyncio.to_thread(
             authentication.caller_from_token, request.headers["authorization"].removeprefix("Bearer ")
         )
         asked = json.loads(request.body)
         body = json.dumps(asked["payload"])
         said = envelopes.parse(body.encode())
-        event = log.from_bus(asked["topic"], None, body, said, visitor.principal)
+        event = log.from_bus(asked["topic"], None, body, said, caller.principal)
         (stored,) = await engine.store([event])
         return JsonResponse({"id": event.bus_id, "conversation_id": event.conversation, "seq": stored.seq}, status=201)
 

@@ -71,15 +71,15 @@ def test_no_agent_answers_the_demo():
 
 def test_a_request_that_takes_long_is_no_viewer_of_the_demo_and_no_socket():
     runtime = ServerRuntime()
-    shown, visitor = demo.Demo(runtime), Caller(principals.SYSTEM, frozenset())
+    shown, caller = demo.Demo(runtime), Caller(principals.SYSTEM, frozenset())
 
-    with runtime.watch.reading(visitor) as reader:
+    with runtime.watch.reading(caller) as reader:
         assert runtime.watch.guarded == {reader}
         assert not shown._has_viewers()
-        assert runtime.watch.admit(responses := Reader(visitor), most=1, is_response=True)
+        assert runtime.watch.admit(responses := Reader(caller), most=1, is_response=True)
         assert runtime.watch.guarded == {reader, responses}
         assert not shown._has_viewers()
-        assert runtime.watch.admit(Reader(visitor), most=1)
+        assert runtime.watch.admit(Reader(caller), most=1)
         assert shown._has_viewers()
     assert not runtime.watch.guarded - runtime.watch.sockets - {responses}
 

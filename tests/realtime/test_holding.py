@@ -26,7 +26,7 @@ class Socket:
     """As much of one as the watch asks for."""
 
     def __init__(self):
-        self.visitor = Caller(principals.token_principal("t"), frozenset({"viewer"}))
+        self.caller = Caller(principals.token_principal("t"), frozenset({"viewer"}))
         self.code = None
 
     def dismiss(self, code):
@@ -99,7 +99,7 @@ def nobody_can_tell(_):
 
 @pytest.mark.parametrize(
     ("answer", "code"),
-    [(lambda visitors: dict.fromkeys(visitors, 4401), 4401), (nobody_can_tell, session_guard.TRY_AGAIN)],
+    [(lambda callers: dict.fromkeys(callers, 4401), 4401), (nobody_can_tell, session_guard.TRY_AGAIN)],
     ids=["revoked", "not to be told"],
 )
 def test_a_look_that_is_not_clean_opens_for_nobody_it_sent_away(monkeypatch, answer, code):
@@ -159,7 +159,7 @@ def test_one_principal_has_so_many_sockets_and_no_more():
 
 def test_a_flood_of_words_that_rights_changed_has_the_watch_look_with_pauses(monkeypatch):
     looks = []
-    monkeypatch.setattr(authentication, "revoked", lambda visitors: looks.append(time.monotonic()) or {})
+    monkeypatch.setattr(authentication, "revoked", lambda callers: looks.append(time.monotonic()) or {})
     looking = SocketRegistry()
 
     async def flood():

@@ -69,7 +69,7 @@ class Authority(RuleBasedStateMachine):
         secrets = {name: tokens.make_token(SYSTEM, name, "agent") for name in GUESTS}
         secrets["robot"] = tokens.make_token(SYSTEM, "robot", "admin")
         found = {name: authentication.caller_from_token(words) for name, words in secrets.items()}
-        self.visitors = {name: visitor for name, visitor in found.items() if visitor is not None}
+        self.callers = {name: caller for name, caller in found.items() if caller is not None}
         self.touched = set[str]()  # names whose `chat:` topic the last step may have changed
         self.fixed = rows.held()
 
@@ -359,7 +359,7 @@ class Authority(RuleBasedStateMachine):
         payload = payload | {"id": new_id(), "conversation_id": key, "recipient": to}
         for topic in _topics(key, to) if payload.get("type") == "message" else [f"stream:{key}"]:
             try:
-                event = door.event_of(topic, msgspec.Raw(json.dumps(payload).encode()), None, self.visitors[name])
+                event = door.event_of(topic, msgspec.Raw(json.dumps(payload).encode()), None, self.callers[name])
             except NotAllowed:
                 assert payload.get("event") == "agent.handoff"
                 assert payload["from_agent"] not in ("", name)

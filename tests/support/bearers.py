@@ -30,7 +30,7 @@ def carrying(secret: str) -> dict[str, Any]:
 def lets_in(bearers: TokenAuthenticator, secret: str) -> bool:
     """Return whether a token lets its bearer publish."""
     try:
-        asyncio.run(bearers.visitor(carrying(secret), "publish"))
+        asyncio.run(bearers.caller(carrying(secret), "publish"))
     except NotSignedIn:
         return False
     return True

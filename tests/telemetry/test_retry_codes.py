@@ -17,7 +17,7 @@ class Overloaded:
     def __init__(self, error):
         self._error = error
 
-    async def visitor(self, scope, right):
+    async def caller(self, scope, right):
         raise self._error
 
 

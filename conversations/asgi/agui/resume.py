@@ -33,7 +33,7 @@ class ResumedRun(NamedTuple):
     warnings: list[str]
 
 
-def resume(visitor: Caller, request: FrontEndInput) -> ResumedRun | None:
+def resume(caller: Caller, request: FrontEndInput) -> ResumedRun | None:
     """Apply the answers; None if no answer is for a request of this thread.
 
     Raises `Invalid` for an invalid answer, before anything is decided, and `NotAllowed`.
@@ -53,7 +53,7 @@ def resume(visitor: Caller, request: FrontEndInput) -> ResumedRun | None:
     ]
     for entry, answer in answers:
         try:
-            decide.decide(visitor.principal, entry.interrupt_id, answer.pop("decision"), **answer)
+            decide.decide(caller.principal, entry.interrupt_id, answer.pop("decision"), **answer)
         except Conflict as error:  # somebody was first, or its time was up
             warnings.append(error.message)
     newest = max((rows[entry.interrupt_id] for entry, _ in answers), key=lambda row: row.asked_seq)

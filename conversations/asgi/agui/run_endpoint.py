@@ -41,10 +41,10 @@ class RunEndpoint:
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Serve one request. Raises errors that are answered with a status."""
-        visitor = await self._context.admit(scope)
+        caller = await self._context.admit(scope)
         body = await route.body(scope, receive, MAX_BYTES)
-        with self._context.reading(visitor) as reader:
-            begun = await self._context.do(_begin, visitor, scope["named"], body)
+        with self._context.reading(caller) as reader:
+            begun = await self._context.do(_begin, caller, scope["named"], body)
             with following(self._context, reader, begun.received, scope, receive, send) as wire:
                 await self._stream(wire, begun)
 
@@ -78,18 +78,18 @@ class RunEndpoint:
                 return
 
 
-def _begin(visitor: Caller, agent: str, body: bytes) -> _Begun:
+def _begin(caller: Caller, agent: str, body: bytes) -> _Begun:
     """Start the requested run, or continue one. Sync, in a thread."""
     request = run_input.read(body)
     create.agent_of(agent)
     warnings: list[str] = []
     if request.resume:
-        if (resumed := resume.resume(visitor, request)) is not None:
+        if (resumed := resume.resume(caller, request)) is not None:
             received = Received("", request.thread, resumed.segment.run, resumed.seq, 0, {}, False)
             return _Begun(received, RunEncoder(resumed.segment, resumed.open), resumed.warnings)
         warnings = [f"{entry.interrupt_id[:80]!r} is no interrupt of this thread" for entry in request.resume]
     resume.require_none_open(request.thread)
-    received = create.receive(visitor.principal, run_input.request_of(agent, request))
+    received = create.receive(caller.principal, run_input.request_of(agent, request))
     segment = RunSegment(request.thread, request.run, received.run, received.response, agent)
     return _Begun(received._replace(body={}), RunEncoder(segment), warnings)
 

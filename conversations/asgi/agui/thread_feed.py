@@ -45,13 +45,13 @@ class ThreadFeed:
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Serve one request. Raises errors that are answered with a status."""
-        visitor = await self._context.admit(scope, ("GET",), "view")
+        caller = await self._context.admit(scope, ("GET",), "view")
         fields = route.query(scope)
         if unknown := sorted(fields.keys() - set(FIELDS)):
             raise Invalid(f"must be {' or '.join(FIELDS)}", field=unknown[0][:40])
         text = fields.get("after") or route.header(scope, b"last-event-id").decode("latin-1") or "0"
-        with self._context.reading(visitor) as reader:
-            place = await self._context.do(_place, visitor, scope["named"], cursor_of(text), fields.get("run", ""))
+        with self._context.reading(caller) as reader:
+            place = await self._context.do(_place, caller, scope["named"], cursor_of(text), fields.get("run", ""))
             received = Received("", place.key, place.only, place.seq, 0, {}, False)
             with following(self._context, reader, received, scope, receive, send, float("inf")) as wire:
                 await self._stream(wire, place)
@@ -82,10 +82,10 @@ class ThreadFeed:
                 return
 
 
-def _place(visitor: Caller, key: str, after: ThreadCursor, only: str) -> _Place:
+def _place(caller: Caller, key: str, after: ThreadCursor, only: str) -> _Place:
     """Return the position to start reading at: the run that was active at the cursor, because its open parts must be
     known."""
-    permissions.require(visitor.principal, "view")
+    permissions.require(caller.principal, "view")
     conversation = Conversation.objects.filter(key=key, is_staged=False).first()
     if conversation is None:
         raise NotFound(f"there is no conversation {key[:80]!r}")

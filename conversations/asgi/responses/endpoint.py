@@ -57,10 +57,10 @@ class ResponsesEndpoint:
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Handle one request."""
         with self._context.counting_refusals():
-            visitor = await self._context.admit(scope)
+            caller = await self._context.admit(scope)
             body = await route.body(scope, receive, MAX_BYTES)
-            with self._context.reading(visitor) as reader:
-                received = await self._context.do(self._context.receive, visitor, partial(parse_request.read, body))
+            with self._context.reading(caller) as reader:
+                received = await self._context.do(self._context.receive, caller, partial(parse_request.read, body))
                 starting_after = -1 if received.body["stream"] else None
                 await self.tell(reader, received, scope, receive, send, starting_after=starting_after)
 

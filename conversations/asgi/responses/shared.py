@@ -53,8 +53,8 @@ class PendingResponse(NamedTuple):
 class ResponsesCaller:
     """A reader whose permissions are checked while it reads (law H)."""
 
-    def __init__(self, visitor: Caller) -> None:
-        self.visitor = visitor
+    def __init__(self, caller: Caller) -> None:
+        self.caller = caller
         self.dismissal: SwitchboardError | None = None  # why nothing more is told to it
         self.follower: Follower | None = None
 
@@ -82,12 +82,12 @@ class ResponsesContext:
         agents' tokens), Unavailable."""
         if scope.get("method", methods[0]) not in methods:
             raise MethodNotAllowed(methods)
-        visitor = await self._bearers.visitor(scope, verb)
-        if visitor.agent:
-            raise await self._bearers.refuse(scope, verb, visitor)
+        caller = await self._bearers.caller(scope, verb)
+        if caller.agent:
+            raise await self._bearers.refuse(scope, verb, caller)
         if not self.runtime.is_ready:
             raise Unavailable(f"this server is {self.runtime.state}")
-        return visitor
+        return caller
 
     async def do(self, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         """Run database work in a thread."""
@@ -96,7 +96,7 @@ class ResponsesContext:
 
     def enter(self, reader: GuardedSocket) -> None:
         """Start checking a reader's permissions; call `leave` at the end. Raises Busy if it has too many open."""
-        most, who = settings.CONFIG.responses_per_principal, reader.visitor.principal
+        most, who = settings.CONFIG.responses_per_principal, reader.caller.principal
         if len(self.runtime.watch.responses) >= MAX_READERS:
             raise Busy(f"the server already serves {MAX_READERS:,} clients: try again later", code="too_many")
         if not self.runtime.watch.admit(reader, most=most, is_response=True):
@@ -107,9 +107,9 @@ class ResponsesContext:
         self.runtime.watch.forget(reader)
 
     @contextmanager
-    def reading(self, visitor: Caller) -> Iterator[ResponsesCaller]:
+    def reading(self, caller: Caller) -> Iterator[ResponsesCaller]:
         """Check a client's permissions while it reads. Raises Busy if it has too many open."""
-        reader = ResponsesCaller(visitor)
+        reader = ResponsesCaller(caller)
         self.enter(reader)
         try:
             yield reader
@@ -117,10 +117,10 @@ class ResponsesContext:
             self.leave(reader)
 
     def receive(
-        self, visitor: Caller, read: Callable[[], ResponseRequest], socket: str = "", known_here: bool = True
+        self, caller: Caller, read: Callable[[], ResponseRequest], socket: str = "", known_here: bool = True
     ) -> Received:
         """Read the request and store it. Sync, in a thread."""
-        received = create.receive(visitor.principal, read(), socket=socket, known_here=known_here)
+        received = create.receive(caller.principal, read(), socket=socket, known_here=known_here)
         return received._replace(body=received.body | {"input": []})  # nobody reads it again; to free it takes its time
 
     def follow(self, received: Received, scope: route.Scope, patience: float | None = None) -> PendingResponse:

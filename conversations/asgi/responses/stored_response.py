@@ -39,13 +39,13 @@ class StoredResponseEndpoint:
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Handle one request."""
         if scope["method"] == "DELETE":
-            visitor = await self._context.admit(scope, ("DELETE",))
-            await route.answer(send, 200, await self._context.do(_delete, visitor, scope["named"]))
+            caller = await self._context.admit(scope, ("DELETE",))
+            await route.answer(send, 200, await self._context.do(_delete, caller, scope["named"]))
             return
-        visitor = await self._context.admit(scope, (*READING, "DELETE"), VIEW)
+        caller = await self._context.admit(scope, (*READING, "DELETE"), VIEW)
         starting_after = _starting_after(route.query(scope))
-        stored = await self._context.do(find, visitor, scope["named"])
-        with self._context.reading(visitor) as reader:
+        stored = await self._context.do(find, caller, scope["named"])
+        with self._context.reading(caller) as reader:
             if starting_after is None or scope["method"] == "HEAD":  # which has no body to follow
                 await route.answer(send, 200, msgspec.json.encode(shown(stored)))
             else:
@@ -61,9 +61,9 @@ class InputItemsEndpoint:
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Handle one request."""
-        visitor = await self._context.admit(scope, READING, VIEW)
+        caller = await self._context.admit(scope, READING, VIEW)
         query = route.query(scope)
-        stored = await self._context.do(find, visitor, scope["named"])
+        stored = await self._context.do(find, caller, scope["named"])
         await route.answer(send, 200, msgspec.json.encode(_page(_input_items(stored), query)))
 
 
@@ -75,22 +75,22 @@ class CancelEndpoint:
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Handle one request."""
-        visitor = await self._context.admit(scope, ("POST",))
-        stored = await self._context.do(_cancel, visitor, scope["named"])
+        caller = await self._context.admit(scope, ("POST",))
+        stored = await self._context.do(_cancel, caller, scope["named"])
         deadline = time.monotonic() + CANCEL_PATIENCE
         while stored.end is None and time.monotonic() < deadline:
             await asyncio.sleep(LOOK_EVERY)
-            stored = await self._context.do(find, visitor, scope["named"])
+            stored = await self._context.do(find, caller, scope["named"])
         await route.answer(send, 200, msgspec.json.encode(shown(stored)))
 
 
-def find(visitor: Caller, response: str) -> StoredResponse:
+def find(caller: Caller, response: str) -> StoredResponse:
     """Read a response that this caller may view, by its current permissions. Raises NotFound."""
     stored = stored_response.find(response) if response_ids.is_response_id(response) else None
-    is_own = stored is not None and stored.asked_by == str(visitor.principal)
+    is_own = stored is not None and stored.asked_by == str(caller.principal)
     if stored is None or not (stored.is_stored or is_own):
         raise cancel_or_delete.not_there(response)
-    if not permissions.has_permission(visitor.principal, VIEW, f"conversation:{stored.conversation}"):
+    if not permissions.has_permission(caller.principal, VIEW, f"conversation:{stored.conversation}"):
         raise cancel_or_delete.not_there(response)
     return stored
 
@@ -110,16 +110,16 @@ def shown(stored: StoredResponse) -> Json:
     return resource.resource(received, "queued" if stored.run_status == "queued" else "in_progress", incomplete=waits)
 
 
-def _delete(visitor: Caller, response: str) -> bytes:
-    find(visitor, response)
-    cancel_or_delete.delete(visitor.principal, response)
+def _delete(caller: Caller, response: str) -> bytes:
+    find(caller, response)
+    cancel_or_delete.delete(caller.principal, response)
     return msgspec.json.encode({"id": response, "object": "response", "deleted": True})
 
 
-def _cancel(visitor: Caller, response: str) -> StoredResponse:
-    find(visitor, response)
-    cancel_or_delete.cancel(visitor.principal, response)
-    return find(visitor, response)
+def _cancel(caller: Caller, response: str) -> StoredResponse:
+    find(caller, response)
+    cancel_or_delete.cancel(caller.principal, response)
+    return find(caller, response)
 
 
 def _starting_after(query: dict[str, str]) -> int | None:

@@ -69,10 +69,10 @@ class ResponsesSocket:
 
 
 class _Socket:
-    """One open socket. `visitor`, `dismiss` and `tell_heads` are used by the session guard."""
+    """One open socket. `caller`, `dismiss` and `tell_heads` are used by the session guard."""
 
-    def __init__(self, context: ResponsesContext, visitor: Caller, scope: route.Scope, send: route.Send) -> None:
-        self.visitor = visitor
+    def __init__(self, context: ResponsesContext, caller: Caller, scope: route.Scope, send: route.Send) -> None:
+        self.caller = caller
         self._context, self._send = context, send
         self._scope = scope
         self._extensions: dict[str, Any] = scope.get("extensions") or {}
@@ -151,7 +151,7 @@ class _Socket:
     def _receive(self, value: dict[str, Any]) -> Received:
         previous = value.get("previous_response_id")
         knows = not (isinstance(previous, str) and previous in self._forgotten)
-        return self._context.receive(self.visitor, partial(parse_request.parse_socket_frame, value), self._id, knows)
+        return self._context.receive(self.caller, partial(parse_request.parse_socket_frame, value), self._id, knows)
 
     def _forget(self, response: str) -> None:
         if len(self._forgotten) < 10_000:

@@ -220,13 +220,13 @@ def test_who_may_not_ask_is_told_so_in_the_forms_words():
 def test_a_token_revoked_between_the_look_and_the_commit_stores_nothing():
     with desk_open() as desk:
         assert desk.create().status == 200
-        visitor = desk.run(
-            lambda: desk.bearers.visitor({"headers": [(b"authorization", f"Bearer {desk.token}".encode())]}, "respond")
+        caller = desk.run(
+            lambda: desk.bearers.caller({"headers": [(b"authorization", f"Bearer {desk.token}".encode())]}, "respond")
         )
         tokens.revoke_token(SYSTEM, "asker-operator")
         before = Event.objects.count()
         with pytest.raises(Exception, match="may not respond"):
-            desk.context.receive(visitor, read)
+            desk.context.receive(caller, read)
 
     assert Event.objects.count() == before
 
