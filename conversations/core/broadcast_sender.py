@@ -46,7 +46,7 @@ class BroadcastSender(threading.Thread):
     """Says heads, each conversation's newest only. `me` names this process in what it says."""
 
     def __init__(self) -> None:
-        super().__init__(name="teller", daemon=True)
+        super().__init__(name="broadcast-sender", daemon=True)
         self.me = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
         self.trouble = ""  # why the last word did not get out
         self.dropped = 0  # heads there was no room for

@@ -31,15 +31,15 @@ class BroadcastListener:
         self.heard_at: float | None = None  # monotonic, of the last word
         self._began_at = 0.0
         self._trouble = ""
-        self._teller: BroadcastSender | None = None
+        self._sender: BroadcastSender | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Start listening."""
-        self._teller = sender()
-        if self._teller is not None:
+        self._sender = sender()
+        if self._sender is not None:
             self._began_at = time.monotonic()
-            self._teller.beat(BEAT_EVERY)
+            self._sender.beat(BEAT_EVERY)
             self._task = asyncio.create_task(self._listen(), name="broadcast listener")
 
     async def stop(self) -> None:
@@ -51,7 +51,7 @@ class BroadcastListener:
     @property
     def age_s(self) -> float | None:
         """Seconds since the last message; None without a channel layer."""
-        if self._teller is None:
+        if self._sender is None:
             return None
         return round(time.monotonic() - (self.heard_at or self._began_at), 3)
 
@@ -59,11 +59,11 @@ class BroadcastListener:
     def state(self) -> str | None:
         """`ok`, or why no messages arrive; None without a channel layer."""
         age = self.age_s
-        if age is None or self._teller is None:
+        if age is None or self._sender is None:
             return None
         if self.heard_at is not None and age < SILENCE:
             return "ok"
-        return self._teller.trouble or self._trouble or f"nothing heard for {age:.0f} s"
+        return self._sender.trouble or self._trouble or f"nothing heard for {age:.0f} s"
 
     async def _listen(self) -> None:
         failures = 0
@@ -103,7 +103,7 @@ class BroadcastListener:
         if self._trouble:
             self._trouble = ""
             logger.warning("notifications from other processes arrive again")
-        if self._teller is not None and message.get("from") != self._teller.me:
+        if self._sender is not None and message.get("from") != self._sender.me:
             commit_listeners.notify_remote_heads(
                 _heads(message.get("heads")), is_revoked=message.get("revoked") is True
             )

@@ -31,8 +31,8 @@ def redis():
         yield server
 
 
-def forget_teller():
-    """Let the next test have one of its own."""
+def close_broadcast_sender():
+    """Close this process's sender, so that the next test starts its own."""
     if (made := broadcast_sender.sender()) is not None:
         made.close()
     broadcast_sender.existing_sender.cache_clear()
@@ -46,7 +46,7 @@ def layer(redis):
     broadcast_sender.existing_sender.cache_clear()  # an earlier test may have had none
     with override_settings(CHANNEL_LAYERS={"default": backend}):
         yield redis
-        forget_teller()
+        close_broadcast_sender()
 
 
 @pytest.fixture
@@ -294,7 +294,7 @@ def test_a_dead_layer_holds_nobody_up_and_comes_back(monkeypatch, caplog):
                         await asyncio.sleep(0.02)
 
             asyncio.run(following(work))
-            forget_teller()
+            close_broadcast_sender()
 
     assert [r.levelname for r in caplog.records if r.name == broadcast_sender.__name__] == ["WARNING", "WARNING"]
 
@@ -361,7 +361,7 @@ def test_a_listener_that_goes_while_it_is_told_costs_no_other_its_word():
     assert heard == [0, 1, 2, 3]
 
 
-def test_two_threads_with_a_first_word_make_one_teller(layer, monkeypatch):
+def test_two_threads_with_a_first_message_start_one_sender(layer, monkeypatch):
     class Slow(BroadcastSender):
         def __init__(self):
             both.wait(0.2)
