@@ -96,7 +96,7 @@ class FoundConversations(NamedTuple):
 
 def find(filters: ListFilters, columns: Sequence[str], *, before: str, limit: int) -> FoundConversations:
     """Return the newest conversations that match, those behind the cursor `before`. Raises Invalid for a wrong one."""
-    position = _place_of(before) if before else None
+    position = _position_of(before) if before else None
     fitting = conditions(filters)
     select = ",".join(f"t.{column}" for column in columns)
 
@@ -189,7 +189,7 @@ def _among(ids: Sequence[int]) -> SqlCondition:
     return SqlCondition(f"t.id{test}", tuple(values))
 
 
-def _place_of(cursor: str) -> ListPosition:
+def _position_of(cursor: str) -> ListPosition:
     at, mark, row_id = cursor.partition(".")
     if not (mark and at.isdecimal() and row_id.isdecimal() and len(cursor) <= 38):
         raise Invalid("must be a cursor from an earlier response", field="before")

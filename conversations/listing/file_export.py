@@ -18,32 +18,34 @@ Form = Literal["csv", "jsonl"]
 TYPES: dict[str, str] = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 FORMULAS = tuple("=+-@\t\r\n＝＋－＠")  # the full-width ones too: some programs fold them
 
-Place = TypeVar("Place")
+Position = TypeVar("Position")
 
 
 async def stream_pages(
-    check: Callable[[], None], head: bytes, page: Callable[[Place | None], tuple[bytes, Place | None]]
+    check: Callable[[], None], head: bytes, page: Callable[[Position | None], tuple[bytes, Position | None]]
 ) -> AsyncIterator[bytes]:
     """Return the file in pieces; each page is read in a thread when the reader has taken the one before.
 
-    `page` answers what stands behind a place, and where to go on; None at the end. Raises `NotAllowed` where it has
-    come to when `check` raises it meanwhile: a right was taken away.
+    `page` returns the lines after a position, and the position after them, None at the end. Stops with `NotAllowed` as
+    soon as `check` raises it, because a permission was revoked.
     """
     yield head
-    place: Place | None = None
+    position: Position | None = None
     while True:
-        piece, place = await asyncio.to_thread(_checked, check, page, place)
+        piece, position = await asyncio.to_thread(_checked, check, page, position)
         if piece:
             yield piece
-        if place is None:
+        if position is None:
             return
 
 
 def _checked(
-    check: Callable[[], None], page: Callable[[Place | None], tuple[bytes, Place | None]], place: Place | None
-) -> tuple[bytes, Place | None]:
+    check: Callable[[], None],
+    page: Callable[[Position | None], tuple[bytes, Position | None]],
+    position: Position | None,
+) -> tuple[bytes, Position | None]:
     check()  # as it stands now: long files take long
-    return page(place)
+    return page(position)
 
 
 def head(form: Form, columns: Sequence[str]) -> bytes:

@@ -9,28 +9,28 @@ from conversations.core.errors import Invalid
 WALK = 5_000  # rows that one page looks at, when it has to look at more than it shows
 FAR = 100_000  # those of a page whose reader asked to look further
 
-Place = TypeVar("Place")
+Position = TypeVar("Position")
 Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
-class ListPage(Generic[Row, Place]):
-    """Some rows, newest first. `after`: the place that older ones stand behind, None at the end.
+class ListPage(Generic[Row, Position]):
+    """Some rows, newest first. `after`: the position after which older ones follow; None at the end.
 
     `looked_at` is how many rows were walked past when the walk ended before the page was full, else 0.
     """
 
     items: list[Row]
-    after: Place | None = None
+    after: Position | None = None
     looked_at: int = 0
 
 
 def cut_page(
-    rows: list[Row], limit: int, place_of: Callable[[Row], Place], *, floor: Place | None, walk: int
-) -> ListPage[Row, Place]:
+    rows: list[Row], limit: int, position_of: Callable[[Row], Position], *, floor: Position | None, walk: int
+) -> ListPage[Row, Position]:
     """Return `limit` rows, given one more where there are more; else a walk of `walk` rows ended at `floor`."""
     if len(rows) > limit:
-        return ListPage(rows[:limit], place_of(rows[limit - 1]))
+        return ListPage(rows[:limit], position_of(rows[limit - 1]))
     return ListPage(rows, floor, walk if floor else 0)
 
 

@@ -33,7 +33,7 @@ def entries(request: HttpRequest) -> JsonResponse:
     """
     page = query.newest(
         AuditFilters.parse_strict(dict(request.GET.lists())),
-        before=query.place_of(request.GET.get("before", "")),
+        before=query.position_of(request.GET.get("before", "")),
         limit=limit_of(request),
     )
     cursor = str(page.after) if page.after else None

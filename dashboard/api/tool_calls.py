@@ -40,7 +40,7 @@ def tool_calls(request: HttpRequest) -> JsonResponse:
     """
     scan = query.newest(
         CallFilters.parse_strict(dict(request.GET.lists())),
-        before=query.place_of(request.GET.get("before", "")),
+        before=query.position_of(request.GET.get("before", "")),
         limit=limit_of(request),
     )
     page = within(scan)

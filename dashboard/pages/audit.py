@@ -37,7 +37,7 @@ NAMES = {
     "conversation": "Conversation", "q": "Words in the reason", "last": "In the last", "since": "From", "until": "To",
 }  # fmt: skip
 LIST = FilteredList(
-    "audit", AuditFilters, listing.newest, listing.place_of, NAMES,
+    "audit", AuditFilters, listing.newest, listing.position_of, NAMES,
     as_typed=("from", "to", "target", "conversation", "q"), max_typed=300, max_value=100,
 )  # fmt: skip
 

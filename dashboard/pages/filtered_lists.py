@@ -22,17 +22,17 @@ Chip = tuple[str, Markup, str]
 
 Filters = TypeVar("Filters", bound=UrlFilters)
 Row = TypeVar("Row")
-Place = TypeVar("Place")
+Position = TypeVar("Position")
 
 
 @dataclass(frozen=True, slots=True)
-class FilteredList(Generic[Filters, Row, Place]):
+class FilteredList(Generic[Filters, Row, Position]):
     """One of these lists. Lengths in characters."""
 
     route: str
     filters: type[Filters]
-    newest: Callable[..., ListPage[Row, Place]]
-    place_of: Callable[[str], Place | None]
+    newest: Callable[..., ListPage[Row, Position]]
+    position_of: Callable[[str], Position | None]
     names: Mapping[str, str]  # of filters, for reading
     as_typed: Sequence[str]  # names in the address that are shown as they were typed
     max_typed: int
@@ -40,17 +40,17 @@ class FilteredList(Generic[Filters, Row, Place]):
     parts: Mapping[str, str] = field(default_factory=dict)  # filters → those that only say more about them
 
     def page(
-        self, request: HttpRequest, filters: Filters, wrong: dict[str, str], place: Place | None = None
-    ) -> ListPage[Row, Place]:
-        """Return the rows behind a place, the address's unless given; none where something is wrong, its cursor too."""
+        self, request: HttpRequest, filters: Filters, wrong: dict[str, str], position: Position | None = None
+    ) -> ListPage[Row, Position]:
+        """Return the rows after a position, by default the address's; none if a filter or the cursor is invalid."""
         try:
-            place = place or self.place_of(request.GET.get("before", ""))
+            position = position or self.position_of(request.GET.get("before", ""))
         except Invalid as error:
             wrong["before"] = error.message
         walk = FAR if request.GET.get("look") == "far" else WALK
-        return ListPage([]) if wrong else self.newest(filters, before=place, limit=PAGE, walk=walk)
+        return ListPage([]) if wrong else self.newest(filters, before=position, limit=PAGE, walk=walk)
 
-    def page_context(self, filters: Filters, wrong: Mapping[str, str], page: ListPage[Row, Place]) -> dict[str, Any]:
+    def page_context(self, filters: Filters, wrong: Mapping[str, str], page: ListPage[Row, Position]) -> dict[str, Any]:
         """Return what the rows are drawn with."""
         return {
             "filters": filters,
@@ -82,7 +82,9 @@ class FilteredList(Generic[Filters, Row, Place]):
         query = "&".join(filter(None, (filters.query, f"before={after}" if after else "")))
         return reverse(self.route) + (f"?{query}" if query else "")
 
-    def send_file(self, request: HttpRequest, export: ListExport[Filters, Place], form: str) -> StreamingHttpResponse:
+    def send_file(
+        self, request: HttpRequest, export: ListExport[Filters, Position], form: str
+    ) -> StreamingHttpResponse:
         """Send all that match in pieces, to a GET alone. Raises `NotFound` for another form than csv and jsonl."""
         if form not in TYPES:
             raise NotFound("The format must be csv or jsonl.")

@@ -36,7 +36,7 @@ NAMES = {
     "max_bytes": "At most, bytes",
 }  # fmt: skip
 LIST = FilteredList(
-    "calls", CallFilters, listing.newest, listing.place_of, NAMES,
+    "calls", CallFilters, listing.newest, listing.position_of, NAMES,
     as_typed=(*NUMBERS, "from", "to", "conversation", "run"), max_typed=200, max_value=200, parts={"q": "where"},
 )  # fmt: skip
 

@@ -156,7 +156,7 @@ def test_a_wrong_value_is_told_by_its_name(query, field, words):
 @pytest.mark.parametrize("cursor", ["x", "1.2", "-1", "9" * 19, "١"])
 def test_a_cursor_of_nobodys_is_refused(cursor):
     with pytest.raises(Invalid, match="cursor"):
-        listing.place_of(cursor)
+        listing.position_of(cursor)
 
 
 def test_a_bare_name_is_a_persons():

@@ -187,7 +187,7 @@ def test_a_time_without_a_zone_is_utc_and_another_is_that_moment(time):
 @pytest.mark.parametrize("cursor", ["x", "1.2", "1.2.3.4", "-1.2.3", "1.2.9999999999999999999", "١.2.3"])
 def test_a_cursor_of_nobodys_is_refused(cursor):
     with pytest.raises(Invalid, match="cursor"):
-        listing.place_of(cursor)
+        listing.position_of(cursor)
 
 
 def test_the_last_hour_is_what_reached_the_record_since_an_hour_and_not_before_from():
@@ -201,8 +201,8 @@ def test_the_last_hour_is_what_reached_the_record_since_an_hour_and_not_before_f
 
 
 def test_a_cursor_is_read_as_it_was_written():
-    assert listing.place_of(str(CallPosition(1, 2, 3))) == CallPosition(1, 2, 3)
-    assert listing.place_of("") is None
+    assert listing.position_of(str(CallPosition(1, 2, 3))) == CallPosition(1, 2, 3)
+    assert listing.position_of("") is None
 
 
 def test_a_call_id_is_looked_for_as_it_is():

@@ -15,18 +15,18 @@ from conversations.listing.file_export import Form
 from conversations.listing.url_filters import UrlFilters
 
 Filters = TypeVar("Filters", bound=UrlFilters)
-Place = TypeVar("Place")
+Position = TypeVar("Position")
 
 
 @dataclass(frozen=True, slots=True)
-class ListExport(Generic[Filters, Place]):
-    """A list that can leave as a file. `reader` makes of filters what reads the items behind a place, and where to go
-    on; None at the end."""
+class ListExport(Generic[Filters, Position]):
+    """A list that can be exported as a file. For some filters, `reader` returns a function that reads the items after a
+    position, and the position after them, None at the end."""
 
     file: str  # its name
     verb: str  # of the audit entry
     columns: Sequence[str]
-    reader: Callable[[Filters], Callable[[Place | None], tuple[Sequence[Mapping[str, Any]], Place | None]]]
+    reader: Callable[[Filters], Callable[[Position | None], tuple[Sequence[Mapping[str, Any]], Position | None]]]
 
     def stream(self, filters: Filters, form: Form, by: Principal) -> AsyncIterator[bytes]:
         """Return the file in pieces, as long as `by` may export."""
@@ -37,12 +37,12 @@ class ListExport(Generic[Filters, Place]):
         """Return what stands before the first line."""
         return file_export.head(form, self.columns)
 
-    def pieces(self, filters: Filters, form: Form) -> Callable[[Place | None], tuple[bytes, Place | None]]:
-        """Return what reads the lines behind a place, and where to go on."""
+    def pieces(self, filters: Filters, form: Form) -> Callable[[Position | None], tuple[bytes, Position | None]]:
+        """Return a function that reads the lines after a position, and the position after them."""
         read = self.reader(filters)
 
-        def piece(place: Place | None) -> tuple[bytes, Place | None]:
-            items, after = read(place)
+        def piece(position: Position | None) -> tuple[bytes, Position | None]:
+            items, after = read(position)
             return file_export.lines(items, form, self.columns), after
 
         return piece

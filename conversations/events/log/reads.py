@@ -128,9 +128,9 @@ def past_page(key: str, upto: int, *, before: int | None = None, event: int = 0,
     """Read a page as it was right after event `upto`: the newest entries, those before a seq, or those around an
     event."""
 
-    def read(window: "_Window", place: int | None, most: int) -> EventWindow:
+    def read(window: "_Window", position: int | None, most: int) -> EventWindow:
         past = window.until(upto)
-        return _around(past, event, most) if event else _before(past, place, most)
+        return _around(past, event, most) if event else _before(past, position, most)
 
     return _fitting(read, key, before, limit)
 
@@ -155,11 +155,11 @@ def page_around(key: str, seq: int, limit: int = PAGE) -> EventWindow:
     return _fitting(_around, key, seq, limit)
 
 
-Place = TypeVar("Place")
+Position = TypeVar("Position")
 
 
 def _fitting(
-    read: Callable[["_Window", Place, int], EventWindow], key: str, position: Place, limit: int
+    read: Callable[["_Window", Position, int], EventWindow], key: str, position: Position, limit: int
 ) -> EventWindow:
     """Read a page; read a shorter one if the other events of its calls are too large together."""
     while True:

@@ -77,7 +77,7 @@ def newest(filters: CallFilters, *, before: CallPosition | None = None, limit: i
     return cut_page(calls, limit, lambda call: call.place, floor=plan.floor, walk=plan.bound)
 
 
-def place_of(cursor: str) -> CallPosition | None:
+def position_of(cursor: str) -> CallPosition | None:
     """Return the place of a cursor. Raises `Invalid` for one that is none of ours."""
     numbers = read_cursor(cursor, 3)
     return CallPosition(*numbers) if numbers else None

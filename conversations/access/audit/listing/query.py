@@ -58,7 +58,7 @@ def newest(filters: AuditFilters, *, before: int | None = None, limit: int = 50,
     return cut_page(entries, limit, lambda entry: entry.seq, floor=plan.floor or None, walk=walk)
 
 
-def place_of(cursor: str) -> int | None:
+def position_of(cursor: str) -> int | None:
     """Return the seq of a cursor. Raises `Invalid` for one that is none of ours."""
     numbers = read_cursor(cursor, 1)
     return numbers[0] if numbers else None
