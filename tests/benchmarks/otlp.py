@@ -90,9 +90,9 @@ def sent(port: int, token: str) -> float:
     for n, first in ((CONNECTIONS * BATCH, 1 << 30), (N, 1)):
         command = [sys.executable, "-m", "tests.benchmarks.otlp", "send", str(port), token, str(n), str(first)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-        told = json.loads(done.stdout)
-        assert not told["failed"], told
-    return N / told["seconds"]
+        body = json.loads(done.stdout)
+        assert not body["failed"], body
+    return N / body["seconds"]
 
 
 async def bare(scope: dict[str, Any], receive: Any, send: Any) -> None:

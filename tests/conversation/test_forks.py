@@ -420,13 +420,13 @@ def samples():
 def long_session():
     """A recorded coding session of another program, as its agent would have published it."""
     for line in gzip.decompress((THEIRS / "pi-sessions/large-session.jsonl.gz").read_bytes()).splitlines():
-        told = json.loads(line).get("message") or {}
-        if told.get("role") == "toolResult":
-            end = {"event": "tool_step", "status": "success", "name": told["toolName"], "output": told["content"]}
-            yield end | {"tool_call_id": told["toolCallId"], "agent": "Pi"}
-        for part in told.get("content", ()) if told.get("role") in ("user", "assistant") else ():
+        body = json.loads(line).get("message") or {}
+        if body.get("role") == "toolResult":
+            end = {"event": "tool_step", "status": "success", "name": body["toolName"], "output": body["content"]}
+            yield end | {"tool_call_id": body["toolCallId"], "agent": "Pi"}
+        for part in body.get("content", ()) if body.get("role") in ("user", "assistant") else ():
             if part["type"] == "text":
-                who = {"sender": "user"} if told["role"] == "user" else {"sender": "agent:Pi"}
+                who = {"sender": "user"} if body["role"] == "user" else {"sender": "agent:Pi"}
                 yield {"type": "message", "content": part["text"], **who}
             elif part["type"] == "toolCall":
                 start = {"event": "tool_step", "status": "start", "name": part["name"], "args": part["arguments"]}

@@ -122,8 +122,8 @@ def test_the_page_tells_it_from_the_start_and_anew_for_each_choice(otto):
     assert "Your message will wait: the conversation is paused." in page
 
     address = reverse("conversation-prospect", args=["c"])
-    told = browser.get(address, {"as": "agent:Triage", "to": ""}).json()
-    assert told == {"words": prospect("agent:Triage").words, "waits": True, "at_work": ""}
+    body = browser.get(address, {"as": "agent:Triage", "to": ""}).json()
+    assert body == {"words": prospect("agent:Triage").words, "waits": True, "at_work": ""}
     assert browser.get(address, {"to": "agent:A\u202eB"}).json()["words"].startswith("A[U+202E]B does not run")
 
 

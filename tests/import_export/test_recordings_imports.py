@@ -382,10 +382,10 @@ def test_command_imports_files_and_folders_each_whole_or_not_at_all(tmp_path, se
     with pytest.raises(CommandError, match="1 file not imported") as failed:
         call_command("import", folder, folder / "two.json", OWN / "simulations.json")
 
-    said = capsys.readouterr()
-    lines = said.out.splitlines()
+    output = capsys.readouterr()
+    lines = output.out.splitlines()
     assert failed.value.returncode == 1
-    assert "bad.jsonl was not imported" in said.err
+    assert "bad.jsonl was not imported" in output.err
     assert f"{folder / 'deep' / 'one.json'}: 1 conversation" in lines
     assert "  one: 12 events, 4 messages, 3 tool calls, 1 error" in lines
     assert any(line.startswith("  two: ") and ", 1 message, 0 tool calls, 0 errors" in line for line in lines)

@@ -68,15 +68,15 @@ class Row(NamedTuple):
 
 
 def deciding(all_: People) -> Deed:
-    asked = teamwork.ask(all_["operator"]).id
-    return lambda by: decide.decide(by, asked, "approve")
+    approval = teamwork.ask(all_["operator"]).id
+    return lambda by: decide.decide(by, approval, "approve")
 
 
 def deciding_each(all_: People) -> Deed:
-    asked = teamwork.ask(all_["operator"]).id
+    approval = teamwork.ask(all_["operator"]).id
 
     def each(by: Who) -> None:
-        (outcome,) = decide.decide_each(by, [asked], "approve")
+        (outcome,) = decide.decide_each(by, [approval], "approve")
         if outcome.error is not None:
             raise outcome.error
 
@@ -84,8 +84,8 @@ def deciding_each(all_: People) -> Deed:
 
 
 def approving_always(all_: People) -> Deed:
-    asked = teamwork.ask(all_["operator"]).id
-    return lambda by: auto_approval_edit.approve_and_make_rule(by, asked, auto_approval_edit.AutoApprovalScope())
+    approval = teamwork.ask(all_["operator"]).id
+    return lambda by: auto_approval_edit.approve_and_make_rule(by, approval, auto_approval_edit.AutoApprovalScope())
 
 
 def with_an_auto_approval_rule(all_: People) -> Deed:
@@ -185,11 +185,11 @@ def replaying(all_: People) -> Deed:
     layers["lookup_key"] = "bare:file_incident"
     tool = {"name": "file_incident", "public_name": "file_incident", "effect": "unsafe", **layers}
     Agent.objects.filter(name="Dialogue").update(tools=json.dumps([tool]))
-    asked = teamwork.ask(all_["operator"], **layers)
-    decide.decide(all_["approver"], asked.id, "approve")
-    asked.refresh_from_db()
-    teamwork.go_on(asked)
-    return lambda by: request_replay.request_replay(by, asked.tool_call, reason="It was lost", tool="file_incident")
+    approval = teamwork.ask(all_["operator"], **layers)
+    decide.decide(all_["approver"], approval.id, "approve")
+    approval.refresh_from_db()
+    teamwork.go_on(approval)
+    return lambda by: request_replay.request_replay(by, approval.tool_call, reason="It was lost", tool="file_incident")
 
 
 def forking(all_: People) -> Deed:

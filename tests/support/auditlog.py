@@ -79,7 +79,7 @@ def brute(asked: AuditFilters) -> list[int]:
 
 
 def _passes(entry: AuditEntry, asked: AuditFilters) -> bool:
-    told = json.loads(entry.correlation).get("conversation")
+    body = json.loads(entry.correlation).get("conversation")
     about = asked.conversation
     return (
         _any(entry.principal, asked.who)
@@ -87,7 +87,7 @@ def _passes(entry: AuditEntry, asked: AuditFilters) -> bool:
         and _any(entry.verb, asked.verb)
         and asked.outcome in ("", entry.outcome)
         and (not asked.target or _is(entry.target, asked.target))
-        and (not about or _is(entry.target, f"conversation:{about}") or (told is not None and _is(told, about)))
+        and (not about or _is(entry.target, f"conversation:{about}") or (body is not None and _is(body, about)))
         and all(word in entry.reason.casefold() for word in asked.q.casefold().split())
         and (asked.since is None or entry.at >= asked.since)
         and (asked.until is None or entry.at <= asked.until)

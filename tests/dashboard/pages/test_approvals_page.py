@@ -149,9 +149,9 @@ def test_the_form_has_a_field_for_every_argument_and_runs_with_what_was_entered(
     ],
 )
 def test_wrong_input_is_said_and_what_was_entered_stays(people, posted, wrong):
-    asked = teamwork.ask(people["operator"], **ASKED)
+    approval = teamwork.ask(people["operator"], **ASKED)
 
-    answer = client_of(people["approver"]).post(f"/approvals/{asked.id}/", posted)
+    answer = client_of(people["approver"]).post(f"/approvals/{approval.id}/", posted)
 
     html = answer.content.decode()
     assert (answer.status_code, Approval.objects.get().status) == (422, "pending")
@@ -161,11 +161,11 @@ def test_wrong_input_is_said_and_what_was_entered_stays(people, posted, wrong):
 
 
 def test_each_wrong_field_says_what_is_wrong_with_it(people):
-    asked = teamwork.ask(people["operator"], **ASKED)
+    approval = teamwork.ask(people["operator"], **ASKED)
     form = {**FORM, "decide": "fields"}
 
-    parsed = posted(people["approver"], asked.id, form | {"arg.house": "x", "arg.tags": "["})
-    fitted = posted(people["approver"], asked.id, form | {"arg.house": "1.5", "arg.danger": ""})
+    parsed = posted(people["approver"], approval.id, form | {"arg.house": "x", "arg.tags": "["})
+    fitted = posted(people["approver"], approval.id, form | {"arg.house": "1.5", "arg.danger": ""})
 
     assert problems_of(parsed) == {"house": "Must be a number", "tags": "Must be JSON"}
     assert set(problems_of(fitted)) == {"house", "danger"}
@@ -174,11 +174,11 @@ def test_each_wrong_field_says_what_is_wrong_with_it(people):
 
 
 def test_approving_as_sent_never_drops_edits(people):
-    asked = teamwork.ask(people["operator"], **ASKED)
+    approval = teamwork.ask(people["operator"], **ASKED)
 
-    refused = posted(people["approver"], asked.id, {**FORM, "decide": "approve"})
+    refused = posted(people["approver"], approval.id, {**FORM, "decide": "approve"})
     untouched = {"arg.street": "Mill", "arg.severity": '"low"', "arg.danger": "false", "arg.house": ""}
-    taken = posted(people["approver"], asked.id, untouched | {"arg.tags": '["water"]', "decide": "approve"})
+    taken = posted(people["approver"], approval.id, untouched | {"arg.tags": '["water"]', "decide": "approve"})
 
     assert refused.status_code == 422
     assert "You edited the arguments: choose Approve with edits" in words(refused.content.decode())
@@ -186,13 +186,13 @@ def test_approving_as_sent_never_drops_edits(people):
 
 
 def test_a_script_is_answered_with_the_card(people):
-    asked = teamwork.ask(people["operator"], **ASKED)
+    approval = teamwork.ask(people["operator"], **ASKED)
     as_script = {"X-Requested-With": "fetch"}
 
-    wrong = posted(people["approver"], asked.id, {"decide": "raw", "raw": "{"}, as_script)
-    done = posted(people["approver"], asked.id, {"decide": "reject", "message": "No."}, as_script)
-    again = posted(people["approver"], asked.id, {"decide": "approve"}, as_script)
-    other = posted(people["admin"], asked.id, {"decide": "approve"}, as_script)
+    wrong = posted(people["approver"], approval.id, {"decide": "raw", "raw": "{"}, as_script)
+    done = posted(people["approver"], approval.id, {"decide": "reject", "message": "No."}, as_script)
+    again = posted(people["approver"], approval.id, {"decide": "approve"}, as_script)
+    other = posted(people["admin"], approval.id, {"decide": "approve"}, as_script)
 
     assert [answer.status_code for answer in (wrong, done, again, other)] == [422, 200, 409, 409]
     assert [answer.json()["done"] for answer in (wrong, done, again, other)] == [False, True, False, False]
@@ -208,13 +208,13 @@ def test_a_script_is_answered_with_the_card(people):
     "address", ["/approvals/", "/approvals/{id}/", "/approvals/{id}/?part=form", "/conversations/flood/"]
 )
 def test_the_same_form_stands_everywhere_for_who_may_decide_and_a_line_for_others(people, address):
-    asked = teamwork.ask(people["operator"], **ASKED)
-    address = address.format(id=asked.id)
+    approval = teamwork.ask(people["operator"], **ASKED)
+    address = address.format(id=approval.id)
 
     for role, may in (("approver", True), ("admin", True), ("operator", False), ("viewer", False)):
         page = get(people[role], address)
 
-        assert (f'action="/approvals/{asked.id}/"' in page) is may
+        assert (f'action="/approvals/{approval.id}/"' in page) is may
         assert ('name="arg.street"' in page) is may
         assert ("Only approvers and admins can decide on this request." in page) is not may
         assert "Unsafe , set in team code. It has side effects" in words(page)
@@ -222,13 +222,16 @@ def test_the_same_form_stands_everywhere_for_who_may_decide_and_a_line_for_other
 
 def test_whoever_wrote_the_input_is_told_that_somebody_else_decides(people, settings):
     settings.CONFIG = settings.CONFIG.model_copy(update={"four_eyes": True})
-    asked = teamwork.ask(people["admin"], **ASKED)
+    approval = teamwork.ask(people["admin"], **ASKED)
 
-    own, other = get(people["admin"], f"/approvals/{asked.id}/"), get(people["approver"], f"/approvals/{asked.id}/")
+    own, other = (
+        get(people["admin"], f"/approvals/{approval.id}/"),
+        get(people["approver"], f"/approvals/{approval.id}/"),
+    )
 
     assert "someone else has to decide (four eyes)" in words(own)
-    assert f'action="/approvals/{asked.id}/"' not in own
-    assert f'action="/approvals/{asked.id}/"' in other
+    assert f'action="/approvals/{approval.id}/"' not in own
+    assert f'action="/approvals/{approval.id}/"' in other
 
 
 def test_a_denied_call_offers_no_approval_in_the_transcript_either(people):
@@ -242,10 +245,10 @@ def test_a_denied_call_offers_no_approval_in_the_transcript_either(people):
 
 
 def test_who_is_late_is_told_so_on_the_page(people):
-    asked = teamwork.ask(people["operator"], **ASKED)
-    decide.decide(people["approver"], asked.id, "reject")
+    approval = teamwork.ask(people["operator"], **ASKED)
+    decide.decide(people["approver"], approval.id, "reject")
 
-    answer = client_of(people["admin"]).post(f"/approvals/{asked.id}/", {"decide": "respond", "output": "x"})
+    answer = client_of(people["admin"]).post(f"/approvals/{approval.id}/", {"decide": "respond", "output": "x"})
 
     assert answer.status_code == 409
     assert "april already decided: reject, at 20" in words(answer.content.decode())
@@ -258,17 +261,17 @@ def test_arguments_that_are_no_json_are_shown_as_they_came(people):
 
 
 def test_the_api_answers_questions_and_one_of_them(people):
-    asked = teamwork.ask(people["operator"], **ASKED)
+    approval = teamwork.ask(people["operator"], **ASKED)
     browser = client_of(people["viewer"])
 
     listed = browser.get("/api/v1/approvals?status=pending").json()
-    one = browser.get(f"/api/v1/approvals/{asked.id}").json()
+    one = browser.get(f"/api/v1/approvals/{approval.id}").json()
 
     assert listed == {"items": [one], "cursor": None}
     assert (one["qualified_name"], one["arguments"]["street"], one["by"]) == ("city.file", "Mill", None)
-    decide.decide(people["approver"], asked.id, "approve")
+    decide.decide(people["approver"], approval.id, "approve")
     assert browser.get("/api/v1/approvals?status=pending").json()["items"] == []
-    assert browser.get(f"/api/v1/approvals/{asked.id}").json()["by"] == "user:april"
+    assert browser.get(f"/api/v1/approvals/{approval.id}").json()["by"] == "user:april"
     assert browser.get("/api/v1/approvals?status=odd").status_code == 400
     assert browser.get("/api/v1/approvals/none").status_code == 404
 
@@ -284,19 +287,19 @@ def test_pages_of_the_list_go_on_where_the_last_one_ended(people):
 
 
 def test_only_what_changed_is_told_to_those_who_follow(people):
-    asked = teamwork.ask(people["operator"], **ASKED)
+    approval = teamwork.ask(people["operator"], **ASKED)
     teamwork.ask(people["operator"], key="other", **ASKED)
     told = {row["key"]: row["version"] for row in inbox.SOURCE.newest_rows(100)}
     assert inbox.SOURCE.changed_rows(["flood", "other"], told) == []
 
-    decide.decide(people["approver"], asked.id, "approve")
+    decide.decide(people["approver"], approval.id, "approve")
     (row,) = inbox.SOURCE.changed_rows(["flood", "other"], told)
 
-    assert (row["key"], row["status"]) == (asked.id, "decided")
-    assert row["version"] > told[asked.id]
+    assert (row["key"], row["status"]) == (approval.id, "decided")
+    assert row["version"] > told[approval.id]
     assert {key: version for key, (_, version) in inbox.SOURCE.versions(100).items()} == {
         **told,
-        asked.id: row["version"],
+        approval.id: row["version"],
     }
 
 

@@ -308,11 +308,11 @@ def test_the_api_answers_what_the_page_lists_in_the_shape_it_tells(browser):
     fill(5)
 
     answer = browser.get("/api/v1/audit?who=maria&limit=2")
-    told = answer.json()
+    body = answer.json()
 
-    fits("/api/v1/audit", "get", Answer(200, {"content-type": answer["Content-Type"]}, told), 200)
-    assert [item["seq"] for item in told["items"]] == [5, 4]
-    assert [item["seq"] for item in browser.get(f"/api/v1/audit?before={told['cursor']}").json()["items"]] == [3, 2, 1]
+    fits("/api/v1/audit", "get", Answer(200, {"content-type": answer["Content-Type"]}, body), 200)
+    assert [item["seq"] for item in body["items"]] == [5, 4]
+    assert [item["seq"] for item in browser.get(f"/api/v1/audit?before={body['cursor']}").json()["items"]] == [3, 2, 1]
 
 
 def test_hostile_texts_are_drawn_as_text_and_filtered_by(browser):

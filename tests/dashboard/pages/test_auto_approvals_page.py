@@ -44,14 +44,14 @@ def send(person, address, **body):
 
 
 def test_the_card_offers_every_scope(people):
-    asked = teamwork.ask(people["operator"], **ASKED)
+    approval = teamwork.ask(people["operator"], **ASKED)
 
-    page = get(people["approver"], f"/approvals/{asked.id}/").content.decode()
+    page = get(people["approver"], f"/approvals/{approval.id}/").content.decode()
 
     choices = ('name="match" value="exact" checked', 'name="match" value="some"', 'name="same" value="0" checked')
     for part in (*choices, 'name="whose" value="any"', 'name="uses"', 'name="lasts"', 'value="always"'):
         assert part in page
-    assert 'value="always"' not in get(people["viewer"], f"/approvals/{asked.id}/").content.decode()
+    assert 'value="always"' not in get(people["viewer"], f"/approvals/{approval.id}/").content.decode()
 
 
 def test_pressed_it_approves_makes_a_rule_and_takes_along_what_fits(people):
@@ -70,10 +70,10 @@ def test_pressed_it_approves_makes_a_rule_and_takes_along_what_fits(people):
         (first.id, None),
         (second.id, made.id),
     ]
-    told = words(get(people["approver"], answer["Location"]))
-    assert "Matching calls will be approved automatically from now on. Waiting calls approved as well: 1." in told
-    assert "approved by april" in told
-    assert "and created an auto-approval rule" in told
+    page_text = words(get(people["approver"], answer["Location"]))
+    assert "Matching calls will be approved automatically from now on. Waiting calls approved as well: 1." in page_text
+    assert "approved by april" in page_text
+    assert "and created an auto-approval rule" in page_text
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_pressed_it_approves_makes_a_rule_and_takes_along_what_fits(people):
     ],
 )
 def test_a_wrong_scope_is_said_and_what_was_entered_stays(people, form, words_of):
-    asked = teamwork.ask(people["operator"], **ASKED)
+    approval = teamwork.ask(people["operator"], **ASKED)
 
-    answer = press(people["approver"], asked, **form)
+    answer = press(people["approver"], approval, **form)
 
     assert answer.status_code == 422
     assert words_of in words(answer)
@@ -96,23 +96,23 @@ def test_a_wrong_scope_is_said_and_what_was_entered_stays(people, form, words_of
 
 
 def test_a_call_that_destroys_or_that_no_rule_may_answer_offers_less(people):
-    asked = teamwork.ask(people["operator"], **ASKED)
+    approval = teamwork.ask(people["operator"], **ASKED)
     edit_policy.set_policy(people["admin"], PolicyRule("", "city.file", "ask", "destructive"))
-    page = get(people["approver"], f"/approvals/{asked.id}/").content.decode()
+    page = get(people["approver"], f"/approvals/{approval.id}/").content.decode()
     assert 'name="same"' not in page
     assert 'name="whose"' not in page
 
     edit_policy.set_policy(people["admin"], PolicyRule("", "city.file", "ask", no_always=True))
     assert "The policy requires a person to decide on every one of these calls" in words(
-        get(people["approver"], f"/approvals/{asked.id}/")
+        get(people["approver"], f"/approvals/{approval.id}/")
     )
-    assert press(people["approver"], asked).status_code == 422
+    assert press(people["approver"], approval).status_code == 422
 
 
 def test_arguments_that_are_no_json_can_be_seen_as_they_were_sent(people):
-    asked = teamwork.ask(people["operator"], **ASKED | {"args": None, "args_raw": "{street: <b>Elm"})
+    approval = teamwork.ask(people["operator"], **ASKED | {"args": None, "args_raw": "{street: <b>Elm"})
 
-    page = get(people["approver"], f"/approvals/{asked.id}/")
+    page = get(people["approver"], f"/approvals/{approval.id}/")
 
     assert "{street: &lt;b&gt;Elm</code></pre>" in page.content.decode()
     assert "No rule can match these arguments" in words(page)
@@ -130,13 +130,13 @@ def test_the_list_tells_whose_word_it_is_how_often_and_what_it_approved(people):
 
     page = get(people["viewer"])
 
-    told = words(page)
+    page_text = words(page)
     for part in ("city.file by Dialogue active", "Used 1 of 3", "Until revoked", "Created by april", "<b>harmless</b>",
                  "Recently approved"):  # fmt: skip
-        assert part in told
+        assert part in page_text
     assert f'href="/approvals/{first.id}/"' in page.content.decode()
     assert 'href="/conversations/two/?event=' in page.content.decode()
-    assert "Revoke" not in told
+    assert "Revoke" not in page_text
     assert "Revoke" in words(get(people["approver"]))
     assert made.id in get(people["viewer"], f"/approvals/rules/?rule={made.id}").content.decode()
     assert client_of(people["viewer"]).get("/approvals/rules/?view=none").status_code == 404
@@ -178,8 +178,8 @@ def revoked(people, made):
     ],
 )
 def test_why_a_rule_approves_nothing_is_said(people, deed, view, why):
-    asked = teamwork.ask(people["operator"], **ASKED)
-    made = auto_approval_edit.approve_and_make_rule(people["approver"], asked.id, AutoApprovalScope())
+    approval = teamwork.ask(people["operator"], **ASKED)
+    made = auto_approval_edit.approve_and_make_rule(people["approver"], approval.id, AutoApprovalScope())
 
     deed(people, made)
 
@@ -187,8 +187,8 @@ def test_why_a_rule_approves_nothing_is_said(people, deed, view, why):
 
 
 def test_a_rule_is_revoked_on_the_page_once(people):
-    asked = teamwork.ask(people["operator"], **ASKED)
-    made = auto_approval_edit.approve_and_make_rule(people["approver"], asked.id, AutoApprovalScope())
+    approval = teamwork.ask(people["operator"], **ASKED)
+    made = auto_approval_edit.approve_and_make_rule(people["approver"], approval.id, AutoApprovalScope())
     form = {"rule": made.id, "reason": "enough"}
     assert client_of(people["operator"]).post("/approvals/rules/revocations/", form).status_code == 403
 
@@ -204,24 +204,24 @@ def test_a_rule_is_revoked_on_the_page_once(people):
 
 
 def test_the_api_makes_lists_and_revokes(people):
-    one = teamwork.ask(people["operator"], key="one", **ASKED)
+    first_approval = teamwork.ask(people["operator"], key="one", **ASKED)
     two = teamwork.ask(people["operator"], key="two", **ASKED)
-    assert send(people["operator"], RULES, approval_id=one.id).status_code == 403
+    assert send(people["operator"], RULES, approval_id=first_approval.id).status_code == 403
 
-    made = send(people["approver"], RULES, approval_id=one.id, uses=2, until="2999-01-01T00:00:00Z")
+    made = send(people["approver"], RULES, approval_id=first_approval.id, uses=2, until="2999-01-01T00:00:00Z")
     assert (made.status_code, made.json()["error"]["field"]) == (400, "until")
-    made = send(people["approver"], RULES, approval_id=one.id, uses=2, reason="why")
+    made = send(people["approver"], RULES, approval_id=first_approval.id, uses=2, reason="why")
 
-    told = made.json()
+    body = made.json()
     assert made.status_code == 201
-    assert (told["approved"], told["used"], told["match"], told["made_by"]) == ([two.id], 1, "exact", "user:april")
-    assert (told["tool"], told["agent"], told["arguments"]) == ("city.file", "Dialogue", ASKED["args"])
+    assert (body["approved"], body["used"], body["match"], body["made_by"]) == ([two.id], 1, "exact", "user:april")
+    assert (body["tool"], body["agent"], body["arguments"]) == ("city.file", "Dialogue", ASKED["args"])
     listed = client_of(people["viewer"]).get(RULES).json()
-    assert [item["rule_id"] for item in listed["items"]] == [told["rule_id"]]
-    assert client_of(people["viewer"]).get(f"/api/v1/approvals/{two.id}").json()["rule"] == told["rule_id"]
-    assert send(people["approver"], RULES, approval_id=one.id).status_code == 409
+    assert [item["rule_id"] for item in listed["items"]] == [body["rule_id"]]
+    assert client_of(people["viewer"]).get(f"/api/v1/approvals/{two.id}").json()["rule"] == body["rule_id"]
+    assert send(people["approver"], RULES, approval_id=first_approval.id).status_code == 409
 
-    address = f"{RULES}/{told['rule_id']}/revocation"
+    address = f"{RULES}/{body['rule_id']}/revocation"
     assert send(people["approver"], address, reason="enough").json()["revoked_by"] == "user:april"
     assert send(people["admin"], address).status_code == 409
     assert client_of(people["viewer"]).get(f"{RULES}?state=ended").json()["items"][0]["idle"] == "Revoked by user:april"
@@ -247,10 +247,10 @@ def test_a_rule_by_hand_has_to_say_what_it_is_about(people, body, field):
 def test_hostile_words_stay_words(people):
     odd = "<img src=x onerror=alert(1)>\u202e"
     more = {"qualified_name": odd, "lookup_key": odd, "agent": odd, "args": {odd: odd}, "args_raw": odd}
-    asked = teamwork.ask(people["operator"], **ASKED | more)
-    page = get(people["approver"], f"/approvals/{asked.id}/").content.decode()
+    approval = teamwork.ask(people["operator"], **ASKED | more)
+    page = get(people["approver"], f"/approvals/{approval.id}/").content.decode()
 
-    auto_approval_edit.approve_and_make_rule(people["approver"], asked.id, AutoApprovalScope(), reason=odd)
+    auto_approval_edit.approve_and_make_rule(people["approver"], approval.id, AutoApprovalScope(), reason=odd)
 
     for drawn in (page, get(people["viewer"]).content.decode()):
         assert "&lt;img src=x onerror" in drawn

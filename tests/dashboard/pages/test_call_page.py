@@ -225,8 +225,8 @@ def test_a_question_that_a_rule_would_answer_today_says_so_and_no_rule_answers_a
         )
         until(lambda: ToolCall.objects.get().status == "done", what="the call")
         told = plain(april.get(f"/approvals/{approval.id}/"))
-        asked = request_replay.request_replay(people["operator"], ToolCall.objects.get().id)
-        assert ended(asked.run).status == "waiting"
+        replay = request_replay.request_replay(people["operator"], ToolCall.objects.get().id)
+        assert ended(replay.run).status == "waiting"
         assert auto_approval.approve_waiting() == []
 
     assert "It would run: an auto-approval rule applies" in told

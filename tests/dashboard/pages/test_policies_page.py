@@ -134,12 +134,12 @@ def words_with_markup(response):
 
 def test_the_api_answers_and_takes_the_policy_as_a_whole(admin):
     load_policies(SYSTEM, [PolicyRule("", "pay", "ask")])
-    told = admin.get("/api/v1/policies").json()
-    told["policies"].append({"agent": "Clerk", "rule": "deny"})
+    body = admin.get("/api/v1/policies").json()
+    body["policies"].append({"agent": "Clerk", "rule": "deny"})
 
-    answer = admin.put("/api/v1/policies", told, content_type="application/json")
+    answer = admin.put("/api/v1/policies", body, content_type="application/json")
 
-    assert (answer.status_code, answer.json()) == (200, told)
+    assert (answer.status_code, answer.json()) == (200, body)
     assert list(evaluate.stored()) == [("", "pay"), ("Clerk", "")]
     entry = AuditEntry.objects.latest("seq")
     assert (entry.principal, entry.verb) == ("user:ada", "load_policies")

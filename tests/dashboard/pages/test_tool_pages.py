@@ -114,25 +114,25 @@ def words(html: str) -> str:
 def test_a_tool_is_shown_as_a_model_sees_it_beside_what_is_put_in(browser):
     served()
 
-    told = words(page(browser, "/tools/Hall/report/"))
+    page_text = words(page(browser, "/tools/Hall/report/"))
 
-    assert "strict" in told
-    assert "Report a flood." in told
-    assert "place object Place yes none none" in told
-    assert "street string yes none at most 80 characters Where it is" in told
-    assert "number integer | null yes none ≥ 1" in told
-    assert "severity integer yes 2 none From 1 to 5." in told
-    assert "Context RunContextWrapper[Desk]" in told
-    assert "Returns list[str]" in told
-    assert "ctx" not in told
-    assert "needs approval" in told
-    assert "Effect destructive" in told
-    assert "no_swearing on input" in told
-    assert "Timeout 30 s, then the model is informed" in told
-    assert "Enabled only_by_day" in told
-    assert "Lookup key bare:report" in told
-    assert "Approval keys report" in told
-    assert "none yet" in told
+    assert "strict" in page_text
+    assert "Report a flood." in page_text
+    assert "place object Place yes none none" in page_text
+    assert "street string yes none at most 80 characters Where it is" in page_text
+    assert "number integer | null yes none ≥ 1" in page_text
+    assert "severity integer yes 2 none From 1 to 5." in page_text
+    assert "Context RunContextWrapper[Desk]" in page_text
+    assert "Returns list[str]" in page_text
+    assert "ctx" not in page_text
+    assert "needs approval" in page_text
+    assert "Effect destructive" in page_text
+    assert "no_swearing on input" in page_text
+    assert "Timeout 30 s, then the model is informed" in page_text
+    assert "Enabled only_by_day" in page_text
+    assert "Lookup key bare:report" in page_text
+    assert "Approval keys report" in page_text
+    assert "none yet" in page_text
 
 
 def test_what_operators_have_tightened_is_told_beside_the_code(browser):
@@ -286,11 +286,11 @@ def test_an_agent_is_shown_with_its_output_its_tools_and_its_runs(team, browser)
 def test_a_handoff_has_a_page_as_the_tool_that_a_model_sees(browser):
     served()
 
-    told = words(page(browser, "/tools/Hall/transfer_to_boss/"))
+    page_text = words(page(browser, "/tools/Hall/transfer_to_boss/"))
 
-    assert "Hands off to Boss" in told
-    assert "Takes no arguments." in told
-    assert "unknown" not in told
+    assert "Hands off to Boss" in page_text
+    assert "Takes no arguments." in page_text
+    assert "unknown" not in page_text
 
 
 def test_names_of_a_server_that_collide_are_shown_until_they_do_not(browser):
@@ -314,11 +314,11 @@ def test_a_tool_that_runs_at_the_models_provider_is_told_as_out_of_reach(browser
         [ServedTeam(Team(name="Hall", agents=[searcher], entry=["Clerk"]), config, Provider(config))]
     )
 
-    told = words(page(browser, "/tools/Hall/web_search/"))
+    page_text = words(page(browser, "/tools/Hall/web_search/"))
 
-    assert "Runs at the model’s provider" in told
-    assert "approvals, policies, guardrails and time limits do not apply to its calls" in told
-    assert "no approval needed" not in told
+    assert "Runs at the model’s provider" in page_text
+    assert "approvals, policies, guardrails and time limits do not apply to its calls" in page_text
+    assert "no approval needed" not in page_text
 
 
 @pytest.mark.parametrize(

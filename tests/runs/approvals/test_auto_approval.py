@@ -139,21 +139,21 @@ def test_a_rule_does_not_count(people, obstacle):
 
 def test_an_operators_ask_is_answered_by_a_rule(people):
     edit_policy.set_policy(people["admin"], PolicyRule("", "file_incident", "ask"))
-    asked = teamwork.ask(people["operator"])
+    approval = teamwork.ask(people["operator"])
     rule()
 
-    assert auto_approval.approve_waiting() == [asked.id]
+    assert auto_approval.approve_waiting() == [approval.id]
 
 
 def test_what_was_held_is_approved_when_it_is_handed_back(people):
-    asked = teamwork.ask(people["operator"])
+    approval = teamwork.ask(people["operator"])
     rule()
     taken(people)
     assert auto_approval.approve_waiting() == []
 
     control.hand_back(people["operator"], "flood")
 
-    assert auto_approval.approve_waiting() == [asked.id]
+    assert auto_approval.approve_waiting() == [approval.id]
 
 
 def test_with_four_eyes_a_rule_does_not_count_for_what_its_maker_wrote(people):
@@ -261,12 +261,12 @@ def test_the_next_call_like_it_is_approved_and_another_waits(people):
 
 
 def test_who_may_not_decide_makes_and_revokes_no_rule(people):
-    asked = teamwork.ask(people["operator"])
+    approval = teamwork.ask(people["operator"])
     made = rule()
 
     for who in (people["operator"], people[""], STRANGER):
         for deed in (
-            lambda who=who: auto_approval_edit.approve_and_make_rule(who, asked.id, AutoApprovalScope()),
+            lambda who=who: auto_approval_edit.approve_and_make_rule(who, approval.id, AutoApprovalScope()),
             lambda who=who: auto_approval_edit.make_rule(who, ELM),
             lambda who=who: auto_approval_edit.revoke_rule(who, made.id),
         ):
@@ -278,11 +278,11 @@ def test_who_may_not_decide_makes_and_revokes_no_rule(people):
 
 
 def test_of_two_who_approve_always_one_makes_a_rule(people):
-    asked = teamwork.ask(people["operator"])
+    approval = teamwork.ask(people["operator"])
 
     outcomes, _ = at_once(
         *[
-            lambda who=who: auto_approval_edit.approve_and_make_rule(people[who], asked.id, AutoApprovalScope())
+            lambda who=who: auto_approval_edit.approve_and_make_rule(people[who], approval.id, AutoApprovalScope())
             for who in ("approver", "admin")
         ]
     )
@@ -300,10 +300,10 @@ def test_of_two_who_approve_always_one_makes_a_rule(people):
     ],
 )
 def test_a_scope_that_is_none_is_refused_and_the_question_stays(people, scope, field):
-    asked = teamwork.ask(people["operator"])
+    approval = teamwork.ask(people["operator"])
 
     with pytest.raises(Invalid) as wrong:
-        auto_approval_edit.approve_and_make_rule(people["approver"], asked.id, scope)
+        auto_approval_edit.approve_and_make_rule(people["approver"], approval.id, scope)
 
     assert wrong.value.field == field
     assert Approval.objects.get().status == "pending"
@@ -318,11 +318,11 @@ def test_a_scope_that_is_none_is_refused_and_the_question_stays(people, scope, f
 )
 def test_where_the_policy_wants_a_person_no_rule_is_made(people, row, field):
     edit_policy.set_policy(people["admin"], row)
-    asked = teamwork.ask(people["operator"])
+    approval = teamwork.ask(people["operator"])
 
     with pytest.raises(Invalid) as wrong:
         auto_approval_edit.approve_and_make_rule(
-            people["approver"], asked.id, AutoApprovalScope(is_exact=False, arguments={})
+            people["approver"], approval.id, AutoApprovalScope(is_exact=False, arguments={})
         )
 
     assert wrong.value.field == field

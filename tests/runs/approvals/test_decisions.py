@@ -278,9 +278,9 @@ def post(person, approval, body):
 
 def test_the_door_takes_every_decision_and_says_which_field_is_wrong(people):
     teamwork.team()
-    asked = teamwork.ask(people["operator"])
+    approval = teamwork.ask(people["operator"])
 
-    assert post(people["operator"], asked, {"decision": "approve"}).status_code == 403
+    assert post(people["operator"], approval, {"decision": "approve"}).status_code == 403
     for body, field in (
         ({"decision": "maybe"}, "decision"),
         ({"decision": "respond"}, "output"),
@@ -288,18 +288,18 @@ def test_the_door_takes_every_decision_and_says_which_field_is_wrong(people):
         ({"decision": "reject", "arguments": {}}, "arguments"),
         ({"decision": "edit", "arguments": {}}, "arguments"),
     ):
-        answer = post(people["approver"], asked, body)
+        answer = post(people["approver"], approval, body)
         assert (answer.status_code, answer.json()["error"]["field"]) == (400, field)
-    answer = post(people["approver"], asked, {"decision": "respond", "output": ""})
+    answer = post(people["approver"], approval, {"decision": "respond", "output": ""})
     assert (answer.status_code, answer.json()["decision"]) == (200, "respond")
 
 
 def test_the_second_is_told_who_decided_what_and_when(people):
     teamwork.team()
-    asked = teamwork.ask(people["operator"])
-    decide.decide(people["approver"], asked.id, "respond", output="done")
+    approval = teamwork.ask(people["operator"])
+    decide.decide(people["approver"], approval.id, "respond", output="done")
 
-    answer = post(people["admin"], asked, {"decision": "reject"})
+    answer = post(people["admin"], approval, {"decision": "reject"})
 
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (409, "already_decided")
@@ -310,11 +310,11 @@ def test_the_second_is_told_who_decided_what_and_when(people):
 
 def test_a_run_that_does_not_wait_takes_no_decision(people):
     teamwork.team()
-    asked = teamwork.ask(people["operator"])
+    approval = teamwork.ask(people["operator"])
     Run.objects.update(status="done")
 
     with pytest.raises(Conflict, match="is no longer waiting: it is done") as refused:
-        decide.decide(people["approver"], asked.id, "approve")
+        decide.decide(people["approver"], approval.id, "approve")
     assert refused.value.code == "run_over"
 
 

@@ -129,8 +129,8 @@ def test_programs_are_told_what_was_sent_and_what_ran(people, call):
 
 @pytest.mark.parametrize("path", ["/api/v1/approvals", "/api/v1/approvals/{id}"])
 def test_programs_that_read_questions_are_told_what_ran_and_who_changed_it(people, call, path):
-    found = client_of(people["viewer"]).get(path.format(id=Approval.objects.get().id)).json()
-    asked = found.get("items", [found])[0]
+    body = client_of(people["viewer"]).get(path.format(id=Approval.objects.get().id)).json()
+    asked = body.get("items", [body])[0]
 
     assert (asked["arguments"], asked["ran_with"], asked["changed_by"]) == (ASKED, RAN, "user:april")
 

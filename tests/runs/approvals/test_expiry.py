@@ -35,9 +35,9 @@ def limits(settings):
 
 
 def overdue(person, key="flood"):
-    asked = teamwork.ask(person, key=key)
-    Approval.objects.filter(id=asked.id).update(asked_at=asked.asked_at - 61_000_000)
-    return asked
+    approval = teamwork.ask(person, key=key)
+    Approval.objects.filter(id=approval.id).update(asked_at=approval.asked_at - 61_000_000)
+    return approval
 
 
 def test_without_a_limit_nothing_expires(people):

@@ -180,13 +180,13 @@ def test_a_role_is_told_once_on_every_page_and_first_in_the_inbox(people):
 
 
 def test_an_escalation_changes_the_live_row(people):
-    asked = teamwork.ask(people["operator"], key="late", **TO_AUDITOR)
+    approval = teamwork.ask(people["operator"], key="late", **TO_AUDITOR)
     before = inbox.SOURCE.versions(10)
     expiry.expire_due()
 
     (row,) = inbox.SOURCE.changed_rows(["late"], {key: version for key, (_, version) in before.items()})
 
-    assert (row["key"], row["escalated"], row["version"] > asked.asked_seq) == (asked.id, "auditor", True)
+    assert (row["key"], row["escalated"], row["version"] > approval.asked_seq) == (approval.id, "auditor", True)
 
 
 def test_each_question_ends_as_it_says_itself(people):

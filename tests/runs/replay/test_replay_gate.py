@@ -252,20 +252,20 @@ def test_a_call_that_was_entered_is_not_entered_by_the_next_who_claims_it(people
 def test_a_replay_is_stopped_by_a_person_before_it_runs(people, desk):
     old = desk.recorded("look")["look"]
     with working(desk.team()) as worker, held(worker):
-        asked = request_replay.request_replay(people["operator"], old.id)
-        stop_and_rerun.stop(people["operator"], asked.run)
+        replay = request_replay.request_replay(people["operator"], old.id)
+        stop_and_rerun.stop(people["operator"], replay.run)
 
-    assert (Run.objects.get(id=asked.run).status, len(desk.ran)) == ("cancelled", 1)
-    assert ToolCall.objects.get(id=asked.call).status == "blocked"
+    assert (Run.objects.get(id=replay.run).status, len(desk.ran)) == ("cancelled", 1)
+    assert ToolCall.objects.get(id=replay.call).status == "blocked"
 
 
 def test_a_replay_is_stopped_by_a_person_while_it_runs(people, desk):
     old = desk.recorded("look")["look"]
     with working(desk.team(tools=[desk.slow("look")])):
-        asked = request_replay.request_replay(people["operator"], old.id)
-        until(lambda: ToolCall.objects.filter(id=asked.call, status="executing").exists(), what="it to execute")
-        stop_and_rerun.stop(people["operator"], asked.run)
-        Run.objects.filter(id=asked.run).update(stop="abort")
-        run = ended(asked.run)
+        replay = request_replay.request_replay(people["operator"], old.id)
+        until(lambda: ToolCall.objects.filter(id=replay.call, status="executing").exists(), what="it to execute")
+        stop_and_rerun.stop(people["operator"], replay.run)
+        Run.objects.filter(id=replay.run).update(stop="abort")
+        run = ended(replay.run)
 
-    assert (run.status, ToolCall.objects.get(id=asked.call).status) == ("cancelled", "unknown")
+    assert (run.status, ToolCall.objects.get(id=replay.call).status) == ("cancelled", "unknown")

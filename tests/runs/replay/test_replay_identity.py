@@ -103,11 +103,11 @@ def test_a_tool_that_changed_takes_arguments_that_fit_it_today(people, desk):
         assert "Its schema has changed since then: the arguments must match today’s schema." in today(old).notes
         with pytest.raises(Invalid, match="'house' is a required property"):
             request_replay.request_replay(people["operator"], old.id)
-        asked = request_replay.request_replay(people["operator"], old.id, arguments={"street": "Elm", "house": 4})
-        assert ended(asked.run).status == "done"
+        replay = request_replay.request_replay(people["operator"], old.id, arguments={"street": "Elm", "house": 4})
+        assert ended(replay.run).status == "done"
 
     assert desk.ran[1:] == ["look Elm 4"]
-    assert ToolCall.objects.get(id=asked.call).schema != old.schema
+    assert ToolCall.objects.get(id=replay.call).schema != old.schema
 
 
 def test_without_a_worker_or_a_team_nothing_is_begun(people, desk):
@@ -134,14 +134,14 @@ def test_an_agent_as_a_tool_runs_anew_and_what_is_inside_is_told_under_the_new_c
     old = recorded(nest(desk))
     with working(nest(desk)):
         assert "It starts a nested run: Inner works again and calls its model." in today(old).notes
-        asked = request_replay.request_replay(people["operator"], old.id)
-        run = ended(asked.run)
+        replay = request_replay.request_replay(people["operator"], old.id)
+        run = ended(replay.run)
 
-    inside = [event for event in told() if event.get("parent_call") == asked.call]
+    inside = [event for event in told() if event.get("parent_call") == replay.call]
     assert (run.status, len(desk.ran)) == ("done", 2)
     assert {"model.turn", "tool_step", "output"} <= {event["event"] for event in inside}
     assert all("replay_of" not in event for event in inside)
-    (own,) = list(ToolCall.objects.filter(run=asked.run, name="send"))
+    (own,) = list(ToolCall.objects.filter(run=replay.run, name="send"))
     assert desk.ran[1] == f"send Elm {own.id}"  # a call inside has a key of its own
     assert "only runs inside another call" in today(own).why_not
 

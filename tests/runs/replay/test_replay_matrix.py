@@ -152,7 +152,7 @@ def tried(people, calls, cell: Cell) -> str | None:
     name = cell.tool.name
     arguments = {"street": "Oak"} if cell.is_edited else None
     try:
-        asked = request_replay.request_replay(
+        replay = request_replay.request_replay(
             people["operator"], calls[name].id, arguments=arguments, reason=cell.reason,
             tool=name if cell.is_typed else name[:-1],
         )  # fmt: skip
@@ -160,7 +160,7 @@ def tried(people, calls, cell: Cell) -> str | None:
         assert not begins(cell), cell
         return None
     assert begins(cell), cell
-    return asked.call
+    return replay.call
 
 
 def decide(people, begun) -> None:
