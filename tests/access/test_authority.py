@@ -87,14 +87,14 @@ def test_a_tool_publishes_nothing_that_changes_state():
         "may publish messages, tokens, tool steps, outputs and its own event types" in answer for answer in answers
     )
     assert (list(Approval.objects.values()), list(Run.objects.filter(id="run-x").values())) == before
-    found = Conversation.objects.get(key="c")
-    assert (found.owner, found.state, found.handler, found.title) == (
+    conversation = Conversation.objects.get(key="c")
+    assert (conversation.owner, conversation.state, conversation.handler, conversation.title) == (
         "",
         "open",
         "agent:Clerk",
         "hello",
     )  # its first words
-    assert found.parent is None
+    assert conversation.parent is None
     refused = AuditEntry.objects.filter(principal="agent:Clerk", verb="publish", outcome="refused")
     assert refused.count() == len(STATEFUL) - 1  # the last one repeats the first
     assert "approval.decided" in refused.earliest("seq").reason
@@ -151,8 +151,8 @@ def test_what_a_tool_is_refused_to_tell_is_counted_in_one_entry(is_async):
 
     assert AuditEntry.objects.filter(outcome="refused").count() == 1
     refusal_counter.flush(everything=True)
-    told = [json.loads(entry.correlation or "{}") for entry in AuditEntry.objects.filter(outcome="refused")]
-    assert sum(entry.get("times", 1) for entry in told) == 5
+    correlations = [json.loads(entry.correlation or "{}") for entry in AuditEntry.objects.filter(outcome="refused")]
+    assert sum(entry.get("times", 1) for entry in correlations) == 5
 
 
 def test_what_a_tool_relays_of_others_steps_is_observed_and_ends_no_call_of_ours():

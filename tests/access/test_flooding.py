@@ -47,8 +47,8 @@ def test_whoever_floods_the_sign_in_keeps_nobody_elsewhere_out():
             until(lambda: ("10.0.0.1", "maria") in line._names, what="maria to stand in line")
             go.set()
             assert right.result(60) is True
-        for one in tries:
-            one.result(60)
+        for attempt in tries:
+            attempt.result(60)
     assert held.count(False) == 12 - sign_in_throttle.FROM_AN_ADDRESS
     assert line._names == set()
 
@@ -129,8 +129,9 @@ def test_a_programs_repeated_refusals_are_counted_in_one_entry():
 
     assert AuditEntry.objects.count() - before == refusal_counter.SINGLY
     refusal_counter.flush(everything=True)
-    told = [json.loads(entry.correlation or "{}") for entry in AuditEntry.objects.filter(principal="token:looker")]
-    assert sum(entry.get("times", 1) for entry in told) == 100
+    refusals = AuditEntry.objects.filter(principal="token:looker")
+    correlations = [json.loads(entry.correlation or "{}") for entry in refusals]
+    assert sum(entry.get("times", 1) for entry in correlations) == 100
     assert chain.verify().ok
 
 

@@ -129,7 +129,7 @@ class Follower:
 
 def have_all(followers: list[Follower], events: int) -> bool:
     """Return whether each has so many events."""
-    return all(one.seq == events for one in followers)
+    return all(follower.seq == events for follower in followers)
 
 
 @pytest.mark.parametrize("mode", ["data", pytest.param("html", marks=pytest.mark.thorough)])
@@ -139,7 +139,7 @@ def test_who_follows_large_events_does_not_keep_the_loop(server: WatchedServer, 
     followers = [Follower(admin, key, mode) for _ in range(2)]
     tries, events = [], 0
     try:
-        until(lambda: all(one.is_level for one in followers), what="both to follow")
+        until(lambda: all(follower.is_level for follower in followers), what="both to follow")
         while len(tries) < TRIES and min(tries, default=MOST + 1) > MOST:
             server.longest()
             assert admin.batch(*[message(f"stream:{key}", payload)] * 7).status == 200

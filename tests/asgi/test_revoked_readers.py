@@ -53,7 +53,7 @@ def test_a_long_poll_of_a_revoked_token_ends_and_is_told_nothing(server, callers
     assert callers["admin"].publish(topic, said(f"poll-{name}", "secret")).status == 201
     thread.join(60)
 
-    assert [(one.status, one.body["error"]["code"]) for one in answers] == [(401, "token_revoked")]
+    assert [(answer.status, answer.body["error"]["code"]) for answer in answers] == [(401, "token_revoked")]
 
 
 def test_a_long_poll_of_a_revoked_token_ends_though_nothing_comes(server):

@@ -44,9 +44,9 @@ def words(cycle: int) -> str:
 
 def rows(n: int) -> int:
     """Return how many rows n events make: one each turn begun, each call begun, each message."""
-    kinds = [payload(i) for i in range(n)]
-    begun = {(one["run_id"], one["turn"]) for one in kinds if one.get("event") == "token"}
-    return len(begun) + sum(one.get("status") == "start" or one.get("type") == "message" for one in kinds)
+    payloads = [payload(i) for i in range(n)]
+    begun = {(body["run_id"], body["turn"]) for body in payloads if body.get("event") == "token"}
+    return len(begun) + sum(body.get("status") == "start" or body.get("type") == "message" for body in payloads)
 
 
 async def serve(port: int, secret: str) -> None:

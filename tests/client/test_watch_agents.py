@@ -65,18 +65,21 @@ def test_run_is_told_whole() -> None:
     with served_apart(in_turn(*steps)) as server, watched() as (watch, bus):
         run(Agent("Counter", model=model(server), tools=[add]))
 
-        told = events(watch, bus)
+        recorded_events = events(watch, bus)
 
-    assert kinds(told) == [
+    assert kinds(recorded_events) == [
         *("run.started", "user_message", "model.call", "start", "success", "model.call", "output", "run.done"),
     ]  # fmt: skip
-    assert [event["agent"] for event in told if "agent" in event] == ["Counter"] * 7
-    assert told[1]["text"] == "what is 1 + 2?"
-    assert told[3] | {"name": "add", "tool_call_id": "call_1", "args_raw": '{"a": 1, "b": 2}'} == told[3]
-    assert (told[4]["tool_call_id"], told[4]["output"]) == ("call_1", 3)
-    assert told[6]["text"] == "It is 3."
-    assert [turn["usage"]["input_tokens"] for turn in of_kind(told, "model.call")] == [11, 11]
-    assert told[7]["usage"] == {"input_tokens": 22, "output_tokens": 10, "total_tokens": 32}
+    assert [event["agent"] for event in recorded_events if "agent" in event] == ["Counter"] * 7
+    assert recorded_events[1]["text"] == "what is 1 + 2?"
+    assert (
+        recorded_events[3] | {"name": "add", "tool_call_id": "call_1", "args_raw": '{"a": 1, "b": 2}'}
+        == recorded_events[3]
+    )
+    assert (recorded_events[4]["tool_call_id"], recorded_events[4]["output"]) == ("call_1", 3)
+    assert recorded_events[6]["text"] == "It is 3."
+    assert [turn["usage"]["input_tokens"] for turn in of_kind(recorded_events, "model.call")] == [11, 11]
+    assert recorded_events[7]["usage"] == {"input_tokens": 22, "output_tokens": 10, "total_tokens": 32}
 
 
 def test_streamed_run_is_told_the_same() -> None:
@@ -89,9 +92,9 @@ def test_streamed_run_is_told_the_same() -> None:
     with served_apart(in_turn(*steps)) as server, watched() as (watch, bus):
         asyncio.run(stream(Agent("Counter", model=model(server), tools=[add])))
 
-        told = events(watch, bus)
+        recorded_events = events(watch, bus)
 
-    assert kinds(told) == [
+    assert kinds(recorded_events) == [
         *("run.started", "user_message", "model.call", "start", "success", "model.call", "output", "run.done"),
     ]  # fmt: skip
 
@@ -133,19 +136,19 @@ def test_handoffs_and_agents_inside_tools_are_told() -> None:
         clerk = Agent("clerk", model=model(server), tools=[expert.as_tool("ask_expert", "Ask.")])
         run(Agent("Triage", model=model(server), handoffs=[clerk]))
 
-        told = events(watch, bus)
+        recorded_events = events(watch, bus)
 
-    (handoff,) = of_kind(told, "agent.handoff")
+    (handoff,) = of_kind(recorded_events, "agent.handoff")
     assert (handoff["from_agent"], handoff["to_agent"]) == ("Triage", "clerk")
-    assert [(event["agent"], event["text"]) for event in of_kind(told, "output")] == [
+    assert [(event["agent"], event["text"]) for event in of_kind(recorded_events, "output")] == [
         ("Expert", "Seven."),
         ("clerk", "It is seven."),
     ]
-    assert {event.get("parent_call") for event in told if event.get("agent") == "Expert"} == {"call_e"}
-    assert [event["text"] for event in of_kind(told, "user_message")] == ["what is 1 + 2?", "how much?"]
-    steps_told = of_kind(told, "tool_step")
+    assert {event.get("parent_call") for event in recorded_events if event.get("agent") == "Expert"} == {"call_e"}
+    assert [event["text"] for event in of_kind(recorded_events, "user_message")] == ["what is 1 + 2?", "how much?"]
+    steps_told = of_kind(recorded_events, "tool_step")
     assert [(step["tool_call_id"], step["agent"]) for step in steps_told] == [("call_e", "clerk")] * 2
-    assert kinds(told).count("run.started") == kinds(told).count("run.done") == 2
+    assert kinds(recorded_events).count("run.started") == kinds(recorded_events).count("run.done") == 2
 
 
 def test_history_is_told_once() -> None:
@@ -154,9 +157,9 @@ def test_history_is_told_once() -> None:
         first = run(agent, "hello")
         run(agent, [*first.to_input_list(), {"role": "user", "content": "hello"}])
 
-        told = events(watch, bus)
+        recorded_events = events(watch, bus)
 
-    words = [event["text"] for event in of_kind(told, "user_message", "output")]
+    words = [event["text"] for event in of_kind(recorded_events, "user_message", "output")]
     assert words == ["hello", "Hello.", "hello", "Still here."]
 
 
@@ -168,13 +171,13 @@ def test_chat_completions_are_told_the_same() -> None:
         client = AsyncOpenAI(base_url=server.url, api_key="none", max_retries=0)
         run(Agent("Counter", model=OpenAIChatCompletionsModel("chat-test", client), tools=[add]))
 
-        told = events(watch, bus)
+        recorded_events = events(watch, bus)
 
-    assert kinds(told) == [
+    assert kinds(recorded_events) == [
         *("run.started", "user_message", "model.call", "start", "success", "model.call", "output", "run.done"),
     ]  # fmt: skip
-    assert told[3]["tool_call_id"] == "call_1"
-    assert told[5]["usage"] == {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
+    assert recorded_events[3]["tool_call_id"] == "call_1"
+    assert recorded_events[5]["usage"] == {"input_tokens": 7, "output_tokens": 3, "total_tokens": 10}
 
 
 def test_errors_are_told() -> None:
@@ -187,11 +190,11 @@ def test_errors_are_told() -> None:
         with pytest.raises(UserError):
             run(Agent("Stove", model=model(server), tools=[burn]))
 
-        told = events(watch, bus)
+        recorded_events = events(watch, bus)
 
-    assert kinds(told)[-2:] == ["error", "run.failed"]
-    assert "it burns" in told[-2]["error"]
-    assert "it burns" in told[-1]["error"]
+    assert kinds(recorded_events)[-2:] == ["error", "run.failed"]
+    assert "it burns" in recorded_events[-2]["error"]
+    assert "it burns" in recorded_events[-1]["error"]
 
 
 def test_model_that_fails_is_told() -> None:
@@ -199,9 +202,13 @@ def test_model_that_fails_is_told() -> None:
         with pytest.raises(Exception, match="500"):
             run(Agent("Counter", model=model(server)))
 
-        told = events(watch, bus)
+        recorded_events = events(watch, bus)
 
-    assert kinds(told) == ["run.started", "model.call", "run.failed"]  # the SDK gives the input with an answer only
+    assert kinds(recorded_events) == [
+        "run.started",
+        "model.call",
+        "run.failed",
+    ]  # the SDK gives the input with an answer only
 
 
 def test_guardrail_that_trips_is_told() -> None:
@@ -214,11 +221,11 @@ def test_guardrail_that_trips_is_told() -> None:
         with pytest.raises(InputGuardrailTripwireTriggered):
             run(Agent("Greeter", model=model(server), input_guardrails=[polite]))
 
-        told = events(watch, bus)
+        recorded_events = events(watch, bus)
 
-    assert [event["text"] for event in of_kind(told, "log")] == ["guardrail polite: triggered"]
-    assert told[-1]["event"] == "run.failed"
-    assert "polite" in told[-1]["error"]
+    assert [event["text"] for event in of_kind(recorded_events, "log")] == ["guardrail polite: triggered"]
+    assert recorded_events[-1]["event"] == "run.failed"
+    assert "polite" in recorded_events[-1]["error"]
 
 
 def test_call_that_waits_for_an_approval_ends_once() -> None:
@@ -235,11 +242,11 @@ def test_call_that_waits_for_an_approval_ends_once() -> None:
         state.approve(state.get_interruptions()[0])
         run(agent, state)
 
-        told = events(watch, bus)
+        recorded_events = events(watch, bus)
 
-    steps_told = [(step["status"], step["tool_call_id"]) for step in of_kind(told, "tool_step")]
+    steps_told = [(step["status"], step["tool_call_id"]) for step in of_kind(recorded_events, "tool_step")]
     assert steps_told == [("start", "call_1"), ("success", "call_1")]
-    assert told[-1]["event"] == "run.done"
+    assert recorded_events[-1]["event"] == "run.done"
 
 
 @pytest.mark.parametrize("how", ["flag", "environment"])
@@ -250,12 +257,12 @@ def test_content_is_left_out_on_request(how: str, monkeypatch: pytest.MonkeyPatc
     with served_apart(in_turn(*steps)) as server, watched(has_content=has_content) as (watch, bus):
         run(Agent("Counter", model=model(server), tools=[add]), "what is 17 + 4?", run_config=RunConfig(group_id="g"))
 
-        told = events(watch, bus)
+        recorded_events = events(watch, bus)
 
-    assert "17" not in str([event.get("args_raw") for event in told])
-    assert not any(word in str(told) for word in ("17 + 4", "It is 21", "'output': 21"))
-    assert [step["status"] for step in of_kind(told, "tool_step")] == ["start", "success"]
-    assert sum(turn["usage"]["input_tokens"] for turn in of_kind(told, "model.call")) == 22
+    assert "17" not in str([event.get("args_raw") for event in recorded_events])
+    assert not any(word in str(recorded_events) for word in ("17 + 4", "It is 21", "'output': 21"))
+    assert [step["status"] for step in of_kind(recorded_events, "tool_step")] == ["start", "success"]
+    assert sum(turn["usage"]["input_tokens"] for turn in of_kind(recorded_events, "model.call")) == 22
 
 
 def test_agents_are_named_inside_the_one_that_the_token_speaks_for() -> None:
@@ -263,9 +270,9 @@ def test_agents_are_named_inside_the_one_that_the_token_speaks_for() -> None:
         run(Agent("Greeter", model=model(server)))
         run(Agent("Desk", model=model(server)))
 
-        told = events(watch, bus)
+        recorded_events = events(watch, bus)
 
-    assert {event["agent"] for event in told if "agent" in event} == {"Desk/Greeter", "Desk"}
+    assert {event["agent"] for event in recorded_events if "agent" in event} == {"Desk/Greeter", "Desk"}
 
 
 def test_group_that_no_topic_takes_is_a_conversation_all_the_same() -> None:
@@ -347,10 +354,10 @@ def test_what_finds_no_room_is_counted_and_told() -> None:
         lost = watch.lost
         bus.is_free.set()
 
-        told = events(watch, bus)
+        recorded_events = events(watch, bus)
 
     assert lost > 0
-    assert sum(gap["lost"] for gap in of_kind(told, "record.gap")) == lost
+    assert sum(gap["lost"] for gap in of_kind(recorded_events, "record.gap")) == lost
 
 
 def test_second_line_changes_nothing_and_a_program_without_a_server_runs(

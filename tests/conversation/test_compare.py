@@ -44,9 +44,9 @@ def test_the_same_steps_under_other_ids_and_times_do_not_part():
             said("Done.", "agent:A"),
         )
 
-    found = compared("a", "b")
+    comparison = compared("a", "b")
 
-    assert (found.is_divided, found.same) == (False, 3)
+    assert (comparison.is_divided, comparison.same) == (False, 3)
 
 
 def test_the_order_of_arguments_and_late_outputs_make_no_difference():
@@ -71,32 +71,32 @@ def test_the_first_difference_is_found_and_named(steps, parts):
     tell("a", said("Refund Ada."), *call("refund", "c", "ok", to="Ada"), said("Done.", "agent:A"))
     tell("b", said("Refund Ada."), *steps, said("Done.", "agent:A"))
 
-    found = compared("a", "b")
+    comparison = compared("a", "b")
 
-    first = next(pair for pair in found.pairs if not pair.is_same)
-    assert (found.same, found.is_divided, first.parts) == (1, True, parts)
-    assert found.pairs[0].is_same
-    assert found.pairs[-1].is_same  # what is the same again later stands beside itself
+    first = next(pair for pair in comparison.pairs if not pair.is_same)
+    assert (comparison.same, comparison.is_divided, first.parts) == (1, True, parts)
+    assert comparison.pairs[0].is_same
+    assert comparison.pairs[-1].is_same  # what is the same again later stands beside itself
 
 
 def test_one_that_goes_on_parts_where_the_other_ends():
     tell("a", said("one"), said("two"))
     tell("b", said("one"))
 
-    found = compared("a", "b")
+    comparison = compared("a", "b")
 
-    assert (found.same, found.is_divided) == (1, True)
-    assert (found.pairs[-1].first.words, found.pairs[-1].second) == ("two", None)
+    assert (comparison.same, comparison.is_divided) == (1, True)
+    assert (comparison.pairs[-1].first.words, comparison.pairs[-1].second) == ("two", None)
 
 
 def test_a_fork_is_compared_from_where_it_begins(team):
     tell("a", *[said(f"{n}") for n in range(100)])
     fork = forks.fork(team["operator"], "a", 90, words="other words").conversation
 
-    found = compared("a", fork)
+    comparison = compared("a", fork)
 
-    first = next(pair for pair in found.pairs if not pair.is_same)
-    assert (found.shared, first.first.words, first.second.words) == (89, "89", "other words")
+    first = next(pair for pair in comparison.pairs if not pair.is_same)
+    assert (comparison.shared, first.first.words, first.second.words) == (89, "89", "other words")
     assert first.parts == ("who", "words")
     assert compared(fork, "a").shared == 89
     assert compared("a", forks.fork(team["operator"], "a", 100).conversation).is_divided is False
@@ -120,9 +120,9 @@ def test_two_runs_are_compared_with_what_they_answered(team):
         log.append([event("c", one | facts, principals.run_principal("A")) for one in [*told, {"event": "run.done"}]])
 
     first, second = Run.objects.order_by("queued_seq")
-    found = compared(f"c@{first.id}", f"c@{second.id}")
+    comparison = compared(f"c@{first.id}", f"c@{second.id}")
 
-    assert [(p.first.words, p.second.words, p.is_same) for p in found.pairs] == [
+    assert [(p.first.words, p.second.words, p.is_same) for p in comparison.pairs] == [
         ("same", "same", True),
         ("yes", "no", False),
     ]
@@ -192,9 +192,9 @@ def test_what_lies_between_a_run_and_its_end_is_looked_at_to_a_bound(monkeypatch
 
     assert compared("c", "d").same == 601  # tokens are neither here nor there
     monkeypatch.setattr(compare, "MAX_LOOKED", 500)
-    found = compared("c", "d")
+    comparison = compared("c", "d")
 
-    assert (found.is_cut, found.is_divided) == (True, False)
+    assert (comparison.is_cut, comparison.is_divided) == (True, False)
 
 
 def test_comparing_changes_nothing(team):

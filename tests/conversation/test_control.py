@@ -386,7 +386,7 @@ def test_several_at_once_each_have_their_own_outcome(otto):
 
     outcomes = control.steer_each(otto, "pause", ["a", "b", "nowhere", "a"], "storm")
 
-    told = [(one.conversation, one.error.code if one.error else "") for one in outcomes]
+    told = [(outcome.conversation, outcome.error.code if outcome.error else "") for outcome in outcomes]
     assert told == [("a", ""), ("b", "paused"), ("nowhere", "not_found")]
     assert Conversation.objects.get(key="a").state == "paused"
     for keys, action, field in (([], "pause", "conversations"), (["a"], "no", "action")):

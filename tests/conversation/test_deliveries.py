@@ -272,8 +272,8 @@ def test_the_page_draws_it_and_the_bar_tells_it_anew(otto):
 def test_a_page_of_many_messages_costs_as_many_queries_as_a_page_of_one(otto, django_assert_max_num_queries):
     for n in range(20):
         teamwork.say(otto, client_id=str(n + 1))
-    found = Conversation.objects.get(key="flood")
+    conversation = Conversation.objects.get(key="flood")
     seqs = list(Event.objects.filter(kind="message").values_list("seq", flat=True))
 
     with django_assert_max_num_queries(6):
-        assert len(delivery_status.statuses_for(found, seqs)) == 20
+        assert len(delivery_status.statuses_for(conversation, seqs)) == 20

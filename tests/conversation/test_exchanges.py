@@ -102,9 +102,9 @@ def test_only_the_newest_events_are_counted_and_the_page_says_so(
 def test_reading_stops_when_it_has_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded_reads, "READ_BYTES", 1000)
     store(*[said("Rosa", "agent:Dialogue", "word " * 40)] * 9)
-    found = Conversation.objects.get(key=KEY)
+    conversation = Conversation.objects.get(key=KEY)
 
-    told = counting.interactions(found.pk, KEY, 9)
+    told = counting.interactions(conversation.pk, KEY, 9)
 
     assert told.first == told.events[0].seq == 6
     assert [event.seq for event in told.events] == [6, 7, 8, 9]

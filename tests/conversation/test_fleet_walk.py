@@ -160,10 +160,10 @@ def test_words_that_very_many_have_are_looked_up_in_no_index(small_bounds, monke
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE conversations_captiontext")
 
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         assert title_index.find(["refund"], 12) is None
 
-    assert not [query for query in asked.captured_queries if "@@" in query["sql"]]
+    assert not [query for query in queries.captured_queries if "@@" in query["sql"]]
     assert title_index.find(["unmistakable"], 12) == [Conversation.objects.get(key="c3").pk]
     assert pages(q="refund") == [f"c{number}" for number in range(39, -1, -1) if number != 3]
 

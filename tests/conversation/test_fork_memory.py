@@ -38,8 +38,8 @@ def plain(items):
 
 
 def remembered(key, answers=1 << 40):
-    found = Conversation.objects.get(key=key)
-    return fork_memory.build_fork_memory(found, answers, newest=200)
+    conversation = Conversation.objects.get(key=key)
+    return fork_memory.build_fork_memory(conversation, answers, newest=200)
 
 
 def test_an_agent_goes_on_in_a_fork_with_what_it_was_given_there():

@@ -138,7 +138,7 @@ def test_the_api_speaks_as_an_agent_and_tells_who_did(otto):
 
     assert answer.status_code == 201
     events = browser.get("/api/v1/conversations/c/events?limit=1").json()["items"]
-    assert [(one["sender"], one["principal"]) for one in events] == [("agent:Triage", "user:otto")]
+    assert [(event["sender"], event["principal"]) for event in events] == [("agent:Triage", "user:otto")]
     assert events[0]["body"]["metadata"] == {"sent_by": "user:otto", "reason": "test"}
 
 

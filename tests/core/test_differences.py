@@ -22,7 +22,7 @@ ANY = some.recursive(
 def changed(before: Any, after: Any) -> list[tuple[str, str, str | None, str | None]]:
     """Tell the differences of two values."""
     found = diff(json.dumps(before, ensure_ascii=False), json.dumps(after, ensure_ascii=False))
-    return [(one.path, one.kind, side(one.before), side(one.after)) for one in found.changes]
+    return [(change.path, change.kind, side(change.before), side(change.after)) for change in found.changes]
 
 
 def side(parts: tuple[json_diff.TextPart, ...] | None) -> str | None:
@@ -66,7 +66,7 @@ def test_of_a_long_text_the_words_that_differ_are_told():
 
 
 def test_what_is_no_json_is_compared_as_text():
-    assert [one.kind for one in diff("not json", "{not json").changes] == ["changed"]
+    assert [change.kind for change in diff("not json", "{not json").changes] == ["changed"]
     assert diff("not json", "not json").is_none
 
 

@@ -55,9 +55,9 @@ def work_of(event):
     """How much the database did to store one event: SQLite's steps, or the pages that PostgreSQL's reads touched."""
     if connection.vendor == "sqlite":
         return sqlite_steps(lambda: log.append([event]))
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         log.append([event])
-    reads = [query["sql"] for query in asked if "conversations_toolcall" in query["sql"] and "SELECT" in query["sql"]]
+    reads = [query["sql"] for query in queries if "conversations_toolcall" in query["sql"] and "SELECT" in query["sql"]]
     assert reads
     return sum(pages_of(sql) for sql in reads)
 
@@ -106,9 +106,9 @@ def test_a_run_and_a_foreign_agent_do_not_end_each_others_calls():
 
 def test_calls_of_many_conversations_are_looked_up_at_once():
     def reads(keys):
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             log.append([step(key, "an id of its own", status) for key in keys for status in ("start", "success")])
-        return sum("conversations_toolcall" in query["sql"] and "SELECT" in query["sql"] for query in asked)
+        return sum("conversations_toolcall" in query["sql"] and "SELECT" in query["sql"] for query in queries)
 
     assert reads(["one"]) == reads([f"many-{n}" for n in range(20)]) == 1
 

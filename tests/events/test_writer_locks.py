@@ -119,15 +119,15 @@ def test_who_waits_for_a_conversation_in_which_somebody_queues_a_run_sees_that_r
     Agent.objects.create(team="town", name="Dialogue", is_entry=True, served_until=1 << 62)
     log.append([said("busy")])
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
-    asked = ResponseRequest(model="Dialogue", input=[item], params={"metadata": {"conversation_id": "busy"}})
+    response_request = ResponseRequest(model="Dialogue", input=[item], params={"metadata": {"conversation_id": "busy"}})
     by, first, second = cast()["operator"], [], []
 
     def ask_too():
-        second.append(create.receive(by, asked))
+        second.append(create.receive(by, response_request))
         connection.close()
 
     other = threading.Thread(target=ask_too)
-    with held(lambda: first.append(create.receive(by, asked))):
+    with held(lambda: first.append(create.receive(by, response_request))):
         other.start()
         until(somebody_waits, what="the second one to wait for the row")
     other.join()

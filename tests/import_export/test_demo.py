@@ -168,10 +168,16 @@ def test_no_worker_takes_the_demos_run_and_nobody_runs_it_again():
 def test_a_request_that_a_stopped_server_left_is_withdrawn_at_the_next_start():
     opened("demo-1")
     run = {"run_id": "r", "agent": "Dialogue", "run_kind": "recording"}
-    asked = {"event": "approval.requested", "run_id": "r", "agent": "Dialogue", "approval_id": "a", "tool_call": "t"}
+    approval_request = {
+        "event": "approval.requested",
+        "run_id": "r",
+        "agent": "Dialogue",
+        "approval_id": "a",
+        "tool_call": "t",
+    }
     payloads = [
         {"event": "run.queued", **run, "input_seq": 1},
-        asked | {"name": "file_incident", "args": {}},
+        approval_request | {"name": "file_incident", "args": {}},
         {"event": "run.waiting", "run_id": "r", "agent": "Dialogue", "reason": "approval"},
     ]
     demo._request("demo-1", [payload | {"id": str(n)} for n, payload in enumerate(payloads)], {"name": "file_incident"})

@@ -31,9 +31,9 @@ def row(kind: str, name: str, start: int, end: int | None, depth: int = 0, **mor
 def check(trace: dict[str, Any]) -> list[dict[str, Any]]:
     """Assert what a viewer relies on; answer the complete events."""
     entries = trace["traceEvents"]
-    complete = [one for one in entries if one["ph"] == "X"]
-    named = {one["tid"] for one in entries if one["ph"] == "M" and one["name"] == "thread_name"}
-    assert {one["tid"] for one in entries if "tid" in one} == named
+    complete = [entry for entry in entries if entry["ph"] == "X"]
+    named = {entry["tid"] for entry in entries if entry["ph"] == "M" and entry["name"] == "thread_name"}
+    assert {entry["tid"] for entry in entries if "tid" in entry} == named
     for one in complete:
         assert isinstance(one["ts"], int)
         assert isinstance(one["dur"], int)

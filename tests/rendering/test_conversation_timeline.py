@@ -76,16 +76,16 @@ def test_calls_stand_in_who_made_them_and_runs_inside_calls_in_the_call():
 
 
 def test_a_long_wait_is_folded_and_work_keeps_its_length():
-    found = conversation_timeline.layout(READ)
-    drawn = {(row.kind, row.number): row for row in conversation_timeline.drawn(found, 0, 50)}
+    timeline = conversation_timeline.layout(READ)
+    drawn = {(row.kind, row.number): row for row in conversation_timeline.drawn(timeline, 0, 50)}
     width = {key: row.bars[0].width for key, row in drawn.items()}
 
-    assert [stretch.is_folded for stretch in found.scale.stretches].count(True) >= 1
+    assert [stretch.is_folded for stretch in timeline.scale.stretches].count(True) >= 1
     assert width["wait", 7] < 0.45 * WIDTH
     assert width["call", 4] == pytest.approx(15 * width["call", 6], rel=0.01)
     assert drawn["wait", 7].took == "1.0 h"
-    assert found.totals.waits == at(3600)
-    assert found.totals.models == at(1.3)
+    assert timeline.totals.waits == at(3600)
+    assert timeline.totals.models == at(1.3)
 
 
 def test_failures_alone_keep_what_they_stand_in():
@@ -95,9 +95,9 @@ def test_failures_alone_keep_what_they_stand_in():
 
 
 def test_an_event_belongs_to_the_innermost_row_around_it():
-    found = conversation_timeline.layout(READ)
+    timeline = conversation_timeline.layout(READ)
 
-    assert [found.rows[found.row_of(seq)].name for seq in (1, 2, 4, 8, 9, 17)] == [
+    assert [timeline.rows[timeline.row_of(seq)].name for seq in (1, 2, 4, 8, 9, 17)] == [
         *("user:Rosa", "agent:Dialogue", "agent:Dialogue", "look_up", "agent:Formatter", "file_incident")
     ]
 
@@ -108,9 +108,9 @@ def test_a_wait_that_goes_on_is_drawn_until_now_and_folded():
     calls = [*CALLS[:2], CALLS[2]._replace(finished_seq=None, status="waiting", duration_ms=None, finished_at=None)]
     read = TimelineEvents(1, told[-1].seq, told[-1].at, told, calls, [RunTimes("r", "agent", "Dialogue", "waiting")])
 
-    found = conversation_timeline.layout(read, upto=told[-1].at + 3600 * SECOND)
+    timeline = conversation_timeline.layout(read, upto=told[-1].at + 3600 * SECOND)
 
-    rows = conversation_timeline.drawn(found, 0, 50)
+    rows = conversation_timeline.drawn(timeline, 0, 50)
     (wait,) = [row for row in rows if row.kind == "wait"]
     (asked,) = [row for row in rows if row.name == "file_incident"]
     assert wait.state == asked.state == "waiting"
@@ -118,8 +118,8 @@ def test_a_wait_that_goes_on_is_drawn_until_now_and_folded():
     assert asked.since == wait.since
     assert WIDTH / 10 < wait.bars[0].width < WIDTH / 2
     assert wait.bars[0].x + wait.bars[0].width == WIDTH
-    assert found.totals.waits == 3600 * SECOND
-    assert found.scale.folded[-1].x_end == WIDTH
+    assert timeline.totals.waits == 3600 * SECOND
+    assert timeline.scale.folded[-1].x_end == WIDTH
 
 
 @pytest.mark.parametrize("cut", range(1, len(TOLD)))
@@ -128,18 +128,18 @@ def test_what_goes_on_reaches_to_the_last_event(cut):
     calls = [one for one in CALLS if one.called_seq <= told[-1].seq]
     read = TimelineEvents(1, told[-1].seq, told[-1].at, told, calls, [RunTimes("r", "agent", "Dialogue", "running")])
 
-    found = conversation_timeline.layout(read)
+    timeline = conversation_timeline.layout(read)
 
-    for row in conversation_timeline.drawn(found, 0, 50):
+    for row in conversation_timeline.drawn(timeline, 0, 50):
         assert all(0 <= bar.x <= bar.x + bar.width <= WIDTH for bar in row.bars)
         assert row.kind == "message" or row.took or row.bars[0].width >= WIDTH / 100
 
 
 def test_a_conversation_without_anything_to_draw_has_no_rows():
-    found = conversation_timeline.layout(TimelineEvents(1, 0, 0, [], [], []))
+    timeline = conversation_timeline.layout(TimelineEvents(1, 0, 0, [], [], []))
 
-    assert found.rows == []
-    assert conversation_timeline.drawn(found, 0, 10) == []
+    assert timeline.rows == []
+    assert conversation_timeline.drawn(timeline, 0, 10) == []
 
 
 def test_places_are_in_the_order_of_moments():
@@ -165,10 +165,10 @@ def test_hostile_bodies_cost_themselves_alone(body):
     kinds = ("run.queued", "run.started", "model.turn", "agent.handoff", "approval.requested", "run.waiting", "x.stage")
     told = [Stored("c", n, kind, at(n), "agent:A", "r", None, None, body) for n, kind in enumerate(kinds, 1)]
 
-    found = conversation_timeline.layout(TimelineEvents(1, 7, at(7), told, [], []))
+    timeline = conversation_timeline.layout(TimelineEvents(1, 7, at(7), told, [], []))
 
-    assert found.rows[0].kind == "run"
-    assert conversation_timeline.drawn(found, 0, 50)
+    assert timeline.rows[0].kind == "run"
+    assert conversation_timeline.drawn(timeline, 0, 50)
 
 
 # on the page

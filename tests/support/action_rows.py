@@ -209,8 +209,8 @@ def with_a_grant(all_: People) -> Deed:
 
 def in_quarantine(do: Callable[[Who, int], Any]) -> Callable[[People], Deed]:
     def begin(all_: People) -> Deed:
-        found = quarantined.quarantine(SAID).pk
-        return lambda by: do(by, found)
+        message = quarantined.quarantine(SAID).pk
+        return lambda by: do(by, message)
 
     return begin
 

@@ -42,7 +42,9 @@ def scans(queries: CaptureQueriesContext) -> list[str]:
     """Return each statement that reads all of a large table, after what the database says that it does."""
     found = []
     for sql in [
-        one["sql"] for one in queries.captured_queries if one["sql"].lstrip("( ").startswith(("SELECT", "WITH"))
+        captured_query["sql"]
+        for captured_query in queries.captured_queries
+        if captured_query["sql"].lstrip("( ").startswith(("SELECT", "WITH"))
     ]:
         names = {name for table in LARGE for name in _names(sql, table)}
         with connection.cursor() as cursor:

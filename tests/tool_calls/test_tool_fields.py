@@ -82,7 +82,9 @@ def test_what_is_no_schema_has_no_rows_or_plain_ones(schema: Any) -> None:
 def change(before: Any, after: Any) -> list[tuple[str, str | None, str | None]]:
     diff = json_diff.schema_diff(before, after)
     assert not diff.is_cut
-    return [(one.path, *(side and side[0].text for side in (one.before, one.after))) for one in diff.changes]
+    return [
+        (change.path, *(side and side[0].text for side in (change.before, change.after))) for change in diff.changes
+    ]
 
 
 def test_a_difference_is_told_at_its_path() -> None:

@@ -80,20 +80,20 @@ def test_a_long_backlog_is_read_and_counted_once(monkeypatch, django_assert_max_
 def test_what_one_sweep_left_the_next_one_takes():
     relay_start.ensure_start()
     post("p-1", "p-2")
-    one = Relay(Echoes())
-    posts = one.unsent()
-    one.mark(posts, [posts[1].id])  # Redis refused the first: its key is no stream
+    relay = Relay(Echoes())
+    posts = relay.unsent()
+    relay.mark(posts, [posts[1].id])  # Redis refused the first: its key is no stream
 
-    assert one.unsent() == []
-    assert [post.bus_id for post in one.unsent()] == ["p-1"]
+    assert relay.unsent() == []
+    assert [post.bus_id for post in relay.unsent()] == ["p-1"]
 
 
 def test_a_sweep_that_broke_off_begins_anew():
     relay_start.ensure_start()
     post("p-1")
-    one = Relay(Echoes())
-    one.mark(one.unsent(), [])
+    relay = Relay(Echoes())
+    relay.mark(relay.unsent(), [])
 
-    one.begin_anew()
+    relay.begin_anew()
 
-    assert [post.bus_id for post in one.unsent()] == ["p-1"]
+    assert [post.bus_id for post in relay.unsent()] == ["p-1"]

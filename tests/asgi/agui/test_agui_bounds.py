@@ -22,8 +22,8 @@ AT_ONCE = 64
 
 @pytest.fixture
 def desk(transactional_db):
-    with agui_open() as found:
-        yield found
+    with agui_open() as served:
+        yield served
 
 
 async def started(asking, count=3):

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def desk(transactional_db):
-    with agui_open("admin") as found:
-        yield found
+    with agui_open("admin") as served:
+        yield served
 
 
 def first_run() -> str:

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def desk(transactional_db):
-    with agui_open() as found:
-        yield found
+    with agui_open() as served:
+        yield served
 
 
 def test_a_run_is_streamed_from_its_start_to_its_end(desk):

@@ -38,8 +38,8 @@ def desk():
 
 @pytest.fixture
 def served(transactional_db):
-    with served_desk() as found:
-        yield found
+    with served_desk() as desk:
+        yield desk
 
 
 @pytest.fixture

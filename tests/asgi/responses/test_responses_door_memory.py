@@ -157,10 +157,10 @@ def in_thread(work):
 @needs_postgresql
 def test_responses_go_on_beside_each_other_and_a_revocation_waits_for_them(desk):
     by = token_principal("asker-operator")
-    asked = ResponseRequest(model=MODEL, input=[{"type": "message", "role": "user", "content": "hi"}])
+    response_request = ResponseRequest(model=MODEL, input=[{"type": "message", "role": "user", "content": "hi"}])
     with transaction.atomic():
         lock_actions(is_shared=True)
-        beside = in_thread(lambda: asking.receive(by, asked))
+        beside = in_thread(lambda: asking.receive(by, response_request))
         beside.join(60)
         assert not beside.is_alive(), "a response waited for another one"
         revoking = in_thread(lambda: tokens.revoke_token(SYSTEM, "asker-operator"))
@@ -175,13 +175,13 @@ def test_responses_go_on_beside_each_other_and_a_revocation_waits_for_them(desk)
 def test_of_two_that_go_on_from_one_response_at_once_one_is_a_fork(desk):
     first = desk.create("one").json["id"]
     at_once = threading.Barrier(8)
-    asked = ResponseRequest(
+    response_request = ResponseRequest(
         model=MODEL, input=[{"type": "message", "role": "user", "content": "on"}], previous_response_id=first
     )
 
     def go_on():
         at_once.wait(60)
-        asking.receive(token_principal("asker-operator"), asked)
+        asking.receive(token_principal("asker-operator"), response_request)
 
     for thread in [in_thread(go_on) for _ in range(8)]:
         thread.join(60)

@@ -25,8 +25,8 @@ RAIN = {
 
 @pytest.fixture
 def served(transactional_db):
-    with served_desk() as found:
-        yield found
+    with served_desk() as desk:
+        yield desk
 
 
 def client_of(url, token):

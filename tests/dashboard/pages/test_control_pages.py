@@ -83,7 +83,7 @@ def test_several_are_steered_each_with_its_own_answer(browsers, otto):
     body = {"action": "pause", "conversations": ["a", "b", "none"]}
     items = post(browsers["admin"], body, "/api/v1/control").json()["items"]
 
-    assert [(one["conversation_id"], one["status"]) for one in items] == [("a", 200), ("b", 409), ("none", 404)]
+    assert [(item["conversation_id"], item["status"]) for item in items] == [("a", 200), ("b", 409), ("none", 404)]
     assert items[1]["error"]["by"] == "user:otto"
     assert post(browsers["admin"], body | {"conversations": []}, "/api/v1/control").status_code == 400
     assert post(browsers["viewer"], body, "/api/v1/control").status_code == 403
@@ -192,7 +192,7 @@ def test_the_list_is_filtered_by_state(browsers, team, otto):
     assert '<option value="mine" selected>' in page
     assert browsers["operator"].get("/?state=odd").status_code == 400
     items = browsers["viewer"].get("/api/v1/conversations?state=paused").json()["items"]
-    assert [one["conversation_id"] for one in items] == ["paused"]
+    assert [item["conversation_id"] for item in items] == ["paused"]
 
 
 def test_only_who_may_steer_has_verbs_over_a_selection(browsers, otto):
@@ -293,10 +293,10 @@ def test_alarms_of_many_take_as_many_queries_as_of_one(otto):
 
     with CaptureQueriesContext(
         connection,
-    ) as asked:
+    ) as queries:
         stuck_detection.alarms(list(Conversation.objects.values_list("id", flat=True)))
 
-    assert len(asked) == 1 + 4
+    assert len(queries) == 1 + 4
 
 
 def test_a_refused_verb_is_in_the_audit_log_once(browsers, otto):

@@ -280,7 +280,7 @@ def test_a_marker_moves_forward_only_and_not_past_the_end(browser: Client) -> No
 
     answers = [move(browser, *to).json() for to in ((4, 2), (2, 1), (99, 99))]
 
-    assert [(one["last_seq"], one["messages_seen"]) for one in answers] == [(4, 2), (4, 2), (10, 5)]
+    assert [(answer["last_seq"], answer["messages_seen"]) for answer in answers] == [(4, 2), (4, 2), (10, 5)]
 
 
 def test_a_marker_without_a_count_takes_the_messages_up_to_it(browser: Client) -> None:

@@ -135,10 +135,16 @@ def test_nobody_but_the_admin_connects_agents(team):
 def test_a_demo_that_waits_says_so_in_its_head_and_in_the_first_steps(team):
     open_demo()
     run = {"run_id": "r", "agent": "Dialogue", "run_kind": "recording"}
-    asked = {"event": "approval.requested", "run_id": "r", "agent": "Dialogue", "approval_id": "a", "tool_call": "t"}
+    approval_request = {
+        "event": "approval.requested",
+        "run_id": "r",
+        "agent": "Dialogue",
+        "approval_id": "a",
+        "tool_call": "t",
+    }
     payloads = [
         {"event": "run.queued", **run, "input_seq": 1},
-        asked | {"name": "file_incident", "args": {}},
+        approval_request | {"name": "file_incident", "args": {}},
         {"event": "run.waiting", "run_id": "r", "agent": "Dialogue", "reason": "approval"},
     ]
     demo._request("demo-1", [payload | {"id": str(n)} for n, payload in enumerate(payloads)], {"name": "file_incident"})

@@ -49,14 +49,14 @@ POSTS = ["/ops/quarantine/1/redrives/", "/ops/quarantine/1/discards/"]
 @pytest.mark.parametrize("path", [*GETS, *POSTS])
 @pytest.mark.parametrize("role", [role for role in CAST.values() if role not in ("admin", "")])
 def test_only_the_admin_gets_in(team, role, path):
-    found = quarantined.quarantine(SAID, pk=1)
+    message = quarantined.quarantine(SAID, pk=1)
     client = client_of(team[role])
 
     response = client.post(path, {"reason": "x", "conversation": "desk"}) if path in POSTS else client.get(path)
 
     assert response.status_code == 403
     assert "may not" in text_of(response)
-    assert Quarantine.objects.get(pk=found.pk).outcome is None
+    assert Quarantine.objects.get(pk=message.pk).outcome is None
     assert AuditEntry.objects.get().outcome == "refused"
     assert "/ops/" not in client.get("/").content.decode()
 
@@ -78,13 +78,13 @@ def test_a_program_may_read_it_with_an_admins_token(path):
 
 
 def test_an_embedded_deployment_says_so(admin):
-    said = text_of(admin.get("/ops/"))
+    page_text = text_of(admin.get("/ops/"))
 
-    assert "Redis is not configured; agents connect over HTTP" in said
-    assert "No processes yet" in said
-    assert "Nothing waiting" in said
-    assert "No recorder is active" not in said
-    assert f"{connection.vendor}".replace("sqlite", "SQLite").replace("postgresql", "PostgreSQL") in said
+    assert "Redis is not configured; agents connect over HTTP" in page_text
+    assert "No processes yet" in page_text
+    assert "Nothing waiting" in page_text
+    assert "No recorder is active" not in page_text
+    assert f"{connection.vendor}".replace("sqlite", "SQLite").replace("postgresql", "PostgreSQL") in page_text
 
 
 def test_redis_without_a_recorder_is_a_warning(admin, with_redis):
@@ -112,22 +112,22 @@ def test_processes_are_told_with_their_figures(admin, with_redis):
     node("worker-1:9:1", "worker", clock_skew_ms=-2300.0, running=3, done=1041, warnings=warnings)
     node("web-0:9:1", "web", age_s=60)
 
-    said = text_of(admin.get("/ops/"))
+    page_text = text_of(admin.get("/ops/"))
 
-    assert "Redis lag 0.4 s" in said
-    assert "Events per second 15.0" in said
-    assert "Open sockets 1,312" in said
-    assert "Responses read 27" in said
-    assert "page cache 1,024 of 50,331,648 B response buffers 7 B" in said
-    assert re.search(r"recorder rec-1:9 active 1\.2\.3", said)
-    assert re.search(r"recorder rec-2:9 standby", said)
-    assert re.search(r"web web-0:9 gone last seen", said)
-    assert re.search(r"web-\d:9, web-\d:9: PostgreSQL is old\.", said)
-    assert "runs now 3 runs ended 1,041" in said
-    assert "worker-1:9: MCP server desk of office: no answer" in said
-    assert "worker-1:9: Its clock is 2.3 s behind the database's." in said
-    assert said.count("Its clock") == 1
-    assert "Software Python 3.11.7, Redis 7.0.15" in said
+    assert "Redis lag 0.4 s" in page_text
+    assert "Events per second 15.0" in page_text
+    assert "Open sockets 1,312" in page_text
+    assert "Responses read 27" in page_text
+    assert "page cache 1,024 of 50,331,648 B response buffers 7 B" in page_text
+    assert re.search(r"recorder rec-1:9 active 1\.2\.3", page_text)
+    assert re.search(r"recorder rec-2:9 standby", page_text)
+    assert re.search(r"web web-0:9 gone last seen", page_text)
+    assert re.search(r"web-\d:9, web-\d:9: PostgreSQL is old\.", page_text)
+    assert "runs now 3 runs ended 1,041" in page_text
+    assert "worker-1:9: MCP server desk of office: no answer" in page_text
+    assert "worker-1:9: Its clock is 2.3 s behind the database's." in page_text
+    assert page_text.count("Its clock") == 1
+    assert "Software Python 3.11.7, Redis 7.0.15" in page_text
 
 
 @pytest.mark.parametrize(
@@ -185,12 +185,12 @@ def test_topics_without_a_conversation_show_their_newest(admin, with_redis):
         post("signal:tick", {"n": number}, sent_at=None if number == 4 else 1)
     post("control:Dialogue", {"order": "stop"}, sent_at=1)
 
-    said = text_of(admin.get("/ops/"))
+    page_text = text_of(admin.get("/ops/"))
 
-    assert re.search(r"control:Dialogue 1 .*signal:tick 5 ", said)
-    assert '{"n": 4} unsent to Redis' in said
-    assert '{"n": 1}' not in said
-    assert "Unsent to Redis 1" in said
+    assert re.search(r"control:Dialogue 1 .*signal:tick 5 ", page_text)
+    assert '{"n": 4} unsent to Redis' in page_text
+    assert '{"n": 1}' not in page_text
+    assert "Unsent to Redis 1" in page_text
 
 
 def test_counts_are_bounded():
@@ -217,9 +217,9 @@ def test_the_page_is_quick_when_it_is_full(admin, with_redis):
 
 
 def test_hidden_characters_and_terminal_escapes_are_shown(admin):
-    found = quarantined.quarantine("a\u202eb\x1b[2Jc\x00d".encode(), source="chat:x\u202ey", reason="why\u200bnot")
+    message = quarantined.quarantine("a\u202eb\x1b[2Jc\x00d".encode(), source="chat:x\u202ey", reason="why\u200bnot")
 
-    for path in (f"/ops/quarantine/{found.pk}/", "/ops/quarantine/", "/ops/"):
+    for path in (f"/ops/quarantine/{message.pk}/", "/ops/quarantine/", "/ops/"):
         page = admin.get(path).content.decode()
         assert not set("\u202e\x1b\x00\u200b") & set(page)
         for name in ("U+202E", "U+001B", "U+0000", "U+200B"):

@@ -48,27 +48,27 @@ def last_entry():
 @pytest.mark.parametrize("act", ACTIONS)
 @pytest.mark.parametrize("role", [*(role for role in CAST.values() if role != "admin"), None])
 def test_an_action_refuses_everybody_but_the_admin(team, act, role):
-    found = quarantined.quarantine(SAID)
+    message = quarantined.quarantine(SAID)
     by = STRANGER if role is None else team[role]
 
     with pytest.raises(NotAllowed):
-        ACTIONS[act](by, found.pk)
+        ACTIONS[act](by, message.pk)
 
-    assert (outcome(found), Event.objects.count()) == (None, 0)
+    assert (outcome(message), Event.objects.count()) == (None, 0)
     entry = AuditEntry.objects.get()
-    assert (entry.target, entry.outcome) == (f"quarantine:{found.pk}", "refused")
+    assert (entry.target, entry.outcome) == (f"quarantine:{message.pk}", "refused")
 
 
 def test_an_admin_demoted_meanwhile_is_refused(admin):
-    found = quarantined.quarantine(SAID)
+    message = quarantined.quarantine(SAID)
     assert admin.role_names == {"admin"}
     people.create_person(SYSTEM, "other", ["admin"])
     people.set_roles(SYSTEM, "ada", ["viewer"])
 
     with pytest.raises(NotAllowed):
-        quarantine.discard(admin, found.pk, "noise")
+        quarantine.discard(admin, message.pk, "noise")
 
-    assert outcome(found) is None
+    assert outcome(message) is None
 
 
 def test_a_message_is_read_again_into_the_conversation_given(admin, django_capture_on_commit_callbacks):
@@ -101,9 +101,9 @@ def test_a_message_is_read_again_into_the_conversation_given(admin, django_captu
 
 
 def test_a_message_that_names_its_conversation_goes_there(admin):
-    found = quarantined.quarantine(SAID | {"conversation_id": "own"}, reason="the database was full")
+    message = quarantined.quarantine(SAID | {"conversation_id": "own"}, reason="the database was full")
 
-    assert quarantine.redrive(admin, found.pk).conversation == "own"
+    assert quarantine.redrive(admin, message.pk).conversation == "own"
 
 
 def test_a_message_of_a_stream_goes_to_the_streams_conversation(admin):
@@ -114,17 +114,17 @@ def test_a_message_of_a_stream_goes_to_the_streams_conversation(admin):
 
 def test_what_was_redriven_is_not_relayed_to_redis(admin):
     for source, conversation in (("chat:Dialogue", "desk"), ("signal:tick", "")):
-        found = quarantined.quarantine(SAID, source=source)
-        quarantine.redrive(admin, found.pk, conversation=conversation)
+        message = quarantined.quarantine(SAID, source=source)
+        quarantine.redrive(admin, message.pk, conversation=conversation)
 
     assert Post.objects.filter(sent_at=None).count() == 0
     assert Post.objects.filter(topic="signal:tick", conversation=None).count() == 1
 
 
 def test_claims_of_our_kinds_change_nothing(admin):
-    found = quarantined.quarantine({"event": "conversation.paused", "conversation_id": "desk"}, source="stream:desk")
+    message = quarantined.quarantine({"event": "conversation.paused", "conversation_id": "desk"}, source="stream:desk")
 
-    quarantine.redrive(admin, found.pk)
+    quarantine.redrive(admin, message.pk)
 
     assert Conversation.objects.get(key="desk").state == "open"
 
@@ -155,12 +155,12 @@ STILL_BAD = {
 @pytest.mark.parametrize("name", STILL_BAD)
 def test_what_is_still_bad_says_why_and_changes_nothing(admin, name):
     raw, conversation, why = STILL_BAD[name]
-    found = quarantined.quarantine(raw)
+    message = quarantined.quarantine(raw)
 
     with pytest.raises(SwitchboardError, match=why):
-        quarantine.redrive(admin, found.pk, conversation=conversation)
+        quarantine.redrive(admin, message.pk, conversation=conversation)
 
-    assert (outcome(found), Event.objects.count(), AuditEntry.objects.count()) == (None, 0, 0)
+    assert (outcome(message), Event.objects.count(), AuditEntry.objects.count()) == (None, 0, 0)
     assert not Conversation.objects.exists()
 
 
@@ -174,21 +174,21 @@ def test_only_what_can_be_read_and_names_none_asks_for_a_conversation():
 
 
 def test_a_conversation_whose_name_is_too_long_may_be_named_anew(admin):
-    found = quarantined.quarantine(SAID | {"conversation_id": "x" * 300})
+    message = quarantined.quarantine(SAID | {"conversation_id": "x" * 300})
 
-    assert quarantine.redrive(admin, found.pk, conversation="desk").conversation == "desk"
+    assert quarantine.redrive(admin, message.pk, conversation="desk").conversation == "desk"
 
 
 def test_what_came_again_meanwhile_is_stored_once(admin):
     said = SAID | {"id": "m-1", "conversation_id": "desk"}
-    found = quarantined.quarantine(said)
+    message = quarantined.quarantine(said)
     body = json.dumps(said)
     log.append([log.from_bus("stream:desk", None, body, quarantine.payload.parse(body.encode()), principals.REDIS)])
 
-    stored = quarantine.redrive(admin, found.pk)
+    stored = quarantine.redrive(admin, message.pk)
 
     assert (stored.is_new, stored.seq, Event.objects.count()) == (False, 1, 1)
-    assert outcome(found) == "redriven"
+    assert outcome(message) == "redriven"
 
 
 def test_an_id_of_another_message_is_refused(admin):
@@ -204,12 +204,12 @@ def test_an_id_of_another_message_is_refused(admin):
 @pytest.mark.parametrize("first", ACTIONS)
 @pytest.mark.parametrize("second", ["redrive", "discard"])
 def test_the_second_is_told_who_was_first(team, admin, first, second):
-    found = quarantined.quarantine(SAID)
-    ACTIONS[first](principals.user_principal("ada"), found.pk)
+    message = quarantined.quarantine(SAID)
+    ACTIONS[first](principals.user_principal("ada"), message.pk)
     events = Event.objects.count()
 
     with pytest.raises(Conflict, match="user:ada was faster"):
-        ACTIONS[second](admin, found.pk)
+        ACTIONS[second](admin, message.pk)
 
     assert Event.objects.count() == events
     assert (last_entry().verb, last_entry().outcome) == (second, "refused")
@@ -218,13 +218,13 @@ def test_the_second_is_told_who_was_first(team, admin, first, second):
 @pytest.mark.django_db(transaction=True)
 def test_of_many_at_once_one_wins(transactional_db):
     admin = cast()["admin"]
-    found = quarantined.quarantine(SAID)
+    message = quarantined.quarantine(SAID)
     start, said = threading.Barrier(6), []
 
     def race(act):
         start.wait()
         try:
-            ACTIONS[act](admin, found.pk)
+            ACTIONS[act](admin, message.pk)
             said.append("won")
         except Conflict:
             said.append("lost")
@@ -236,16 +236,16 @@ def test_of_many_at_once_one_wins(transactional_db):
     [racer.join() for racer in racers]
 
     assert sorted(said) == ["lost"] * 5 + ["won"]
-    assert Event.objects.count() == (outcome(found) == "redriven")
+    assert Event.objects.count() == (outcome(message) == "redriven")
     assert AuditEntry.objects.filter(outcome="done").count() == 1
 
 
 def test_a_discarded_message_can_still_be_read(admin):
-    found = quarantined.quarantine(SAID)
+    message = quarantined.quarantine(SAID)
 
-    quarantine.discard(admin, found.pk, "  a broken test agent ")
+    quarantine.discard(admin, message.pk, "  a broken test agent ")
 
-    kept = Quarantine.objects.get(pk=found.pk)
+    kept = Quarantine.objects.get(pk=message.pk)
     assert (kept.outcome, json.loads(bytes(kept.raw)), Event.objects.count()) == ("discarded", SAID, 0)
     assert (last_entry().verb, last_entry().reason) == ("discard", "a broken test agent")
 
@@ -253,12 +253,12 @@ def test_a_discarded_message_can_still_be_read(admin):
 @pytest.mark.parametrize("reason", ["", "  \n", "x" * 2001])
 @pytest.mark.parametrize("act", [quarantine.discard, quarantine.discard_alike])
 def test_a_reason_is_needed(admin, act, reason):
-    found = quarantined.quarantine(SAID)
+    message = quarantined.quarantine(SAID)
 
     with pytest.raises(Invalid) as caught:
-        act(admin, found.pk, reason)
+        act(admin, message.pk, reason)
 
-    assert (caught.value.field, outcome(found)) == ("reason", None)
+    assert (caught.value.field, outcome(message)) == ("reason", None)
 
 
 def test_those_alike_go_together(admin):

@@ -39,12 +39,12 @@ def test_the_list_pages_and_searches(admin):
 
 
 def test_one_is_shown_whole(admin):
-    found = quarantined.quarantine(SAID, reason="must be the conversation's id", conversation="desk")
+    message = quarantined.quarantine(SAID, reason="must be the conversation's id", conversation="desk")
 
-    said = text_of(admin.get(f"/ops/quarantine/{found.pk}/"))
+    page_text = text_of(admin.get(f"/ops/quarantine/{message.pk}/"))
 
-    for fact in ("must be the conversation's id", "chat:desk", found.entry, found.digest, json.dumps(SAID), "desk"):
-        assert fact in said
+    for fact in ("must be the conversation's id", "chat:desk", message.entry, message.digest, json.dumps(SAID), "desk"):
+        assert fact in page_text
 
 
 @pytest.mark.parametrize("number", [4, 0, "9" * 40, "x", "-1", "١"])
@@ -55,9 +55,9 @@ def test_an_unknown_one_is_not_found(admin, number):
 
 
 def test_a_redriven_one_leads_to_its_event(admin):
-    found = quarantined.quarantine(SAID)
+    message = quarantined.quarantine(SAID)
 
-    response = admin.post(f"/ops/quarantine/{found.pk}/redrives/", {"conversation": "desk"}, follow=True)
+    response = admin.post(f"/ops/quarantine/{message.pk}/redrives/", {"conversation": "desk"}, follow=True)
 
     assert "Retried by user:ada" in text_of(response)
     assert 'href="/conversations/desk/?event=1#e1"' in response.content.decode()
@@ -67,9 +67,9 @@ def test_a_redriven_one_leads_to_its_event(admin):
 
 
 def test_one_that_is_still_bad_says_why_and_keeps_what_was_typed(admin):
-    found = quarantined.quarantine(SAID)
+    message = quarantined.quarantine(SAID)
 
-    response = admin.post(f"/ops/quarantine/{found.pk}/redrives/", {"conversation": "x" * 300})
+    response = admin.post(f"/ops/quarantine/{message.pk}/redrives/", {"conversation": "x" * 300})
 
     assert response.status_code == 422
     assert "Not retried: Conversation must be at most 200 characters" in text_of(response)
@@ -78,30 +78,30 @@ def test_one_that_is_still_bad_says_why_and_keeps_what_was_typed(admin):
 
 
 def test_a_truncated_one_cannot_be_read_again(admin):
-    found = quarantined.quarantine(b"x" * 70_000)
+    message = quarantined.quarantine(b"x" * 70_000)
 
-    said = text_of(admin.get(f"/ops/quarantine/{found.pk}/"))
+    page_text = text_of(admin.get(f"/ops/quarantine/{message.pk}/"))
 
-    assert "first 64.0 kB of 68.4 kB" in said
-    assert "The sender has to send it again" in said
-    assert admin.post(f"/ops/quarantine/{found.pk}/redrives/").status_code == 422
+    assert "first 64.0 kB of 68.4 kB" in page_text
+    assert "The sender has to send it again" in page_text
+    assert admin.post(f"/ops/quarantine/{message.pk}/redrives/").status_code == 422
 
 
 def test_a_loss_is_told_and_has_nothing_to_read_again(admin):
-    found = quarantined.quarantine(b"", source="chat:Dialogue", reason="record.gap: 12 entries are lost: trimmed")
+    message = quarantined.quarantine(b"", source="chat:Dialogue", reason="record.gap: 12 entries are lost: trimmed")
 
-    response = admin.get(f"/ops/quarantine/{found.pk}/")
+    response = admin.get(f"/ops/quarantine/{message.pk}/")
 
     assert "entries were lost before they could be read" in text_of(response)
     assert "Retry" not in text_of(response)
-    assert admin.post(f"/ops/quarantine/{found.pk}/redrives/").status_code == 422
+    assert admin.post(f"/ops/quarantine/{message.pk}/redrives/").status_code == 422
 
 
 def test_a_discard_takes_a_reason(admin):
-    found = quarantined.quarantine(SAID)
+    message = quarantined.quarantine(SAID)
 
-    refused = admin.post(f"/ops/quarantine/{found.pk}/discards/", {"reason": " "})
-    done = admin.post(f"/ops/quarantine/{found.pk}/discards/", {"reason": "a broken test agent"}, follow=True)
+    refused = admin.post(f"/ops/quarantine/{message.pk}/discards/", {"reason": " "})
+    done = admin.post(f"/ops/quarantine/{message.pk}/discards/", {"reason": "a broken test agent"}, follow=True)
 
     assert (refused.status_code, "A reason is required" in text_of(refused)) == (422, True)
     assert "Discarded by user:ada" in text_of(done)
@@ -139,9 +139,9 @@ def test_after_one_comes_the_next(admin):
 
 
 def test_bytes_that_are_no_text_are_a_dump(admin):
-    found = quarantined.quarantine(b"\x00\xff<b>bold</b>" + bytes(2000))
+    message = quarantined.quarantine(b"\x00\xff<b>bold</b>" + bytes(2000))
 
-    response = admin.get(f"/ops/quarantine/{found.pk}/")
+    response = admin.get(f"/ops/quarantine/{message.pk}/")
 
     assert "00000000 00 ff 3c 62 3e 62 6f 6c 64 3c 2f 62 3e 00 00 00 ··<b>bold</b>···" in text_of(response)
     assert "Show all 2,013 bytes" in response.content.decode()

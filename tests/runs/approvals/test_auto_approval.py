@@ -287,7 +287,7 @@ def test_of_two_who_approve_always_one_makes_a_rule(people):
         ]
     )
 
-    assert sorted(type(one) is AutoApprovalRule for one in outcomes) == [False, True]
+    assert sorted(type(outcome) is AutoApprovalRule for outcome in outcomes) == [False, True]
     assert AutoApprovalRule.objects.count() == 1
 
 

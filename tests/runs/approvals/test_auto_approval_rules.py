@@ -34,14 +34,14 @@ def call(**more):
     ],
 )
 def test_arguments_are_exact_or_contained(arguments, is_exact, fits):
-    one = AutoApprovalRule(
+    rule = AutoApprovalRule(
         lookup_key="bare:pay",
         is_exact=is_exact,
         arguments=auto_approval_rules.canonical(arguments),
         digest=auto_approval_rules.digest(arguments),
     )
 
-    assert auto_approval_rules.fits(one, call(), is_destructive=False) is fits
+    assert auto_approval_rules.fits(rule, call(), is_destructive=False) is fits
 
 
 @pytest.mark.parametrize(
@@ -55,10 +55,10 @@ def test_arguments_are_exact_or_contained(arguments, is_exact, fits):
     ],
 )
 def test_a_rule_is_about_one_tool_as_it_was_and_one_agent(about, fits):
-    one = AutoApprovalRule(**{"lookup_key": "bare:pay", "is_exact": False, "arguments": "{}"} | about)
+    rule = AutoApprovalRule(**{"lookup_key": "bare:pay", "is_exact": False, "arguments": "{}"} | about)
 
-    assert auto_approval_rules.fits(one, call(), is_destructive=False) is fits
-    assert auto_approval_rules.fits(one, call(schema=""), is_destructive=False) is (fits and "schema" not in about)
+    assert auto_approval_rules.fits(rule, call(), is_destructive=False) is fits
+    assert auto_approval_rules.fits(rule, call(schema=""), is_destructive=False) is (fits and "schema" not in about)
 
 
 @pytest.mark.parametrize(
@@ -66,14 +66,14 @@ def test_a_rule_is_about_one_tool_as_it_was_and_one_agent(about, fits):
 )
 def test_a_call_that_destroys_has_to_be_named_exactly(agent, is_exact, fits):
     arguments = auto_approval_rules.canonical(call().arguments)
-    one = AutoApprovalRule(lookup_key="bare:pay", agent=agent, is_exact=is_exact, arguments=arguments)
-    one.digest = auto_approval_rules.digest(call().arguments)
+    rule = AutoApprovalRule(lookup_key="bare:pay", agent=agent, is_exact=is_exact, arguments=arguments)
+    rule.digest = auto_approval_rules.digest(call().arguments)
 
-    assert auto_approval_rules.fits(one, call(), is_destructive=True) is fits
+    assert auto_approval_rules.fits(rule, call(), is_destructive=True) is fits
 
 
 @pytest.mark.parametrize("arguments", [None, "text", {"key": "•••"}, {"n": float("nan")}])
 def test_what_is_no_object_or_covers_a_secret_fits_no_rule(arguments):
-    one = AutoApprovalRule(lookup_key="bare:pay", is_exact=False, arguments="{}")
+    rule = AutoApprovalRule(lookup_key="bare:pay", is_exact=False, arguments="{}")
 
-    assert not auto_approval_rules.fits(one, call(args=arguments), is_destructive=False)
+    assert not auto_approval_rules.fits(rule, call(args=arguments), is_destructive=False)

@@ -38,8 +38,8 @@ def ask_twice(by):
     teamwork.say(by)
     claimed = teamwork.claim()
     log.append([claimed.event({"event": "tool_step", "name": "ask_desk", "tool_call": "outer", "status": "start"})])
-    asked = {"event": "approval.requested", **teamwork.ASKED}
-    both = ({**asked, "approval_id": f"ask-{n}", "tool_call": f"call-{n}"} for n in (1, 2))
+    approval_request = {"event": "approval.requested", **teamwork.ASKED}
+    both = ({**approval_request, "approval_id": f"ask-{n}", "tool_call": f"call-{n}"} for n in (1, 2))
     claims.wait(claimed, "approval", *both, **teamwork.SEALED)
     return claimed.run
 

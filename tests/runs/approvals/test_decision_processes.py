@@ -45,11 +45,11 @@ def race(crowd, place, rounds, name):
 
         (winner,) = [one for one in told if not one.code]
         losers = [one for one in told if one.code]
-        waited += [one.took for one in losers]
+        waited += [loser.took for loser in losers]
         by, decision = winner.answer
         words = re.compile(rf"{by} already decided: {decision}, at \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
-        assert [one.code for one in losers] == ["already_decided"] * (AT_ONCE - 1)
-        assert all(words.fullmatch(one.message) for one in losers), losers
+        assert [loser.code for loser in losers] == ["already_decided"] * (AT_ONCE - 1)
+        assert all(words.fullmatch(loser.message) for loser in losers), losers
         entries = f"SELECT outcome FROM conversations_auditentry WHERE verb='decide' AND target='approval:{asked}'"
         assert Counter(place.rows(entries)) == {("done",): 1, ("refused",): AT_ONCE - 1}
     where = f"JOIN conversations_conversation c ON c.id=x.conversation_id WHERE c.key LIKE '{name}%'"

@@ -65,11 +65,11 @@ def race(people, rounds):
 
         outcomes, _ = at_once(*(deciding(both[i % 2], asked.id, i) for i in range(AT_ONCE)))
 
-        (winner,) = [one for one in outcomes if isinstance(one, Approval)]
-        losers = [one for one in outcomes if one is not winner]
-        assert {one.code for one in losers} == {"already_decided"}
+        (winner,) = [outcome for outcome in outcomes if isinstance(outcome, Approval)]
+        losers = [outcome for outcome in outcomes if outcome is not winner]
+        assert {loser.code for loser in losers} == {"already_decided"}
         words = f"{winner.decided_by} already decided: {winner.decision}, at "
-        assert all(one.message.startswith(words) for one in losers)
+        assert all(loser.message.startswith(words) for loser in losers)
         decided = AuditEntry.objects.filter(verb="decide", target=f"approval:{asked.id}")
         assert (decided.filter(outcome="done").count(), decided.filter(outcome="refused").count()) == (1, AT_ONCE - 1)
         assert Event.objects.filter(conversation=asked.conversation, kind="approval.decided").count() == 1

@@ -230,7 +230,7 @@ def test_several_are_decided_each_by_itself_and_each_outcome_is_told(people):
     answer = client_of(people["approver"]).post("/api/v1/approvals/decisions", json.dumps(body), "application/json")
 
     items = answer.json()["items"]
-    assert [(one["approval_id"], one["status"]) for one in items] == [
+    assert [(item["approval_id"], item["status"]) for item in items] == [
         (ids[0], 200),
         (ids[1], 409),
         (ids[2], 200),

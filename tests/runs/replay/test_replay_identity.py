@@ -206,5 +206,7 @@ def test_the_difference_of_a_replay_is_the_real_one(people, desk):
 
     found = diff(recorded_call.find(old.id).output, recorded_call.find(new.id).output)
 
-    assert [(one.path, one.before[0].text, one.after[0].text) for one in found.changes] == [("$.nth", "1", "2")]
+    assert [(change.path, change.before[0].text, change.after[0].text) for change in found.changes] == [
+        ("$.nth", "1", "2")
+    ]
     assert found.same == 1

@@ -156,8 +156,8 @@ def test_beside_a_paused_conversation_that_a_person_holds(people, desk):
     run, new = desk.again(people["operator"], old)
 
     assert (run.status, new.status) == ("done", "done")
-    found = Conversation.objects.get(key="c")
-    assert (found.state, found.owner) == ("paused", "user:otto")
+    conversation = Conversation.objects.get(key="c")
+    assert (conversation.state, conversation.owner) == ("paused", "user:otto")
 
 
 def test_a_second_person_decides_about_what_destroys_where_the_policy_asks(people, desk):
