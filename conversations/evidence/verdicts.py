@@ -16,9 +16,9 @@ class Verdict(NamedTuple):
 
 def verdicts(check: RecordCheck, *, only_chains: bool = False) -> Iterator[Verdict]:
     """Check part after part, the chains first."""
-    for one, noun, part in (("audit entry", "audit entries", check.audit), ("event", "events", check.events)):
+    for singular, noun, part in (("audit entry", "audit entries", check.audit), ("event", "events", check.events)):
         report = part()
-        intact = f"{report.count:,} {f'{one} is' if report.count == 1 else f'{noun} are'} intact"
+        intact = f"{report.count:,} {f'{singular} is' if report.count == 1 else f'{noun} are'} intact"
         fault = f"{noun}: {report.first_bad}: {report.why} ({report.count:,} before it are intact)"
         yield Verdict(intact if report.ok else fault, report.ok)
     yield _of_tree(check)
