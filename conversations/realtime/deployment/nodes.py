@@ -60,6 +60,7 @@ def processes() -> tuple[list[Process], int]:
 
 
 _ORDER = {"recorder": 0, "web": 1, "worker": 2}
+_BYTES = "B"
 _SHOWN = {  # fact → term, unit
     "lag_s": ("lag", " s"),
     "events_per_s": ("events/s", ""),
@@ -71,9 +72,9 @@ _SHOWN = {  # fact → term, unit
     "unsent_posts": ("unsent", ""),
     "sockets": ("sockets", ""),
     "response_readers": ("responses read", ""),
-    "queue_bytes": ("queue", " B"),
-    "rings_bytes": ("page cache", " B"),
-    "followers_bytes": ("response buffers", " B"),
+    "queue_bytes": ("queue", _BYTES),
+    "rings_bytes": ("page cache", _BYTES),
+    "followers_bytes": ("response buffers", _BYTES),
     "running": ("runs now", ""),
     "done": ("runs ended", ""),
     "commits": ("commits", ""),
@@ -107,7 +108,15 @@ def _read(node: Node, is_alive: bool) -> Process:
 def _bound(facts: Facts, name: str) -> str:
     """Say how much it may be, of a memory that has a budget."""
     limit = facts.get(f"{name.removesuffix('_bytes')}_limit")
-    return f" of {limit:,}" if type(limit) is int else ""
+    return f" of {_in_units(limit)}" if type(limit) is int else ""
+
+
+def _in_units(size: int) -> str:
+    """Return a number of bytes in the largest unit of which there is at least one."""
+    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size >= 1 << power:
+            return f"{size / (1 << power):,.1f}".removesuffix(".0") + f" {unit}"
+    return f"{size} B"
 
 
 def _shown(facts: Facts) -> list[tuple[str, str]]:
@@ -116,7 +125,9 @@ def _shown(facts: Facts) -> list[tuple[str, str]]:
     for name, (term, unit) in _SHOWN.items():
         value = facts.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            rows.append(
-                (term, f"{value:,.1f}{unit}" if isinstance(value, float) else f"{value:,}{_bound(facts, name)}{unit}")
-            )
+            if unit is _BYTES:
+                figure = _in_units(int(value)) + _bound(facts, name)
+            else:
+                figure = f"{value:,.1f}{unit}" if isinstance(value, float) else f"{value:,}{unit}"
+            rows.append((term, figure))
     return rows + [(name, facts[name][:120]) for name in ("redis", "layer") if isinstance(facts.get(name), str)]

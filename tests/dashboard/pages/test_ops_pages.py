@@ -118,7 +118,7 @@ def test_processes_are_told_with_their_figures(admin, with_redis):
     assert "Events per second 15.0" in page_text
     assert "Open sockets 1,312" in page_text
     assert "Responses read 27" in page_text
-    assert "page cache 1,024 of 50,331,648 B response buffers 7 B" in page_text
+    assert "page cache 1 KiB of 48 MiB response buffers 7 B" in page_text
     assert re.search(r"recorder rec-1:9 active 1\.2\.3", page_text)
     assert re.search(r"recorder rec-2:9 standby", page_text)
     assert re.search(r"web web-0:9 gone last seen", page_text)
