@@ -18,11 +18,13 @@ from django.urls import path
 
 from conversations.access import authentication
 from conversations.access.accounts import tokens
+from conversations.access.audit.list_export import ListExport
+from conversations.access.audit.listing.filters import AuditFilters
 from conversations.asgi import import_upload, token_auth
 from conversations.asgi.topics import TopicEndpoint, TopicRequest
 from conversations.core import principals
 from conversations.core.db_threads import with_connection
-from conversations.core.errors import NotSignedIn
+from conversations.core.errors import NotAllowed, NotSignedIn
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.import_export.staged_import import StagedImport
@@ -201,6 +203,23 @@ def test_a_token_is_looked_up_again_within_the_second(monkeypatch: pytest.Monkey
     with pytest.raises(NotSignedIn):
         asyncio.run(read_twice())
     assert now == [100.0 + LAW]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_list_as_a_file_ends_where_its_reader_loses_the_right() -> None:
+    """Whoever stays signed in with another role gets no further page."""
+    auditor = person("audrey", "auditor")
+    numbers = ListExport("numbers", "export", ["n"], lambda _: lambda after: ([{"n": after}], 1))
+
+    async def read() -> list[bytes]:
+        pieces = numbers.stream(AuditFilters(), "jsonl", principals.user_principal("audrey"))
+        first = [await anext(pieces), await anext(pieces)]
+        await asyncio.to_thread(with_connection, auditor.roles.update, name="viewer")
+        with pytest.raises(NotAllowed):
+            await anext(pieces)
+        return first
+
+    assert asyncio.run(read()) == [b"", b'{"n": null}\n']
 
 
 async def endless() -> AsyncIterator[bytes]:
