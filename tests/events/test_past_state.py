@@ -38,6 +38,7 @@ def test_at_the_head_it_is_what_the_rows_say(talk: Conversation) -> None:
     assert [(run.id, run.status, run.reason) for run in state.runs] == list(runs)
     assert [row.id for row in state.pending] == list(Approval.objects.open().values_list("id", flat=True))
     assert state.participants == talk.participants.count()
+    assert (state.seq, state.at) == (talk.head_seq, talk.last_at)
 
 
 def test_each_moment_is_the_one_it_was_when_it_was_the_newest() -> None:
