@@ -216,3 +216,13 @@ def test_many_runs_go_in_requests_of_a_bounded_size(settings, collector, monkeyp
     assert len(collector.posts) >= 10
     assert sum(span.name == "execute_tool add" for span in collector.spans()) == ToolCall.objects.count() == 120
     assert len({span.id for span in collector.spans()}) == len(collector.spans()) == 180
+
+
+def test_an_exporter_that_was_overtaken_moves_nothing_back():
+    """One whose lease ended while it waited for the collector: the other one's place and figures stay."""
+    begun = cursor.begin()
+    ahead = begun.to(row=begun.row + 5, runs=5)
+
+    assert cursor.move(begun, ahead)
+    assert not cursor.move(begun, begun.to(row=begun.row + 1, runs=1))
+    assert cursor.read() == ahead
