@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, TypeAdapter
 
 from agents_app.demo import json_filling, text_rules
+from agents_app.demo.decisions import MAX_STEPS
 from agents_app.demo.model import DemoModel
 from agents_app.model_providers.providers import ModelConfig, Provider
 
@@ -83,6 +84,16 @@ def test_a_team_it_does_not_know_has_its_agents_reached_by_name() -> None:
     result = asyncio.run(Runner.run(front, "a billing question", run_config=CONFIG))
 
     assert result.last_agent is billing
+
+
+def test_it_answers_after_a_bounded_number_of_handovers() -> None:
+    first, second = Agent[Any](name="Dialogue A"), Agent[Any](name="Dialogue B")
+    first.handoffs, second.handoffs = [second], [first]
+
+    result = asyncio.run(Runner.run(first, "hello there", run_config=CONFIG, max_turns=MAX_STEPS + 2))
+
+    assert result.final_output
+    assert len([item for item in result.new_items if item.type == "handoff_call_item"]) == MAX_STEPS
 
 
 class Colour(Enum):
