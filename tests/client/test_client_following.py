@@ -1,0 +1,68 @@
+"""`switchboard.following` at the end of a stream: a restart is followed by a new connection, a refusal is raised."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from switchboard import Refused
+from switchboard.following import follow
+
+RESTARTING = {"code": "restarting", "message": "the server stops: connect again"}
+REVOKED = {"code": "token_revoked", "message": "the token was revoked"}
+
+
+class Feed(ThreadingHTTPServer):
+    """Sends one event per connection, then the next of `ends`."""
+
+    def __init__(self, *ends: dict[str, str]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.ends = list(ends)
+        self.places: list[list[str]] = []  # `after` of each connection
+
+    @property
+    def url(self) -> str:
+        """Where it is found."""
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Feed
+
+    def do_GET(self) -> None:
+        self.server.places.append(parse_qs(urlsplit(self.path).query).get("after", []))
+        number = len(self.server.places)
+        self.send_response(200)
+        self.end_headers()
+        event, end = json.dumps({"n": number}), json.dumps(self.server.ends[number - 1])
+        self.wfile.write(f"id: e.{number}\ndata: {event}\n\nevent: end\ndata: {end}\n\n".encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Stay silent."""
+
+
+@pytest.fixture
+def feed() -> Iterator[Feed]:
+    """A server that restarts once and then revokes the token."""
+    with Feed(RESTARTING, REVOKED, RESTARTING) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_a_restart_is_followed_by_another_connection_and_a_refusal_is_raised(feed: Feed) -> None:
+    messages = follow(feed.url, "token")
+
+    assert [next(messages).data for _ in range(2)] == [{"n": 1}, {"n": 2}]
+    with pytest.raises(Refused, match="the token was revoked") as refusal:
+        next(messages)
+
+    assert refusal.value.code == "token_revoked"
+    assert feed.places == [[], ["e.1"]]
