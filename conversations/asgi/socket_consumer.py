@@ -1,4 +1,5 @@
-"""The socket: one connection for many topics, read-only (§3.5). A Channels consumer that never uses a group."""
+"""The WebSocket: one connection that subscribes to many topics, read-only (§3.5). A Channels consumer without a group:
+live frames are written by the topic's `Feed` (`realtime/feed.py`)."""
 
 from __future__ import annotations
 

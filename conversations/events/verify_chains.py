@@ -1,4 +1,5 @@
-"""Walk the hash chains of the record and say where the first bad row is. Called by `manage.py verify` and the audit."""
+"""Walk the hash chains of the record and say where the first bad row is. `evidence/verify_record.py` calls it for
+`manage.py verify` and the audit page."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

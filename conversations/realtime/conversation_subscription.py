@@ -1,4 +1,5 @@
-"""One topic of one socket: the last seq sent and a wake-up. Reads from the ring or else from the database."""
+"""One topic of one socket until it is up to date: the last seq sent, read from the ring or else from the database. From
+then on the topic's `Feed` writes to the socket itself."""
 
 from __future__ import annotations
 

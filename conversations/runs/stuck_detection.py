@@ -2,7 +2,7 @@
 and the list.
 
 Computed when they are rendered, for running runs (each has a worker), with four indexed queries, whatever the length of
-the history. It is only a warning: a person decides.
+the history. It is only a warning: a person decides. The thresholds are settings, `stuck_*` of `dashboard/config.py`.
 """
 
 import json

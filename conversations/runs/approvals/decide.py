@@ -136,7 +136,8 @@ def wrote_input(principal: Principal, run: Run) -> bool:
 
 def authors(run: Run) -> set[str]:
     """Return who wrote or sent the input of a run, or started it again, including messages delivered at one of its
-    steps. A token's actions are recorded by the system, with `by`."""
+    steps. A token's actions are recorded by the system, with `by`. This enforces four eyes;
+    `pending_counts.input_authors` finds the same people for many requests at once."""
     later = Run.objects.filter(conversation=run.conversation_id, queued_seq__gt=run.queued_seq, delivered_to=run.id)
     answered = [(run.input_seq, run.queued_seq), *later.values_list("input_seq", "queued_seq")]
     seqs = [seq for pair in answered for seq in pair]

@@ -57,7 +57,7 @@ def excluded_approvers(approvals: Collection[str] | None = None) -> dict[str, se
 
 def input_authors(approvals: list[str]) -> dict[str, set[str]]:
     """Return who wrote or sent the input of the runs of these open requests, or started them again, including messages
-    delivered at one of their steps."""
+    delivered at one of their steps. For display: `decide.authors` enforces it for one run."""
     if not approvals:
         return {}
     is_sqlite = connection.vendor == "sqlite"
