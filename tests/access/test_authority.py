@@ -14,7 +14,7 @@ from conversations.core.errors import NotAllowed
 from conversations.events import log
 from conversations.models import Approval, AuditEntry, Conversation, Event, Run, ToolCall
 from switchboard import BusMessage
-from tests.support.agents_running import say, team, told, working
+from tests.support.agents_running import event_bodies, send_message, team, working
 from tests.support.live import until
 from tests.support.unchecked import unchecked
 
@@ -51,7 +51,7 @@ def relayed(*payloads: dict[str, object]) -> list[str]:
         return "relayed"
 
     with working(team([function_call("relay", {}, call_id="c1")], [assistant_message("so")], tools=[relay])):
-        say()
+        send_message()
         until(lambda: Run.objects.filter(conversation__key="c", status="done").exists(), what="the run to be done")
     return answers
 
@@ -118,7 +118,7 @@ def test_a_tool_tells_nothing_that_changes_state(payload):
         return "told"
 
     with working(team([function_call("relay", {}, call_id="c1")], [assistant_message("so")], tools=[relay])):
-        say()
+        send_message()
         until(lambda: Run.objects.filter(conversation__key="c", status="done").exists(), what="the run to be done")
 
     why = f"a tool may only write event types of its own team, such as town_hall.stage; got {payload['event']}"
@@ -146,7 +146,7 @@ def test_what_a_tool_is_refused_to_tell_is_counted_in_one_entry(is_async):
 
     tool = function_tool(tell_often_in_the_loop if is_async else tell_often, name_override="relay")
     with working(team([function_call("relay", {}, call_id="c1")], [assistant_message("so")], tools=[tool])):
-        say()
+        send_message()
         until(lambda: Run.objects.filter(conversation__key="c", status="done").exists(), what="the run to be done")
 
     assert AuditEntry.objects.filter(outcome="refused").count() == 1
@@ -170,7 +170,7 @@ def test_what_a_tool_relays_of_others_steps_is_observed_and_ends_no_call_of_ours
     ours, observed = ToolCall.objects.get(run__isnull=False), ToolCall.objects.get(run__isnull=True)
     assert (ours.status, ours.called_seq, observed.status) == ("done", told_seq("tool_step"), "done")
     assert observed.id != called
-    assert [e["text"] for e in told("output")] == ["from elsewhere", "so"]
+    assert [e["text"] for e in event_bodies("output")] == ["from elsewhere", "so"]
 
 
 def told_seq(kind: str) -> int:

@@ -14,7 +14,7 @@ from conversations.models import Approval, Policy, ToolCall
 from conversations.runs.approvals import decide
 from conversations.runs.policy.edit_policy import load_policies, set_policy
 from conversations.runs.policy.evaluate import PolicyRule
-from tests.support.agents_running import kinds, over, say, team, told, working
+from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, team, working
 from tests.support.cast import cast
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -86,11 +86,11 @@ def test_a_denied_call_is_never_entered_and_the_run_goes_on(ledger, tools):
     rules(DENY_PAY)
     served = team([call("pay")], SO, tools=[tools("pay")])
     with working(served):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, ledger.lines) == ("done", [])
-    (refused,) = told("policy.refused")
+    (refused,) = event_bodies("policy.refused")
     identity = {"name": "pay", "qualified_name": "pay", "lookup_key": "bare:pay", "origin": "function"}
     assert identity.items() <= refused.items()
     assert (refused["agent"], refused["turn"], refused["tool_call_id"], refused["by"]) == ("Clerk", 1, "c1", "policy")
@@ -100,15 +100,15 @@ def test_a_denied_call_is_never_entered_and_the_run_goes_on(ledger, tools):
     assert "pay was not called: the operators of this system do not allow it." in heard(served)
     row = ToolCall.objects.get()
     assert (row.id, row.status, row.call_id) == (refused["tool_call"], "blocked", "c1")
-    assert "tool_step" not in kinds()
+    assert "tool_step" not in event_kinds()
 
 
 def test_a_rule_may_deny_by_any_of_its_targets(ledger, tools):
     rules(DENY_PAY._replace(agent="Clerk"), PolicyRule("Clerk", "", "deny"), PolicyRule("Other", "look", "deny"))
     calls = [call("pay", call_id="c1"), call("look", call_id="c2")]
     with working(team(calls, SO, tools=[tools("look"), tools("pay")])):
-        say()
-        over()
+        send_message()
+        ended_runs()
 
     assert ledger.lines == []
     assert statuses() == {"pay": "blocked", "look": "blocked"}
@@ -123,8 +123,8 @@ def test_parallel_calls_are_each_judged(ledger, tools):
         call("pay", call_id="c4"),
     ]
     with working(team(calls, SO, tools=[tools("look"), tools("pay")])):
-        say()
-        over()
+        send_message()
+        ended_runs()
 
     assert ledger.lines == ["look", "look"]
     assert dict(ToolCall.objects.values_list("call_id", "status")) == {
@@ -137,11 +137,11 @@ def test_a_denied_call_is_refused_whatever_its_arguments_and_nobody_is_asked(led
     odd = ["[1]", "nothing", "null", "", '{"amount":"many"}', '{"amount": NaN}']
     calls = [call(name, text, call_id=f"{name}{n}") for n, text in enumerate(odd) for name in ("pay", "sign")]
     with working(team(calls, SO, tools=[tools("pay"), tools("sign", needs_approval=True)])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, ledger.lines, statuses()) == ("done", [], {"pay": "blocked", "sign": "blocked"})
-    assert sorted(refused["args_raw"] for refused in told("policy.refused")) == sorted(odd * 2)
+    assert sorted(refused["args_raw"] for refused in event_bodies("policy.refused")) == sorted(odd * 2)
     assert not Approval.objects.exists()
 
 
@@ -151,24 +151,27 @@ def test_a_denied_call_is_refused_whatever_its_arguments_and_nobody_is_asked(led
 def test_a_call_that_the_policy_asks_about_waits_and_says_why(ledger, tools):
     rules(PolicyRule("Clerk", "pay", "ask", "", "over 3"))
     with working(team([call("pay")], SO, tools=[tools("pay")])):
-        say()
-        over()
+        send_message()
+        ended_runs()
         assert ledger.lines == []
         decide.decide(cast()["approver"], Approval.objects.get().id, "approve")
-        runs = over()
+        runs = ended_runs()
 
-    assert told("approval.requested")[0]["why"] == "policy requires approval for pay by Clerk (set by system): over 3"
+    assert (
+        event_bodies("approval.requested")[0]["why"]
+        == "policy requires approval for pay by Clerk (set by system): over 3"
+    )
     assert (runs[0].status, ledger.lines, statuses()) == ("done", ["pay"], {"pay": "done"})
 
 
 def test_no_rule_loosens_what_the_code_says(ledger, tools):
     rules(PolicyRule("Clerk", "pay", "allow", "read"), PolicyRule("", "", "allow", "read"))
     with working(team([call("pay")], SO, tools=[tools("pay", needs_approval=True)])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, ledger.lines) == ("waiting", [])
-    (request,) = told("approval.requested")
+    (request,) = event_bodies("approval.requested")
     assert (request["why"], request["effect"]) == ("pay requires approval, as set in the team's code", "unsafe")
 
 
@@ -178,8 +181,8 @@ def test_the_codes_own_function_still_decides(ledger, tools):
 
     calls = [call("pay", {"amount": 1}), call("pay", {"amount": 5}, call_id="c2")]
     with working(team(calls, SO, tools=[tools("pay", needs_approval=is_much)])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, ledger.lines) == ("waiting", ["pay"])
     assert dict(ToolCall.objects.values_list("call_id", "status")) == {"c1": "done", "c2": "waiting"}
@@ -187,12 +190,12 @@ def test_the_codes_own_function_still_decides(ledger, tools):
 
 def test_a_call_that_was_approved_is_refused_when_a_rule_denies_it_by_then(ledger, tools):
     with working(team([call("pay")], SO, tools=[tools("pay", needs_approval=True)])):
-        say()
-        over()
+        send_message()
+        ended_runs()
         rules(DENY_PAY)
         approval = Approval.objects.get()
         decide.decide(cast()["approver"], approval.id, "approve")
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert (run.status, ledger.lines) == ("done", [])
     assert ToolCall.objects.get().id == approval.tool_call
@@ -211,8 +214,8 @@ class Amount(BaseModel):
 def test_odd_arguments_come_to_what_the_tool_makes_of_them_and_nobody_is_asked(ledger, tools):
     odd = {"[1]": "failed", "nothing": "failed", "": "done", '{"amount":"5"}': "done", '{"amount":"x"}': "failed"}
     with working(team([call("pay", text, call_id=f"of {text}") for text in odd], SO, tools=[tools("pay")])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, ledger.lines) == ("done", ["pay", "pay"])
     found = ToolCall.objects.values_list("call_id", "status")
@@ -227,8 +230,8 @@ def test_a_tool_with_a_model_as_its_parameter_does_not_wait(ledger):
 
     rules(PolicyRule("", "look", "deny"))
     with working(team([call("pay", {"amount": {"cents": "7"}})], SO, tools=[pay])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, ledger.lines) == ("done", ["7"])
 
@@ -236,8 +239,8 @@ def test_a_tool_with_a_model_as_its_parameter_does_not_wait(ledger):
 def test_arguments_that_are_no_object_wait_where_the_policy_asks(ledger, tools):
     rules(PolicyRule("", "pay", "ask"))
     with working(team([call("pay", "[1]")], SO, tools=[tools("pay")])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, ledger.lines) == ("waiting", [])
 
@@ -262,10 +265,10 @@ def test_a_rule_that_another_process_sets_binds_the_next_call_within_a_second(le
         return SO if is_refused else [call("pay", "{}", call_id=f"c{len(entered)}")]
 
     with working(team(*[ModelStep.respond(pay_until_refused)] * 500, tools=[pay], max_turns=500)):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
-    assert (run.status, len(told("policy.refused"))) == ("done", 1)
+    assert (run.status, len(event_bodies("policy.refused"))) == ("done", 1)
     assert len(entered) >= 3
     assert max(entered) < ruled[0] + 1.0  # calls are judged after they are made, so a slow machine changes nothing
 
@@ -285,8 +288,8 @@ def test_a_rule_set_in_the_same_process_binds_the_very_next_call(ledger, tools):
 
     with working(team([call("pay")], [call("look", {}, call_id="c2")], [call("pay", call_id="c3")], SO,
                       tools=[tools("pay"), look])):  # fmt: skip
-        say()
-        over()
+        send_message()
+        ended_runs()
 
     assert ledger.lines == ["pay"]
     assert ToolCall.objects.get(call_id="c3").status == "blocked"

@@ -17,7 +17,7 @@ from conversations.models import Approval, ToolCall
 from conversations.runs.approvals import decide
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.agents_app.test_gate import DENY_PAY, SO, Ledger, call, heard, rules, statuses, tools_of
-from tests.support.agents_running import MODEL, over, say, team, told, working
+from tests.support.agents_running import MODEL, ended_runs, event_bodies, send_message, team, working
 from tests.support.cast import cast
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,11 +48,11 @@ def test_a_rule_binds_agents_inside_a_call(ledger, tools, by):
     outer["as_tool"] = lambda: inner.as_tool("dig", "Dig.")
     rules(PolicyRule("Inner", "pay", "deny"))
     with working(team([call("dig", {"input": "go"}, call_id="out-1")], SO, tools=[outer[by]()])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, ledger.lines) == ("done", [])
-    (refused,) = told("policy.refused")
+    (refused,) = event_bodies("policy.refused")
     assert refused["agent"] == "Inner"
     if by != "as_tool":  # without our care it is not told under its call
         assert refused["parent_call"] == ToolCall.objects.get(name="dig").id
@@ -63,13 +63,16 @@ def test_a_rule_asks_before_a_call_inside_an_agent_tool(ledger, tools):
     inner = Agent(name="Inner", tools=[tools("pay")], model=ScriptedModel([[call("pay", call_id="in-1")], SO]))
     rules(PolicyRule("Inner", "", "ask"))
     with working(team([call("dig", {"input": "go"}, call_id="o1")], SO, tools=[agent_tool(inner, "dig", "Dig.")])):
-        say()
-        over()
+        send_message()
+        ended_runs()
         assert ledger.lines == []
         decide.decide(cast()["approver"], Approval.objects.get().id, "approve")
-        (run,) = over()
+        (run,) = ended_runs()
 
-    assert told("approval.requested")[0]["why"] == "policy requires approval for every tool by Inner (set by system)"
+    assert (
+        event_bodies("approval.requested")[0]["why"]
+        == "policy requires approval for every tool by Inner (set by system)"
+    )
     assert (run.status, ledger.lines) == ("done", ["pay"])
 
 
@@ -82,12 +85,12 @@ def test_a_tool_that_two_agents_share_is_denied_to_one(ledger, tools):
     )  # fmt: skip
     rules(PolicyRule("Clerk", "pay", "deny"), PolicyRule("", "transfer_to_other", "deny"))
     with working(Team(name="two", agents=[clerk, other], entry=["Clerk"])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, ledger.lines) == ("done", ["pay"])
-    assert told("policy.refused")[0]["agent"] == "Clerk"
-    assert told("agent.handoff")[0]["to_agent"] == "Other"  # a handoff is no tool: no rule is about it
+    assert event_bodies("policy.refused")[0]["agent"] == "Clerk"
+    assert event_bodies("agent.handoff")[0]["to_agent"] == "Other"  # a handoff is no tool: no rule is about it
 
 
 # A run's own restriction
@@ -107,11 +110,11 @@ def test_a_call_outside_of_the_allowed_tools_never_dispatches(ledger, tools, res
         [call("look"), call("pay", call_id="c2")], SO, tools=[tools("look"), tools("pay", needs_approval=True)]
     )
     with working(served):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, ledger.lines) == ("done", ["look"])
-    (refused,) = told("policy.refused")
+    (refused,) = event_bodies("policy.refused")
     assert (refused["by"], refused["reason"]) == ("allowed_tools", "the request allows look only (allowed_tools)")
     assert "pay was not called: this request allows look only." in heard(served)
 
@@ -119,8 +122,8 @@ def test_a_call_outside_of_the_allowed_tools_never_dispatches(ledger, tools, res
 def test_an_empty_list_restricts_nothing_like_an_absent_one(ledger, tools, restricted):
     restricted(Restriction(frozenset()))
     with working(team([call("pay")], SO, tools=[tools("pay")])):
-        say()
-        over()
+        send_message()
+        ended_runs()
 
     assert ledger.lines == ["pay"]
 
@@ -128,18 +131,18 @@ def test_an_empty_list_restricts_nothing_like_an_absent_one(ledger, tools, restr
 def test_a_request_for_no_tool_calls_gets_none(ledger, tools, restricted):
     restricted(Restriction(none=True))
     with working(team([call("pay", "nothing")], SO, tools=[tools("pay")])):
-        say()
-        over()
+        send_message()
+        ended_runs()
 
-    assert (ledger.lines, told("policy.refused")[0]["by"]) == ([], "tool_choice")
+    assert (ledger.lines, event_bodies("policy.refused")[0]["by"]) == ([], "tool_choice")
 
 
 def test_what_happens_inside_an_allowed_call_is_part_of_it(ledger, tools, restricted):
     restricted(Restriction(frozenset({"dig"})))
     inner = Agent(name="Inner", tools=[tools("pay")], model=ScriptedModel([[call("pay", call_id="in-1")], SO]))
     with working(team([call("dig", {"input": "go"}, call_id="o1")], SO, tools=[agent_tool(inner, "dig", "Dig.")])):
-        say()
-        over()
+        send_message()
+        ended_runs()
 
     assert ledger.lines == ["pay"]
 

@@ -11,7 +11,7 @@ from agents_app.teams.definition import Team
 from conversations.conversation import control
 from conversations.models import Approval, Run, ToolCall
 from conversations.runs.approvals import decide
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.managed_flows import FILES, flow_of, needs_flows
 
 pytestmark = [pytest.mark.django_db(transaction=True), needs_flows]
@@ -57,20 +57,20 @@ class Session:
         """Run it to its first stop; answer the questions by the provider's call ids."""
         first, *self.later = self.steps()
         with self.worker([first] if self.flow.stopped_for else [first, *self.later]):
-            say(self.flow.words)
-            over()
+            send_message(self.flow.words)
+            ended_runs()
         ids = dict(ToolCall.objects.values_list("id", "call_id"))
         return {ids[approval.tool_call]: approval for approval in Approval.objects.all()}
 
     def go_on(self):
         """Run it to its end by another worker; answer the run and what the model heard."""
         with self.worker(self.later):
-            (run,) = over()
+            (run,) = ended_runs()
         return run, json.dumps(self.model.first_call.input, ensure_ascii=False, default=str)
 
 
 def outputs():
-    return {one["tool_call_id"]: one["output"] for one in told("tool_step") if one["status"] == "success"}
+    return {one["tool_call_id"]: one["output"] for one in event_bodies("tool_step") if one["status"] == "success"}
 
 
 @pytest.mark.parametrize("name", FLOWS)
@@ -80,7 +80,9 @@ def test_a_recorded_flow_asks_decides_and_ends_as_it_did(people, name):
     asked = session.begin()
     assert list(asked) == flow.stopped_for
     for call in (call for call in flow.calls if call.id in asked):
-        assert [one["args"] for one in told("approval.requested") if one["tool_call_id"] == call.id] == [call.arguments]
+        assert [one["args"] for one in event_bodies("approval.requested") if one["tool_call_id"] == call.id] == [
+            call.arguments
+        ]
         answer = {"decision": "respond", "output": call.result} if call.is_answered else {"decision": "approve"}
         assert call.is_answered or call.is_allowed
         decide.decide(people["approver"], asked[call.id].id, **answer)
@@ -90,7 +92,7 @@ def test_a_recorded_flow_asks_decides_and_ends_as_it_did(people, name):
     assert Run.objects.get().status == "done"
     assert outputs() == {call.id: call.result for call in flow.calls}
     assert session.ran == [(call.id, call.arguments) for call in flow.calls if not call.is_answered]
-    assert [one["text"] for one in told("output") if one["final"]] == [flow.answer]
+    assert [one["text"] for one in event_bodies("output") if one["final"]] == [flow.answer]
 
 
 def asking(*names):
@@ -139,5 +141,7 @@ def test_a_recorded_flow_that_is_interrupted_while_it_asks_makes_no_call(people)
     control.stop(people["operator"], "c", "enough")
 
     assert (Run.objects.get().status, session.ran) == ("cancelled", [])
-    assert {one["approval_id"] for one in told("approval.cancelled")} == {approval.id for approval in asked.values()}
+    assert {one["approval_id"] for one in event_bodies("approval.cancelled")} == {
+        approval.id for approval in asked.values()
+    }
     assert set(ToolCall.objects.values_list("status", flat=True)) == {"blocked"}

@@ -22,7 +22,7 @@ from conversations.models import Approval, ToolCall
 from conversations.runs.approvals import decide
 from conversations.runs.policy.edit_policy import load_policies
 from conversations.runs.policy.evaluate import PolicyRule
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.cast import cast, client_of
 from tests.support.forking import bare_nursery
 from tests.support.live import ROOT, free_port, until
@@ -112,13 +112,13 @@ def row():
 def test_a_tool_is_called_by_its_name_on_the_server_whatever_the_prefix(desk):
     team = made([call("city_stamp", {"words": "A7"})], SO, servers=[desk.spec(prefix="city_", block=["shred", "slow"])])
     with connected(team, "city_stamp") as worker:
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
         assert states(worker) == {"desk": "ok"}
 
     assert (run.status, desk.did) == ("done", ["stamp:A7"])
     assert offered(team) == ["city_fail", "city_stamp"]
-    start, end = told("tool_step")
+    start, end = event_bodies("tool_step")
     assert (start["name"], start["origin"], start["mcp_server"]) == ("city_stamp", "mcp", "desk")
     assert "stamp:A7 done" in json.dumps(end["output"])
     assert start["effect"] == "unsafe"  # its server says read-only, which is not trusted
@@ -133,8 +133,8 @@ def test_only_allowed_tools_are_offered_to_the_agents_that_are_named(desk):
     team = Team(**{f: getattr(team, f) for f in team.__slots__} | {"agents": [*team.agents, other]})
     with connected(team, "stamp"):
         assert other.tools == []
-        say()
-        over()
+        send_message()
+        ended_runs()
 
     assert offered(team) == ["stamp"]
 
@@ -144,18 +144,18 @@ def test_the_policy_and_the_team_decide_about_its_calls(desk):
     load_policies(SYSTEM, [PolicyRule("", "m_shred", "deny"), PolicyRule("Clerk", "m_fail", "ask")])
     team = made(calls, SO, servers=[desk.spec(prefix="m_", ask=["stamp"])])
     with connected(team, "m_stamp"):
-        say()
-        over()
+        send_message()
+        ended_runs()
         assert desk.did == []
         assert dict(ToolCall.objects.values_list("name", "status")) == {
             "m_stamp": "waiting", "m_shred": "blocked", "m_fail": "waiting",
         }  # fmt: skip
         for approval in Approval.objects.all():
             decide.decide(SYSTEM, approval.id, "approve")
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert (run.status, desk.did) == ("done", ["stamp"])
-    assert {request["why"] for request in told("approval.requested")} == {
+    assert {request["why"] for request in event_bodies("approval.requested")} == {
         "m_stamp requires approval, as set in the team's code",
         "policy requires approval for m_fail by Clerk (set by system)",
     }  # fmt: skip
@@ -166,21 +166,23 @@ def test_odd_arguments_and_errors_of_the_server_are_told_and_the_run_goes_on(des
     calls += [call("stamp", "", call_id="c4")]
     team = made(calls, SO, servers=[desk.spec()])
     with connected(team, "stamp"):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, desk.did) == ("done", ["stamp"])
     found = dict(ToolCall.objects.values_list("call_id", "status"))
     assert found == {"c1": "failed", "c2": "failed", "c3": "failed", "c4": "done"}
-    (failed,) = (step for step in told("tool_step") if step["tool_call_id"] == "c3" and step["status"] == "error")
+    (failed,) = (
+        step for step in event_bodies("tool_step") if step["tool_call_id"] == "c3" and step["status"] == "error"
+    )
     assert (failed["output"], failed["error"]) == ("Error executing tool fail", "McpFailed: Error executing tool fail")
 
 
 def test_a_call_that_takes_too_long_is_a_timeout(desk):
     team = made([call("slow")], SO, servers=[desk.spec(call_s=0.5)])
     with connected(team, "slow"):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, desk.did) == ("done", ["slow"])
     assert ToolCall.objects.get().status == "timeout"
@@ -194,15 +196,15 @@ def test_a_name_that_something_else_has_is_not_offered_and_said(desk):
 
     team = made([call("stamp")], SO, servers=[desk.spec(allow=["stamp", "shred"])], tools=[stamp])
     with connected(team, "shred") as worker:
-        say()
-        over()
+        send_message()
+        ended_runs()
         assert states(worker)["desk"].startswith("not offered, since another tool or handoff has the name")
         (problem,) = json.loads(AgentRow.objects.get(name="Clerk").problems)
         assert "of the MCP server 'desk'" in problem
         assert "give the server a prefix): stamp" in worker.trouble()
 
     assert (offered(team), desk.did) == (["shred", "stamp"], [])
-    assert told("tool_step")[-1]["output"] == "ours"
+    assert event_bodies("tool_step")[-1]["output"] == "ours"
 
 
 # Connections
@@ -221,25 +223,25 @@ def test_a_server_that_was_killed_is_found_again_when_it_is_back(tmp_path):
     team = made(*steps, servers=[desk.spec()])
     try:
         with connected(team, "slow") as worker:
-            say("one")
+            send_message("one")
             until(lambda: desk.did == ["slow"], what="the call to be there")
             desk.kill()
-            (run,) = over()
+            (run,) = ended_runs()
             assert run.status == "done"
             assert ToolCall.objects.get().status == "failed"
             assert "the connection to the MCP server desk broke: the call may have taken effect" in heard[0]
 
             until(lambda: states(worker)["desk"] != "ok", what="the loss to be seen")
             assert worker.facts()["warnings"][0].startswith("MCP server desk of office: ")
-            say("two")
-            assert over(2)[1].status == "done"
+            send_message("two")
+            assert ended_runs(2)[1].status == "done"
             assert offered(team, 2) == []
 
             desk.effects.with_suffix(".more").touch()  # back with one more tool
             desk.start()
             until(lambda: "more" in row(), within=60, what="the server to be found again")
-            say("three")
-            assert over(3)[2].status == "done"
+            send_message("three")
+            assert ended_runs(3)[2].status == "done"
     finally:
         desk.kill()
 
@@ -259,14 +261,14 @@ def test_a_server_over_stdio_is_started_and_started_again(tmp_path):
     server = McpServer("desk", command=command, env=env, cwd=str(ROOT), allow=["stamp"], connect_s=60)
     team = made([call("stamp")], SO, [call("stamp", call_id="c2")], SO, servers=[server])
     with connected(team, "stamp") as worker:
-        say("one")
-        over()
+        send_message("one")
+        ended_runs()
         first = (tmp_path / "pid").read_text()
         os.kill(int(first), signal.SIGKILL)
         until(lambda: states(worker)["desk"] != "ok" or (tmp_path / "pid").read_text() != first, what="the loss")
         until(lambda: states(worker)["desk"] == "ok", within=60, what="the server to be started again")
-        say("two")
-        over(2)
+        send_message("two")
+        ended_runs(2)
 
     assert effects.read_text().split() == ["stamp", "stamp"]
     assert (tmp_path / "pid").read_text() != first
@@ -277,8 +279,8 @@ def test_without_its_server_a_team_is_served_and_the_pages_say_what_is_missing()
     missing = McpServer("local", command=["/nowhere/at-all"])
     team = made(SO, servers=[secret, missing])
     with working(team) as worker:
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
         trouble = until(worker.trouble, what="the trouble")
         worker._pulse.beat()
         page = client_of(cast()["viewer"]).get("/agents/").content.decode()

@@ -9,7 +9,7 @@ from agents_app.model_providers.providers import ModelConfig
 from agents_app.teams.definition import Team
 from agents_app.worker.nested_runs import agent_tool
 from conversations.models import Event
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.provider_answers import call, message, streamed
 from tests.support.provider_server import Answer, served_apart
 
@@ -36,8 +36,8 @@ def ran(answer, *, team=None):
     with served_apart(answer) as server:
         config = ModelConfig(api_key="sk-test-1234", base_url=server.url, retries=0, most_bytes=MOST)
         with working(made, config=config):
-            say()
-            (run,) = over()
+            send_message()
+            (run,) = ended_runs()
     return run, len(server.asked)
 
 
@@ -63,17 +63,17 @@ def thought(text):
 def test_an_answer_that_is_too_long_ends_the_run_with_the_reason(answer):
     run, _ = ran(lambda n, asked: answer)
 
-    failed = told("run.failed")[0]
+    failed = event_bodies("run.failed")[0]
     assert (run.status, failed["reason"]) == ("failed", "output_limit")
     assert "more than 4,096 bytes" in failed["error"]
     assert "SWITCHBOARD_MODEL_TURN_BYTES" in failed["error"]
-    assert not told("tool_step")
+    assert not event_bodies("tool_step")
 
 
 def test_what_came_before_is_kept():
     ran(lambda n, asked: streamed([message(LONG)]))
 
-    (output,) = told("output")
+    (output,) = event_bodies("output")
     tokens = [json.loads(body)["text"] for body in Event.objects.filter(kind="token").values_list("body", flat=True)]
     assert output["is_partial"]
     assert LONG.startswith("".join(tokens))
@@ -83,7 +83,7 @@ def test_what_came_before_is_kept():
 def test_all_answers_of_a_run_are_bounded_together():
     run, asked = ran(lambda n, asked: streamed([call("look", {"street": "a" * 3000, "n": n}, f"c{n}")]))
 
-    failed = told("run.failed")[0]
+    failed = event_bodies("run.failed")[0]
     assert (run.status, failed["reason"], asked) == ("failed", "output_limit", 5)
     assert "SWITCHBOARD_MODEL_RUN_BYTES" in failed["error"]
 
@@ -104,7 +104,7 @@ def test_an_agent_inside_a_call_ends_the_run_as_well(answer):
 
     run, asked = ran(lambda n, asked: answer if n else streamed([call("ask_desk", {"input": "go"}, "c1")]), team=team)
 
-    assert (run.status, told("run.failed")[0]["reason"], asked) == ("failed", "output_limit", 2)
+    assert (run.status, event_bodies("run.failed")[0]["reason"], asked) == ("failed", "output_limit", 2)
 
 
 def test_a_line_without_an_end_is_not_read_to_its_end():
@@ -113,4 +113,4 @@ def test_a_line_without_an_end_is_not_read_to_its_end():
     run, _ = ran(lambda n, asked: Answer(endless, end="silent"))
 
     assert run.status == "failed"
-    assert "an event of more than 32,768 bytes" in told("run.failed")[0]["error"]
+    assert "an event of more than 32,768 bytes" in event_bodies("run.failed")[0]["error"]

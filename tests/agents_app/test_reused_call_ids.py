@@ -9,7 +9,7 @@ from agents_app.model_providers.providers import ModelConfig
 from agents_app.teams.definition import Team
 from conversations.models import Approval, Run, ToolCall
 from conversations.runs.approvals import decide
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.cast import person
 from tests.support.live import until
 from tests.support.provider_answers import call, message, streamed
@@ -57,7 +57,7 @@ def responded(*calls):
 
 def joined():
     """(call id, use, arguments, output) of each call, by its start."""
-    steps = {(one["tool_call"], one["status"]): one for one in told("tool_step")}
+    steps = {(one["tool_call"], one["status"]): one for one in event_bodies("tool_step")}
     rows = ToolCall.objects.order_by("called_seq")
     return [(row.call_id, row.nth, steps[row.id, "start"]["args"], steps[row.id, "success"]["output"]) for row in rows]
 
@@ -72,8 +72,8 @@ def test_each_call_of_one_id_is_made_and_kept_apart(api, answer, turns):
     answers = [answer(*((id_, next(streets)) for id_ in ids)) for ids in turns] + [answer()]
     team, ran = house()
     with served_apart(lambda n, asked: answers[n]) as server, working(team, config=config_of(server, api)):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, sorted(ran)) == ("done", ["Elm", "Mill"])
     if len(turns) == 2:
@@ -90,8 +90,8 @@ def test_the_same_call_of_the_same_id_is_not_made_again():
     answers = [responded(("c1", ELM)), responded(("c1", ELM)), DONE]
     team, ran = house()
     with served_apart(lambda n, asked: answers[n]) as server, working(team, config=config_of(server, "responses")):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, ran) == ("done", ["Elm"])
 
@@ -104,7 +104,7 @@ def test_calls_of_one_id_are_decided_apart_and_run_in_another_process():
             team, made = house(gated=True)
             with working(team, config=config_of(server, "responses")):
                 if decision == "approve":
-                    say()
+                    send_message()
                 until(lambda: Run.objects.filter(status__in=("waiting", "done")), what="the run to stop")
             ran += made
             if decision:

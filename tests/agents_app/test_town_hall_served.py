@@ -15,7 +15,7 @@ from agents_app.town_hall import TEAM
 from agents_app.town_hall.context import TownHallContext
 from conversations.models import Run, ToolCall
 from conversations.runs.approvals import decide
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.cast import person
 from tests.support.live import until
 
@@ -64,27 +64,27 @@ def test_a_report_goes_its_whole_way(server: str, api: str) -> None:
 def test_a_citizens_report_goes_its_whole_way_on_the_worker(server: str, api: str) -> None:
     config = ModelConfig(api_key="sk-served", base_url=server, model=f"{api}:rules")
     with working(TEAM, config=config):
-        say("A pothole on Mill Road 5, two cyclists fell", to="agent:Dialogue")
-        (run,) = over()
+        send_message("A pothole on Mill Road 5, two cyclists fell", to="agent:Dialogue")
+        (run,) = ended_runs()
         assert (run.status, run.reason) == ("waiting", "approval")
-        (asked,) = told("approval.requested")
+        (asked,) = event_bodies("approval.requested")
         decide.decide(person("april", "approver"), asked["approval_id"], "approve")
         (run,) = until(lambda: Run.objects.filter(status="done"), what="the run to be done")
 
     calls = {call.name: call for call in ToolCall.objects.order_by("called_seq")}
-    assert [(h["from_agent"], h["to_agent"]) for h in told("agent.handoff")] == [
+    assert [(h["from_agent"], h["to_agent"]) for h in event_bodies("agent.handoff")] == [
         ("Dialogue", "Triage"),
         ("Triage", "Conversation Format Coordinator"),
         ("Conversation Format Coordinator", "Dialogue"),
     ]
     assert list(calls) == ["incident_formatter_tool", "file_incident"]
     assert {call.status for call in calls.values()} == {"done"}
-    form, answer = told("output")  # the desks between are silent
+    form, answer = event_bodies("output")  # the desks between are silent
     assert (form["agent"], form["parent_call"]) == ("Incident Formatter", calls["incident_formatter_tool"].id)
     assert json.loads(form["text"])["location"] == asked["args"]["location"]
-    reference = told("tool_step")[-1]["output"]["reference"]
+    reference = event_bodies("tool_step")[-1]["output"]["reference"]
     assert (answer["agent"], answer["final"], run.attempt) == ("Dialogue", True, 2)
     assert reference.startswith("TH-")
     assert reference in answer["text"]
-    assert {(turn["model"], turn["demo"]) for turn in told("model.turn")} == {("rules", False)}
-    assert all(turn["usage"]["total_tokens"] > 0 for turn in told("model.turn"))
+    assert {(turn["model"], turn["demo"]) for turn in event_bodies("model.turn")} == {("rules", False)}
+    assert all(turn["usage"]["total_tokens"] > 0 for turn in event_bodies("model.turn"))

@@ -5,7 +5,7 @@ from agents import Agent, function_tool
 
 from agents_app.model_providers.providers import ModelConfig
 from agents_app.teams.definition import Team
-from tests.support.agents_running import over, told, working
+from tests.support.agents_running import ended_runs, event_bodies, working
 from tests.support.provider_answers import call, message, streamed
 from tests.support.provider_server import served_apart
 from tests.support.responses import answer as answered
@@ -27,7 +27,7 @@ def ran(answer, **more):
         config = ModelConfig(api_key="sk-test-1234", base_url=server.url, retries=0)
         with working(team, config=config):
             response = ask(**more)
-            (run,) = over()
+            (run,) = ended_runs()
     return run, response, server.asked
 
 
@@ -36,8 +36,8 @@ def ran(answer, **more):
 def test_unknown_calls_without_end_end_the_run_and_are_all_in_the_record(ids, name):
     run, response, asked = ran(lambda n, asked: streamed([call(name, {}, ids(n))]))
 
-    refused = told("policy.refused", response)
-    failed = told("run.failed", response)[0]
+    refused = event_bodies("policy.refused", response)
+    failed = event_bodies("run.failed", response)[0]
     assert (run.status, len(asked), failed["reason"]) == ("failed", 4, "unknown_tool")
     assert [one["name"] for one in refused] == [name] * 4
     assert len({one["tool_call"] for one in refused}) == 4
@@ -53,6 +53,6 @@ def test_a_model_that_is_told_finds_its_way():
     run, response, asked = ran(lambda n, asked: streamed([answers[n]]))
 
     assert (run.status, len(asked), answered(response)["status"]) == ("done", 4, "completed")
-    assert len(told("policy.refused", response)) == 2
+    assert len(event_bodies("policy.refused", response)) == 2
     told_outputs = [item["output"] for item in asked[2].body["input"] if item.get("type") == "function_call_output"]
     assert all("nope" in output for output in told_outputs)

@@ -14,7 +14,7 @@ from agents_app.teams.definition import Team
 from agents_app.worker import agent_run
 from conversations.models import Conversation, Run, SessionItem, ToolCall
 from conversations.runs import stop_and_rerun
-from tests.support.agents_running import Scripted, kinds, over, say, team, told, working
+from tests.support.agents_running import Scripted, ended_runs, event_bodies, event_kinds, send_message, team, working
 from tests.support.cast import cast
 from tests.support.live import until
 
@@ -29,10 +29,10 @@ def add(a: int, b: int) -> int:
 
 def test_a_message_is_answered_and_every_step_is_in_the_record():
     with working(team([assistant_message("Good day.")])):
-        say()
-        over()
+        send_message()
+        ended_runs()
 
-    assert kinds() == [
+    assert event_kinds() == [
         "message",
         "run.queued",
         "run.started",
@@ -41,25 +41,25 @@ def test_a_message_is_answered_and_every_step_is_in_the_record():
         "conversation.handler",
         "run.done",
     ]
-    (output,) = told("output")
+    (output,) = event_bodies("output")
     assert (output["text"], output["turn"], output["final"], output["agent"]) == ("Good day.", 1, True, "Clerk")
-    assert "".join(token["text"] for token in told("token")) == "Good day."
+    assert "".join(token["text"] for token in event_bodies("token")) == "Good day."
     assert Conversation.objects.get().handler == "agent:Clerk"
 
 
 def test_a_tool_call_is_told_with_its_identity_arguments_and_output():
     steps = [function_call("add", {"a": 2, "b": 3}, call_id="c1")], [assistant_message("5")]
     with working(team(*steps, tools=[add])):
-        say()
-        over()
+        send_message()
+        ended_runs()
 
-    start, end = told("tool_step")
+    start, end = event_bodies("tool_step")
     assert (start["status"], start["args"], start["tool_call_id"]) == ("start", {"a": 2, "b": 3}, "c1")
     assert (start["lookup_key"], start["origin"], start["namespace"]) == ("bare:add", "function", None)
     assert (end["status"], end["output"], end["tool_call"]) == ("success", 5, start["tool_call"])
     call = ToolCall.objects.get()
     assert (call.id, call.status, call.call_id) == (start["tool_call"], "done", "c1")
-    assert call.schema in told("model.turn")[0]["tools"]
+    assert call.schema in event_bodies("model.turn")[0]["tools"]
 
 
 @function_tool
@@ -75,10 +75,10 @@ def test_parallel_calls_that_end_out_of_order_keep_their_own_ids_and_outputs():
         function_call("slow", {"name": "second", "seconds": 0.0}, call_id="c2"),
     ]
     with working(team(calls, [assistant_message("both")], tools=[slow])):
-        say()
-        over()
+        send_message()
+        ended_runs()
 
-    ends = [(step["tool_call_id"], step["output"]) for step in told("tool_step") if step["status"] == "success"]
+    ends = [(step["tool_call_id"], step["output"]) for step in event_bodies("tool_step") if step["status"] == "success"]
     assert ends == [("c2", "second"), ("c1", "first")]
     assert set(ToolCall.objects.values_list("call_id", "status")) == {("c1", "done"), ("c2", "done")}
 
@@ -86,11 +86,11 @@ def test_parallel_calls_that_end_out_of_order_keep_their_own_ids_and_outputs():
 def test_a_call_id_of_another_run_is_another_call():
     steps = [function_call("add", {"a": 1, "b": 1}, call_id="same")], [assistant_message("2")]
     with working(team(*steps, *steps, tools=[add])):
-        say("one")
-        say("two")
-        over(2)
+        send_message("one")
+        send_message("two")
+        ended_runs(2)
 
-    assert [step["output"] for step in told("tool_step") if step["status"] == "success"] == [2, 2]
+    assert [step["output"] for step in event_bodies("tool_step") if step["status"] == "success"] == [2, 2]
     assert ToolCall.objects.values("id").distinct().count() == 2
 
 
@@ -120,10 +120,10 @@ def test_an_output_is_kept_as_it_is(given, kept):
         return given
 
     with working(team([function_call("give", {}, call_id="c1")], [assistant_message("so")], tools=[give])):
-        say()
-        over()
+        send_message()
+        ended_runs()
 
-    end = told("tool_step")[-1]
+    end = event_bodies("tool_step")[-1]
     assert (end["status"], end["output"]) == ("success", kept)
 
 
@@ -134,10 +134,10 @@ def test_a_huge_output_is_cut_and_its_size_told():
         return "x" * 3_000_000
 
     with working(team([function_call("give", {}, call_id="c1")], [assistant_message("so")], tools=[give])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
-    end = told("tool_step")[-1]
+    end = event_bodies("tool_step")[-1]
     assert (run.status, end["output_bytes"], len(end["output"])) == ("done", 3_000_002, 100_001)
 
 
@@ -148,10 +148,10 @@ def test_arguments_that_are_no_text_at_all_are_an_empty_object():
         return "given"
 
     with working(team([function_call("give", "", call_id="c1")], [assistant_message("so")], tools=[give])):
-        say()
-        over()
+        send_message()
+        ended_runs()
 
-    start, end = told("tool_step")
+    start, end = event_bodies("tool_step")
     assert (start["args"], start["args_raw"], end["output"]) == ({}, "", "given")
 
 
@@ -170,10 +170,10 @@ def failing(**settings):
 def test_the_real_exception_of_a_tool_is_told_whatever_the_model_hears(settings):
     steps = [function_call("fail", {}, call_id="c1")], [assistant_message("sorry")]
     with working(team(*steps, tools=[failing(**settings)])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
-    end = told("tool_step")[-1]
+    end = event_bodies("tool_step")[-1]
     assert (end["status"], end["error"]) == ("error", "ValueError: the drawer is stuck")
     assert "drawer" not in end["output"]
     assert (run.status, ToolCall.objects.get().status) == ("done", "failed")
@@ -181,12 +181,12 @@ def test_the_real_exception_of_a_tool_is_told_whatever_the_model_hears(settings)
 
 def test_an_exception_that_no_one_formats_fails_the_call_and_the_run():
     with working(team([function_call("fail", {}, call_id="c1")], tools=[failing(failure_error_function=None)])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, run.reason, ToolCall.objects.get().status) == ("failed", "error", "failed")
-    assert "the drawer is stuck" in told("run.failed")[0]["error"]
-    assert "the drawer is stuck" in told("tool_step")[-1]["error"]
+    assert "the drawer is stuck" in event_bodies("run.failed")[0]["error"]
+    assert "the drawer is stuck" in event_bodies("tool_step")[-1]["error"]
 
 
 def test_a_tool_over_its_time_is_told_as_such():
@@ -197,10 +197,10 @@ def test_a_tool_over_its_time_is_told_as_such():
         return "never"
 
     with working(team([function_call("stall", {}, call_id="c1")], [assistant_message("late")], tools=[stall])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
-    assert (run.status, told("tool_step")[-1]["status"], ToolCall.objects.get().status) == (
+    assert (run.status, event_bodies("tool_step")[-1]["status"], ToolCall.objects.get().status) == (
         "done",
         "timeout",
         "timeout",
@@ -210,18 +210,18 @@ def test_a_tool_over_its_time_is_told_as_such():
 def test_a_run_without_end_is_ended_by_its_turns():
     steps = [[function_call("add", {"a": n, "b": 0}, call_id=f"c{n}")] for n in range(5)]
     with working(team(*steps, tools=[add], max_turns=3)):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, run.reason) == ("failed", "max_turns")
-    assert len(told("model.turn")) == 3
+    assert len(event_bodies("model.turn")) == 3
 
 
 def test_a_run_over_its_time_is_ended_and_its_open_call_is_unknown():
     steps = [function_call("slow", {"name": "x", "seconds": 60}, call_id="c1")], [assistant_message("late")]
     with working(team(*steps, tools=[slow]), limit_s=0.5):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, run.reason, ToolCall.objects.get().status) == ("failed", "timeout", "unknown")
 
@@ -229,10 +229,10 @@ def test_a_run_over_its_time_is_ended_and_its_open_call_is_unknown():
 def test_a_model_error_fails_the_run_with_its_reason_and_no_secret():
     error = RuntimeError("401 for key sk-planted-1234567890, Authorization: Bearer abcdef123456")
     with working(team(ModelStep.raise_error(error))):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
-    (failed,) = told("run.failed")
+    (failed,) = event_bodies("run.failed")
     assert (run.status, failed["reason"]) == ("failed", "error")
     assert failed["error"].startswith("RuntimeError: 401 for key")
     assert "planted" not in failed["error"]
@@ -254,23 +254,26 @@ def test_a_handoff_cycle_goes_round_and_the_last_agent_answers_the_next_message(
     front.model.enqueue([function_call("transfer_to_back", {}, call_id="h3")])
     front.handoffs, back.handoffs = [back], [front]
     with working(Team(name="cycle", agents=[front, back], entry=["Front"])):
-        say(to="agent:Front")
-        over()
-        say("again", to="chat:c")
-        over(2)
+        send_message(to="agent:Front")
+        ended_runs()
+        send_message("again", to="chat:c")
+        ended_runs(2)
 
-    moves = [(m["from_agent"], m["to_agent"]) for m in told("agent.handoff")]
+    moves = [(m["from_agent"], m["to_agent"]) for m in event_bodies("agent.handoff")]
     assert moves == [("Front", "Back"), ("Back", "Front"), ("Front", "Back")]
-    assert [(o["agent"], o["text"]) for o in told("output")] == [("Back", "Back here."), ("Back", "Still back.")]
+    assert [(o["agent"], o["text"]) for o in event_bodies("output")] == [
+        ("Back", "Back here."),
+        ("Back", "Still back."),
+    ]
     assert list(Run.objects.order_by("queued_seq").values_list("agent", flat=True)) == ["Front", "Back"]
 
 
 def test_a_silent_agent_ends_its_run_without_a_word():
     with working(team([assistant_message("")])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
-    assert (run.status, told("output")) == ("done", [])
+    assert (run.status, event_bodies("output")) == ("done", [])
 
 
 def test_two_agents_of_one_name_in_two_teams_each_answer_in_their_own_conversations():
@@ -282,24 +285,24 @@ def test_two_agents_of_one_name_in_two_teams_each_answer_in_their_own_conversati
         return Team(name=team_name, agents=[first, desk], entry=[entry])
 
     with working(with_desk("north", "Nora"), with_desk("south", "Sam")):
-        say(key="n", to="agent:Nora")
-        say(key="s", to="agent:Sam")
-        over(2)
-        say(key="s", to="chat:s")
-        say(key="n", to="chat:n")
-        over(4)
+        send_message(key="n", to="agent:Nora")
+        send_message(key="s", to="agent:Sam")
+        ended_runs(2)
+        send_message(key="s", to="chat:s")
+        send_message(key="n", to="chat:n")
+        ended_runs(4)
 
-    assert [o["text"] for o in told("output", "n")] == ["desk of north"] * 2
-    assert [o["text"] for o in told("output", "s")] == ["desk of south"] * 2
+    assert [o["text"] for o in event_bodies("output", "n")] == ["desk of north"] * 2
+    assert [o["text"] for o in event_bodies("output", "s")] == ["desk of south"] * 2
 
 
 def test_the_second_of_two_quick_messages_is_answered_after_the_first():
     with working(team([assistant_message("to one")], [assistant_message("to two")])):
-        say("one")
-        say("two")
-        first, second = over(2)
+        send_message("one")
+        send_message("two")
+        first, second = ended_runs(2)
 
-    assert [output["text"] for output in told("output")] == ["to one", "to two"]
+    assert [output["text"] for output in event_bodies("output")] == ["to one", "to two"]
     assert first.ended_seq < second.ended_seq
     kept = [json.loads(item) for item in SessionItem.objects.order_by("seq").values_list("payload", flat=True)]
     assert [item["content"] for item in kept if item.get("role") == "user"] == ["one", "two"]
@@ -308,13 +311,13 @@ def test_the_second_of_two_quick_messages_is_answered_after_the_first():
 def test_a_person_stops_a_run_and_what_was_executing_is_unknown(team_of_people):
     steps = [function_call("slow", {"name": "x", "seconds": 60}, call_id="c1")], [assistant_message("late")]
     with working(team(*steps, tools=[slow])) as worker:
-        say()
+        send_message()
         until(lambda: ToolCall.objects.filter(status="executing").exists(), what="the call to run")
         began = time.monotonic()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(agent_run, "GRACE", 0.2)
             stop_and_rerun.stop(team_of_people["operator"], Run.objects.get().id)
-            (run,) = over()
+            (run,) = ended_runs()
 
     assert time.monotonic() - began < 40  # the call would take 60
     assert (run.status, ToolCall.objects.get().status) == ("cancelled", "unknown")
@@ -324,12 +327,12 @@ def test_a_person_stops_a_run_and_what_was_executing_is_unknown(team_of_people):
 def test_a_call_that_ends_in_time_after_a_stop_is_told_and_the_run_is_cancelled(team_of_people):
     steps = [function_call("slow", {"name": "x", "seconds": 1.2}, call_id="c1")], [assistant_message("never")]
     with working(team(*steps, tools=[slow])):
-        say()
+        send_message()
         until(lambda: ToolCall.objects.filter(status="executing").exists(), what="the call to run")
         stop_and_rerun.stop(team_of_people["operator"], Run.objects.get().id)
-        (run,) = over()
+        (run,) = ended_runs()
 
-    assert (run.status, ToolCall.objects.get().status, told("output")) == ("cancelled", "done", [])
+    assert (run.status, ToolCall.objects.get().status, event_bodies("output")) == ("cancelled", "done", [])
 
 
 def test_a_worker_that_stops_puts_runs_back_at_a_turns_end_and_another_goes_on():
@@ -345,24 +348,24 @@ def test_a_worker_that_stops_puts_runs_back_at_a_turns_end_and_another_goes_on()
     steps = [[function_call("count", {}, call_id="c1")], [assistant_message("one")]]
     served = team(*steps, tools=[count])
     with working(served, stop_s=0.2):
-        say()
+        send_message()
         until(lambda: ToolCall.objects.filter(status="executing").exists(), what="the call to run")
     assert Run.objects.get().status == "queued"
     with working(served):
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert (run.status, run.attempt, calls) == ("done", 2, [1])
-    assert [output["text"] for output in told("output")] == ["one"]
+    assert [output["text"] for output in event_bodies("output")] == ["one"]
 
 
 def test_a_worker_that_stops_cancels_what_does_not_end_and_says_so():
     steps = [function_call("slow", {"name": "x", "seconds": 60}, call_id="c1")], [assistant_message("late")]
     with working(team(*steps, tools=[slow]), stop_s=0.1):
-        say()
+        send_message()
         until(lambda: ToolCall.objects.filter(status="executing").exists(), what="the call to run")
 
     assert (Run.objects.get().status, ToolCall.objects.get().status) == ("cancelled", "unknown")
-    assert told("run.cancelled")[0]["reason"] == "the worker stopped before the run ended"
+    assert event_bodies("run.cancelled")[0]["reason"] == "the worker stopped before the run ended"
 
 
 @pytest.mark.thorough
@@ -371,8 +374,8 @@ def test_three_hundred_runs_with_tool_calls_at_once_all_end_well():
     clerk = Agent(name="Clerk", model=model, tools=[add])
     with working(Team(name="many", agents=[clerk], entry=["Clerk"]), per_team=300):
         for n in range(300):
-            say(f"words {n}", key=f"c{n}")
-        over(300, within=90)
+            send_message(f"words {n}", key=f"c{n}")
+        ended_runs(300, within=90)
 
     assert Counter(Run.objects.values_list("status", flat=True)) == {"done": 300}
     assert Counter(ToolCall.objects.values_list("status", flat=True)) == {"done": 300}

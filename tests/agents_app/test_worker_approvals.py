@@ -11,7 +11,7 @@ from agents_app.teams.definition import Team
 from agents_app.worker.nested_runs import agent_tool
 from conversations.models import Approval, Run, ToolCall
 from conversations.runs.approvals import decide
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -49,8 +49,8 @@ SO = [assistant_message("Done so.")]
 
 def asked(office):
     with working(office.team(ASK)):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
     assert (run.status, run.reason) == ("waiting", "approval")
     return Approval.objects.get()
 
@@ -59,7 +59,7 @@ def test_a_gated_call_waits_while_its_sibling_is_done_and_the_worker_is_free():
     office = Office()
     asked(office)
 
-    (request,) = told("approval.requested")
+    (request,) = event_bodies("approval.requested")
     assert (request["name"], request["args"], request["tool_call_id"]) == ("file", {"street": "Mill Lane"}, "c2")
     assert len(request["digest"]) == 64
     assert request["why"] == "file requires approval, as set in the team's code"
@@ -72,13 +72,13 @@ def test_an_approved_call_is_done_once_by_another_worker(people):
     approval = asked(office)
     decide.decide(people["approver"], approval.id, "approve")
     with working(office.team(SO)):
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert (run.status, run.attempt) == ("done", 2)
     assert (office.looked, office.filed) == ([1], [1])
     assert dict(ToolCall.objects.values_list("call_id", "status")) == {"c1": "done", "c2": "done"}
-    assert [turn["turn"] for turn in told("model.turn")] == [1, 2]
-    assert ToolCall.objects.get(call_id="c2").id == told("approval.requested")[0]["tool_call"]
+    assert [turn["turn"] for turn in event_bodies("model.turn")] == [1, 2]
+    assert ToolCall.objects.get(call_id="c2").id == event_bodies("approval.requested")[0]["tool_call"]
 
 
 def test_a_rejected_call_is_never_done_and_the_model_hears_why(people):
@@ -87,7 +87,7 @@ def test_a_rejected_call_is_never_done_and_the_model_hears_why(people):
     decide.decide(people["approver"], approval.id, "reject", message="The wrong street.")
     team = office.team(SO)
     with working(team):
-        (run,) = over()
+        (run,) = ended_runs()
 
     heard = json.dumps(team.agents[0].model.first_call.input, default=str)
     assert (run.status, office.filed, ToolCall.objects.get(call_id="c2").status) == ("done", [], "rejected")
@@ -107,10 +107,10 @@ def test_a_changed_or_missing_tool_parks_the_run_as_incompatible(people, change,
     approval = asked(office)
     decide.decide(people["approver"], approval.id, "approve")
     with working(office.team(SO, **change)):
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert (run.status, office.filed) == ("incompatible", [])
-    assert told("run.incompatible")[0]["reason"] == reason
+    assert event_bodies("run.incompatible")[0]["reason"] == reason
 
 
 @pytest.mark.parametrize("column", ["state", "sdk", "state_mac"])
@@ -121,7 +121,7 @@ def test_a_kept_state_that_was_changed_is_not_used(people, column):
     value = getattr(Run.objects.get(), column)
     Run.objects.update(**{column: value.replace(value[5], "x" if value[5] != "x" else "y", 1)})
     with working(office.team(SO)):
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert (run.status, office.filed) == ("incompatible", [])
 
@@ -142,19 +142,19 @@ def test_a_call_inside_an_agent_tool_waits_and_goes_on_under_the_call_that_cause
 
     calls = [function_call("ask_desk", {"input": "file it"}, call_id="o1")]
     with working(house([calls], [[function_call("file", {"street": "A"}, call_id="i1")]])):
-        say()
-        over()
+        send_message()
+        ended_runs()
     assert dict(ToolCall.objects.values_list("call_id", "status")) == {"o1": "executing", "i1": "waiting"}
     decide.decide(people["approver"], Approval.objects.get().id, "approve")
     with working(house([SO], [[assistant_message("inner says filed")]])):
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert (run.status, filed) == ("done", ["A"])
     assert dict(ToolCall.objects.values_list("call_id", "status")) == {"o1": "done", "i1": "done"}
     outer = ToolCall.objects.get(call_id="o1").id
-    inner = [step for step in told("tool_step") if step["tool_call_id"] == "i1"]
+    inner = [step for step in event_bodies("tool_step") if step["tool_call_id"] == "i1"]
     assert [step["parent_call"] for step in inner] == [outer, outer]
-    assert [(o["text"], o.get("parent_call")) for o in told("output")] == [
+    assert [(o["text"], o.get("parent_call")) for o in event_bodies("output")] == [
         ("inner says filed", outer),
         ("Done so.", None),
     ]

@@ -13,7 +13,7 @@ from conversations.models import Approval, BudgetRaise, Conversation, Run, ToolC
 from conversations.runs.approvals import auto_approval_rules, decide, expiry
 from conversations.runs.budgets import edit_budgets
 from tests.agents_app.test_worker_heard import clerks, memory
-from tests.support.agents_running import kinds, over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, working
 from tests.support.cast import cast
 from tests.support.live import until
 
@@ -77,13 +77,13 @@ def question(n=1):
 
 
 def why(n=1):
-    return told("approval.requested")[n - 1]["why"]
+    return event_bodies("approval.requested")[n - 1]["why"]
 
 
 def test_it_asks_before_its_next_step_and_goes_on_with_as_much_again(people):
     budget(200)
     with working(clerks(spender(calls=4), work)):
-        say("hello")
+        send_message("hello")
         first = question()
         assert ToolCall.objects.filter(name="work").count() == 2
         assert why() == "Budget reached: 200 of 200 tokens per run. Continue with another 200 tokens?"
@@ -91,7 +91,7 @@ def test_it_asks_before_its_next_step_and_goes_on_with_as_much_again(people):
         second = question(2)
         assert why(2) == "Budget reached: 400 of 400 tokens per run. Continue with another 200 tokens?"
         decide.decide(people["approver"], second.id, "approve")
-        over(1)
+        ended_runs(1)
 
     assert Run.objects.get().status == "done"
     assert memory() == ["user: hello", *["function_call", "function_call_output"] * 4, "assistant: Done."]
@@ -104,8 +104,8 @@ def test_it_asks_before_its_next_step_and_goes_on_with_as_much_again(people):
 def test_a_last_answer_is_given_whatever_it_took(people):
     budget(50)
     with working(clerks(spender(calls=0), work)):
-        say("hello")
-        over(1)
+        send_message("hello")
+        ended_runs(1)
 
     assert Run.objects.get().status == "done"
     assert not Approval.objects.exists()
@@ -115,7 +115,7 @@ def test_a_last_answer_is_given_whatever_it_took(people):
 def test_a_run_that_gets_no_more_ends_and_says_so(people, how, settings):
     budget(100)
     with working(clerks(spender(), work)):
-        say("hello")
+        send_message("hello")
         asked = question()
         if how == "reject":
             decide.decide(people["approver"], asked.id, "reject", message="enough")
@@ -132,13 +132,13 @@ def test_a_run_that_gets_no_more_ends_and_says_so(people, how, settings):
 def test_a_conversation_that_has_spent_it_begins_no_run_before_somebody_gives_more(people):
     budget(100, scope="conversation")
     with working(clerks(Spender([[assistant_message("One.")], [assistant_message("Two.")]]))):
-        say("hello")
-        over(1)
-        say("again")
+        send_message("hello")
+        ended_runs(1)
+        send_message("again")
         asked = question()
-        assert kinds().count("model.turn") == 1
+        assert event_kinds().count("model.turn") == 1
         decide.decide(people["approver"], asked.id, "approve")
-        over(2)
+        ended_runs(2)
 
     assert memory() == ["user: hello", "assistant: One.", "user: again", "assistant: Two."]
     assert [run.status for run in Run.objects.order_by("queued_seq")] == ["done", "done"]
@@ -151,7 +151,7 @@ def test_a_conversation_that_has_spent_it_begins_no_run_before_somebody_gives_mo
 def test_calls_and_minutes_are_measured_too(people, measure, amount, words):
     budget(amount, measure)
     with working(clerks(spender(), work)):
-        say("hello")
+        send_message("hello")
         question()
 
     assert words in why()
@@ -167,9 +167,9 @@ def test_cost_is_measured_as_far_as_it_is_known(people, settings, tmp_path):
     model = spender()
     model.model = "scripted"
     with working(clerks(model, work)):
-        say("hello")
+        send_message("hello")
         until(lambda: Approval.objects.exists() or Run.objects.get().status == "done", what="either")
-    label = told("model.turn")[0]["model"]
+    label = event_bodies("model.turn")[0]["model"]
 
     if label == "scripted":
         assert why() == "Budget reached: $2.00 of $1.50 per run. Continue with another $1.50?"
@@ -182,11 +182,11 @@ def test_an_agents_day_counts_over_all_conversations(people):
     budget(1, scope="agent", agent="Somebody")
     steps = [[assistant_message(text)] for text in ("One.", "Two.", "Three.")]
     with working(clerks(Spender(steps))):
-        say("hello", key="a")
-        over(1)
-        say("hello", key="b")
-        over(2)
-        say("hello", key="c")
+        send_message("hello", key="a")
+        ended_runs(1)
+        send_message("hello", key="b")
+        ended_runs(2)
+        send_message("hello", key="c")
         question()
 
     assert why() == ("Budget reached: 200 of 150 tokens per agent in 24 hours. Continue with another 150 tokens?")
@@ -196,11 +196,11 @@ def test_an_agents_day_counts_over_all_conversations(people):
 def test_its_question_takes_no_edit_no_answer_and_no_rule(people):
     budget(100)
     with working(clerks(spender(), work)):
-        say("hello")
+        send_message("hello")
         asked = question()
         for wrong, more in (("edit", {"arguments": {}}), ("respond", {"output": "go on"})):
             with pytest.raises(Invalid, match="approve or reject"):
                 decide.decide(people["approver"], asked.id, wrong, **more)
 
     assert Approval.objects.get().status == "pending"
-    assert auto_approval_rules.call_of(told("approval.requested")[0]).tool == "continue_over_budget"
+    assert auto_approval_rules.call_of(event_bodies("approval.requested")[0]).tool == "continue_over_budget"

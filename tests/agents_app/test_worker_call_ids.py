@@ -12,7 +12,7 @@ from agents_app.worker.call_ids import CallIdMap, EarlierCall
 from agents_app.worker.nested_runs import agent_tool
 from conversations.models import Approval, ToolCall
 from conversations.runs.approvals import decide
-from tests.support.agents_running import over, say, team, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, team, working
 from tests.support.cast import person
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,8 +32,8 @@ def call(name, call_id="s", **arguments):
 
 def joined():
     """(status, nth, arguments, output) of each call of the record, by its start."""
-    ends = {step["tool_call"]: step.get("output") for step in told("tool_step") if step["status"] != "start"}
-    starts = {step["tool_call"]: step["args"] for step in told("tool_step") if step["status"] == "start"}
+    ends = {step["tool_call"]: step.get("output") for step in event_bodies("tool_step") if step["status"] != "start"}
+    starts = {step["tool_call"]: step["args"] for step in event_bodies("tool_step") if step["status"] == "start"}
     rows = ToolCall.objects.order_by("called_seq")
     return [(row.name, row.call_id, row.nth, starts.get(row.id), ends.get(row.id)) for row in rows]
 
@@ -45,18 +45,18 @@ def joined():
 )
 def test_an_id_that_a_runner_gets_twice_for_different_calls_ends_the_run_and_says_so(steps):
     with working(team(*steps, SO, tools=[double])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert run.status == "failed"
-    assert "tool call ID" in told("run.failed")[0]["error"]
+    assert "tool call ID" in event_bodies("run.failed")[0]["error"]
     assert joined() == ([("double", "s", 1, {"n": 1}, 2)] if len(steps) == 2 else [])
 
 
 def test_the_very_same_call_again_is_not_done_again():
     with working(team([call("double", n=1)], [call("double", n=1)], SO, tools=[double])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert run.status == "done"
     assert joined() == [("double", "s", 1, {"n": 1}, 2)]
@@ -75,8 +75,8 @@ def desks(outer, *inner, tool=double):
 def test_calls_of_one_id_inside_calls_side_by_side_keep_their_arguments_and_results():
     outer = [call("ask_0", "s", input="a"), call("ask_1", "t", input="b")]
     with working(desks([outer, SO], [[call("double", n=1)], SO], [[call("double", n=4)], SO])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert run.status == "done"
     assert {row[:2] + row[3:] for row in map(frozen, joined())} == {
@@ -114,8 +114,8 @@ INNER = [call("file", street="A")], [call("file", street="B")]
 
 def ask_twice(gate, second=INNER[1]):
     with working(desks([OUTER], [INNER[0]], [second], tool=gate.tool)):
-        say()
-        over()
+        send_message()
+        ended_runs()
     return list(Approval.objects.order_by("asked_seq"))
 
 
@@ -128,9 +128,9 @@ def test_two_questions_under_one_id_get_each_its_own_decision(first):
         decide.decide(april, question.id, decision)
 
     with working(desks([SO], [SO], [SO], tool=gate.tool)):
-        (run,) = over()
+        (run,) = ended_runs()
 
-    asked = [event["args"]["street"] for event in told("approval.requested")]
+    asked = [event["args"]["street"] for event in event_bodies("approval.requested")]
     approved = asked[0] if first == "approve" else asked[1]
     assert (run.status, gate.filed) == ("done", [approved])
     outcomes = {(row[0], row[1]): row[4] for row in joined() if row[0] != "file"}
@@ -150,7 +150,7 @@ def test_equal_questions_of_two_calls_are_asked_and_done_each_once():
         decide.decide(april, question.id, "approve")
 
     with working(desks([SO], [SO], [SO], tool=gate.tool)):
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert (run.status, gate.filed, len(questions)) == ("done", ["A", "A"], 2)
     assert set(ToolCall.objects.values_list("status", flat=True)) == {"done"}
@@ -160,7 +160,7 @@ def test_a_question_names_the_call_that_it_is_inside():
     ask_twice(Gate())
 
     outer = dict(ToolCall.objects.filter(name__startswith="ask_").values_list("name", "id"))
-    inside = {event["args"]["street"]: event["parent_call"] for event in told("approval.requested")}
+    inside = {event["args"]["street"]: event["parent_call"] for event in event_bodies("approval.requested")}
     assert inside == {"A": outer["ask_0"], "B": outer["ask_1"]}
 
 

@@ -12,7 +12,7 @@ from agents_app.worker import agent_run
 from agents_app.worker.worker import LISTEN_EVERY
 from conversations.conversation import control
 from conversations.models import Conversation, Run, ToolCall
-from tests.support.agents_running import kinds, over, say, team, told, working
+from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, team, working
 from tests.support.cast import cast
 from tests.support.live import until
 
@@ -63,51 +63,51 @@ def status():
 def test_a_run_ends_its_turn_and_waits_and_everything_is_answered_in_order_after(otto, verb, back):
     work = Work()
     with working(work.team()) as worker:
-        say()
+        send_message()
         work.begun()
         control.steer(otto, verb, "c")
         heard(worker, "pause")
-        say("second")
+        send_message("second")
         work.may_end.set()
         until(lambda: status() == "waiting", what="it to be put aside")
-        say("third")
-        assert told("output") == []
+        send_message("third")
+        assert event_bodies("output") == []
         control.steer(otto, back, "c")
-        over(3)
+        ended_runs(3)
 
-    assert [output["text"] for output in told("output")] == ["It is done.", "The second.", "The third."]
+    assert [output["text"] for output in event_bodies("output")] == ["It is done.", "The second.", "The third."]
     assert (work.calls, ToolCall.objects.get().status) == (1, "done")
     assert [run.status for run in Run.objects.all()] == ["done"] * 3
-    assert "run.waiting" in kinds()
+    assert "run.waiting" in event_kinds()
 
 
 def test_a_stopped_run_ends_after_its_turn_and_what_began_is_done(otto):
     work = Work()
     with working(work.team()) as worker:
-        say()
+        send_message()
         work.begun()
         control.stop(otto, "c", "the wrong street")
         heard(worker, "stop")
         work.may_end.set()
-        (run,) = over()
+        (run,) = ended_runs()
 
-    assert (run.status, ToolCall.objects.get().status, told("output")) == ("cancelled", "done", [])
-    assert told("run.stopping")[0] | {"how": "stop", "by": "user:otto"} == told("run.stopping")[0]
+    assert (run.status, ToolCall.objects.get().status, event_bodies("output")) == ("cancelled", "done", [])
+    assert event_bodies("run.stopping")[0] | {"how": "stop", "by": "user:otto"} == event_bodies("run.stopping")[0]
 
 
 def test_an_aborted_run_ends_now_and_what_began_is_unknown(otto, monkeypatch):
     monkeypatch.setattr(agent_run, "GRACE", 60.0)
     work = Work()
     with working(work.team()):
-        say()
+        send_message()
         work.begun()
         asked_at = time.monotonic()
         control.abort(otto, "c")
-        (run,) = over()
+        (run,) = ended_runs()
         took = time.monotonic() - asked_at
 
     assert (run.status, ToolCall.objects.get().status) == ("cancelled", "unknown")
-    assert told("run.cancelled")[0]["calls"] == [ToolCall.objects.get().id]
+    assert event_bodies("run.cancelled")[0]["calls"] == [ToolCall.objects.get().id]
     assert took < 20  # a run that is stopped has a minute of grace here
     assert work.calls == 1
 
@@ -115,11 +115,11 @@ def test_an_aborted_run_ends_now_and_what_began_is_unknown(otto, monkeypatch):
 def test_nothing_starts_while_somebody_holds_it(otto):
     work = Work()
     work.may_end.set()
-    say("before", to="agent:Nobody")
+    send_message("before", to="agent:Nobody")
     control.take_over(otto, "c")
     with working(work.team()):
-        say("first")
-        say("elsewhere", key="d")
+        send_message("first")
+        send_message("elsewhere", key="d")
         until(lambda: Run.objects.filter(status="done").exists(), what="the other conversation to be answered")
         assert status() == "queued"
         assert Conversation.objects.get(key="c").owner == "user:otto"

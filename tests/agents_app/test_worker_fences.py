@@ -18,7 +18,7 @@ from conversations.models import Agent as Row
 from conversations.models import AuditEntry, Conversation, Event, Run, ToolCall
 from conversations.runs import leases
 from tests.support import toolcalls
-from tests.support.agents_running import kinds, over, say, team, told, working
+from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, team, working
 from tests.support.live import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,15 +47,15 @@ def test_a_worker_whose_run_was_taken_enters_no_tool_and_writes_nothing():
         return [function_call("act", {}, call_id="c1")]
 
     with working(team(ModelStep.respond(late), [assistant_message("never")], tools=[act])) as worker:
-        say()
+        send_message()
         until(asked.is_set, what="the model to be asked")
         taken_away()
-        before = kinds()
+        before = event_kinds()
         go.set()
         until(lambda: worker.finished_runs == 1, what="the attempt to end")
 
     assert (entered, ToolCall.objects.count()) == ([], 0)
-    assert kinds() == before
+    assert event_kinds() == before
     assert before[-1] == "run.interrupted"
 
 
@@ -75,15 +75,15 @@ def test_a_tool_that_outlives_its_run_cannot_record_its_end_or_send():
         return "acted"
 
     with working(team([function_call("act", {}, call_id="c1")], [assistant_message("never")], tools=[act])) as worker:
-        say()
+        send_message()
         until(inside.is_set, what="the tool to be entered")
         taken_away()
-        before = kinds()
+        before = event_kinds()
         go.set()
         until(lambda: worker.finished_runs == 1, what="the attempt to end")
 
     assert refused == ["Fenced"]
-    assert kinds() == before
+    assert event_kinds() == before
     assert ToolCall.objects.get().status == "unknown"
 
 
@@ -110,15 +110,15 @@ def test_a_run_posts_to_its_own_conversation_its_children_and_where_its_team_may
 
     clerk.tools = [wait, chat_send]
     with working(Team(name="t", agents=[clerk], entry=["Clerk"], may_post_to=["duty-*"])):
-        say(metadata={"hop": 3})
-        over()
+        send_message(metadata={"hop": 3})
+        ended_runs()
 
-    (said,) = [m for m in told("message") if m["sender"] == "agent:Clerk"]
+    (said,) = [m for m in event_bodies("message") if m["sender"] == "agent:Clerk"]
     assert (said["content"], said["metadata"]) == ("psst", {"hop": 4})
     assert Event.objects.get(conversation__key="c", kind="message", principal="agent:Clerk")
-    assert [[m["content"] for m in told("message", key)] for key in ("child", "duty-7")] == [["psst"], ["psst"]]
-    assert told("message", "stranger") == []
-    refused = [step for step in told("tool_step") if step["status"] == "error"]
+    assert [[m["content"] for m in event_bodies("message", key)] for key in ("child", "duty-7")] == [["psst"], ["psst"]]
+    assert event_bodies("message", "stranger") == []
+    refused = [step for step in event_bodies("tool_step") if step["status"] == "error"]
     assert [step["tool_call_id"] for step in refused] == ["chat:stranger"]
     why = (
         "a run of t may only post to its own conversation, its child conversations, and those its team allows; "
@@ -155,8 +155,8 @@ def test_agents_who_answer_each_other_end_at_twenty_hops():
         return Agent(name=name, model=ScriptedModel([step, [assistant_message("sent")]] * 15), tools=[chat_send])
 
     with working(Team(name="pair", agents=[speaker("Ann", "Bob"), speaker("Bob", "Ann")], entry=["Ann", "Bob"])):
-        say(to="agent:Ann")
-        over(21, within=60)
+        send_message(to="agent:Ann")
+        ended_runs(21, within=60)
         until(lambda: not Run.objects.filter(status__in=("queued", "running")).exists(), what="quiet")
 
     last = Run.objects.order_by("-queued_seq").first()

@@ -16,7 +16,7 @@ from conversations.core.principals import SYSTEM
 from conversations.models import Approval, Run, SessionItem, ToolCall
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.cast import cast
 from tests.support.live import until
 
@@ -71,17 +71,17 @@ def memory():
 def test_what_was_said_while_a_person_held_it_is_known_to_the_next_answer(by):
     model = Model(*answers("First.", "Second.", "Third."))
     with working(clerks(model)):
-        say("hello")
-        over(1)
+        send_message("hello")
+        ended_runs(1)
         control.take_over(by, "c")
         speak(by, "I look into it.")
         speak(by, "The street is open again.", "agent:Clerk")
         speak(by, "Maintenance at noon.", "system")
         control.hand_back(by, "c")
-        say("thanks")
-        over(2)
-        say("bye")
-        over(3)
+        send_message("thanks")
+        ended_runs(2)
+        send_message("bye")
+        ended_runs(3)
 
     said = ["user: I look into it.", "assistant: The street is open again.", "user: Maintenance at noon."]
     assert model.given[1] == ["user: hello", "assistant: First.", *said, "user: thanks"]
@@ -92,14 +92,14 @@ def test_what_was_said_while_a_person_held_it_is_known_to_the_next_answer(by):
 
 def test_words_that_waited_are_answered_with_what_was_said_after_them(by):
     model = Model(*answers("First.", "Second."))
-    say("before", to="agent:Nobody")
+    send_message("before", to="agent:Nobody")
     control.take_over(by, "c")
     with working(clerks(model)):
-        say("where is it?")
+        send_message("where is it?")
         speak(by, "On Elm Street.", "agent:Clerk")
-        say("and when?")
+        send_message("and when?")
         control.hand_back(by, "c")
-        over(2)
+        ended_runs(2)
 
     asked = ["user: where is it?", "assistant: On Elm Street."]
     assert model.given == [asked, [*asked, "assistant: First.", "user: and when?"]]
@@ -109,12 +109,12 @@ def test_what_was_asked_and_stopped_before_a_run_began_is_known(by):
     model = Model(*answers("First."))
     control.pause(by, speak(by, "Hello").conversation)
     with working(clerks(model)):
-        say("where is it?")
+        send_message("where is it?")
         stop_and_rerun.stop(by, Run.objects.get().id)
         speak(by, "On Elm Street.", "agent:Clerk")
         control.resume(by, "c")
-        say("thanks")
-        over(2)
+        send_message("thanks")
+        ended_runs(2)
 
     assert model.given == [["user: Hello", "user: where is it?", "assistant: On Elm Street.", "user: thanks"]]
 
@@ -141,7 +141,7 @@ def test_a_run_that_was_put_aside_goes_on_with_what_was_said_meanwhile(by):
     calls = [[function_call("work", {}, call_id=f"c{n}")] for n in (1, 2)]
     model = Model(*calls, *answers("Done.", "Bye."))
     with working(clerks(model, work.tool)) as worker:
-        say("hello")
+        send_message("hello")
         for n, words in enumerate(("Wait a moment.", "I am back.")):
             until(lambda n=n: ToolCall.objects.count() == n + 1, what="the call to run")
             control.take_over(by, "c")
@@ -155,15 +155,15 @@ def test_a_run_that_was_put_aside_goes_on_with_what_was_said_meanwhile(by):
             speak(by, words, "agent:Clerk")
             control.hand_back(by, "c")
         work.may_end.set()
-        over(1)
-        say("bye")
-        over(2)
+        ended_runs(1)
+        send_message("bye")
+        ended_runs(2)
 
     call = ["function_call", "function_call_output"]
     assert model.given[1] == ["user: hello", *call, "assistant: Wait a moment."]
     assert model.given[2] == [*model.given[1], *call, "assistant: I am back."]
     assert model.given[3] == [*model.given[2], "assistant: Done.", "user: bye"]
-    assert [output["text"] for output in told("output")] == ["Done.", "Bye."]
+    assert [output["text"] for output in event_bodies("output")] == ["Done.", "Bye."]
 
 
 def test_what_is_said_while_a_question_waits_comes_after_the_calls_output(by):
@@ -174,15 +174,15 @@ def test_what_is_said_while_a_question_waits_comes_after_the_calls_output(by):
 
     model = Model([function_call("file", {}, call_id="c1")], *answers("Done.", "Bye."))
     with working(clerks(model, file)):
-        say("hello")
+        send_message("hello")
         asked = until(lambda: Approval.objects.first(), what="the question")
         control.take_over(by, "c")
         speak(by, "It takes a while.")
         decide.decide(SYSTEM, asked.id, "approve")
         control.hand_back(by, "c")
         until(lambda: Run.objects.get().status == "done", what="the run to end")
-        say("bye")
-        over(2)
+        send_message("bye")
+        ended_runs(2)
 
     said = ["user: hello", "function_call", "function_call_output", "user: It takes a while."]
     assert model.given[1:] == [said, [*said, "assistant: Done.", "user: bye"]]
@@ -191,11 +191,11 @@ def test_what_is_said_while_a_question_waits_comes_after_the_calls_output(by):
 def test_words_to_another_agent_and_agents_own_words_are_heard_once(by):
     model = Model(*answers("First.", "Second."))
     with working(clerks(model)):
-        say("hello")
-        over(1)
-        say("I am done", to="chat:c", sender="agent:Foreign")  # over the bus
+        send_message("hello")
+        ended_runs(1)
+        send_message("I am done", to="chat:c", sender="agent:Foreign")  # over the bus
         speak(by, "Look at the bridge.", to="agent:Foreign")
         speak(by, "What is next?", to="agent:Clerk")
-        over(2)
+        ended_runs(2)
 
     assert model.given[1] == ["user: hello", "assistant: First.", "user: Look at the bridge.", "user: What is next?"]

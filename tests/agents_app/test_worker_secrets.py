@@ -14,7 +14,7 @@ from agents_app.teams.chat_tool import chat_send
 from agents_app.teams.definition import Team
 from conversations.core import log_format
 from conversations.models import AuditEntry
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.cast import client_of, person
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -119,11 +119,11 @@ def test_planted_secrets_are_nowhere_in_the_record_the_pages_or_the_log(lines, m
         tools=[echo, fail, chat_send],
     )
     with working(Team(name="t", agents=[clerk], entry=["Clerk"])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert run.status == "failed"
-    assert len(told("tool_step")) == 202
+    assert len(event_bodies("tool_step")) == 202
     assert AuditEntry.objects.filter(outcome="refused", verb="publish").exists()
     pages = shown(client_of(person("ada", "admin")))
     assert pages.count("•••") > 150
@@ -144,8 +144,8 @@ def test_a_context_with_a_secret_is_not_kept_and_the_run_says_so():
         tools=[remember],
     )
     with working(Team(name="t", agents=[clerk], entry=["Clerk"], context=Remembering)):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, run.reason) == ("failed", "context")
     assert "PLANTED" not in stored()

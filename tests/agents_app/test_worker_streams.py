@@ -14,7 +14,7 @@ from agents_app.teams.definition import Team
 from conversations.events import registry
 from conversations.models import Event, Run, ToolCall
 from tests.support import recorded_streams as streams
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.provider_server import Answer, served_apart
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -52,8 +52,8 @@ def test_recorded_streams_are_in_the_record_as_they_were():
 
     with streaming(agents, lambda words, _: Answer(bodies[words])):
         for name in bodies:
-            say(f"<{name}>", key=name, to=f"agent:{name}")
-        runs = over(len(bodies), within=60)
+            send_message(f"<{name}>", key=name, to=f"agent:{name}")
+        runs = ended_runs(len(bodies), within=60)
 
     assert len(bodies) >= 50
     failed = {run.agent for run in runs if run.status == "failed"}
@@ -74,12 +74,12 @@ def all_fit_their_schemas():
 
 def as_recorded(key):
     """What the record has of a run with one answer of a model."""
-    steps = [step for step in told("tool_step", key) if step["status"] == "start"]
-    (turn,) = told("model.turn", key)
+    steps = [step for step in event_bodies("tool_step", key) if step["status"] == "start"]
+    (turn,) = event_bodies("model.turn", key)
     usage = turn["usage"]
     spent = (usage["input_tokens"], usage["output_tokens"]) if usage else None
-    said = [output["text"] for output in told("output", key) if output["turn"] == 1]
-    streamed = "".join(token["text"] for token in told("token", key))
+    said = [output["text"] for output in event_bodies("output", key) if output["turn"] == 1]
+    streamed = "".join(token["text"] for token in event_bodies("token", key))
     assert said == ([streamed] if streamed else [])
     assert ToolCall.objects.filter(conversation__key=key, status="done").count() == len(steps)
     calls = sorted((step["name"], step["args_raw"]) for step in steps)  # those of one turn are made at once
@@ -97,8 +97,8 @@ def cut_runs(cuts, within):
 
     with streaming(agents, answer, retries=0):
         for name, place, end in cuts:
-            say(f"<{name} {place} {end}>", key=f"{name}-{place}-{end}", to=f"agent:{name}")
-        over(len(cuts), within=within)
+            send_message(f"<{name} {place} {end}>", key=f"{name}-{place}-{end}", to=f"agent:{name}")
+        ended_runs(len(cuts), within=within)
     for name, place, end in cuts:
         ended_as_failed(f"{name}-{place}-{end}", streams.recorded(bodies[name]))
     assert Run.objects.filter(status="failed", reason="error").count() == len(cuts)
@@ -106,12 +106,12 @@ def cut_runs(cuts, within):
 
 def ended_as_failed(key, whole):
     """The run ended with a reason, and what had come of it is told as a part and as nothing else."""
-    (failed,) = told("run.failed", key)
+    (failed,) = event_bodies("run.failed", key)
     assert re.match(r"ModelFailed: m: .{10}", failed["error"]), failed
-    parts = told("output", key)
+    parts = event_bodies("output", key)
     assert [(part["final"], part["is_partial"]) for part in parts] == [(False, True)] * len(parts)
     assert all(part["text"] and whole.text.startswith(part["text"]) for part in parts)
-    assert not told("tool_step", key)
+    assert not event_bodies("tool_step", key)
 
 
 @pytest.mark.thorough
@@ -176,13 +176,13 @@ def test_a_faulty_provider_is_a_failed_run_with_a_reason_after_a_bounded_number_
     with streaming(agents, answer, retries=2, silence_s=1.0, timeout_s=3.0) as asked:
         for name, key in ours.items():
             for by in ("Chat", "Responses"):
-                say(f"<{name} by {by}>", key=f"{key}-{by}", to=f"agent:{by}")
-        runs = over(2 * len(FAULTS), within=60)
+                send_message(f"<{name} by {by}>", key=f"{key}-{by}", to=f"agent:{by}")
+        runs = ended_runs(2 * len(FAULTS), within=60)
 
     assert {(run.status, run.reason) for run in runs} == {("failed", "error")}
     for name, key in ours.items():
         for by in ("Chat", "Responses"):
-            (failed,) = told("run.failed", f"{key}-{by}")
+            (failed,) = event_bodies("run.failed", f"{key}-{by}")
             assert re.match(r"ModelFailed: m: .", failed["error"]), (name, failed)
             assert FAULTS[name][2] in failed["error"] or by == "Responses"
             assert asked[f"{name} by {by}"] == FAULTS[name][1], name
@@ -194,8 +194,8 @@ def test_a_provider_that_recovers_is_answered_in_the_same_run():
         return Answer(WHOLE) if n else Answer(REFUSAL, 429, "application/json", SOON)
 
     with streaming([Agent(name="Chat", model="chat:m")], answer) as asked:
-        say("<one>", to="agent:Chat")
-        (run,) = over()
+        send_message("<one>", to="agent:Chat")
+        (run,) = ended_runs()
 
     assert (run.status, run.attempt, asked["one"]) == ("done", 1, 2)
-    assert [output["text"] for output in told("output")] == ["Hello"]
+    assert [output["text"] for output in event_bodies("output")] == ["Hello"]

@@ -13,7 +13,7 @@ from conversations.events.response_ids import ResponseRequest
 from conversations.models import AuditEntry, Conversation, Event, Response, Run, ToolCall
 from conversations.runs.responses import create
 from conversations.runs.responses.manual_output import answer_call
-from tests.support.agents_running import over, team, working
+from tests.support.agents_running import ended_runs, team, working
 from tests.support.cast import CAST, STRANGER, client_of, last_entry, said
 from tests.support.responses import answer, ask, calls, function, returned, words
 
@@ -35,7 +35,7 @@ def waiting(*names, then=("It rained.",)):
 
 def asked(**more):
     first = ask("Is it wet?", tools=[RAIN, WIND], **more)
-    over(1)
+    ended_runs(1)
     return first
 
 
@@ -48,7 +48,7 @@ def test_the_agent_goes_on_with_the_answer(otto):
         first = asked(instructions="Be brief.")
         (call,) = open_calls()
         second = answer_call(otto, call.id, "4 mm", reason="its client is gone")
-        over(2)
+        ended_runs(2)
 
     assert words(answer(second)) == ["It rained."]
     row = Response.objects.get(id=second)
@@ -74,7 +74,7 @@ def test_with_several_open_calls_the_last_answer_goes_on_with_all(otto, people):
         assert answer_call(otto, wind.id, "none") is None
         assert Run.objects.count() == 1
         second = answer_call(people["admin"], rain.id, "")
-        over(2)
+        ended_runs(2)
 
     body = json.loads(Event.objects.get(seq=Response.objects.get(id=second).in_seq).body)
     assert [(item["call_id"], item["output"]) for item in body["input"]] == [(rain.call_id, ""), (wind.call_id, "none")]
@@ -127,7 +127,7 @@ def test_a_client_that_came_first_has_won(otto):
         first = asked()
         (call,) = open_calls()
         ask([returned(calls(answer(first))[0], "9 mm")], previous=first)
-        over(2)
+        ended_runs(2)
     with pytest.raises(TooLate, match="token:script already answered this call"):
         answer_call(otto, call.id, "4 mm")
 
@@ -149,11 +149,11 @@ def test_a_client_that_comes_after_goes_on_beside_it(otto, people):
         first = asked()
         (call,) = open_calls()
         answer_call(otto, call.id, "4 mm")
-        over(2)
+        ended_runs(2)
         output = returned(calls(answer(first))[0], "9 mm")
         went_on = ResponseRequest(model="Clerk", input=[output], previous_response_id=first, tools=[RAIN, WIND])
         beside = create.receive(people["admin"], went_on)
-        over(3)
+        ended_runs(3)
 
     assert words(answer(beside.response)) == ["By the client."]
     fork = Conversation.objects.get(key=beside.conversation)

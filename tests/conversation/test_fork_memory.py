@@ -15,7 +15,7 @@ from conversations.events import log
 from conversations.models import Agent as Served
 from conversations.models import Conversation, Event, Run, SessionItem
 from tests.events.test_projections import event
-from tests.support.agents_running import kinds, over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, working
 from tests.support.cast import cast
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,22 +51,22 @@ def test_an_agent_goes_on_in_a_fork_with_what_it_was_given_there():
     clerk = Agent(name="Clerk", model=model, tools=[add])
     otto = cast()["operator"]
     with working(Team(name="test", agents=[clerk], entry=["Clerk"])):
-        say("2 + 3?")
-        over(1)
-        say("and 3 more?")
-        first, second = over(2)
+        send_message("2 + 3?")
+        ended_runs(1)
+        send_message("and 3 more?")
+        first, second = ended_runs(2)
 
         rerun = fork.rerun(otto, second.id)
-        over(3)
+        ended_runs(3)
         from_the_start = fork.rerun(otto, first.id)
-        over(4)
+        ended_runs(4)
 
     given = asked(model)
     assert given[3] == given[2]
     assert given[4] == given[0]
-    assert kinds(rerun.conversation)[-1] == "run.done"
-    assert told("output", rerun.conversation)[-1]["text"] == "Eight."
-    assert told("tool_step", from_the_start.conversation)[-1]["output"] == 5
+    assert event_kinds(rerun.conversation)[-1] == "run.done"
+    assert event_bodies("output", rerun.conversation)[-1]["text"] == "Eight."
+    assert event_bodies("tool_step", from_the_start.conversation)[-1]["output"] == 5
     assert Run.objects.filter(conversation__key="c").count() == 2
 
 
@@ -79,32 +79,32 @@ def test_a_fork_in_the_middle_of_a_run_goes_on_from_there():
     model = ScriptedModel(steps)
     otto = cast()["operator"]
     with working(Team(name="test", agents=[Agent(name="Clerk", model=model, tools=[add])], entry=["Clerk"])):
-        say("2 + 3?")
-        over(1)
+        send_message("2 + 3?")
+        ended_runs(1)
         end = Event.objects.filter(kind="tool_step").latest("seq").seq
 
         made = fork.fork(otto, "c", end, run=True)
-        over(2)
+        ended_runs(2)
 
     given = asked(model)
     assert given[2] == given[1]
-    assert told("output", made.conversation)[-1]["text"] == "Five."
+    assert event_bodies("output", made.conversation)[-1]["text"] == "Five."
 
 
 def test_what_is_said_in_other_words_takes_the_place_of_the_old_ones_and_is_kept_for_later():
     model = ScriptedModel([[assistant_message(words)] for words in ("one", "two", "three", "four")])
     otto = cast()["operator"]
     with working(Team(name="test", agents=[Agent(name="Clerk", model=model)], entry=["Clerk"])):
-        say("first")
-        over(1)
-        say("second")
-        over(2)
+        send_message("first")
+        ended_runs(1)
+        send_message("second")
+        ended_runs(2)
         at = Event.objects.filter(kind="message").latest("seq").seq
 
         made = fork.fork(otto, "c", at, words="second, in other words", run=True)
-        over(3)
-        say("third", key=made.conversation)
-        over(4)
+        ended_runs(3)
+        send_message("third", key=made.conversation)
+        ended_runs(4)
 
     said = [[item.get("content") for item in given if item.get("role") == "user"] for given in asked(model)]
     assert said[2] == ["first", "second, in other words"]
@@ -203,16 +203,16 @@ def test_a_teams_context_goes_on_as_it_was_where_the_fork_begins():
     otto = cast()["operator"]
     with working(Team(name="test", agents=[clerk], entry=["Clerk"], context=Counter)):
         for n in (1, 2):
-            say("count")
-            over(n)
+            send_message("count")
+            ended_runs(n)
         head = Conversation.objects.get().head_seq
         whole = fork.fork(otto, "c", head, run=True).conversation
-        over(3)
+        ended_runs(3)
         early = fork.rerun(otto, Run.objects.filter(conversation__key="c").latest("queued_seq").id).conversation
-        over(4)
+        ended_runs(4)
 
-    assert told("tool_step", whole)[-1]["output"] == 3
-    assert told("tool_step", early)[-1]["output"] == 2
+    assert event_bodies("tool_step", whole)[-1]["output"] == 3
+    assert event_bodies("tool_step", early)[-1]["output"] == 2
     contexts = [session.load(key).context["test"] for key in ("c", whole)]
     assert [json.loads(text) for text in contexts] == [
         {"conversation_id": "c", "heard": 2},
@@ -236,13 +236,13 @@ def test_every_place_of_a_fork_and_of_its_fork_has_the_context_of_its_time():
 
     with working(Team(name="test", agents=[clerk], entry=["Clerk"], context=Counter)):
         for n in (1, 2, 3):
-            say("count")
-            over(n)
+            send_message("count")
+            ended_runs(n)
         events = list(Event.objects.filter(conversation__key="c").order_by("seq").values_list("seq", "kind"))
         answers = [seq for seq, kind in events if kind == "output"]
         middle = Run.objects.filter(conversation__key="c").order_by("queued_seq")[1].input_seq
         branch = fork.fork(otto, "c", middle, run=True).conversation
-        over(4)
+        ended_runs(4)
         head = Conversation.objects.get(key=branch).head_seq
 
     for seq, _ in events:

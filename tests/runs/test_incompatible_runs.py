@@ -20,7 +20,7 @@ from conversations.models import Approval, Run, ToolCall
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
 from dashboard.pages.conversation_entries import entries_of
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.cast import cast
 from tests.support.live import until
 
@@ -52,8 +52,8 @@ def parked():
     def go_on(states):
         with working(desk.team(*[[function_call("file", {}, call_id=f"c{n}")] for n in range(len(states))])):
             for n in range(len(states)):
-                say(key=f"k{n}")
-            over(len(states))
+                send_message(key=f"k{n}")
+            ended_runs(len(states))
         kept = Run.objects.order_by("id").first()
         tools = (kept.sdk or "").rpartition("/")[2]
         good = json.loads(kept.state)["state"]
@@ -63,7 +63,7 @@ def parked():
         for approval in Approval.objects.all():
             decide.decide(people["approver"], approval.id, "approve")
         with working(desk.team([assistant_message("Done.")])):
-            runs = over(len(states))
+            runs = ended_runs(len(states))
         return desk, runs
 
     return go_on
@@ -94,7 +94,7 @@ def test_states_that_do_not_fit_park_their_runs_with_a_reason(parked):
     assert {run.status for run in runs} == {"incompatible"}
     assert desk.filed == []
     assert set(ToolCall.objects.values_list("status", flat=True)) == {"blocked"}
-    reasons = [told("run.incompatible", f"k{n}")[0]["reason"] for n in range(len(CHANGES))]
+    reasons = [event_bodies("run.incompatible", f"k{n}")[0]["reason"] for n in range(len(CHANGES))]
     assert all(reason and "\n" not in reason.strip() and len(reason) < 1000 for reason in reasons), reasons
 
 
@@ -109,7 +109,7 @@ def test_recorded_states_of_every_version_are_parked_readably(parked):
     assert {run.status for run in runs} == {"incompatible"}
     assert desk.filed == []
     for n in range(len(texts)):
-        reason = told("run.incompatible", f"k{n}")[0]["reason"]
+        reason = event_bodies("run.incompatible", f"k{n}")[0]["reason"]
         assert "agent" in reason.lower(), reason
 
 
@@ -120,8 +120,8 @@ def asked(desk):
     """Have a run ask, and its question be approved."""
     people = cast()
     with working(desk.team([function_call("file", {}, call_id="c1")])):
-        say()
-        over()
+        send_message()
+        ended_runs()
     decide.decide(people["approver"], Approval.objects.get().id, "approve")
     return people
 
@@ -139,7 +139,7 @@ def test_a_state_that_another_release_of_the_sdk_kept_is_parked(monkeypatch, for
         then.setattr(saved_state, "CURRENT_SCHEMA_VERSION", form)
         asked(desk)
     with working(desk.team([assistant_message("Done.")])):
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert (run.status, desk.filed) == ("incompatible", [])
     assert f"the state was saved by another release of the Agents SDK: schema {form}, now" in words()
@@ -152,7 +152,7 @@ def test_a_run_whose_agent_left_its_team_ends(name):
     team = desk.team([assistant_message("Done.")])
     others = [Agent(name=name or "Other", model=ScriptedModel([]), tools=team.agents[0].tools if name else [])]
     with working(Team(name="desk", agents=others, entry=[others[0].name])):
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert (run.status, desk.filed, ToolCall.objects.get().status) == ("incompatible", [], "blocked")
     assert "the team desk no longer has the agent Clerk: it was removed or renamed" in words()
@@ -171,7 +171,7 @@ def test_a_run_of_a_team_that_nobody_serves_now_waits_for_it():
     assert Run.objects.get().status == "queued"
 
     with working(desk.team([assistant_message("Done.")])):
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert (run.status, desk.filed) == ("done", [1])
 
@@ -181,7 +181,7 @@ def test_the_page_says_why_a_run_was_parked_and_what_can_be_done():
     people = asked(desk)
     Run.objects.update(state_mac="0" * 64)
     with working(desk.team([assistant_message("Done.")])):
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert "the saved state does not match its signature: the state or the secret key was changed" in words()
     assert "Run again to start over with the current team, or take over and answer yourself." in words()
@@ -192,5 +192,5 @@ def test_the_page_says_why_a_run_was_parked_and_what_can_be_done():
     again = desk.team([function_call("file", {}, call_id="c1")])
     stop_and_rerun.run_again(people["operator"], run.id)
     with working(again):
-        assert over(2)[1].status == "waiting"  # asked anew: nothing that was decided before counts
+        assert ended_runs(2)[1].status == "waiting"  # asked anew: nothing that was decided before counts
     assert desk.filed == []

@@ -100,15 +100,17 @@ def working(*teams: Team, config: ModelConfig = MODEL, **more: Any) -> Iterator[
         assert not trouble, trouble
 
 
-def say(words: str = "hello", key: str = "c", to: str = "agent:Clerk", sender: str = "Rosa", **more: Any) -> None:
-    """Say something to an agent, as a foreign client would."""
+def send_message(
+    words: str = "hello", key: str = "c", to: str = "agent:Clerk", sender: str = "Rosa", **more: Any
+) -> None:
+    """Send a message to an agent, as an external client would."""
     payload = {"type": "message", "conversation_id": key, "sender": sender, "recipient": to, "content": words, **more}
     body = json.dumps(payload)
     log.append([log.from_bus(f"chat:{key}", None, body, envelopes.parse(body.encode()), ROBOT)])
 
 
-def over(count: int = 1, *, within: float = 60.0) -> list[Run]:
-    """Wait until so many runs are no longer queued or running; answer them in order."""
+def ended_runs(count: int = 1, *, within: float = 60.0) -> list[Run]:
+    """Wait until so many runs are no longer queued or running; return them in order."""
 
     def ended() -> list[Run]:
         found = Run.objects.exclude(status__in=("queued", "running")).order_by("queued_seq", "id")
@@ -117,14 +119,14 @@ def over(count: int = 1, *, within: float = 60.0) -> list[Run]:
     return until(ended, within=within, what=f"{count} runs to end: {list(Run.objects.values('status', 'reason'))}")
 
 
-def told(kind: str = "", key: str = "c") -> list[dict[str, Any]]:
+def event_bodies(kind: str = "", key: str = "c") -> list[dict[str, Any]]:
     """Return the bodies of a conversation's events, of a kind or all but tokens."""
     events = Event.objects.filter(conversation__key=key).order_by("seq")
     events = events.filter(kind=kind) if kind else events.exclude(kind="token")
     return [json.loads(body) for body in events.values_list("body", flat=True)]
 
 
-def kinds(key: str = "c") -> list[str]:
+def event_kinds(key: str = "c") -> list[str]:
     """Return the kinds of a conversation's events, tokens left out."""
     found = Event.objects.filter(conversation__key=key).exclude(kind="token").order_by("seq")
     return list(found.values_list("kind", flat=True))

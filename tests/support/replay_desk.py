@@ -13,7 +13,7 @@ from agents_app.approval_gate.run_scope import idempotency_key
 from agents_app.teams.definition import Team
 from conversations.models import Run, ToolCall
 from conversations.runs.replay import request_replay
-from tests.support.agents_running import over, say, team, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, team, working
 from tests.support.live import until
 
 EFFECTS = {"look": "read", "put": "idempotent", "send": "unsafe", "burn": "destructive"}
@@ -82,8 +82,8 @@ class Desk:
         names = names or tuple(EFFECTS)
         asked = [function_call(name, ARGS, call_id=f"c-{name}") for name in names]
         with working(self.team(asked, [assistant_message("Done.")], **more)):
-            say(key=key)
-            over(1)
+            send_message(key=key)
+            ended_runs(1)
         return {call.name: call for call in ToolCall.objects.filter(conversation__key=key)}
 
     def again(self, by: Any, call: ToolCall, *, made: Team | None = None, **asked: Any) -> tuple[Run, ToolCall]:
@@ -107,4 +107,4 @@ def ended(run: str, *, within: float = 20.0) -> Run:
     return until(found, within=within, what=f"run {run} to end: {list(Run.objects.values('id', 'status', 'reason'))}")
 
 
-__all__ = ["ARGS", "EFFECTS", "Desk", "ended", "over", "say", "told", "working"]
+__all__ = ["ARGS", "EFFECTS", "Desk", "ended", "ended_runs", "event_bodies", "send_message", "working"]

@@ -11,7 +11,7 @@ from agents.testing import assistant_message, function_call
 from conversations.models import Event, ToolCall
 from conversations.telemetry_export import cursor, exporter
 from conversations.telemetry_export.exporter import Exporter
-from tests.support.agents_running import over, say, team, working
+from tests.support.agents_running import ended_runs, send_message, team, working
 from tests.support.alerting import receiving
 from tests.support.collecting import Collector, partly, ran
 from tests.support.live import free_port, until
@@ -67,8 +67,8 @@ def test_a_run_of_a_team_is_a_trace(settings, collector):
     steps = [function_call("add", {"a": 2, "b": 3}, call_id="c1")], [assistant_message("It is five.")]
 
     with Exporting(), working(team(*steps, tools=[add])):
-        say("What is two and three?")
-        (run,) = over()
+        send_message("What is two and three?")
+        (run,) = ended_runs()
         arrived(collector, [run.id])
 
     root, *others = collector.spans()
@@ -94,8 +94,8 @@ def test_content_is_sent_where_it_is_asked_for(settings, collector):
     steps = [function_call("add", {"a": 2, "b": 3}, call_id="c1")], [assistant_message("It is five.")]
 
     with Exporting(), working(team(*steps, tools=[add])):
-        say("What is two and three?")
-        (run,) = over()
+        send_message("What is two and three?")
+        (run,) = ended_runs()
         arrived(collector, [run.id])
 
     root, *others = collector.spans()
@@ -194,8 +194,8 @@ def test_a_stalling_collector_keeps_neither_a_run_nor_the_stop(settings, collect
         ran()
         until(lambda: collector.requests)
         with working(team([assistant_message("Good day.")])):
-            say()
-            over()
+            send_message()
+            ended_runs()
         began = time.monotonic()
 
     assert time.monotonic() - began < 20, "a request under way is broken off"

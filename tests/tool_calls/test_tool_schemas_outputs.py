@@ -16,7 +16,7 @@ from agents_app.tools import output_types
 from conversations.events import log
 from conversations.models import Run
 from dashboard.pages.conversation_entries import entries_of
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 
 T = TypeVar("T")
 
@@ -135,20 +135,20 @@ def test_runs_end_with_the_place_where_an_answer_did_not_fit_and_well_where_it_d
 
     with working(Team(name="T", agents=everybody, entry=[agent.name for agent in everybody])):
         for agent in everybody:
-            say("go", key=agent.name, to=f"agent:{agent.name}")
-        over(len(everybody))
+            send_message("go", key=agent.name, to=f"agent:{agent.name}")
+        ended_runs(len(everybody))
 
     ends = dict(Run.objects.values_list("agent", "status"))
     assert ends == {a.name: "failed" for a in agents} | {a.name: "done" for a in right}
     for agent, (_, answer, where) in zip(agents, UNFIT.values(), strict=True):
-        (failed,), (output,) = told("run.failed", agent.name), told("output", agent.name)
+        (failed,), (output,) = event_bodies("run.failed", agent.name), event_bodies("output", agent.name)
         why = failed["place"].pop("why")
         assert failed["place"] == {"turn": 1, "agent": agent.name, "path": where}
         assert why
         assert failed["error"].startswith("ModelBehaviorError: ")
         assert output["text"] == answer  # what the model said stays in the record
     for agent, (_, answer, _) in zip(right, FITTING.values(), strict=True):
-        (output,) = told("output", agent.name)
+        (output,) = event_bodies("output", agent.name)
         assert json.loads(output["text"]) == json.loads(answer)
 
     deep = agents[list(UNFIT).index("deep inside")].name

@@ -9,7 +9,7 @@ import pytest
 from agents_app.agui.event_reader import KNOWN, event_of, events_of
 from agents_app.agui.http_stream import RemoteFailed
 from conversations.models import Event, Run, ToolCall
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.live import ROOT
 
 DATA = ROOT.parent / "shared" / "data" / "ag-ui"
@@ -35,15 +35,15 @@ def test_each_recorded_run_becomes_what_it_says(remote, tmp_path):
 
     with working(remote()):
         for name in RUNS:
-            say(f"play {tmp_path / name}.txt", key=f"recorded-{name}", to="agent:Weather")
-        over(len(RUNS), within=60)
+            send_message(f"play {tmp_path / name}.txt", key=f"recorded-{name}", to="agent:Weather")
+        ended_runs(len(RUNS), within=60)
 
     for name, events in RUNS.items():
         key, kinds = f"recorded-{name}", Counter(event["type"] for event in events)
         run = Run.objects.get(conversation__key=key)
-        assert run.status == ("failed" if kinds["RUN_ERROR"] else "done"), (name, told("run.failed", key))
+        assert run.status == ("failed" if kinds["RUN_ERROR"] else "done"), (name, event_bodies("run.failed", key))
         if not kinds["RUN_ERROR"] and texts_of(events):
-            assert told("output", key)[-1]["text"] == "\n\n".join(texts_of(events)), name
+            assert event_bodies("output", key)[-1]["text"] == "\n\n".join(texts_of(events)), name
         calls = ToolCall.objects.filter(conversation__key=key)
         assert calls.count() == kinds["TOOL_CALL_START"], name
         assert calls.filter(status="done").count() == kinds["TOOL_CALL_RESULT"], name

@@ -11,18 +11,18 @@ from conversations.core.principals import SYSTEM
 from conversations.models import Approval, Conversation, Event, Run, ToolCall
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.live import free_port, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def ask(words: str, key: str = "remote") -> None:
-    say(words, key=key, to="agent:Weather")
+    send_message(words, key=key, to="agent:Weather")
 
 
 def said(key: str = "remote") -> str:
-    return told("output", key)[-1]["text"]
+    return event_bodies("output", key)[-1]["text"]
 
 
 def inputs(elsewhere: str, thread: str) -> list[dict]:
@@ -34,26 +34,29 @@ def inputs(elsewhere: str, thread: str) -> list[dict]:
 def test_a_message_runs_it_there_and_its_words_are_the_answer(remote, elsewhere):
     with working(remote()):
         ask("hello there", "remote-first")
-        (run,) = over()
+        (run,) = ended_runs()
         ask("and again", "remote-first")
-        over(2)
+        ended_runs(2)
 
     assert run.status == "done"
-    assert [one["text"] for one in told("output", "remote-first")] == ["You said: hello there", "You said: and again"]
-    assert [one["text"] for one in told("token", "remote-first")]
+    assert [one["text"] for one in event_bodies("output", "remote-first")] == [
+        "You said: hello there",
+        "You said: and again",
+    ]
+    assert [one["text"] for one in event_bodies("token", "remote-first")]
     first, second = inputs(elsewhere, "remote-first")
     assert [message["role"] for message in first["messages"]] == ["user"]
     assert [message["role"] for message in second["messages"]] == ["user", "assistant", "user"]
     assert first["authorization"] == "Bearer there-1"
-    assert told("run.done", "remote-first")[0]["usage"]["input_tokens"] == 5
+    assert event_bodies("run.done", "remote-first")[0]["usage"]["input_tokens"] == 5
 
 
 def test_its_tools_steps_and_state_are_claims(remote, elsewhere):
     with working(remote()):
         ask("tool please", "remote-tool")
-        over()
+        ended_runs()
         ask("and then", "remote-tool")
-        over(2)
+        ended_runs(2)
 
     (call,) = ToolCall.objects.filter(conversation__key="remote-tool")
     assert (call.name, call.status, call.run) == ("weather", "done", None)
@@ -84,7 +87,7 @@ def test_its_interrupt_is_decided_in_the_inbox_and_it_goes_on(remote, elsewhere,
     with working(remote()):
         ask("ask me", key)
         until(lambda: Approval.objects.filter(status="pending").exists())
-        asked = told("approval.requested", key)[0]
+        asked = event_bodies("approval.requested", key)[0]
         assert asked["args"]["message"] == "Send it?"
         assert asked["args"]["arguments"] == {"to": "a@b.example"}
         decide.decide(SYSTEM, Approval.objects.get().id, decision, **more)
@@ -125,10 +128,10 @@ BAD = {
 def test_what_goes_wrong_there_is_a_failed_run_that_says_why(remote, word):
     with working(remote()):
         ask(f"{word} now", f"remote-{word}")
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert run.status == "failed"
-    assert BAD[word] in told("run.failed", f"remote-{word}")[0]["error"]
+    assert BAD[word] in event_bodies("run.failed", f"remote-{word}")[0]["error"]
 
 
 @pytest.mark.parametrize(
@@ -137,20 +140,20 @@ def test_what_goes_wrong_there_is_a_failed_run_that_says_why(remote, word):
 def test_an_address_that_serves_no_agent_is_a_failed_run(remote, path, why):
     with working(remote(path)):
         ask("hello", f"remote-{path}")
-        over()
+        ended_runs()
 
-    assert why in told("run.failed", f"remote-{path}")[0]["error"]
+    assert why in event_bodies("run.failed", f"remote-{path}")[0]["error"]
 
 
 def test_an_agent_that_is_away_is_a_failed_run_that_a_person_runs_again(remote):
     with working(remote(url=f"http://127.0.0.1:{free_port()}/")):
         ask("hello", "remote-away")
-        (run,) = over()
-        assert "failed" in told("run.failed", "remote-away")[0]["error"]
+        (run,) = ended_runs()
+        assert "failed" in event_bodies("run.failed", "remote-away")[0]["error"]
 
     stop_and_rerun.run_again(SYSTEM, run.id)
     with working(remote()):
-        over(2)
+        ended_runs(2)
 
     assert said("remote-away") == "You said: hello"
 
@@ -167,25 +170,25 @@ def test_an_agent_that_is_away_is_a_failed_run_that_a_person_runs_again(remote):
 def test_nothing_is_sent_where_nothing_may_be(remote, url, why):
     with working(remote(url=url, allowed=NONE)):
         ask("hello", "remote-near")
-        over()
+        ended_runs()
 
-    assert why in told("run.failed", "remote-near")[0]["error"]
+    assert why in event_bodies("run.failed", "remote-near")[0]["error"]
 
 
 def test_one_that_falls_silent_is_given_up(remote):
     with working(remote(silence_s=0.5)):
         ask("hang on", "remote-silent")
-        over()
+        ended_runs()
 
-    assert "nothing was sent for 0.5 s" in told("run.failed", "remote-silent")[0]["error"]
+    assert "nothing was sent for 0.5 s" in event_bodies("run.failed", "remote-silent")[0]["error"]
 
 
 def test_a_person_stops_it(remote):
     with working(remote()):
         ask("hang on", "remote-stopped")
-        until(lambda: told("token", "remote-stopped"))
+        until(lambda: event_bodies("token", "remote-stopped"))
         stop_and_rerun.stop(SYSTEM, Run.objects.get().id)
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert run.status == "cancelled"
     assert Conversation.objects.get(key="remote-stopped").state == "open"

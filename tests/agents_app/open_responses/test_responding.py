@@ -10,7 +10,7 @@ from agents_app.approval_gate.run_scope import current_scope
 from agents_app.teams.definition import Team
 from conversations.events.response_ids import call_item_id, message_item_id
 from conversations.models import Run, SessionItem, ToolCall
-from tests.support.agents_running import kinds, over, team, told, working
+from tests.support.agents_running import ended_runs, event_bodies, event_kinds, team, working
 from tests.support.responses import answer, ask, calls, function, returned, user, words
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -36,7 +36,7 @@ HOSTED = function("lookup", reference={"type": "string"})
 def test_a_request_is_answered_with_its_text_and_usage():
     with working(team([assistant_message("Good day.")])):
         response = ask()
-        over()
+        ended_runs()
 
     told_ = answer(response)
     assert (told_["status"], told_["error"], told_["incomplete_details"]) == ("completed", None, None)
@@ -50,8 +50,8 @@ def test_a_request_is_answered_with_its_text_and_usage():
         }
     ]
     assert told_["usage"] is None  # a scripted model tells none
-    assert kinds(response)[-2:] == ["response.completed", "run.done"]
-    assert "conversation.handler" not in kinds(response)
+    assert event_kinds(response)[-2:] == ["response.completed", "run.done"]
+    assert "conversation.handler" not in event_kinds(response)
     assert not SessionItem.objects.exclude(payload__startswith='{"switchboard.context"').exists()
 
 
@@ -59,11 +59,11 @@ def test_a_call_of_the_clients_tool_ends_the_run_and_is_closed_by_its_output():
     steps = [function_call("weather", '{"city":  "Oslo"}', call_id="c1")], [assistant_message("Rain.")]
     with working(team(*steps)):
         first = ask("Weather?", tools=[WEATHER])
-        over()
+        ended_runs()
         (call,) = calls(answer(first))
         open_ = ToolCall.objects.get()
         second = ask([returned(call, "rain")], previous=first, tools=[WEATHER])
-        over(2)
+        ended_runs(2)
 
     assert (call["name"], call["arguments"], call["status"]) == ("weather", '{"city":  "Oslo"}', "completed")
     assert call["id"] == call_item_id(first, "c1", 1)
@@ -76,7 +76,7 @@ def test_a_call_of_the_clients_tool_ends_the_run_and_is_closed_by_its_output():
     assert words(answer(second)) == ["Rain."]
     closed = ToolCall.objects.get()
     assert (closed.id, closed.status, closed.run) == (open_.id, "done", open_.run)
-    end = told("tool_step", first)[-1]
+    end = event_bodies("tool_step", first)[-1]
     assert (end["output"], end["answered_by"], end["tool_call"]) == ("rain", "token:script", open_.id)
 
 
@@ -84,10 +84,10 @@ def test_a_hosted_tool_runs_here_and_is_in_the_record_alone():
     steps = [function_call("lookup", {"reference": "R1"}, call_id="c1")], [assistant_message("Found.")]
     with working(team(*steps, hosted_tools=[lookup])):
         response = ask(tools=[HOSTED])
-        over()
+        ended_runs()
 
     assert [item["type"] for item in answer(response)["output"]] == ["message"]
-    start, end = told("tool_step", response)
+    start, end = event_bodies("tool_step", response)
     assert (start["origin"], end["status"], end["output"]) == ("hosted", "success", f"R1 for {response}")
     assert ToolCall.objects.get().status == "done"
 
@@ -102,10 +102,10 @@ def test_hosted_and_external_calls_of_one_turn_run_and_return():
     clerk = Agent(name="Clerk", model=model)
     with working(Team(name="test", agents=[clerk], entry=["Clerk"], hosted_tools=[lookup])):
         first = ask(tools=[WEATHER, HOSTED])
-        over()
+        ended_runs()
         made = calls(answer(first))
         second = ask([returned(call, call["arguments"]) for call in made], previous=first, tools=[WEATHER])
-        over(2)
+        ended_runs(2)
 
     assert [call["call_id"] for call in made] == ["c1", "c3"]
     assert words(answer(second)) == ["All."]
@@ -124,9 +124,9 @@ def test_a_hosted_tools_exception_goes_to_the_model_and_stays_an_error():
     steps = [function_call("broken", {}, call_id="c1")], [assistant_message("Sorry.")]
     with working(team(*steps, hosted_tools=[broken])):
         response = ask(tools=[function("broken")])
-        over()
+        ended_runs()
 
-    end = told("tool_step", response)[-1]
+    end = event_bodies("tool_step", response)[-1]
     assert (end["status"], end["error"]) == ("error", "ValueError: the drawer is stuck")
     assert end["output"] == "The tool failed: ValueError: the drawer is stuck"
     assert (answer(response)["status"], ToolCall.objects.get().status) == ("completed", "failed")
@@ -135,9 +135,9 @@ def test_a_hosted_tools_exception_goes_to_the_model_and_stays_an_error():
 def test_a_plain_model_has_the_requests_tools_and_instructions_alone():
     with working(team([assistant_message("unused")], hosted_tools=[lookup])):
         response = ask("lookup TH-1 please", agent="Plain model", model="demo", tools=[HOSTED])
-        over()
+        ended_runs()
 
-    assert [step["origin"] for step in told("tool_step", response)] == ["hosted", "hosted"]
+    assert [step["origin"] for step in event_bodies("tool_step", response)] == ["hosted", "hosted"]
     assert words(answer(response)) == [f"lookup answered: TH-1 for {response}"]
     assert answer(response)["model"] == "demo model"
 
@@ -151,7 +151,7 @@ def test_a_chain_is_rebuilt_in_order_after_every_restart(depth):
     for n in range(depth + 1):
         with working(made):
             previous = ask(f"question {n}", previous=previous, key="c")
-            over(n + 1)
+            ended_runs(n + 1)
 
     expected = [word for n in range(depth) for word in (f"question {n}", f"answer {n}")]
     given = model.last_call.input
@@ -169,9 +169,9 @@ def test_a_call_that_was_never_answered_is_left_out_of_what_the_model_is_given()
     clerk = Agent(name="Clerk", model=model)
     with working(Team(name="test", agents=[clerk], entry=["Clerk"])):
         first = ask(tools=[WEATHER])
-        over()
+        ended_runs()
         ask("leave it", previous=first)
-        over(2)
+        ended_runs(2)
 
     assert [_text(item) for item in model.last_call.input] == ["hello", "leave it"]
     assert ToolCall.objects.get().status == "called"
@@ -182,7 +182,7 @@ def test_an_output_without_its_call_fails_the_response_before_a_model_is_asked()
     clerk = Agent(name="Clerk", model=model)
     with working(Team(name="test", agents=[clerk], entry=["Clerk"])):
         response = ask([returned({"call_id": "c9"}, "rain")])
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert answer(response)["error"] == {
         "code": "invalid_request",
@@ -195,7 +195,7 @@ def test_an_output_without_its_call_fails_the_response_before_a_model_is_asked()
 def test_an_answer_without_the_call_that_is_required_fails(choice):
     with working(team([assistant_message("I would rather talk.")])):
         response = ask(tools=[WEATHER], tool_choice=choice)
-        over()
+        ended_runs()
 
     told_ = answer(response)
     assert (told_["status"], told_["error"]["code"]) == ("failed", "tool_choice_unmet")
@@ -207,7 +207,7 @@ def test_required_binds_the_first_sample_only():
     clerk = Agent(name="Clerk", model=model)
     with working(Team(name="test", agents=[clerk], entry=["Clerk"], hosted_tools=[lookup])):
         response = ask(tools=[HOSTED], tool_choice="required")
-        over()
+        ended_runs()
 
     assert answer(response)["status"] == "completed"
     assert [call.model_settings.tool_choice for call in model.calls] == ["required", None]
@@ -224,9 +224,9 @@ def test_a_call_outside_of_what_is_allowed_is_never_made(limits, by, name):
     clerk = Agent(name="Clerk", model=model)
     with working(Team(name="test", agents=[clerk], entry=["Clerk"], hosted_tools=[lookup])):
         response = ask(tools=[WEATHER, HOSTED], **limits)
-        over()
+        ended_runs()
 
-    (refused,) = told("policy.refused", response)
+    (refused,) = event_bodies("policy.refused", response)
     assert (refused["by"], refused["name"], ToolCall.objects.get().status) == (by, name, "blocked")
     assert "was not called" in model.last_call.input[-1]["output"]
     assert (words(answer(response)), calls(answer(response))) == (["Then not."], [])
@@ -235,7 +235,7 @@ def test_a_call_outside_of_what_is_allowed_is_never_made(limits, by, name):
 def test_an_empty_list_of_allowed_tools_restricts_nothing():
     with working(team([function_call("weather", {}, call_id="c1")])):
         response = ask(tools=[WEATHER], allowed_tools=[])
-        over()
+        ended_runs()
 
     assert len(calls(answer(response))) == 1
 
@@ -244,9 +244,9 @@ def test_a_name_that_the_model_made_up_is_told_to_it_and_recorded():
     steps = [function_call("nonsense", {}, call_id="c1")], [assistant_message("Sorry.")]
     with working(team(*steps)):
         response = ask(tools=[WEATHER])
-        over()
+        ended_runs()
 
-    assert told("policy.refused", response)[0]["reason"] == "there is no such tool"
+    assert event_bodies("policy.refused", response)[0]["reason"] == "there is no such tool"
     assert words(answer(response)) == ["Sorry."]
 
 
@@ -259,7 +259,7 @@ def test_a_limit_of_the_loop_makes_the_response_incomplete(params, more, reason)
     steps = [[function_call("lookup", {"reference": str(n)}, call_id=f"c{n}")] for n in range(3)]
     with working(team(*steps, hosted_tools=[lookup], **more)):
         response = ask(tools=[HOSTED], params=params)
-        (run,) = over()
+        (run,) = ended_runs()
 
     told_ = answer(response)
     assert (told_["status"], told_["incomplete_details"], told_["error"]) == ("incomplete", {"reason": reason}, None)
@@ -270,7 +270,7 @@ def test_a_model_error_is_told_without_secrets():
     error = RuntimeError("401 for key sk-planted-1234567890")
     with working(team(ModelStep.raise_error(error))):
         response = ask()
-        over()
+        ended_runs()
 
     told_ = answer(response)
     assert (told_["status"], told_["error"]["code"]) == ("failed", "model_error")
@@ -281,7 +281,7 @@ def test_a_model_error_is_told_without_secrets():
 def test_the_demo_stops_at_its_tokens_and_says_so():
     with working(team([assistant_message("unused")])):
         response = ask("hello", agent="Plain model", model="demo", params={"max_output_tokens": 16})
-        over()
+        ended_runs()
 
     told_ = answer(response)
     told_words = words(told_)[0] if words(told_) else ""
@@ -306,11 +306,11 @@ def test_items_that_refer_to_others_and_histories_of_the_clients_own_are_accepte
     ]
     with working(Team(name="test", agents=[clerk], entry=["Clerk"])):
         first = ask(own, key="c")
-        over()
+        ended_runs()
         said = answer(first)["output"][0]["id"]
         second = ask([{"type": "item_reference", "id": said}, user("and?")], key="c")
         unknown = ask([{"type": "item_reference", "id": "msg_unknown"}], key="c")
-        over(3)
+        ended_runs(3)
 
     kinds_ = [item.get("type") or item["role"] for item in model.first_call.input]
     assert kinds_ == ["user", "developer", "assistant", "function_call", "function_call_output"]
@@ -347,7 +347,7 @@ def test_every_mix_of_tools_goes_on_over_restarts(kind):
             with working(served):
                 previous = ask(given, previous=previous, tools=[WEATHER, HOSTED], stream=bool(n % 2))
                 made.append(previous)
-                over(len(made))
+                ended_runs(len(made))
             given = [returned(call, "rain") for call in calls(answer(previous))]
 
     said = [word for response in made for word in words(answer(response))]

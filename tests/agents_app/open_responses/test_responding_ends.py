@@ -17,7 +17,7 @@ from conversations.events.response_ids import message_item_id
 from conversations.models import Approval, Response, Run, ToolCall
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
-from tests.support.agents_running import kinds, over, team, told, working
+from tests.support.agents_running import ended_runs, event_bodies, event_kinds, team, working
 from tests.support.live import until
 from tests.support.provider_server import Answer, served_apart
 from tests.support.responses import answer, ask, calls, function, returned, words
@@ -34,14 +34,14 @@ def refusing(text):
 def test_a_refusal_is_an_answer():
     with working(team([refusing("I will not.")])):
         response = ask()
-        (run,) = over()
+        (run,) = ended_runs()
 
     told_ = answer(response)
     (message,) = told_["output"]
     assert (told_["status"], run.status) == ("completed", "done")
     assert message["content"] == [{"type": "refusal", "refusal": "I will not."}]
     assert message["id"] == message_item_id(response, 1)
-    (said,) = told("output", response)
+    (said,) = event_bodies("output", response)
     assert (said["text"], said["refusal"], said["turn"]) == ("I will not.", True, 1)
 
 
@@ -53,9 +53,9 @@ def test_what_a_model_thought_comes_before_what_it_said():
     clerk = Agent(name="Clerk", model=model)
     with working(Team(name="test", agents=[clerk], entry=["Clerk"])):
         first = ask()
-        over()
+        ended_runs()
         ask("and?", previous=first)
-        over(2)
+        ended_runs(2)
 
     assert [item["type"] for item in answer(first)["output"]] == ["reasoning", "message"]
     assert answer(first)["output"][0]["summary"] == [{"type": "summary_text", "text": "Hm."}]
@@ -72,7 +72,7 @@ def test_an_answer_in_the_form_that_was_asked_for_goes_through_as_it_is(said, st
     model = ScriptedModel([[assistant_message(said)]])
     with working(Team(name="test", agents=[Agent(name="Clerk", model=model)], entry=["Clerk"])):
         response = ask(params={"text": {"format": FORM}})
-        over()
+        ended_runs()
 
     told_ = answer(response)
     assert (told_["status"], words(told_)) == (status, [said])
@@ -85,7 +85,7 @@ def test_an_answer_as_long_as_its_limit_is_incomplete():
     model = ScriptedModel([[assistant_message("Once upon a time")]], default_usage=Usage(1, 3, None, 16, None, 19))
     with working(Team(name="test", agents=[Agent(name="Clerk", model=model)], entry=["Clerk"])):
         response = ask(params={"max_output_tokens": 16})
-        (run,) = over()
+        (run,) = ended_runs()
 
     told_ = answer(response)
     assert (told_["status"], told_["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
@@ -110,7 +110,7 @@ def test_a_response_that_a_person_stops_is_cancelled(people, monkeypatch):
         response = ask(tools=[function("stall")])
         until(lambda: ToolCall.objects.filter(status="executing").exists(), what="the call to run")
         stop_and_rerun.stop(people["operator"], Run.objects.get().id)
-        over()
+        ended_runs()
 
     told_ = answer(response)
     assert (told_["status"], told_["error"], words(told_)) == ("cancelled", None, ["Wait."])
@@ -143,14 +143,14 @@ def test_a_run_that_waited_for_a_person_goes_on_to_its_answer_with_the_clients_c
     filed = []
     with working(gated(ASK, filed=filed)):
         response = ask("file it", tools=[WEATHER])
-        over()
+        ended_runs()
     assert ToolCall.objects.filter(origin="external").count() == 0
     decide.decide(people["approver"], Approval.objects.get().id, decision)
     with working(gated([assistant_message("Done.")], filed=filed)):
         until(lambda: Response.objects.get().out_seq, what="the response to end")
         (call,) = calls(answer(response))
         second = ask([returned(call, "rain")], previous=response)
-        over(2)
+        ended_runs(2)
 
     told_ = answer(response)
     assert (told_["status"], words(told_), call["name"]) == ("completed", ["One moment."], "weather")
@@ -163,13 +163,13 @@ def test_a_run_that_waited_for_a_person_goes_on_to_its_answer_with_the_clients_c
 def test_a_run_again_answers_in_the_record_and_no_client(people):
     with working(team(ModelStep.raise_error(RuntimeError("down")), [assistant_message("Now.")])):
         response = ask()
-        (failed,) = over()
+        (failed,) = ended_runs()
         stop_and_rerun.run_again(people["operator"], failed.id)
-        over(2)
+        ended_runs(2)
 
     assert answer(response)["status"] == "failed"
-    assert kinds(response).count("response.completed") == 1
-    assert told("output", response)[0]["text"] == "Now."
+    assert event_kinds(response).count("response.completed") == 1
+    assert event_bodies("output", response)[0]["text"] == "Now."
 
 
 def test_a_request_to_a_team_goes_through_its_handoffs_with_the_requests_tools():
@@ -179,10 +179,12 @@ def test_a_request_to_a_team_goes_through_its_handoffs_with_the_requests_tools()
     front.handoffs, back.handoffs = [back], [front]
     with working(Team(name="cycle", agents=[front, back], entry=["Front"])):
         response = ask(agent="Front", tools=[WEATHER], instructions="Be brief.", params={"temperature": 0.5})
-        over()
+        ended_runs()
 
     assert calls(answer(response))[0]["name"] == "weather"
-    assert [(move["from_agent"], move["to_agent"]) for move in told("agent.handoff", response)] == [("Front", "Back")]
+    assert [(move["from_agent"], move["to_agent"]) for move in event_bodies("agent.handoff", response)] == [
+        ("Front", "Back")
+    ]
     assert model.last_call.system_instructions == "You are the back."
     assert front.model.last_call.system_instructions == "Be brief."
     assert model.last_call.model_settings.temperature == 0.5
@@ -195,7 +197,7 @@ def test_instructions_of_a_request_come_after_an_agents_own(own):
     clerk = Agent(name="Clerk", model=model, instructions=own)
     with working(Team(name="test", agents=[clerk], entry=["Clerk"])):
         ask(instructions="Be brief.")
-        over()
+        ended_runs()
 
     first = "Own words." if isinstance(own, str) else "I am Clerk."
     assert model.last_call.system_instructions == f"{first}\n\nBe brief."
@@ -210,9 +212,9 @@ def test_a_tool_of_the_teams_own_goes_before_a_clients_of_that_name():
     steps = [function_call("weather", {}, call_id="c1")], [assistant_message("So.")]
     with working(team(*steps, tools=[weather])):
         response = ask(tools=[WEATHER])
-        over()
+        ended_runs()
 
-    assert (calls(answer(response)), told("tool_step", response)[-1]["output"]) == ([], "ours")
+    assert (calls(answer(response)), event_bodies("tool_step", response)[-1]["output"]) == ([], "ours")
 
 
 def test_a_tool_with_a_handoffs_name_is_refused():
@@ -220,7 +222,7 @@ def test_a_tool_with_a_handoffs_name_is_refused():
     front.handoffs = [back]
     with working(Team(name="two", agents=[front, back], entry=["Front"])):
         response = ask(agent="Front", tools=[function("transfer_to_back")])
-        over()
+        ended_runs()
 
     assert answer(response)["error"]["code"] == "invalid_request"
 
@@ -228,7 +230,7 @@ def test_a_tool_with_a_handoffs_name_is_refused():
 def test_arguments_that_are_no_json_come_back_to_the_client_as_they_are():
     with working(team([function_call("weather", '{"city": ', call_id="c1")])):
         response = ask(tools=[WEATHER])
-        over()
+        ended_runs()
 
     assert calls(answer(response))[0]["arguments"] == '{"city": '
     assert ToolCall.objects.get().status == "called"
@@ -238,30 +240,30 @@ def test_a_chain_that_goes_on_twice_answers_its_call_in_the_record_once():
     steps = [function_call("weather", {}, call_id="c1")], [assistant_message("One.")], [assistant_message("Two.")]
     with working(team(*steps)):
         first = ask(tools=[WEATHER])
-        over()
+        ended_runs()
         call = calls(answer(first))[0]
         one = ask([returned(call, "rain")], previous=first)
-        over(2)
+        ended_runs(2)
         two = ask([returned(call, "snow")], previous=first, key="fork")
-        over(3)
+        ended_runs(3)
 
     assert (words(answer(one)), words(answer(two))) == (["One."], ["Two."])
-    ended = [step for step in told("tool_step", first) if step.get("status") == "success"]
+    ended = [step for step in event_bodies("tool_step", first) if step.get("status") == "success"]
     assert [step["output"] for step in ended] == ["rain"]
-    assert told("tool_step", "fork") == []
+    assert event_bodies("tool_step", "fork") == []
 
 
 def test_a_fork_closes_a_call_that_the_first_line_left_open():
     steps = [function_call("weather", {}, call_id="c1")], [assistant_message("One.")], [assistant_message("Two.")]
     with working(team(*steps)):
         first = ask(tools=[WEATHER])
-        over()
+        ended_runs()
         ask("forget it", previous=first)
-        over(2)
+        ended_runs(2)
         ask([returned(calls(answer(first))[0], "snow")], previous=first, key="fork")
-        over(3)
+        ended_runs(3)
 
-    assert told("tool_step", first)[-1]["output"] == "snow"
+    assert event_bodies("tool_step", first)[-1]["output"] == "snow"
     assert ToolCall.objects.get().status == "done"
 
 
@@ -269,9 +271,9 @@ def test_a_rebuild_changes_nothing_of_responses_and_their_open_and_closed_calls(
     steps = [function_call("weather", {}, call_id="c1"), function_call("weather", {}, call_id="c2")]
     with working(team(steps, [assistant_message("One.")])):
         first = ask(tools=[WEATHER])
-        over()
+        ended_runs()
         ask([returned(calls(answer(first))[0], "rain")], previous=first)
-        over(2)
+        ended_runs(2)
     before = [list(model.objects.order_by("pk").values()) for model in (ToolCall, Response, Run)]
 
     for _ in rebuild.rebuild():
@@ -295,11 +297,11 @@ def test_a_teams_context_is_kept_between_the_responses_of_a_conversation_and_kno
     steps = [[function_call("count", {}, call_id="c1")], [assistant_message("so")]] * 2
     with working(team(*steps, tools=[count], context=Counted)):
         first = ask()
-        over()
+        ended_runs()
         second = ask("more", previous=first)
-        over(2)
+        ended_runs(2)
 
-    assert json.loads(told("tool_step", first)[-1]["output"]) == [first, second]
+    assert json.loads(event_bodies("tool_step", first)[-1]["output"]) == [first, second]
 
 
 def cut_by_responses(reason):
@@ -349,7 +351,7 @@ def test_an_answer_that_its_server_cut_off_is_incomplete_and_has_what_was_said(m
         config = ModelConfig(api_key="sk-a", base_url=server.url, model="m")
         with working(team(), config=config):
             response = ask(agent="Plain model", model=model, params={"max_output_tokens": 16})
-            (run,) = over()
+            (run,) = ended_runs()
 
     told_ = answer(response)
     assert (told_["status"], told_["incomplete_details"], words(told_)) == ("incomplete", {"reason": reason}, said)

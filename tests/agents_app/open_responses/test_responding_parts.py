@@ -18,7 +18,7 @@ from conversations.conversation import compaction
 from conversations.models import Agent as Row
 from conversations.models import Approval, ToolSchema
 from conversations.runs.approvals import decide
-from tests.support.agents_running import over, say, team, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, team, working
 from tests.support.cast import person
 from tests.support.live import until
 from tests.support.responses import answer, ask, calls, function, user, words
@@ -144,9 +144,9 @@ def test_the_register_shows_plain_models_with_every_hosted_tool():
 @pytest.mark.django_db(transaction=True)
 def test_the_town_hall_knows_what_became_of_an_incident_it_filed():
     with working(TEAM):
-        say("A pothole on Mill Road 5", to="agent:Dialogue")
-        over()
-        asked = told("approval.requested")[0]["args"]
+        send_message("A pothole on Mill Road 5", to="agent:Dialogue")
+        ended_runs()
+        asked = event_bodies("approval.requested")[0]["args"]
         decide.decide(person("april", "approver"), Approval.objects.get().id, "approve")
         reference = reference_of(asked["incident_type"], asked["description"], asked["location"])
         until(lambda: _filed_at(reference), what="the incident to be filed")
@@ -154,7 +154,7 @@ def test_the_town_hall_knows_what_became_of_an_incident_it_filed():
             f"What is the incident status of {reference}?", agent="Plain model", model="demo",
             tools=[{"type": "town:incident_status"}],
         )  # fmt: skip
-        until(lambda: told("response.completed", response), what="the answer")
+        until(lambda: event_bodies("response.completed", response), what="the answer")
 
     assert f"reference: {reference}; status: filed with the city" in words(answer(response))[0]
 
@@ -166,7 +166,7 @@ def test_an_agent_inside_a_tool_is_not_offered_the_clients_tools():
     steps = [function_call("inner", {"input": "go"}, call_id="c1")], [assistant_message("Done.")]
     with working(team(*steps, tools=[inner])):
         response = ask(tools=[function("weather")])
-        over()
+        ended_runs()
 
     assert (words(answer(response)), calls(answer(response))) == (["Done."], [])
     assert inner_model.first_call.tools == []
@@ -176,7 +176,7 @@ def test_an_agent_inside_a_tool_is_not_offered_the_clients_tools():
 def test_an_answer_too_large_for_the_record_is_cut_and_says_so():
     with working(team([assistant_message("é" * 600_000)])):
         response = ask()
-        over()
+        ended_runs()
 
     told_ = answer(response)
     assert (told_["status"], told_["incomplete_details"]) == ("incomplete", {"reason": "max_output_size"})

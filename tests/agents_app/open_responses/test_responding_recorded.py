@@ -10,7 +10,7 @@ from django.conf import settings
 
 from agents_app.model_providers.providers import ModelConfig
 from conversations.models import ToolCall
-from tests.support.agents_running import over, team, working
+from tests.support.agents_running import ended_runs, team, working
 from tests.support.provider_server import Answer, served_apart
 from tests.support.recorded_streams import api_of, has_refused_calls, recorded
 from tests.support.responses import answer, ask, calls, function, user, words
@@ -80,7 +80,7 @@ def test_recorded_requests_are_answered_with_what_the_provider_said():
             )
             for name, body in asked_then.items()
         }  # fmt: skip
-        over(len(made), within=60)
+        ended_runs(len(made), within=60)
 
     assert len(made) >= 35
     for name, response in made.items():
@@ -121,7 +121,7 @@ def test_recorded_open_responses_come_through_or_end_with_a_reason(path):
     body = framed(path)
     with providing({"m": body}):
         response = ask("go", agent="Plain model", model=api_of(body), tools=[function("weather")])
-        over()
+        ended_runs()
 
     told = answer(response)
     if reason := REASONS.get(name_of(path)):

@@ -11,7 +11,7 @@ from conversations.events import log
 from conversations.models import Event
 from dashboard.pages.conversation_entries import entries_of
 from tests.asgi.responses.test_responses_door import replayed
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.provider_answers import call, message, streamed
 from tests.support.provider_server import served_apart
 from tests.support.response_desk import Desk
@@ -47,7 +47,7 @@ def asked_with(server, n):
 
 
 def outputs(key="c"):
-    return [(one["text"], one.get("phase"), one["final"]) for one in told("output", key)]
+    return [(one["text"], one.get("phase"), one["final"]) for one in event_bodies("output", key)]
 
 
 @pytest.fixture
@@ -61,10 +61,10 @@ def desk():
 
 def test_each_message_is_recorded_once_and_the_model_is_told_each_once():
     with served_apart(lambda n, asked: streamed(BOTH)) as server, working(house(), config=config_of(server)):
-        say("What is 2 + 2?")
-        over()
-        say("And again?")
-        over(2)
+        send_message("What is 2 + 2?")
+        ended_runs()
+        send_message("And again?")
+        ended_runs(2)
 
     assert outputs() == [("Checking.", "commentary", False), ("The answer is 4.", "final_answer", True)] * 2
     assert asked_with(server, 1) == PHASES
@@ -80,8 +80,8 @@ def test_a_message_before_a_call_is_no_final_answer():
         return streamed([BOTH[1]] if n else [BOTH[0], call("look", {"street": "Elm"}, "c1")])
 
     with served_apart(answer) as server, working(house(tools=[look]), config=config_of(server)):
-        say("Is Elm dry?")
-        (run,) = over()
+        send_message("Is Elm dry?")
+        (run,) = ended_runs()
 
     assert run.status == "done"
     assert outputs() == [("Checking.", "commentary", False), ("The answer is 4.", "final_answer", True)]
@@ -111,4 +111,4 @@ def test_a_message_without_a_phase_has_none(desk):
 
     assert [item["content"][0]["text"] for item in response["output"]] == ["Good day."]
     assert "phase" not in response["output"][0]
-    assert "phase" not in told("output", response["id"])[0]
+    assert "phase" not in event_bodies("output", response["id"])[0]

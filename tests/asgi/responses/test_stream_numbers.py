@@ -21,7 +21,7 @@ from tests.agents_app.open_responses.test_responding_recorded import (
     tools_of,
 )
 from tests.support import stand_in
-from tests.support.agents_running import over
+from tests.support.agents_running import ended_runs
 from tests.support.live import until
 from tests.support.recorded_streams import api_of, has_refused_calls
 from tests.support.response_desk import desk_open
@@ -77,7 +77,7 @@ def test_a_recorded_stream_broken_off_anywhere_goes_on_after_its_last_number(how
             ask(items_of(body), agent="Plain model", model=api_of(bodies[name], name), tools=tools_of(body))
             for name, body in asked_then.items()
         ]
-        over(len(made), within=60)
+        ended_runs(len(made), within=60)
 
     ends = 0
     for response in made:

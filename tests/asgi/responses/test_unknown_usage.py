@@ -11,7 +11,7 @@ from conversations.events import log
 from conversations.models import Turn
 from dashboard.pages.conversation_entries import entries_of
 from tests.events.test_log import event
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.provider_answers import USAGE, call, message, streamed
 from tests.support.provider_server import Answer, served_apart
 from tests.support.response_desk import Desk
@@ -53,12 +53,12 @@ ZERO = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 def test_what_a_server_does_not_tell_is_unknown_everywhere(api, answer):
     desk = Desk()
     with served_apart(lambda n, asked: answer) as server, working(house(api), config=config_of(server)):
-        say("Is Elm dry?")
-        over()
+        send_message("Is Elm dry?")
+        ended_runs()
         response = desk.create("Is Elm dry?", model="Clerk").json
     desk.close()
 
-    (turn,), (done,) = told("model.turn"), told("run.done")
+    (turn,), (done,) = event_bodies("model.turn"), event_bodies("run.done")
     assert (turn["usage"], done["usage"], response["usage"]) == (None, None, None)
     assert response["output"][0]["content"][0]["text"] == "Dry."
     assert not Turn.objects.exists()
@@ -70,11 +70,11 @@ def test_a_sum_with_an_unknown_part_is_unknown_and_the_known_part_stays():
         return streamed([message("Dry.")], usage=None) if n else streamed([call("look", {"street": "Elm"}, "c1")])
 
     with served_apart(answer) as server, working(house(), config=config_of(server)):
-        say("Is Elm dry?")
-        over()
+        send_message("Is Elm dry?")
+        ended_runs()
 
-    assert [one["usage"] for one in told("model.turn")] == [KNOWN, None]
-    assert told("run.done")[0]["usage"] is None
+    assert [one["usage"] for one in event_bodies("model.turn")] == [KNOWN, None]
+    assert event_bodies("run.done")[0]["usage"] is None
     assert list(Turn.objects.values_list("input_tokens", "output_tokens")) == [(11, 5)]
 
 
@@ -88,7 +88,7 @@ def test_what_a_server_tells_is_added_up():
     desk.close()
 
     assert (response["usage"]["total_tokens"], response["usage"]["input_tokens_details"]) == (32, {"cached_tokens": 0})
-    assert told("run.done", response["id"])[0]["usage"] == {
+    assert event_bodies("run.done", response["id"])[0]["usage"] == {
         "input_tokens": 22, "output_tokens": 10, "total_tokens": 32, "requests": 2,
     }  # fmt: skip
 

@@ -16,7 +16,7 @@ from conversations.runs.policy import edit_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.runs.approvals.test_decision_races import at_once
 from tests.support import teamwork
-from tests.support.agents_running import told
+from tests.support.agents_running import event_bodies
 from tests.support.cast import STRANGER, cast, last_entry, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -56,7 +56,7 @@ def test_what_waits_is_approved_by_a_rule_and_the_record_says_whose(people):
     assert (asked.status, asked.decision, asked.rule, asked.decided_by) == ("decided", "approve", made.id, "system")
     assert (made.used, Run.objects.get().status, ToolCall.objects.get().status) == (1, "queued", "approved")
     event = Event.objects.get(kind="approval.decided")
-    (decided,) = told("approval.decided", "flood")
+    (decided,) = event_bodies("approval.decided", "flood")
     assert (event.principal, decided["rule"], decided["rule_by"]) == ("system", made.id, "user:april")
     assert said(last_entry()) == ("system", "decide", f"approval:{asked.id}", "done")
     assert json.loads(last_entry().correlation)["rule"] == made.id
@@ -242,7 +242,7 @@ def test_approving_always_approves_the_question_by_the_person_and_makes_a_rule(p
 
     asked.refresh_from_db()
     assert (asked.decided_by, asked.rule, made.used) == ("user:april", None, 0)
-    (decided,) = told("approval.decided", "flood")
+    (decided,) = event_bodies("approval.decided", "flood")
     assert decided["makes_rule"] == made.id
     assert (made.agent, made.tool, made.lookup_key) == ("Dialogue", "file_incident", "bare:file_incident")
     assert (made.is_exact, json.loads(made.arguments), made.uses) == (True, {"street": "Elm"}, 5)

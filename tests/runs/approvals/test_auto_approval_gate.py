@@ -18,7 +18,7 @@ from conversations.runs.policy import edit_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from dashboard.pages.conversation_entries import entries_of
 from tests.runs.approvals.test_auto_approval import rule
-from tests.support.agents_running import Scripted, kinds, over, say, told, working
+from tests.support.agents_running import Scripted, ended_runs, event_bodies, event_kinds, send_message, working
 from tests.support.live import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,19 +63,19 @@ def always_pay(**more):
 def test_a_call_that_a_rule_is_about_runs_without_waiting_and_the_record_says_whose_rule(people):
     till, made = Till(), always_pay(arguments={"amount": 5}, agent="Clerk")
     with working(till.team([pay()], SO)):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, till.paid) == ("done", [5])
-    asked, decided = told("approval.requested")[0], told("approval.decided")[0]
+    asked, decided = event_bodies("approval.requested")[0], event_bodies("approval.decided")[0]
     assert (asked["args"], asked["qualified_name"], asked["why"]) == (
         {"amount": 5},
         "pay",
         "pay requires approval, as set in the team's code",
     )
     assert (decided["rule"], decided["rule_by"], decided["by"]) == (made.id, "user:april", "system")
-    assert "run.waiting" not in kinds()
-    steps = [one for one in kinds() if one.startswith(("approval", "tool"))]
+    assert "run.waiting" not in event_kinds()
+    steps = [one for one in event_kinds() if one.startswith(("approval", "tool"))]
     assert steps == ["approval.requested", "approval.decided", "tool_step", "tool_step"]
     assert (Approval.objects.get().rule, ToolCall.objects.get().status) == (made.id, "done")
     assert AutoApprovalRule.objects.get().used == 1
@@ -91,8 +91,8 @@ def test_a_call_that_a_rule_is_about_runs_without_waiting_and_the_record_says_wh
 def test_of_several_calls_each_finds_its_own_rule_and_the_rest_wait(people):
     till, _ = Till(), always_pay(arguments={"amount": 5}, is_exact=True)
     with working(till.team([pay(5, "c1"), pay(6, "c2"), pay(5, "c3")], SO)):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, till.paid) == ("waiting", [5, 5])
     assert dict(ToolCall.objects.values_list("call_id", "status")) == {"c1": "done", "c2": "waiting", "c3": "done"}
@@ -104,8 +104,8 @@ def test_n_uses_are_n_between_runs_and_the_next_call_waits(people):
     team = till.team(model=Scripted(lambda: [[pay()], SO]))
     with working(team):
         for n in range(4):
-            say(f"hello {n}", key=f"c{n}")
-        found = over(4)
+            send_message(f"hello {n}", key=f"c{n}")
+        found = ended_runs(4)
 
     assert sorted(run.status for run in found) == ["done", "done", "waiting", "waiting"]
     assert till.paid == [5, 5]
@@ -116,26 +116,26 @@ def test_n_uses_are_n_between_runs_and_the_next_call_waits(people):
 def test_what_the_teams_guardrail_stops_uses_no_rule_up(people):
     till, made = Till(), always_pay()
     with working(till.team([pay(79)], SO)):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     made.refresh_from_db()
     assert (run.status, till.paid, made.used) == ("done", [], 0)
-    assert "approval.requested" not in kinds()
+    assert "approval.requested" not in event_kinds()
 
 
 def test_what_the_policy_denies_stays_denied_and_what_it_has_a_person_decide_waits(people):
     till, _ = Till(), always_pay()
     edit_policy.set_policy(people["admin"], PolicyRule("", "pay", "deny"))
     with working(till.team([pay()], SO)):
-        say()
-        over()
+        send_message()
+        ended_runs()
     assert (till.paid, ToolCall.objects.get().status) == ([], "blocked")
 
     edit_policy.set_policy(people["admin"], PolicyRule("", "pay", "ask", no_always=True))
     with working(till.team([pay()], SO)):
-        say("again", key="d")
-        over(2)
+        send_message("again", key="d")
+        ended_runs(2)
     assert (till.paid, Approval.objects.get().status) == ([], "pending")
 
 
@@ -154,7 +154,7 @@ def test_while_the_conversation_is_held_nothing_is_approved_by_a_rule(people):
     always_pay()
     team = Team(name="till", agents=[clerk], entry=["Clerk"])
     with working(team):
-        say()
+        send_message()
         until(lambda: held and Run.objects.get().status == "waiting", what="the run to be put aside")
 
     assert till.paid == []
@@ -167,11 +167,11 @@ def test_a_nested_call_is_approved_by_a_rule(people):
     outer = [function_call("ask_desk", {"input": "pay it"}, call_id="same")]
     clerk = Agent(name="Clerk", model=ScriptedModel([outer, SO]), tools=[agent_tool(desk, "ask_desk", "Ask.")])
     with working(Team(name="till", agents=[clerk], entry=["Clerk"])):
-        say()
-        (run,) = over()
+        send_message()
+        (run,) = ended_runs()
 
     assert (run.status, till.paid) == ("done", [5])
-    (asked,) = told("approval.requested")
+    (asked,) = event_bodies("approval.requested")
     assert asked["parent_call"] == ToolCall.objects.get(name="ask_desk").id
     assert dict(ToolCall.objects.values_list("name", "status")) == {"ask_desk": "done", "pay": "done"}
 
@@ -180,8 +180,8 @@ def test_the_workers_round_approves_what_waits_and_the_run_goes_on(people, monke
     monkeypatch.setattr("agents_app.worker.worker.RENEW_EVERY_S", 0.1)
     till = Till()
     with working(till.team([pay()], SO)):
-        say()
-        over()
+        send_message()
+        ended_runs()
         assert Approval.objects.get().status == "pending"
         always_pay()
         until(lambda: Run.objects.get().status == "done", what="the run to go on")
@@ -195,11 +195,11 @@ def test_the_deadline_and_what_expiry_does_are_the_policys_and_stay_as_asked(peo
         people["admin"], PolicyRule("", "pay", "ask", deadline_s=90, on_expiry="notify", notify="auditor")
     )
     with working(Till().team([pay()])):
-        say()
-        over()
+        send_message()
+        ended_runs()
     edit_policy.set_policy(people["admin"], PolicyRule("", "pay", "ask"))
 
-    (asked,) = told("approval.requested")
+    (asked,) = event_bodies("approval.requested")
     row = Approval.objects.get()
     assert (asked["on_expiry"], asked["notify"]) == ("notify", "auditor")
     assert 85e6 < row.deadline - row.asked_at <= 90e6

@@ -16,7 +16,7 @@ from conversations.runs import claims, stop_and_rerun
 from conversations.runs.approvals import decide
 from dashboard.pages.conversation_entries import entries_of
 from tests.support import teamwork
-from tests.support.agents_running import kinds, told
+from tests.support.agents_running import event_bodies, event_kinds
 from tests.support.cast import client_of
 
 pytestmark = pytest.mark.django_db
@@ -65,7 +65,7 @@ def test_a_run_stopped_while_it_waits_withdraws_its_question(team):
     approval.refresh_from_db()
     assert (approval.status, approval.decision, approval.decided_by) == ("cancelled", None, "user:otto")
     assert statuses() == {approval.tool_call: "blocked"}
-    assert kinds("flood")[-2:] == ["run.cancelled", "approval.cancelled"]
+    assert event_kinds("flood")[-2:] == ["run.cancelled", "approval.cancelled"]
     assert conversation_list.waiting() == 0
 
 
@@ -88,7 +88,7 @@ def test_every_bad_end_withdraws_what_is_open_and_says_why(team, kind, why):
 
     assert dict(Approval.objects.values_list("id", "status")) == {"ask-1": "decided", "ask-2": "cancelled"}
     assert statuses() == {"outer": "unknown", "call-1": "blocked", "call-2": "blocked"}
-    assert [closed["reason"] for closed in told("approval.cancelled", "flood")] == [why]
+    assert [closed["reason"] for closed in event_bodies("approval.cancelled", "flood")] == [why]
     assert "It did not run" in words(block('data-group="call:call-1"'))
     assert f"Not decided: {why}." in words(block('data-group="call:call-2"'))
 
@@ -99,7 +99,7 @@ def test_a_stopped_run_leaves_the_call_around_the_question_in_doubt(team):
     stop_and_rerun.stop(team["operator"], run)
 
     assert statuses() == {"outer": "unknown", "call-1": "blocked", "call-2": "blocked"}
-    assert told("run.cancelled", "flood")[0]["calls"] == ["outer"]
+    assert event_bodies("run.cancelled", "flood")[0]["calls"] == ["outer"]
     assert "1 tool call may or may not have had an effect" in words(block("run.cancelled"))
 
 

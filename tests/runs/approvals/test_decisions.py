@@ -23,7 +23,7 @@ from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from dashboard.pages.conversation_entries import entries_of
 from tests.support import teamwork
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.cast import client_of, last_entry, said
 from tests.support.live import until
 
@@ -60,14 +60,14 @@ class Office:
 
     def asked(self, call_id="c1"):
         with working(self.team([function_call("file", {"street": "Mill", "house": 1}, call_id=call_id)])):
-            say()
-            over()
+            send_message()
+            ended_runs()
         return Approval.objects.get()
 
     def goes_on(self):
         team = self.team(SO)
         with working(team):
-            (run,) = over()
+            (run,) = ended_runs()
         model = team.agents[0].model
         return run, json.dumps(model.first_call.input, default=str) if model.calls else ""
 
@@ -78,7 +78,7 @@ def heard_output(heard):
 
 
 def step(status):
-    (found,) = [one for one in told("tool_step") if one["status"] == status]
+    (found,) = [one for one in event_bodies("tool_step") if one["status"] == status]
     return found
 
 
@@ -91,7 +91,7 @@ def test_a_person_answers_and_the_function_is_never_entered(people):
 
     assert (run.status, office.filed) == ("done", [])
     assert "It was filed by hand." in heard
-    assert [one["status"] for one in told("tool_step")] == ["success"]
+    assert [one["status"] for one in event_bodies("tool_step")] == ["success"]
     assert (step("success")["output"], step("success")["answered_by"]) == ("It was filed by hand.", "user:april")
     assert ToolCall.objects.get().status == "done"
 
@@ -112,8 +112,8 @@ def test_a_call_runs_with_the_arguments_a_person_wrote_and_the_model_is_told(peo
             "instead_of": {"street": "Mill", "house": 1},
         },
     }
-    assert told("approval.requested")[0]["args"] == {"street": "Mill", "house": 1}
-    assert told("approval.decided")[0]["args"] == {"street": "Elm", "house": 7}
+    assert event_bodies("approval.requested")[0]["args"] == {"street": "Mill", "house": 1}
+    assert event_bodies("approval.decided")[0]["args"] == {"street": "Elm", "house": 7}
     assert (step("start")["args"], step("start")["edited_by"]) == ({"street": "Elm", "house": 7}, "user:april")
     assert step("success")["output"] == "filed at Elm 7"
     assert ToolCall.objects.get().status == "done"
@@ -121,15 +121,17 @@ def test_a_call_runs_with_the_arguments_a_person_wrote_and_the_model_is_told(peo
 
 def test_the_citizen_is_told_what_was_filed_after_an_edit(people):
     with working(TOWN_HALL):
-        say("A hydrant burst, water everywhere, at Market Square.", to="agent:Dialogue")
-        over()
-        (asked,) = told("approval.requested")
+        send_message("A hydrant burst, water everywhere, at Market Square.", to="agent:Dialogue")
+        ended_runs()
+        (asked,) = event_bodies("approval.requested")
         given = asked["args"] | {"severity_level": 5, "location": "Elm Street 7"}
         decide.decide(people["approver"], asked["approval_id"], "edit", arguments=given)
         until(lambda: Run.objects.filter(status="done"), what="the run to be done")
 
-    filed = next(one["output"] for one in told("tool_step") if one["name"] == "file_incident" and one.get("output"))
-    answer = told("output")[-1]["text"]
+    filed = next(
+        one["output"] for one in event_bodies("tool_step") if one["name"] == "file_incident" and one.get("output")
+    )
+    answer = event_bodies("output")[-1]["text"]
     assert (asked["args"]["severity_level"], set(filed)) == (4, {"reference", "status"})
     assert f"(water, Elm Street 7) is with the city. The reference is {filed['reference']}." in answer
     assert "severity level 5 instead of 4" in answer
@@ -147,7 +149,7 @@ def test_a_token_decides_by_its_right_and_is_named(people):
 
     assert (run.status, office.filed) == ("done", [("Mill", 1)])
     assert Approval.objects.get().decided_by == "token:duty"
-    assert told("approval.decided")[0]["by"] == "token:duty"
+    assert event_bodies("approval.decided")[0]["by"] == "token:duty"
     assert Event.objects.get(kind="approval.decided").principal == "system"  # from a token it would be a claim
     drawn = "".join(map(str, entries_of(log.newest_page("c"))))
     assert '>approved</span><span>by <b class="name clip" dir="auto" title="duty">duty</b>' in drawn
@@ -222,11 +224,11 @@ def test_a_nested_call_runs_with_edited_arguments(people):
 
     inner = [function_call("file", {"street": "Mill", "house": 1}, call_id="same")]
     with working(house([[function_call("ask_desk", {"input": "file it"}, call_id="same")]], [inner])):
-        say()
-        over()
+        send_message()
+        ended_runs()
     decide.decide(people["approver"], Approval.objects.get().id, "edit", arguments={"street": "Elm", "house": 2})
     with working(house([SO], [[assistant_message("inner says filed")]])):
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert (run.status, office.filed) == ("done", [("Elm", 2)])
     assert dict(ToolCall.objects.values_list("name", "status")) == {"ask_desk": "done", "file": "done"}

@@ -11,7 +11,7 @@ from conversations.models import Approval, AuditEntry, Run, ToolCall
 from conversations.runs.approvals import decide
 from conversations.runs.replay import request_replay
 from dashboard.pages.conversation_entries import entries_of
-from tests.support.agents_running import over, say, team, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, team, working
 from tests.support.cast import client_of
 from tests.support.live import until
 from tests.support.visits import words
@@ -34,8 +34,8 @@ def served(*steps, filed=None):
 def edited(people, asked):
     """Have a model ask with some arguments, and a person let it run with others."""
     with working(served([function_call("file", asked, call_id="c1")], [assistant_message("Done.")])):
-        say()
-        over()
+        send_message()
+        ended_runs()
         decide.decide(people["approver"], Approval.objects.get().id, "edit", arguments=RAN)
         until(lambda: Run.objects.filter(status="done"), what="the run to be done")
     return ToolCall.objects.get()
@@ -90,7 +90,7 @@ def test_a_replay_repeats_what_ran_and_not_what_was_asked(people, call):
         decide.decide(people["approver"], Approval.objects.get(run=new.run).id, "approve")
         until(lambda: Run.objects.filter(id=new.run, status="done"), what="the replay to be done")
 
-    (asked,) = told("replay.requested")
+    (asked,) = event_bodies("replay.requested")
     assert (asked["args"], asked["edited"], filed) == (RAN, False, [5])
 
 
@@ -138,8 +138,8 @@ def test_programs_that_read_questions_are_told_what_ran_and_who_changed_it(peopl
 @pytest.mark.parametrize("decision", ["approve", "reject", ""])
 def test_what_nobody_changed_ran_as_it_was_asked(people, decision):
     with working(served([function_call("file", ASKED, call_id="c1")], [assistant_message("Done.")])):
-        say()
-        over()
+        send_message()
+        ended_runs()
         if decision:
             decide.decide(people["approver"], Approval.objects.get().id, decision)
             until(lambda: Run.objects.filter(status="done"), what="the run to be done")

@@ -13,7 +13,7 @@ from conversations.models import Approval, AuditEntry, Run, ToolCall
 from conversations.runs.approvals import decide, expiry
 from tests.runs.approvals.test_decision_races import at_once
 from tests.support import teamwork
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.cast import cast
 from tests.support.live import until
 
@@ -61,7 +61,7 @@ def test_it_is_told_once_and_stays_open(people, limits, then, to):
     done = [expiry.expire_due(), expiry.expire_due()]
 
     assert done == [[asked.id], []]
-    (event,) = told("approval.escalated", "flood")
+    (event,) = event_bodies("approval.escalated", "flood")
     assert (event["to"], event["reason"]) == (to, "no decision within 1 min")
     assert AuditEntry.objects.filter(verb="escalate", principal="system").count() == 1
     assert decide.decide(people["approver"], asked.id, "approve").status == "decided"
@@ -74,7 +74,7 @@ def test_it_is_ended_once_however_many_look_and_who_decides_then_is_told(people,
     outcomes, _ = at_once(*[expiry.expire_due] * 4)
 
     assert sorted(outcomes) == [[], [], [], [asked.id]]
-    assert len(told("approval.expired", "flood")) == 1
+    assert len(event_bodies("approval.expired", "flood")) == 1
     assert AuditEntry.objects.filter(verb="expire").count() == 1
     assert (Run.objects.get().status, ToolCall.objects.get().status) == ("queued", "blocked")
     with pytest.raises(Conflict, match="the approval request expired at"):
@@ -95,16 +95,16 @@ def test_the_worker_ends_it_and_the_agent_goes_on_without_the_call(limits):
         return Team(name="t", agents=[Agent(name="Clerk", model=ScriptedModel(steps), tools=[file])], entry=["Clerk"])
 
     with working(team([function_call("file", {}, call_id="c1")])):
-        say()
-        over()
+        send_message()
+        ended_runs()
     until(lambda: expiry.expire_due() or Approval.objects.get().status == "expired", what="its time to be up")
     again = team([assistant_message("So be it.")])
     with working(again):
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert (run.status, filed, ToolCall.objects.get().status) == ("done", [], "blocked")
     assert "Nobody decided in time" in json.dumps(again.agents[0].model.first_call.input, default=str)
-    (asked,) = told("approval.requested")
+    (asked,) = event_bodies("approval.requested")
     assert asked["deadline"]
     assert asked["on_expiry"] == "reject"
     before = list(Approval.objects.values())

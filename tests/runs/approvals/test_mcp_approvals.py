@@ -21,7 +21,7 @@ from conversations.models import Approval, Run, ToolCall
 from conversations.runs.approvals import decide
 from dashboard.pages.conversation_entries import entries_of
 from tests.agents_app.test_mcp_servers import SO, Desk, call, connected, made, quick  # noqa: F401  # a fixture
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.live import until
 from tests.support.tiers import variants
 
@@ -55,8 +55,8 @@ def office(desk, *steps, **more):
 
 def asked(desk):
     with connected(office(desk, [call("stamp", {"words": "A7"})]), "stamp"):
-        say()
-        (run,) = over(within=60)
+        send_message()
+        (run,) = ended_runs(within=60)
     assert (run.status, run.reason, desk.did) == ("waiting", "approval", [])
     return Approval.objects.get()
 
@@ -78,7 +78,7 @@ def words():
 
 def test_a_call_of_an_mcp_tool_is_made_once_by_the_next_worker(desk, people):
     asked(desk)
-    (request,) = told("approval.requested")
+    (request,) = event_bodies("approval.requested")
     assert (request["name"], request["origin"], request["mcp_server"]) == ("stamp", "mcp", "desk")
 
     decide.decide(people["approver"], Approval.objects.get().id, "edit", arguments={"words": "B8"})
@@ -115,7 +115,7 @@ def test_a_run_whose_server_is_away_waits_for_it_says_so_and_goes_on(desk, peopl
         run = done()
 
     assert (desk.did, ToolCall.objects.get().status) == (["stamp:A7"], "done")
-    assert [one["reason"] for one in told("run.resumed")] == ["approve", "the MCP server desk is connected"]
+    assert [one["reason"] for one in event_bodies("run.resumed")] == ["approve", "the MCP server desk is connected"]
     before = list(Run.objects.values())
     list(rebuild())
     assert list(Run.objects.values()) == before
@@ -160,7 +160,7 @@ def test_a_tool_that_its_server_does_not_offer_any_more_parks_the_run(desk, peop
     decide.decide(people["approver"], asked(desk).id, "approve")
 
     with working(made(SO, servers=[desk.spec(allow=["fail"])])):
-        (run,) = over(within=60)
+        (run,) = ended_runs(within=60)
 
     assert (run.status, desk.did) == ("incompatible", [])
     assert "Clerk no longer has the tool stamp" in words()
@@ -170,7 +170,7 @@ def test_a_server_that_the_team_has_no_more_parks_the_run(desk, people):
     decide.decide(people["approver"], asked(desk).id, "approve")
 
     with working(made(SO, servers=[])):
-        (run,) = over(within=60)
+        (run,) = ended_runs(within=60)
 
     assert (run.status, desk.did) == ("incompatible", [])
     assert "Clerk no longer has the tool stamp" in words()
@@ -198,9 +198,9 @@ def test_a_run_goes_on_with_its_first_agent_behind_a_handoff_and_inside_a_tool(d
     over_to = [function_call("transfer_to_filer", {}, call_id="h1")]
     calls = [call("stamp", {"words": "own"}, "c1"), call("ask_expert", {"input": "stamp it"}, "c2")]
     with both_connected(behind_a_handoff(desk, [over_to], [calls], [[call("stamp", {"words": "inner"}, "c1")]])):
-        say()
-        over(within=60)
-    assert {(one["agent"], one["mcp_server"]) for one in told("approval.requested")} == {
+        send_message()
+        ended_runs(within=60)
+    assert {(one["agent"], one["mcp_server"]) for one in event_bodies("approval.requested")} == {
         ("Filer", "desk"), ("Expert", "desk"),
     }  # fmt: skip
     assert (Run.objects.get().agent, desk.did) == ("Clerk", [])
@@ -208,11 +208,11 @@ def test_a_run_goes_on_with_its_first_agent_behind_a_handoff_and_inside_a_tool(d
     for approval in Approval.objects.all():
         decide.decide(people["approver"], approval.id, "approve")
     with both_connected(behind_a_handoff(desk, [], [SO], [[assistant_message("stamped inside")]])):
-        (run,) = over(within=60)
+        (run,) = ended_runs(within=60)
 
     assert (run.status, run.attempt, sorted(desk.did)) == ("done", 2, ["stamp:inner", "stamp:own"])
     assert set(ToolCall.objects.values_list("name", "status")) == {("stamp", "done"), ("ask_expert", "done")}
-    assert [one["from_agent"] for one in told("agent.handoff")] == ["Clerk"]
+    assert [one["from_agent"] for one in event_bodies("agent.handoff")] == ["Clerk"]
     (outer,) = ToolCall.objects.filter(name="ask_expert")
-    inside = {one.get("parent_call") for one in told("tool_step") if one["agent"] == "Expert"}
+    inside = {one.get("parent_call") for one in event_bodies("tool_step") if one["agent"] == "Expert"}
     assert inside == {outer.id}

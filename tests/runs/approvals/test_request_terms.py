@@ -19,7 +19,7 @@ from conversations.runs.policy.edit_policy import load_policies
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.runs.approvals.test_decision_races import at_once
 from tests.support import teamwork
-from tests.support.agents_running import told
+from tests.support.agents_running import event_bodies
 from tests.support.cast import cast, client_of, last_entry, said
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -166,7 +166,7 @@ def test_a_role_is_told_once_on_every_page_and_first_in_the_inbox(people):
     outcomes, _ = at_once(*[expiry.expire_due] * 3)
 
     assert sorted(outcomes) == [[], [], [late.id]]
-    (event,) = told("approval.escalated", "late")
+    (event,) = event_bodies("approval.escalated", "late")
     assert (event["to"], Approval.objects.get(id=late.id).escalated_to) == ("auditor", "auditor")
     assert AuditEntry.objects.filter(verb="escalate").count() == 1
     assert [one.row.id for one in inbox.page(status="pending")[0]] == [late.id, "ask-new"]
@@ -240,7 +240,7 @@ def test_several_are_decided_each_by_itself_and_each_outcome_is_told(people):
     assert Event.objects.filter(kind="approval.decided").count() == 3
     done = AuditEntry.objects.filter(verb="decide", principal="user:april")
     assert sorted(done.values_list("outcome", flat=True)) == ["done", "done", "refused"]
-    assert [one["message"] for one in told("approval.decided", "one")] == ["not now"]
+    assert [one["message"] for one in event_bodies("approval.decided", "one")] == ["not now"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from conversations.runs.approvals import decide
 from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from conversations.runs.replay import request_replay
-from tests.support.agents_running import told, working
+from tests.support.agents_running import event_bodies, working
 from tests.support.live import until
 from tests.support.replay_desk import ended
 
@@ -52,7 +52,7 @@ def test_what_stops_a_call_stops_its_replay_and_says_why(people, desk, name):
     run, new = desk.again(people["operator"], old, made=desk.team(tools=[desk.tool("look", **settings)]))
 
     assert (run.status, run.reason, new.status) == ("cancelled", f"not run: {why}", "blocked")
-    assert told("policy.refused")[0]["reason"] == why
+    assert event_bodies("policy.refused")[0]["reason"] == why
     assert len(desk.ran) == 1
 
 
@@ -65,7 +65,7 @@ def test_a_rule_that_came_between_the_click_and_the_call_stops_it(people, desk):
         run = ended(new.run)
 
     assert (run.status, ToolCall.objects.get(id=new.call).status, len(desk.ran)) == ("cancelled", "blocked", 1)
-    assert "closed" in told("policy.refused")[0]["reason"]
+    assert "closed" in event_bodies("policy.refused")[0]["reason"]
 
 
 def test_what_was_asked_for_is_held_against_the_schema_once_more_before_the_call(people, desk):
@@ -119,7 +119,7 @@ def test_an_output_guardrail_puts_its_words_in_the_place_of_the_output(people, d
     run, new = desk.again(people["operator"], old, made=desk.team(tools=[tool]))
 
     assert (run.status, new.status) == ("done", "done")
-    assert told("tool_step")[-1]["output"] == "covered"
+    assert event_bodies("tool_step")[-1]["output"] == "covered"
 
 
 def test_an_output_guardrail_that_trips_makes_it_a_failed_call_that_ran(people, desk):
@@ -129,7 +129,9 @@ def test_an_output_guardrail_that_trips_makes_it_a_failed_call_that_ran(people, 
     run, new = desk.again(people["operator"], old, made=desk.team(tools=[tool]))
 
     assert (run.status, new.status, len(desk.ran)) == ("failed", "failed", 2)
-    assert "the tool ran, but the output guardrail raising withholds its output" in told("tool_step")[-1]["error"]
+    assert (
+        "the tool ran, but the output guardrail raising withholds its output" in event_bodies("tool_step")[-1]["error"]
+    )
 
 
 @pytest.mark.parametrize("is_raised", [True, False])
@@ -140,7 +142,7 @@ def test_the_time_limit_of_the_tool_holds(people, desk, is_raised):
     run, new = desk.again(people["operator"], old, made=desk.team(tools=[slow]))
 
     assert (run.status, new.status) == ("failed" if is_raised else "done", "timeout")
-    assert "0.05 seconds" in told("tool_step")[-1]["error"]
+    assert "0.05 seconds" in event_bodies("tool_step")[-1]["error"]
 
 
 def test_the_real_exception_is_in_the_record(people, desk):
@@ -149,7 +151,7 @@ def test_the_real_exception_is_in_the_record(people, desk):
     run, new = desk.again(people["operator"], old, made=desk.team(tools=[desk.failing("look")]))
 
     assert (run.status, new.status) == ("done", "failed")
-    assert told("tool_step")[-1]["error"] == "ValueError: no such street"
+    assert event_bodies("tool_step")[-1]["error"] == "ValueError: no such street"
 
 
 def test_a_tool_that_asks_by_a_function_asks_before_a_replay_too(people, desk):
@@ -212,7 +214,7 @@ def dies():
 def test_of_a_worker_that_dies_in_the_call_nothing_is_done_again_and_the_doubt_is_told(people, desk):
     claim, asked = begun(people, desk)
     step = {"event": "tool_step", "name": "put", "tool_call": asked.call, "status": "start"}
-    step["tool_call_id"] = told("replay.requested")[0]["tool_call_id"]
+    step["tool_call_id"] = event_bodies("replay.requested")[0]["tool_call_id"]
     begin_tool_call.begin_execution(claim, step)
 
     dies()
@@ -238,7 +240,7 @@ def test_of_a_worker_that_dies_before_the_call_it_is_said_that_it_did_not_run(pe
 def test_a_call_that_was_entered_is_not_entered_by_the_next_who_claims_it(people, desk):
     claim, asked = begun(people, desk)
     step = {"event": "tool_step", "name": "put", "tool_call": asked.call, "status": "start"}
-    step["tool_call_id"] = told("replay.requested")[0]["tool_call_id"]
+    step["tool_call_id"] = event_bodies("replay.requested")[0]["tool_call_id"]
     begin_tool_call.begin_execution(claim, step)
     claims.put_back(claim, "as if it had not begun")  # what no worker does
 

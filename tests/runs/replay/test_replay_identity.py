@@ -16,7 +16,7 @@ from conversations.models import ToolCall
 from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from conversations.runs.replay import eligibility, recorded_call, request_replay
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.replay_desk import ARGS, ended
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,8 +29,8 @@ def today(call):
 
 def recorded(made):
     with working(made):
-        say()
-        over(1)
+        send_message()
+        ended_runs(1)
     return ToolCall.objects.order_by("called_seq").first()
 
 
@@ -137,7 +137,7 @@ def test_an_agent_as_a_tool_runs_anew_and_what_is_inside_is_told_under_the_new_c
         replay = request_replay.request_replay(people["operator"], old.id)
         run = ended(replay.run)
 
-    inside = [event for event in told() if event.get("parent_call") == replay.call]
+    inside = [event for event in event_bodies() if event.get("parent_call") == replay.call]
     assert (run.status, len(desk.ran)) == ("done", 2)
     assert {"model.turn", "tool_step", "output"} <= {event["event"] for event in inside}
     assert all("replay_of" not in event for event in inside)
@@ -152,7 +152,7 @@ def test_an_agent_inside_that_asks_for_an_approval_makes_the_replay_a_failed_cal
     run, new = desk.again(people["operator"], old, made=nest(desk, asks=True))
 
     assert (run.status, new.status, len(desk.ran)) == ("failed", "failed", 1)
-    assert "which a replay cannot wait for" in told("tool_step")[-1]["error"]
+    assert "which a replay cannot wait for" in event_bodies("tool_step")[-1]["error"]
 
 
 def observed(principal, key="f", **more):

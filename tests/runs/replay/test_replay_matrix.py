@@ -17,7 +17,7 @@ from conversations.runs.approvals import decide as approvals
 from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from conversations.runs.replay import request_replay
-from tests.support.agents_running import over, say, team, working
+from tests.support.agents_running import ended_runs, send_message, team, working
 from tests.support.cast import cast
 from tests.support.live import until
 
@@ -114,8 +114,8 @@ def recorded(tried: set[Tool], ledger) -> dict[str, ToolCall]:
     asked = [function_call(tool.name, {"street": "Elm"}, call_id=f"c-{tool.name}") for tool in tried]
     tools = [made(tool, ledger, is_today=False) for tool in tried]
     with working(team(asked, [assistant_message("Done.")], tools=tools, effects={t.name: t.effect for t in tried})):
-        say()
-        over(1, within=60)
+        send_message()
+        ended_runs(1, within=60)
     ledger.write_text("")
     return {call.name: call for call in ToolCall.objects.all()}
 

@@ -9,7 +9,7 @@ from conversations.core.errors import Conflict
 from conversations.models import ToolCall
 from conversations.runs.replay import request_replay
 from tests.agents_app.test_mcp_servers import Desk, call, connected, made, quick, row  # noqa: F401  # a fixture
-from tests.support.agents_running import over, say
+from tests.support.agents_running import ended_runs, send_message
 from tests.support.cast import cast
 from tests.support.live import until
 from tests.support.replay_desk import ended
@@ -29,8 +29,8 @@ def recorded(desk):
     """A call of `desk_stamp`, which is `stamp` on its server."""
     desk.effects.write_text("")
     with connected(office(desk, [call("desk_stamp", {"words": "A7"})], [assistant_message("Stamped.")]), "desk_stamp"):
-        say()
-        over(within=60)
+        send_message()
+        ended_runs(within=60)
     found = ToolCall.objects.get()
     assert (found.status, found.mcp_server, desk.did) == ("done", "desk", ["stamp:A7"])
     return found

@@ -10,7 +10,7 @@ from conversations.core.json_diff import diff
 from conversations.models import Approval, Run, ToolCall
 from conversations.runs.approvals import decide
 from conversations.runs.replay import recorded_call, request_replay
-from tests.support.agents_running import over, say, told, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.cast import cast
 from tests.support.live import until
 from tests.support.replay_desk import ended
@@ -34,15 +34,15 @@ def test_what_differs_from_the_recording_is_the_real_difference():
     people = cast()
     with working(TEAM):
         for n, words in enumerate(SAID, 1):
-            say(words, to="agent:Dialogue", id=f"m{n}")
+            send_message(words, to="agent:Dialogue", id=f"m{n}")
             until(lambda: Run.objects.exclude(status="queued").exists(), what="it to begin")
             until(lambda n=n: Run.objects.filter(status__in=("done", "waiting")).count() == n, within=60, what="a run")
             for approval in Approval.objects.filter(status="pending"):
                 decide.decide(people["approver"], approval.id, "approve")
-                over(n, within=60)
+                ended_runs(n, within=60)
                 until(lambda: not Run.objects.exclude(status="done").exists(), within=60, what="it to file")
         old = list(ToolCall.objects.order_by("called_seq"))
-        memory = told("conversation.handler")
+        memory = event_bodies("conversation.handler")
         asked = [
             request_replay.request_replay(people["admin"], call.id, reason="a test", tool=call.name) for call in old
         ]
@@ -64,4 +64,4 @@ def test_what_differs_from_the_recording_is_the_real_difference():
         differing[call.name] = [change.path for change in found.changes]
     assert differing["give_insights"] == ["$.incidents", "$.incidents_filed", "$.feedback", "$.summary"]
     assert differing["file_incident"] == ["$.status"]  # the same incident is filed once, as the tool promises
-    assert told("conversation.handler") == memory
+    assert event_bodies("conversation.handler") == memory

@@ -19,7 +19,7 @@ from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from conversations.runs.replay import request_replay
 from tests.events.test_projections import rows
-from tests.support.agents_running import kinds, over, say, team, told, working
+from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, team, working
 from tests.support.cast import last_entry, said
 from tests.support.replay_desk import ended
 
@@ -34,8 +34,8 @@ def test_a_read_call_is_made_again_on_one_click_and_fed_back_to_nobody(people, d
 
     assert (run.kind, run.status, new.status, new.replay_of, new.run) == ("replay", "done", "done", old.id, run.id)
     assert len(desk.ran) == 2
-    assert [step["output"]["nth"] for step in told("tool_step") if "output" in step] == [1, 2]
-    assert kinds()[-6:] == ["replay.requested", "run.queued", "run.started", "tool_step", "tool_step", "run.done"]
+    assert [step["output"]["nth"] for step in event_bodies("tool_step") if "output" in step] == [1, 2]
+    assert event_kinds()[-6:] == ["replay.requested", "run.queued", "run.started", "tool_step", "tool_step", "run.done"]
     assert list(SessionItem.objects.values()) == memory
     assert said(last_entry()) == ("user:otto", "replay", f"call:{old.id}", "done")
     before = rows()
@@ -113,7 +113,7 @@ def test_an_unsafe_call_takes_a_grant_a_reason_and_the_tools_name(people, desk):
         run = ended(new.run)
 
     assert (run.status, len(desk.ran)) == ("done", 2)
-    assert (last_entry().reason, told("replay.requested")[0]["reason"]) == ("why", "why")
+    assert (last_entry().reason, event_bodies("replay.requested")[0]["reason"]) == ("why", "why")
 
 
 @pytest.mark.parametrize("role", ["viewer", "approver", "auditor", ""])
@@ -140,12 +140,12 @@ def test_a_message_that_a_replay_sends_counts_its_hops_as_the_first_one_did(peop
     said = {"recipient": "chat:c", "content": "It is filed.", "conversation_id": None}
     sends = function_call("chat_send", said, call_id="c1")
     with working(team([sends], [assistant_message("Done.")], tools=[chat_send])):
-        say(metadata={"hop": 3})
-        over(1)
+        send_message(metadata={"hop": 3})
+        ended_runs(1)
         new = request_replay.request_replay(people["admin"], ToolCall.objects.get().id, reason="why", tool="chat_send")
         ended(new.run)
 
-    assert [one["metadata"]["hop"] for one in told("message") if one["sender"] == "agent:Clerk"] == [4, 4]
+    assert [one["metadata"]["hop"] for one in event_bodies("message") if one["sender"] == "agent:Clerk"] == [4, 4]
 
 
 def test_beside_a_paused_conversation_that_a_person_holds(people, desk):
