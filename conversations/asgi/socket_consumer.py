@@ -66,7 +66,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             return
         self.extensions = self.scope.get("extensions") or {}
         write, room = self.extensions.get("frame.write"), self.extensions.get("frame.room")
-        self.wire = SocketWriter(self.base_send, write, self.runtime.watch.hold, room)
+        self.writer = SocketWriter(self.base_send, write, self.runtime.watch.hold, room)
         cookies = parse_cookie(route.header(self.scope, b"cookie").decode("latin-1"))
         session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
         caller = await sync_to_async(_caller, thread_sensitive=False)(bearer, session_key)
@@ -97,7 +97,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             await self._handle_command(text_data)
         except SwitchboardError as error:
             with contextlib.suppress(OSError):  # the client left: `disconnect` follows
-                await self.wire.text(frames.control("error", **error.as_dict()))
+                await self.writer.text(frames.control("error", **error.as_dict()))
 
     async def _handle_command(self, text: str) -> None:
         request = _parse(text)
@@ -118,7 +118,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
                 self.dismiss(NOT_ALLOWED)
                 return
             is_drawn = topic == "fleet" or request.get("render") == "html"
-            self._keep(topic, StateSubscription(state, self.wire, failed=self._failed, drawn=is_drawn))
+            self._keep(topic, StateSubscription(state, self.writer, failed=self._failed, drawn=is_drawn))
         else:
             await self._follow(topic, request)
 
@@ -137,16 +137,16 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
                 self.dismiss(TRY_AGAIN)  # its other topics are of the epoch before, too
             if self.is_dismissed:
                 return
-            await self.wire.text(frames.control("reset", topic=topic, epoch=hub.epoch))
+            await self.writer.text(frames.control("reset", topic=topic, epoch=hub.epoch))
             after = None
         if self.is_dismissed:  # meanwhile
             return
         last = after if after is not None else max(0, head - NEWEST)
         mode = request["render"] if request.get("render") in ("html", "lanes") else "data"
-        self._keep(topic, ConversationSubscription(hub, self.wire, key, mode, last=last, failed=self._failed))  # type: ignore[arg-type]
+        self._keep(topic, ConversationSubscription(hub, self.writer, key, mode, last=last, failed=self._failed))  # type: ignore[arg-type]
         if not self.caller.agent:
             name = self.caller.principal.name if self.caller.user_id is not None else ""
-            self.viewers[topic] = self.runtime.presence.look(key, name, self.wire)
+            self.viewers[topic] = self.runtime.presence.look(key, name, self.writer)
 
     def _look_away(self, topic: str) -> None:
         if (viewer := self.viewers.pop(topic, None)) is not None:

@@ -43,7 +43,7 @@ class SocketWriter:
             await self._turn()
         if self._hold.is_held:
             await self._hold.opened()
-        if self.write is None or not self.write(frame.wire):
+        if self.write is None or not self.write(frame.encoded):
             await self.message(frame.message)
 
     async def _turn(self) -> None:
@@ -67,7 +67,7 @@ class SocketWriter:
         if self._hold.is_held:
             return False
         if self.write is not None:
-            return self.write(frames.wire(text.encode()))
+            return self.write(frames.encode_text_frame(text.encode()))
         self._hinting = asyncio.ensure_future(self._send({"type": "websocket.send", "text": text}))
         return True
 
@@ -97,10 +97,17 @@ class ConversationSubscription:
     """Follows one feed from `last` on. `failed` is called with the exception that ended it, if any."""
 
     def __init__(
-        self, hub: Hub, wire: SocketWriter, key: str, mode: Mode, *, last: int, failed: Callable[[BaseException], None]
+        self,
+        hub: Hub,
+        writer: SocketWriter,
+        key: str,
+        mode: Mode,
+        *,
+        last: int,
+        failed: Callable[[BaseException], None],
     ) -> None:
-        self._hub, self._wire, self.last = hub, wire, last
-        self.write = wire.write or _no_room
+        self._hub, self._writer, self.last = hub, writer, last
+        self.write = writer.write or _no_room
         self.is_live = False  # level with the ring: the hub writes frames itself
         self._event = asyncio.Event()
         self._feed = hub.follow(key, mode, self)  # first follow, then read
@@ -114,11 +121,13 @@ class ConversationSubscription:
 
     def head(self) -> None:
         """Send the conversation's head, so that a client that missed events notices."""
-        self._wire.hint(frames.control("head", topic=self._feed.topic, seq=max(self._feed.head, self.last)))
+        self._writer.hint(frames.control("head", topic=self._feed.topic, seq=max(self._feed.head, self.last)))
 
     async def _run(self) -> None:
         await self._catch_up()
-        await self._wire.text(frames.control("caught_up", topic=self._feed.topic, epoch=self._hub.epoch, seq=self.last))
+        await self._writer.text(
+            frames.control("caught_up", topic=self._feed.topic, epoch=self._hub.epoch, seq=self.last)
+        )
         while True:
             self._event.clear()
             if self.last < self._feed.head:
@@ -145,7 +154,7 @@ class ConversationSubscription:
 
     async def _send_read(self) -> bool:
         """Read from the database and send, when this topic has its turn; return whether there were events."""
-        async with self._wire.turn:
+        async with self._writer.turn:
             ready = await self._hub.read(self._feed, self.last)
             await self._send(ready)
         return bool(ready)
@@ -153,7 +162,7 @@ class ConversationSubscription:
     async def _send(self, ready: list[frames.Frame]) -> None:
         for frame in ready:
             if frame.first == self.last + 1:
-                await self._wire.frame(frame)
+                await self._writer.frame(frame)
                 self.last = frame.last
 
     def close(self) -> None:

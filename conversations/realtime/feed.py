@@ -84,12 +84,12 @@ class Feed:
     def _hand_over(self, frame: Frame) -> None:
         """Write a frame to all subscribers that are up to date, without a task switch (the hot loop); wake the others.
         A large frame is written directly only to the first; each of the others gets it in its own turn of the loop."""
-        before, last, wire = frame.first - 1, frame.last, frame.wire
-        cost, left = len(wire) if frame.is_large else 0, TURN_BYTES
+        before, last, encoded = frame.first - 1, frame.last, frame.encoded
+        cost, left = len(encoded) if frame.is_large else 0, TURN_BYTES
         for subscriber in tuple(self.subscribers):
-            if left > 0 and subscriber.is_live and subscriber.last == before and subscriber.write(wire):
+            if left > 0 and subscriber.is_live and subscriber.last == before and subscriber.write(encoded):
                 subscriber.last = last
-                self.sent += len(wire)
+                self.sent += len(encoded)
                 left -= cost
             elif subscriber.last < last:
                 subscriber.wake()

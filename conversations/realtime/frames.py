@@ -16,27 +16,27 @@ OVERHEAD = 200  # bytes of a frame beside its own: two objects, three integers, 
 class Frame:
     """A prepared frame with the seqs it carries, stored as the bytes to send."""
 
-    __slots__ = ("first", "last", "wire")
+    __slots__ = ("encoded", "first", "last")
 
     def __init__(self, first: int, last: int, text: str) -> None:
         self.first, self.last = first, last
-        self.wire = wire(text.encode("utf-8", "surrogatepass"))
+        self.encoded = encode_text_frame(text.encode("utf-8", "surrogatepass"))
 
     @property
     def size(self) -> int:
         """The approximate size in memory, in bytes."""
-        return len(self.wire) + OVERHEAD
+        return len(self.encoded) + OVERHEAD
 
     @property
     def is_large(self) -> bool:
         """Return whether writing it takes long compared with the other work of a turn of the loop."""
-        return len(self.wire) > LARGE
+        return len(self.encoded) > LARGE
 
     @property
     def message(self) -> dict[str, str]:
         """The frame as an ASGI message, for a client that cannot take bytes now. Created on each call, because few need
         it."""
-        text = self.wire[_head_size(self.wire) :].decode("utf-8", "surrogatepass")
+        text = self.encoded[_head_size(self.encoded) :].decode("utf-8", "surrogatepass")
         return {"type": "websocket.send", "text": text}
 
 
@@ -44,7 +44,7 @@ def _head_size(frame: bytes) -> int:
     return {126: 4, 127: 10}.get(frame[1], 2)
 
 
-def wire(payload: bytes) -> bytes:
+def encode_text_frame(payload: bytes) -> bytes:
     """Return a complete server text frame: unmasked, so the bytes are the same for everybody (RFC 6455, section
     5.2)."""
     n = len(payload)

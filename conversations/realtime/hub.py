@@ -49,7 +49,7 @@ class Hub:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_listening: list[Callable[[], None]] = []
-        self._fetcher = CatchUpReader(self.readers, self._take)
+        self._fetcher = CatchUpReader(self.readers, self._ingest)
         self._sent = 0  # bytes, of feeds that are gone
 
     def start(self) -> None:
@@ -107,7 +107,7 @@ class Hub:
         """Handle a commit of this process. Called in the thread that committed."""
         if self._loop is None or should_drop("notification"):
             return
-        self._loop.call_soon_threadsafe(self._publish, stored)
+        self._loop.call_soon_threadsafe(self._dispatch, stored)
 
     def _on_heads(self, heads: Mapping[str, int]) -> None:
         """Handle heads from other processes, or of conversations that became visible here. Called in any thread."""
@@ -123,14 +123,14 @@ class Hub:
     def _feeds_of(self, key: str) -> list[Feed]:
         return [feed for mode in MODES if (feed := self.feeds.get((key, mode))) is not None]
 
-    def _publish(self, stored: Sequence[Stored]) -> None:
+    def _dispatch(self, stored: Sequence[Stored]) -> None:
         if not self.feeds:
             return
         for key, events in _by_conversation(stored).items():
             for feed in self._feeds_of(key):
-                self._take(feed, events)
+                self._ingest(feed, events)
 
-    def _take(self, feed: Feed, events: Sequence[Stored]) -> None:
+    def _ingest(self, feed: Feed, events: Sequence[Stored]) -> None:
         """Send events that directly follow those already sent; if some are missing in between, read all of them."""
         if feed.last_taken_seq is not None and events[0].seq > feed.last_taken_seq + 1:
             self.advance(feed, events[-1].seq)
@@ -145,9 +145,9 @@ class Hub:
         if feed.mode == "data" and not feed.drawing and _bytes(fresh) <= frames.LARGE:
             feed.push(frames.events(feed.topic, self.epoch, frames.data(fresh)))
         else:
-            self._draw(feed, fresh)
+            self._queue_render(feed, fresh)
 
-    def _draw(self, feed: Feed, events: list[Stored]) -> None:
+    def _queue_render(self, feed: Feed, events: list[Stored]) -> None:
         feed.head = max(feed.head, events[-1].seq)
         if feed.drawing > MAX_DRAWING or self.drawing_bytes > DRAWING_BYTES:
             if not feed.drawing:
@@ -156,9 +156,9 @@ class Hub:
         feed.drawing += len(events)
         self.drawing_bytes += _bytes(events)
         assert self._loop is not None
-        self._drawer.submit(self._drawn, feed, events)
+        self._drawer.submit(self._render_in_thread, feed, events)
 
-    def _drawn(self, feed: Feed, events: list[Stored]) -> None:
+    def _render_in_thread(self, feed: Feed, events: list[Stored]) -> None:
         """Render the events part by part and pass the frames to the loop. Runs in the renderer's thread."""
         assert self._loop is not None
         while events:
@@ -170,15 +170,15 @@ class Hub:
             except Exception:
                 seqs = [event.seq for event in events][:5]
                 logger.exception("events %s could not be drawn", seqs, extra={"conversation": feed.key})
-            self._loop.call_soon_threadsafe(self._take_drawn, feed, ready, count, _bytes(drawn))
+            self._loop.call_soon_threadsafe(self._on_rendered, feed, ready, count, _bytes(drawn))
             events = events[count:]
 
-    def _take_drawn(self, feed: Feed, ready: list[Frame], n: int, size: int) -> None:
+    def _on_rendered(self, feed: Feed, ready: list[Frame], n: int, size: int) -> None:
         self._drawn_frames.append((feed, deque(ready), n, size))
         if len(self._drawn_frames) == 1:
-            self._hand_on()
+            self._deliver()
 
-    def _hand_on(self) -> None:
+    def _deliver(self) -> None:
         """Push rendered frames in order; leave those that exceed one turn of the loop for the next."""
         left = TURN_BYTES
         while self._drawn_frames and left > 0:
@@ -193,7 +193,7 @@ class Hub:
                 self._settle(feed, n, size)
         if self._drawn_frames:
             assert self._loop is not None
-            self._loop.call_soon(self._hand_on)
+            self._loop.call_soon(self._deliver)
 
     def _settle(self, feed: Feed, n: int, size: int) -> None:
         feed.drawing -= n

@@ -46,7 +46,7 @@ class Viewer:
 
     key: str
     name: str
-    wire: SocketWriter
+    writer: SocketWriter
     sent: People = ()
 
 
@@ -79,9 +79,9 @@ class Presence:
         self._stop_listening()
         await cancel_all(self._tasks)
 
-    def look(self, key: str, name: str, wire: SocketWriter) -> Viewer:
+    def look(self, key: str, name: str, writer: SocketWriter) -> Viewer:
         """Add a viewer of a conversation."""
-        viewer = Viewer(key, name, wire)
+        viewer = Viewer(key, name, writer)
         self._viewers.setdefault(key, set()).add(viewer)
         self._note(key)
         return viewer
@@ -158,7 +158,7 @@ class Presence:
         everybody = _merged([here, *(people for _, people in self._others.get(key, {}).values())])
         text = _frame(key, everybody)
         for viewer in self._viewers[key]:
-            if viewer.sent != everybody and viewer.wire.hint(text):
+            if viewer.sent != everybody and viewer.writer.hint(text):
                 viewer.sent = everybody
 
     def _here(self, key: str) -> People:

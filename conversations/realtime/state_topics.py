@@ -147,10 +147,10 @@ class StateSubscription:
     html."""
 
     def __init__(
-        self, state: StateTopic, wire: SocketWriter, *, failed: Callable[[BaseException], None], drawn: bool = True
+        self, state: StateTopic, writer: SocketWriter, *, failed: Callable[[BaseException], None], drawn: bool = True
     ) -> None:
         self._is_drawn = drawn
-        self._state, self._wire = state, wire
+        self._state, self._writer = state, writer
         self._waiting: dict[str, Row] = {}
         self._event = asyncio.Event()
         state.subscribers.add(self)
@@ -168,7 +168,7 @@ class StateSubscription:
 
     def head(self) -> None:
         """Send an empty head frame: a state topic has no seq, and the frame only shows that the connection is alive."""
-        self._wire.hint(frames.control("head", topic=self._state.topic, seq=0))
+        self._writer.hint(frames.control("head", topic=self._state.topic, seq=0))
 
     async def _run(self) -> None:
         await self._send(await self._state.snapshot())
@@ -183,7 +183,7 @@ class StateSubscription:
             rows = [{name: value for name, value in row.items() if name != "html"} for row in rows]
         frame = {"t": "rows", "topic": self._state.topic, "rows": rows, **self._state.waiting_counts}
         text = json.dumps(frame, separators=(",", ":"), ensure_ascii=False)
-        await self._wire.frame(frames.Frame(0, 0, text))
+        await self._writer.frame(frames.Frame(0, 0, text))
 
     def close(self) -> None:
         """End the subscription."""

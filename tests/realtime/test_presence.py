@@ -20,7 +20,7 @@ class Page:
     def __init__(self, has_room: bool = True) -> None:
         self.frames: list[dict] = []
         self.has_room = has_room
-        self.wire = SocketWriter(self._send, self._write)
+        self.writer = SocketWriter(self._send, self._write)
 
     async def _send(self, message) -> None:
         raise AssertionError("a hint never waits")
@@ -65,10 +65,10 @@ def quick(monkeypatch):
 def test_people_see_each_other_come_type_and_go():
     async def work(board):
         otto, vera = Page(), Page()
-        board.look("flood", "otto", otto.wire)
+        board.look("flood", "otto", otto.writer)
         await until(lambda: otto.people == [("otto", "looking")])
 
-        seat = board.look("flood", "vera", vera.wire)
+        seat = board.look("flood", "vera", vera.writer)
         await until(lambda: otto.people == vera.people == [("otto", "looking"), ("vera", "looking")])
         assert otto.frames[-1]["topic"] == "stream:flood"
         assert otto.frames[-1]["people"][0]["letters"] == "OT"
@@ -85,7 +85,7 @@ def test_typing_is_over_without_another_word(monkeypatch):
 
     async def work(board):
         otto = Page()
-        board.look("flood", "otto", otto.wire)
+        board.look("flood", "otto", otto.writer)
         presence.say("flood", "otto", "typing")
         await until(lambda: otto.people == [("otto", "typing")])
         await until(lambda: otto.people == [("otto", "looking")])
@@ -96,8 +96,8 @@ def test_typing_is_over_without_another_word(monkeypatch):
 def test_two_windows_of_one_person_are_one_person_until_both_are_closed():
     async def work(board):
         otto, vera = Page(), Page()
-        seats = [board.look("flood", "otto", otto.wire) for _ in range(2)]
-        board.look("flood", "vera", vera.wire)
+        seats = [board.look("flood", "otto", otto.writer) for _ in range(2)]
+        board.look("flood", "vera", vera.writer)
         presence.say("flood", "otto", "away")
         await until(lambda: vera.people == [("otto", "away"), ("vera", "looking")])
         board.leave(seats[0])
@@ -112,8 +112,8 @@ def test_two_windows_of_one_person_are_one_person_until_both_are_closed():
 def test_a_program_is_told_and_not_shown_and_a_word_about_who_is_not_there_changes_nothing():
     async def work(board):
         otto, program = Page(), Page()
-        board.look("flood", "otto", otto.wire)
-        board.look("flood", "", program.wire)
+        board.look("flood", "otto", otto.writer)
+        board.look("flood", "", program.writer)
         presence.say("flood", "nora", "typing")
         presence.say("elsewhere", "otto", "typing")
         await until(lambda: otto.people == program.people == [("otto", "looking")])
@@ -127,7 +127,7 @@ def test_who_had_no_room_is_told_again(monkeypatch):
 
     async def work(board):
         slow = Page(has_room=False)
-        board.look("flood", "otto", slow.wire)
+        board.look("flood", "otto", slow.writer)
         await asyncio.sleep(0)
         slow.has_room = True
         await until(lambda: slow.people == [("otto", "looking")])
@@ -139,7 +139,7 @@ def test_a_crowd_is_cut_and_those_who_type_are_kept():
     async def work(board):
         page = Page()
         for n in range(presence.MAX_ITEMS + 5):
-            board.look("flood", f"p{n:02}", page.wire)
+            board.look("flood", f"p{n:02}", page.writer)
         presence.say("flood", "p24", "typing")
         await until(lambda: ("p24", "typing") in page.people)
         assert len(page.people) == presence.MAX_ITEMS
@@ -174,7 +174,7 @@ def test_people_of_another_process_are_seen_and_forgotten_when_it_falls_silent(l
 
     async def work(board):
         otto = Page()
-        board.look("flood", "otto", otto.wire)
+        board.look("flood", "otto", otto.writer)
         await until(lambda: layer.words)
         assert layer.words[0] == ["here", "flood", [["otto", "looking"]]]
         layer.words.clear()
@@ -189,7 +189,7 @@ def test_people_of_another_process_are_seen_and_forgotten_when_it_falls_silent(l
 def test_what_makes_no_sense_of_other_processes_is_passed_over(layer):
     async def work(board):
         otto = Page()
-        board.look("flood", "otto", otto.wire)
+        board.look("flood", "otto", otto.writer)
         wrong = [
             7,
             [],
@@ -209,7 +209,7 @@ def test_what_makes_no_sense_of_other_processes_is_passed_over(layer):
 def test_nothing_is_kept_of_who_went(layer):
     async def work(board):
         pages = [Page() for _ in range(3)]
-        seats = [board.look(f"c{n}", "otto", page.wire) for n, page in enumerate(pages)]
+        seats = [board.look(f"c{n}", "otto", page.writer) for n, page in enumerate(pages)]
         presence.say("c1", "otto", "typing")
         board._hear("b", [["here", "c1", [["vera", "looking"]]]])
         await until(lambda: pages[1].people == [("otto", "typing"), ("vera", "looking")])

@@ -23,7 +23,7 @@ def push(feed: Feed, seq: int) -> None:
 
 
 def held(feeds: list[Feed]) -> int:
-    return sum(len(frame.wire) for feed in feeds for frame in feed.ring)
+    return sum(len(frame.encoded) for feed in feeds for frame in feed.ring)
 
 
 def test_many_rings_stay_within_one_budget_and_keep_each_frame_once():

@@ -186,7 +186,7 @@ class _Socket:
         try:
             async with asyncio.timeout(SLOW_AFTER):
                 for _, data, _ in batch:
-                    if write is None or not write(frames.wire(data)):
+                    if write is None or not write(frames.encode_text_frame(data)):
                         await self._send({"type": "websocket.send", "text": data.decode()})
         except TimeoutError:
             self.dismiss(TOO_SLOW)
