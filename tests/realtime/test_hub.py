@@ -8,7 +8,7 @@ import pytest
 
 from conversations.core import principals
 from conversations.core.db_threads import with_connection
-from conversations.events import log, payload
+from conversations.events import commit_listeners, log, payload
 from conversations.realtime import feed as feed_module
 from conversations.realtime import hub
 from conversations.realtime.hub import Hub
@@ -100,3 +100,37 @@ def test_who_fell_behind_the_ring_does_not_wait_for_the_artist():
     feed.push(hub.frames.events("stream:c", "e", [(9, "{}")]))
     assert feed.is_coming_after(9)
     assert not feed.is_coming_after(4)
+
+
+@pytest.mark.parametrize("announced", ["the next event", "the head, by another process"])
+def test_what_was_not_announced_is_read_once_for_all(announced, monkeypatch):
+    """Event 2 is committed without a word; what comes then shows that it is missing."""
+    is_lost, reads = [False], []
+    monkeypatch.setattr(hub, "should_drop", lambda _: is_lost[0])
+    monkeypatch.setattr(hub, "HEAL_EVERY", 3600)
+
+    async def work(running, first):
+        lines = [first, *(Line(running, Client(), "c", "html", takes_ready=True) for _ in range(2))]
+        for line in lines[1:]:
+            line.connect()
+            await reaches(line, 1)
+            await is_level(line)
+        read = running.read
+        monkeypatch.setattr(running, "read", lambda feed, after: reads.append(after) or read(feed, after))
+
+        is_lost[0] = True
+        await asyncio.to_thread(with_connection, log.append, [event(1)])
+        is_lost[0] = announced != "the next event"
+        await asyncio.to_thread(with_connection, log.append, [event(2)])
+        if is_lost[0]:
+            is_lost[0] = False
+            commit_listeners.notify_remote_heads({"c": 3}, is_revoked=False)
+
+        for line in lines:
+            await reaches(line, 3)
+        for line in lines[1:]:
+            line.cut()
+
+    asyncio.run(following(work))
+
+    assert reads == [], "a subscriber read for itself"
