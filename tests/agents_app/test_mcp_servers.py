@@ -139,6 +139,20 @@ def test_only_allowed_tools_are_offered_to_the_agents_that_are_named(desk):
     assert offered(team) == ["stamp"]
 
 
+def test_a_run_that_waits_when_the_worker_starts_has_the_tools(desk, monkeypatch):
+    monkeypatch.setattr(mcp_tools, "FIRST_S", 60.0)
+    spec = desk.spec(allow=["stamp"], connect_s=60)
+    team = made([call("stamp")], SO, servers=[spec])
+    with connected(made(SO, servers=[spec]), "stamp"):
+        pass  # the agent is known and its server there; nobody serves the agent
+    say()
+
+    with working(team):
+        (run,) = over()
+
+    assert (run.status, offered(team), desk.did) == ("done", ["stamp"], ["stamp"])
+
+
 def test_the_policy_and_the_team_decide_about_its_calls(desk):
     calls = [call("m_stamp", call_id="c1"), call("m_shred", {"words": "x"}, call_id="c2"), call("m_fail", call_id="c3")]
     load_policies(SYSTEM, [PolicyRule("", "m_shred", "deny"), PolicyRule("Clerk", "m_fail", "ask")])
