@@ -58,6 +58,7 @@ class LiveStateFacts(NamedTuple):
     owned: ControlHold | None = None
     paused: ControlHold | None = None
     runs: Sequence[OpenRun] = ()
+    active_agent: str = ""  # one that runs elsewhere and has just done something
 
 
 def hold_at(conversation: Conversation, seq: int, owner: str = "") -> ControlHold | None:
@@ -81,6 +82,7 @@ def states(facts: LiveStateFacts) -> list[LiveState]:
         LiveState("stuck", "Looks stuck", since) if need == "stuck" else None,
         _working(facts.runs, has_open_request=need == "approval"),
         LiveState("failed", "Failed", since) if need == "failed" else None,
+        LiveState("running", f"{facts.active_agent} is active") if facts.active_agent and need != "approval" else None,
     ]
     return [state for state in known if state] or [LiveState("open", "Idle")]
 

@@ -1,5 +1,6 @@
 """How a conversation stands: who steers it and since when, what looks stuck, and what the reader can do about it."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,8 +15,9 @@ from conversations.conversation.attention import Owned
 from conversations.conversation.live_state import LiveState, OpenRun
 from conversations.core import hidden_characters
 from conversations.core.micros import to_datetime
+from conversations.events import payload
 from conversations.events.log import run_history
-from conversations.models import Approval, Conversation, Run
+from conversations.models import Approval, Conversation, Event, Run
 from conversations.models.run import UNFINISHED
 from conversations.rendering import richtext
 from conversations.runs import stuck_detection
@@ -63,6 +65,8 @@ class ControlPanel:
     folded: list[ControlButton]
 
 
+ACTIVE_FOR = 30  # seconds after its last event for which an agent elsewhere is called active; it tells of no run
+
 PAUSE = ControlButton("pause", "Pause", "pause", "p")
 RESUME = ControlButton("resume", "Resume", "play", "p")
 TAKE_OVER = ControlButton(
@@ -89,12 +93,12 @@ def of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
     alarm = alarms.get(conversation.pk)
     may_control = permissions.has_permission(request.user, "control")
     verbs = _verbs(conversation, runs, me) if may_control else []
-    states = live_state.states(_facts(request, conversation, runs, me, alarms, all_runs))
+    facts = _facts(request, conversation, runs, me, alarms, all_runs)
     return ControlPanel(
         action=reverse("api-control", args=[conversation.key]),
         shown="person" if conversation.owner else conversation.state,
-        states=[_shown(state) for state in states],
-        is_working=any(run.status in ("running", "waiting") for run in runs),
+        states=[_shown(state) for state in live_state.states(facts)],
+        is_working=bool(facts.active_agent) or any(run.status in ("running", "waiting") for run in runs),
         waits=sum(run.status == "queued" for run in runs),
         alarm=richtext.inline(f"{alarm.agent} {alarm.words}") if alarm else None,
         verbs=[verb for verb in verbs if not verb.is_folded],
@@ -117,7 +121,19 @@ def _facts(
         owned=live_state.hold_at(conversation, conversation.owned_seq, conversation.owner),
         paused=live_state.hold_at(conversation, conversation.paused_seq),
         runs=[_open(conversation, run) for run in runs],
+        active_agent="" if runs else _active_agent(conversation),
     )
+
+
+def _active_agent(conversation: Conversation) -> str:
+    """Return the agent elsewhere that did something here within the last seconds, if any. Of ours, runs tell."""
+    if time.time_ns() // 1000 - conversation.last_at > ACTIVE_FOR * 1_000_000:
+        return ""
+    newest = Event.objects.filter(conversation=conversation, seq=conversation.head_seq).first()
+    if newest is None or not (conversation.is_demo or newest.principal.startswith(("token:", "bus:"))):
+        return ""
+    speaker = payload.parse(newest.body.encode("utf-8", "replace")).speaker
+    return conversation_row.strip_prefix(speaker) if speaker.startswith("agent:") else ""
 
 
 def _has_open_request(conversation: Conversation, runs: Sequence[Run]) -> bool:

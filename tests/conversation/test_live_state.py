@@ -36,6 +36,8 @@ def words(**facts):
         ({"owned": MARIA, "need": Attention("reply", 9)}, ["maria took over"]),
         ({"runs": [RUNNING], "need": Attention("stuck", 3)}, ["Looks stuck", "Triage is working"]),
         ({"need": Attention("failed", 3)}, ["Failed"]),
+        ({"active_agent": "Robot"}, ["Robot is active"]),
+        ({"active_agent": "Robot", "need": Attention("approval", 5), "can_decide": True}, ["Waiting for you"]),
         (
             {"owned": MARIA, "paused": MARIA, "runs": [RUNNING._replace(stop="pause")]},
             ["maria took over", "Paused by maria", "Triage is finishing its turn, then pauses"],

@@ -6,6 +6,7 @@ import time
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
@@ -13,7 +14,7 @@ from conversations.conversation import control, conversation_list
 from conversations.core.errors import Invalid
 from conversations.events import log
 from conversations.models import Agent, AuditEntry, Conversation, Event
-from conversations.runs import begin_tool_call, stuck_detection
+from conversations.runs import begin_tool_call, claims, stuck_detection
 from tests.support import teamwork
 from tests.support.cast import client_of
 
@@ -328,3 +329,21 @@ def test_only_what_is_asked_for_is_answered_and_nobody_who_may_not_send_hears_wh
 
     assert not any(part in plain for part in ("data-sections", "data-prospect-answer"))
     assert "data-prospect-answer" not in viewer
+
+
+def test_an_agent_elsewhere_is_active_while_its_events_come(browsers):
+    teamwork.claim_from_outside("elsewhere", {"event": "output", "agent": "Robot", "text": "one moment"})
+
+    assert ">Robot is active</b>" in bar(browsers["viewer"], "elsewhere")
+    assert "data-working" in bar(browsers["viewer"], "elsewhere")
+    Conversation.objects.filter(key="elsewhere").update(last_at=F("last_at") - 31_000_000)
+    assert ">Idle</b>" in bar(browsers["viewer"], "elsewhere")
+    assert "data-working" not in bar(browsers["viewer"], "elsewhere")
+
+
+def test_an_agent_of_ours_is_not_called_active_after_its_run(browsers, otto):
+    teamwork.say(otto)
+    output = {"event": "output", "text": "It is filed.", "turn": 1, "final": True}
+    claims.finish(teamwork.claim(), output, {"event": "run.done", "duration_ms": 1200})
+
+    assert ">Idle</b>" in bar(browsers["viewer"])

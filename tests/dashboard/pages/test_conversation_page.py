@@ -261,5 +261,5 @@ def test_a_page_takes_the_same_number_of_queries_however_long_the_history(
     say(*[f"line {n}" for n in range(300)])
     shown(browser)
 
-    with django_assert_max_num_queries(21):
+    with django_assert_max_num_queries(22):
         shown(browser)
