@@ -145,10 +145,10 @@ def test_a_run_that_waits_when_the_worker_starts_has_the_tools(desk, monkeypatch
     team = made([call("stamp")], SO, servers=[spec])
     with connected(made(SO, servers=[spec]), "stamp"):
         pass  # the agent is known and its server there; nobody serves the agent
-    say()
+    send_message()
 
     with working(team):
-        (run,) = over()
+        (run,) = ended_runs()
 
     assert (run.status, offered(team), desk.did) == ("done", ["stamp"], ["stamp"])
 
