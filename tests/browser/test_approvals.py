@@ -18,6 +18,16 @@ ToolSchema.objects.create(hash={SCHEMA!r}, name="city.file", body=body)
 """
 
 
+BOTH = f"""
+from conversations.runs import claims
+t.say(o, "both")
+run = t.claim("both")
+asked = dict(event="approval.requested", **{ASKED!r})
+first, second = (asked | dict(approval_id=n, tool_call=n, tool_call_id=n) for n in ("both-1", "both-2"))
+claims.wait(run, "approval", first, second, **t.SEALED)
+"""  # one run that waits for both its calls
+
+
 LATE = """
 from conversations.runs.approvals import expiry
 from conversations.models import Approval
@@ -228,7 +238,12 @@ def test_who_was_about_to_decide_is_told_what_came_first(
     other.goto("/conversations/late-edit/")
     expect(other.locator("live-state")).to_have_attribute("data-state", "live")
     for one in (page, other):
+        plain, with_edits = (one.get_by_role("button", name=n, exact=True) for n in ("Approve", "Approve with edits"))
+        expect(plain).to_be_visible()
+        expect(with_edits).to_be_hidden()
         one.get_by_role("textbox", name="street").fill("Elm")
+        expect(with_edits).to_be_visible()
+        expect(plain).to_be_hidden()  # it would drop the edits
 
     approve(served, "late-edit")
 
@@ -252,6 +267,24 @@ def test_each_press_decides_once(served: Server, people: tuple[BrowserContext, B
     expect(page.locator(".verdict")).to_contain_text("by april")
     expect(page.get_by_role("status").filter(has_text="Approved: city.file.")).to_be_visible()
     assert len([address for address in sent if "/approvals/" in address]) == 1
+    page.close()
+
+
+def test_in_a_transcript_the_focus_goes_to_the_request_that_still_waits(
+    served: Server, people: tuple[BrowserContext, BrowserContext]
+) -> None:
+    work(served, BOTH)
+    page = people[1].new_page()
+    page.goto("/conversations/both/")
+    requests = page.locator(".approval")
+    expect(requests).to_have_count(2)
+
+    requests.nth(1).get_by_role("button", name="Reject").press("Enter")
+    expect(requests.nth(0)).to_be_focused()
+    requests.nth(0).get_by_role("button", name="Reject").press("Enter")
+
+    expect(requests.nth(0)).to_contain_text("by april")
+    expect(requests.nth(0)).to_be_focused()  # none is left
     page.close()
 
 
