@@ -1,5 +1,7 @@
 /** Follow the tail; any upward scroll pauses; the pill counts what arrived meanwhile and goes back down. */
-import { scrollToEvent, topRow } from "./row-position.js";
+import { ReaderPlace } from "./reader-place.js";
+import { scrollToEvent } from "./row-position.js";
+import { watchSizes } from "./size-watch.js";
 import { TailPill } from "./tail-pill.js";
 
 const AT_TAIL = 24; // px from the end, scrolling down, that count as having arrived
@@ -13,25 +15,24 @@ class TailFollow extends HTMLElement {
   #pill;
   #isFollowing = true;
   #top = 0;
-  #anchor = null;
-  #edge = 0; // px, where the scroller's upper edge is on the screen
-  #size = new ResizeObserver(() => this.#resized());
+  #place; // of a reader who does not follow
+  #unwatch;
 
   connectedCallback() {
     this.#scroller = this.querySelector(".transcript");
+    this.#place = new ReaderPlace(this.#scroller);
     this.#pill = new TailPill(this, () => this.#ask());
     this.#scroller.addEventListener("scroll", () => this.#look(), { passive: true });
     this.#scroller.addEventListener("wheel", (event) => this.#wheel(event), { passive: true });
     this.#scroller.addEventListener("click", (event) => this.#pressed(event));
     document.addEventListener("visibilitychange", this.#seen);
-    this.#edge = this.#scroller.getBoundingClientRect().top;
-    this.#size.observe(this.#scroller);
+    this.#unwatch = watchSizes(this.#scroller, () => this.#resized());
     this.hasAttribute("data-paused") ? this.#pause() : this.#down();
     this.begin();
   }
 
   disconnectedCallback() {
-    this.#size.disconnect();
+    this.#unwatch();
     document.removeEventListener("visibilitychange", this.#seen);
   }
 
@@ -54,26 +55,26 @@ class TailFollow extends HTMLElement {
   /** Go to the beginning of what is drawn and stay there. */
   top() {
     this.#pause();
-    this.#scroller.scrollTop = this.#top = 0;
+    this.#scroller.scrollTop = 0;
+    this.#stay();
   }
 
   /** Go to a row and stay there. */
   show(row) {
     this.#pause();
     row?.scrollIntoView({ block: "start" });
-    this.#top = this.#scroller.scrollTop;
+    this.#stay();
   }
 
   /** Before rows change: remember what the reader looks at. Reads layout. */
   hold() {
-    const row = this.#isFollowing ? null : topRow(this.#scroller);
-    this.#anchor = row && { row, y: row.getBoundingClientRect().top };
+    if (!this.#isFollowing) this.#top = this.#place.note();
   }
 
   /** After rows changed: stay at the tail, or keep what the reader looks at where it was. Writes once. */
   settle(news = { count: 0, names: [] }) {
     if (this.#isFollowing) return this.#down();
-    if (this.#anchor?.row.isConnected) this.#keep(this.#anchor);
+    this.#keep();
     if (news.count) this.#pill.add(news);
     return this.#pill.draw();
   }
@@ -84,8 +85,7 @@ class TailFollow extends HTMLElement {
     const { scrollHeight, clientHeight } = this.#scroller;
     if (scrollHeight - clientHeight <= 1 && !this.hasAttribute("data-has-newer")) return this.follow();
     scrollToEvent(this.#scroller, Number(this.dataset.start));
-    this.#top = this.#scroller.scrollTop;
-    return undefined;
+    return this.#stay();
   }
 
   #seen = () => !document.hidden && this.#isFollowing && this.#down();
@@ -97,17 +97,13 @@ class TailFollow extends HTMLElement {
     this.#top = scrollTop;
     if (scrollTop < wasAt && left > 1) this.#pause();
     else if (scrollTop > wasAt && left < AT_TAIL && !this.hasAttribute("data-has-newer")) this.follow();
+    this.hold();
   }
 
   #wheel({ deltaY }) { if (deltaY < 0 && this.#scroller.scrollTop > 0) this.#pause(); }
 
-  /** What stands over the transcript came or went: the reader's rows stay where they are on the screen. */
-  #resized() {
-    const { top: edge } = this.#scroller.getBoundingClientRect();
-    if (this.#isFollowing) this.#down();
-    else this.#scrollBy(edge - this.#edge);
-    this.#edge = edge;
-  }
+  /** What stands over the transcript came or went, or rows changed: the reader's rows stay where they are on the screen. */
+  #resized() { this.#isFollowing ? this.#down() : this.#keep(); }
 
   /** A reader who opens something reads it: it does not run away. */
   #pressed(event) {
@@ -128,6 +124,7 @@ class TailFollow extends HTMLElement {
   #set(isFollowing) {
     if (this.#isFollowing === isFollowing) return;
     this.#isFollowing = isFollowing;
+    if (!isFollowing) this.#place.begin();
     this.toggleAttribute("data-paused", !isFollowing);
     this.dispatchEvent(new CustomEvent("tail:following", { bubbles: true, detail: { isFollowing } }));
   }
@@ -138,13 +135,9 @@ class TailFollow extends HTMLElement {
     this.#top = this.#scroller.scrollTop;
   }
 
-  #keep({ row, y }, moved = row.getBoundingClientRect().top - y) {
-    if (Math.abs(moved) >= 0.5) this.#scrollBy(moved);
-  }
+  #keep() { this.#top = this.#place.keep(); }
 
-  #scrollBy(px) {
-    this.#scroller.scrollTop += px;
-    this.#top = this.#scroller.scrollTop;
-  }
+  /** What is in view now is what the reader looks at. */
+  #stay() { this.#top = this.#place.begin(); }
 }
 customElements.define("tail-follow", TailFollow);

@@ -54,7 +54,9 @@ export class TranscriptPages {
   /** Draw the newest page in place of everything. Answers whether it came. */
   newest() {
     return this.#load("newer", "", (page) => {
+      this.#tail.hold();
       this.#rows.reset(page.html);
+      this.#tail.settle();
       this.#host.dataset.first = page.first;
       this.#show("older", page.has_older);
       this.#atTail(page);
