@@ -64,9 +64,8 @@ class DecisionForm extends HTMLElement {
     const { edited, all } = markEdits(this);
     const [plain, withEdits] = ["approve", "fields"].map((value) => this.querySelector(`button[value=${value}]`));
     if (!plain || !withEdits) return;
-    this.toggleAttribute("data-edited", edited > 0);
+    this.toggleAttribute("data-edited", edited > 0); // the style sheet shows the other button
     plain.hidden = edited > 0;
-    withEdits.hidden = !edited;
     this.querySelector("[data-edits]").hidden = !edited;
     this.querySelector("[data-edit-count]").textContent = `${edited} of ${all} ${all === 1 ? "field" : "fields"} edited; the agent is told.`;
   }
