@@ -70,6 +70,16 @@ def test_what_changes_above_the_reader_moves_nothing_in_view(reading: Page, chan
     assert reading.locator("tail-follow[data-paused]").count() == 1
 
 
+def test_a_scroll_at_the_same_time_moves_what_is_in_view_by_no_more(reading: Page) -> None:
+    before = reading.evaluate(WHERE)
+
+    scroll = "document.querySelector('.transcript').scrollTop -= 40"
+    reading.evaluate(f"() => {{ {CHANGES['a row above is opened']}; {scroll} }}")
+    reading.evaluate(FRAMES)
+
+    assert reading.evaluate(WHERE) == pytest.approx(before + 40, abs=1)
+
+
 def test_whoever_follows_stays_at_the_end_of_what_grows(reading: Page) -> None:
     reading.evaluate("() => document.querySelector('tail-follow').follow()")
 
