@@ -1,0 +1,34 @@
+"""The pool of connections to PostgreSQL, when the server has ended those that nobody uses."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from tests.support.databases import IS_POSTGRESQL
+
+pytestmark = pytest.mark.skipif(not IS_POSTGRESQL, reason="SQLite has no pool")
+
+
+@pytest.fixture
+def pool(db: None) -> Iterator[Any]:
+    """A pool that nobody else uses."""
+    another: Any = connection.copy("a test's own")
+    another.pool.open()
+    yield another.pool
+    another.close_pool()
+
+
+def test_one_broken_connection_is_enough_to_replace_all_that_are_idle(pool: Any) -> None:
+    with ExitStack() as lent:
+        pids = [lent.enter_context(pool.connection()).info.backend_pid for _ in range(5)]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pid, 60000) FROM unnest(%s) AS pid", [pids])
+
+    with pool.connection() as fresh:
+        assert fresh.execute("SELECT 1").fetchone() == (1,)
+
+    assert fresh.info.backend_pid not in pids
+    assert pool.pop_stats()["connections_lost"] == 1
