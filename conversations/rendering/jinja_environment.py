@@ -10,6 +10,7 @@ from django.template import engines
 from django.urls import reverse
 from jinja2 import Environment, StrictUndefined
 
+from conversations.core import byte_sizes
 from conversations.rendering import timestamps
 
 
@@ -19,6 +20,7 @@ def make(**options: Any) -> Environment:
     environment = Environment(**options)
     environment.globals.update(static=static, is_collected=is_collected, url=reverse)
     environment.filters["age"] = timestamps.age
+    environment.filters["size"] = byte_sizes.size
     return environment
 
 

@@ -56,6 +56,13 @@ def test_a_page_that_renews_itself_says_that_it_is_live(page: Page, path: str) -
     expect(page.locator("live-state")).to_have_text("Live")
 
 
+def test_memory_is_shown_in_units_and_exactly_on_a_pointer(watched: Page) -> None:
+    cache = watched.locator(".tallies > span", has_text="page cache").first
+
+    expect(cache).to_have_text(re.compile(r"^page cache [\d.]+( [KM]?i?B)? of 48 MiB$"))
+    expect(cache).to_have_attribute("title", re.compile(r"^[\d,]+ of 50,331,648 B$"))
+
+
 @pytest.mark.thorough
 def test_a_reader_stays_in_a_row_that_new_ones_push_down(server: Server, watched: Page) -> None:
     run(server, "q.post('signal:tide', {'words': 'Low tide'})")

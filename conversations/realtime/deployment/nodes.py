@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from conversations.core import node_heartbeat
+from conversations.core.byte_sizes import size
 from conversations.core.micros import nearest_datetime
 from conversations.models import Node
 
@@ -27,7 +28,7 @@ class Process:
     last_seen: datetime
     is_alive: bool
     facts: Facts = field(repr=False)
-    shown: Sequence[tuple[str, str]]
+    shown: Sequence[tuple[str, str, str]]  # term, figure, and the exact one of what is drawn in a unit
     warnings: Sequence[str]
 
     @property
@@ -60,7 +61,6 @@ def processes() -> tuple[list[Process], int]:
 
 
 _ORDER = {"recorder": 0, "web": 1, "worker": 2}
-_BYTES = "B"
 _SHOWN = {  # fact → term, unit
     "lag_s": ("lag", " s"),
     "events_per_s": ("events/s", ""),
@@ -72,9 +72,9 @@ _SHOWN = {  # fact → term, unit
     "unsent_posts": ("unsent", ""),
     "sockets": ("sockets", ""),
     "response_readers": ("responses read", ""),
-    "queue_bytes": ("queue", _BYTES),
-    "rings_bytes": ("page cache", _BYTES),
-    "followers_bytes": ("response buffers", _BYTES),
+    "queue_bytes": ("queue", ""),
+    "rings_bytes": ("page cache", ""),
+    "followers_bytes": ("response buffers", ""),
     "running": ("runs now", ""),
     "done": ("runs ended", ""),
     "commits": ("commits", ""),
@@ -105,29 +105,20 @@ def _read(node: Node, is_alive: bool) -> Process:
     )
 
 
-def _bound(facts: Facts, name: str) -> str:
-    """Say how much it may be, of a memory that has a budget."""
-    limit = facts.get(f"{name.removesuffix('_bytes')}_limit")
-    return f" of {_in_units(limit)}" if type(limit) is int else ""
-
-
-def _in_units(size: int) -> str:
-    """Return a number of bytes in the largest unit of which there is at least one."""
-    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if size >= 1 << power:
-            return f"{size / (1 << power):,.1f}".removesuffix(".0") + f" {unit}"
-    return f"{size} B"
-
-
-def _shown(facts: Facts) -> list[tuple[str, str]]:
+def _shown(facts: Facts) -> list[tuple[str, str, str]]:
     """Say the figures that are there, in one order; what is not fine about Redis and the layer in words."""
     rows = []
     for name, (term, unit) in _SHOWN.items():
         value = facts.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            if unit is _BYTES:
-                figure = _in_units(int(value)) + _bound(facts, name)
-            else:
-                figure = f"{value:,.1f}{unit}" if isinstance(value, float) else f"{value:,}{unit}"
-            rows.append((term, figure))
-    return rows + [(name, facts[name][:120]) for name in ("redis", "layer") if isinstance(facts.get(name), str)]
+        if isinstance(value, int) and name.endswith("_bytes"):
+            rows.append((term, *_bytes(value, facts.get(f"{name.removesuffix('_bytes')}_limit"))))
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            rows.append((term, f"{value:,.1f}{unit}" if isinstance(value, float) else f"{value:,}{unit}", ""))
+    return rows + [(name, facts[name][:120], "") for name in ("redis", "layer") if isinstance(facts.get(name), str)]
+
+
+def _bytes(value: int, limit: object) -> tuple[str, str]:
+    """Say how much of a memory is used, and of how much if it has a budget: in units, and exactly."""
+    if type(limit) is not int:
+        return size(value), f"{value:,} B"
+    return f"{size(value) if value else 0} of {size(limit)}", f"{value:,} of {limit:,} B"

@@ -82,7 +82,7 @@ def test_a_truncated_one_cannot_be_read_again(admin):
 
     page_text = text_of(admin.get(f"/ops/quarantine/{message.pk}/"))
 
-    assert "first 64.0 kB of 68.4 kB" in page_text
+    assert "first 64 KiB of 68.4 KiB" in page_text
     assert "The sender has to send it again" in page_text
     assert admin.post(f"/ops/quarantine/{message.pk}/redrives/").status_code == 422
 
