@@ -57,6 +57,28 @@ def test_the_transcript_has_the_room(window: Page, asking: str, size: str) -> No
     assert too_wide <= 0
 
 
+COVERED = """(button) => {
+  const { left, right, top, bottom } = button.getBoundingClientRect();
+  const corners = [[left + 3, top - 2], [right - 3, top - 2], [left + 3, bottom + 1], [right - 3, bottom + 1]];
+  return corners.filter(([x, y]) => !document.elementFromPoint(x, y)?.closest(".approval"));
+}"""
+
+
+def test_a_low_window_shows_the_buttons_of_a_request_whole(window: Page, asking: str) -> None:
+    window.set_viewport_size(ViewportSize(width=720, height=450))
+    opened(window, asking)
+    approve, reason = (
+        window.get_by_role("button", name="Approve", exact=True),
+        window.get_by_label("Note for the record"),
+    )
+    assert approve.evaluate(COVERED) == []  # on opening
+
+    for field in (reason, approve):
+        window.locator(".transcript").evaluate("(scroller) => scroller.scrollTo(0, 0)")
+        field.focus()
+        assert field.evaluate(COVERED) == []
+
+
 @pytest.mark.parametrize("width", variants([1280, 1440, 1600]))
 def test_no_control_of_a_wide_head_is_squeezed(served: Server, window: Page, asking: str, width: int) -> None:
     work(served, LONG_TITLE)
