@@ -53,13 +53,15 @@ class ControlButton:
 @dataclass(frozen=True, slots=True)
 class ControlPanel:
     """What the head of a conversation is drawn from. `states`: the most urgent first, never empty; `waits` counts what
-    is said and not answered yet; `folded` are the verbs behind the menu where the head is narrow."""
+    is said and not answered yet; `request` is the event of the oldest open approval request, 0 for none; `folded` are
+    the verbs behind the menu where the head is narrow."""
 
     action: str
     shown: str
     states: list[ShownState]
     is_working: bool
     waits: int
+    request: int
     alarm: Markup | None
     verbs: list[ControlButton]
     folded: list[ControlButton]
@@ -93,13 +95,16 @@ def of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
     alarm = alarms.get(conversation.pk)
     may_control = permissions.has_permission(request.user, "control")
     verbs = _verbs(conversation, runs, me) if may_control else []
-    facts = _facts(request, conversation, runs, me, alarms, all_runs)
+    open_request = _open_request(conversation, all_runs)
+    is_asking = bool(open_request) if conversation.is_demo else _has_approval_request(all_runs)
+    facts = _facts(request, conversation, runs, me, alarms, is_asking)
     return ControlPanel(
         action=reverse("api-control", args=[conversation.key]),
         shown="person" if conversation.owner else conversation.state,
         states=[_shown(state) for state in live_state.states(facts)],
         is_working=bool(facts.active_agent) or any(run.status in ("running", "waiting") for run in runs),
         waits=sum(run.status == "queued" for run in runs),
+        request=open_request,
         alarm=richtext.inline(f"{alarm.agent} {alarm.words}") if alarm else None,
         verbs=[verb for verb in verbs if not verb.is_folded],
         folded=[verb for verb in verbs if verb.is_folded],
@@ -108,11 +113,15 @@ def of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
 
 def _facts(
     request: HttpRequest, conversation: Conversation, runs: Sequence[Run], me: str, alarms: Mapping[int, StuckRun],
-    unfinished: Sequence[Run],
+    is_asking: bool,
 ) -> live_state.LiveStateFacts:  # fmt: skip
-    waiting = [conversation.pk] if _has_open_request(conversation, unfinished) else []
     owned = [Owned(*(getattr(conversation, name) for name in Owned._fields))] if conversation.owner else []
-    needs = attention.of(waiting=waiting, failed=[] if runs else [conversation.pk], owned=owned, alarms=alarms)
+    needs = attention.of(
+        waiting=[conversation.pk] if is_asking else [],
+        failed=[] if runs else [conversation.pk],
+        owned=owned,
+        alarms=alarms,
+    )
     need = needs.get(conversation.pk)
     return live_state.LiveStateFacts(
         me=me,
@@ -136,9 +145,15 @@ def _active_agent(conversation: Conversation) -> str:
     return conversation_row.strip_prefix(speaker) if speaker.startswith("agent:") else ""
 
 
-def _has_open_request(conversation: Conversation, runs: Sequence[Run]) -> bool:
-    if conversation.is_demo:  # a recording's run is none of the agents'
-        return Approval.objects.open().filter(conversation=conversation).exists()
+def _open_request(conversation: Conversation, runs: Sequence[Run]) -> int:
+    """Return the event of the oldest open request, 0 for none; a recording's run is none of the agents'."""
+    if not conversation.is_demo and not _has_approval_request(runs):
+        return 0
+    requests = Approval.objects.open().filter(conversation=conversation).order_by("asked_seq")
+    return requests.values_list("asked_seq", flat=True).first() or 0
+
+
+def _has_approval_request(runs: Sequence[Run]) -> bool:
     return any(run.status == "waiting" and run.reason == "approval" for run in runs)
 
 

@@ -31,7 +31,7 @@ class ApprovalInbox extends HTMLElement {
     this.#bulk = new BulkDecisions(this, this.#rows, (words) => this.#say(words), signal);
     addEventListener("popstate", () => this.#follow(), { signal });
     const step = (by) => () => this.#show(this.#rows.step(this.#here, by)); // the focus stays in the list
-    const keys = { j: step(1), k: step(-1), x: () => this.#rows.find(this.#here)?.querySelector("[data-pick]")?.click() };
+    const keys = { j: step(1), k: step(-1), n: () => this.#goToNext(), x: () => this.#rows.find(this.#here)?.querySelector("[data-pick]")?.click() };
     for (const [key, act] of Object.entries(keys)) signal.addEventListener("abort", onKey(key, act));
     this.#rows.mark(this.#shown);
     signal.addEventListener("abort", socket.subscribe("approvals", { render: "html" }, {
@@ -87,6 +87,12 @@ class ApprovalInbox extends HTMLElement {
   #address(key) {
     const { href } = this.#rows.find(key).querySelector("a");
     return this.dataset.view ? `${href}?view=${this.dataset.view}` : href;
+  }
+
+  /** The request that is shown, from elsewhere on the page; from it or the list the next one. */
+  #goToNext() {
+    if (this.#card?.dataset.status === "pending" && !this.contains(document.activeElement)) this.#focus();
+    else this.#goOn(this.#here);
   }
 
   /** After a decision: the next one that waits, else stay with the verdict. */

@@ -62,7 +62,7 @@ export class ApprovalRows {
 
   #put(key, status, row, escalated) {
     const old = this.find(key);
-    const isNews = status === "pending" && (!old || (escalated && !("escalated" in old.dataset)));
+    const isNews = status === "pending" && (!old || Boolean(escalated && !("escalated" in old.dataset)));
     if (old) {
       const hasLeft = isOpen(old) && status !== "pending";
       morph(old, row);

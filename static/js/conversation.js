@@ -10,6 +10,7 @@ import "./transcript-menu.js";
 import "./transcript-outline.js";
 import "./play-head.js";
 import "./event-picker.js";
+import "./open-requests.js";
 import "./fork-key.js";
 import "./event-annotation.js";
 import "./view-keys.js";

@@ -11,6 +11,7 @@ import { markEdits, undoEdits } from "./edited-fields.js";
 import { RequestError, markup, submit } from "./fetch.js";
 import { render } from "./html.js";
 import { morph } from "./morph.js";
+import { nextOpen } from "./open-requests.js";
 
 const TICK_MS = 1_000; // of the bar that says how much time is left
 const URGENT = 20; // hundredths of the time
@@ -104,7 +105,7 @@ class DecisionForm extends HTMLElement {
     report(words, done ? "done" : "failed");
     const told = new CustomEvent("decision:made", { bubbles: true, cancelable: true, detail: { key: this.dataset.key } });
     if (!done) this.#block.focus();
-    else if (this.#block.dispatchEvent(told)) nextOpen(this.#block).focus();
+    else if (this.#block.dispatchEvent(told)) (nextOpen(this.#block) ?? this.#block).focus();
     return undefined;
   }
 
@@ -137,12 +138,6 @@ class DecisionForm extends HTMLElement {
     const place = this.querySelector("[data-said]");
     if (place) place.textContent = words;
   }
-}
-
-/** The block of the next request that waits, else the first that does, else this one. */
-function nextOpen(block) {
-  const open = [...document.querySelectorAll(".approval:has(decision-form)")];
-  return open.find((other) => block.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING) ?? open[0] ?? block;
 }
 
 customElements.define("decision-form", DecisionForm);

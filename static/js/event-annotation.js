@@ -1,12 +1,12 @@
 /**
  * `<event-annotation>`: the form in the panel for what the reader thinks of the picked event. It is sent without leaving
- * the page; what was said comes by the socket, as for everybody. `u` and `d` press the thumbs, `n` leads to the note.
+ * the page; what was said comes by the socket, as for everybody. `u` and `d` press the thumbs, `N` leads to the note.
  */
 import { RequestError, json } from "./fetch.js";
 import { onKey } from "./keys.js";
 
 const WORDS = { up: "Thumbs up on event #", down: "Thumbs down on event #", "": "Thumb withdrawn from event #" };
-const PARTS = { u: '[data-thumb="up"]', d: '[data-thumb="down"]', n: "textarea" };
+const PARTS = { u: '[data-thumb="up"]', d: '[data-thumb="down"]', N: "textarea" };
 
 const picked = () => document.querySelector('.transcript [data-seq][aria-current="true"]');
 const drafts = new Map(); // notes that are not sent, by event
@@ -32,7 +32,7 @@ class EventAnnotation extends HTMLElement {
   /** Do what a key stands for. */
   press(key) {
     const part = this.querySelector(PARTS[key]);
-    if (key !== "n") return part.click();
+    if (key !== "N") return part.click();
     if (!part.checkVisibility()) document.querySelector('[aria-controls="panel"]')?.click();
     return part.focus();
   }

@@ -51,7 +51,7 @@ def test_a_thumb_and_a_note_by_keyboard_are_seen_live_by_another(
     window.keyboard.press("u")
     expect(notes(window, 1).locator("[data-thumb=up]")).to_have_count(1)
     expect(window.locator("event-annotation [data-thumb=up]")).to_have_attribute("aria-pressed", "true")
-    window.keyboard.press("n")
+    window.keyboard.press("N")
     expect(window.locator("event-annotation textarea")).to_be_focused()
     window.keyboard.type("Well <b>put</b>.")
     window.keyboard.press("Control+Enter")

@@ -80,6 +80,47 @@ def test_the_inbox_begins_with_the_oldest_and_a_new_question_comes_last(served: 
         decide(served, key)
 
 
+def test_the_keyboard_leads_to_the_request_of_a_conversation(served: Server, window: Page) -> None:
+    ask(served, "keyed")
+    block = window.locator(".approval")
+    open_list(window, "/conversations/keyed/")
+
+    window.keyboard.press("Tab")
+    expect(window.locator(":focus")).to_have_text("Go to the request")
+    window.keyboard.press("Enter")
+    expect(block).to_be_focused()
+    window.keyboard.press("Tab")
+    assert block.evaluate("(block) => block.contains(document.activeElement)")
+    window.locator(".transcript").focus()
+    window.keyboard.press("n")
+    expect(block).to_be_focused()
+
+    open_list(window, "/conversations/keyed/?view=graph")
+    window.keyboard.press("Tab")
+    expect(window.locator(":focus")).to_have_text("Go to the request")
+    window.keyboard.press("n")
+    expect(block).to_be_focused()
+    decide(served, "keyed")
+    expect(window.locator("[data-to-request]:not([hidden])")).to_have_count(0)
+    window.locator(".transcript").focus()
+    window.keyboard.press("Tab")
+    expect(window.locator(":focus")).to_have_accessible_name("Link to event 1")
+
+
+def test_n_goes_from_one_request_to_the_next(served: Server, window: Page) -> None:
+    ask(served, "next-1", "next-2")
+    open_list(window, "/approvals/")
+
+    expect(window.locator(".question")).to_be_visible()
+    for key in ("next-1", "next-2", "next-1"):
+        window.keyboard.press("n")
+        expect(window.locator(f'.question[data-key="{key}"] .approval')).to_be_focused()
+
+    expect(window.locator("[data-news]")).to_have_text("")  # nothing came meanwhile
+    for key in ("next-1", "next-2"):
+        decide(served, key)
+
+
 def test_whoever_decides_by_keyboard_goes_on_with_the_next_question(served: Server, window: Page) -> None:
     ask(served, "one", "two")
     open_list(window, "/approvals/")
