@@ -44,6 +44,26 @@ def rows(page: Page) -> Any:
     return page.locator(".call-table [data-key]")
 
 
+def test_a_title_is_cut_only_where_the_row_has_no_room(page: Page, calls: Server, token: str) -> None:
+    """Arguments and outcomes give way to it."""
+    said = {
+        "type": "message",
+        "sender": "Ada",
+        "recipient": "agent:Desk",
+        "content": "Is the library open on Saturday?",
+    }
+    step = {"event": "tool_step", "agent": "Desk", "name": "roomy", "tool_call_id": "r1"}
+    done = {"status": "success", "result_summary": "open until 20, closed on holidays " * 5}
+    for payload in (said, {**step, "status": "start", "args": {"what": "library " * 40}}, {**step, **done}):
+        assert calls.publish(token, "stream:roomy", payload)[0] == 201
+    page.goto("/calls/?tool=roomy")
+    title = rows(page).get_by_role("link", name="Is the library open on Saturday?")
+
+    assert title.evaluate("(link) => link.scrollHeight - link.clientHeight") <= 0
+    assert rows(page).evaluate("(row) => row.offsetHeight") < 40, "one line"
+    assert page.locator(".table-frame").evaluate("(frame) => frame.scrollWidth - frame.clientWidth") == 0
+
+
 def test_a_new_call_comes_by_itself_and_waits_while_somebody_reads(page: Page, calls: Server, token: str) -> None:
     page.goto("/calls/?tool=live")
     expect(page.get_by_text("No call matches")).to_be_visible()
