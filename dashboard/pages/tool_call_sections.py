@@ -35,6 +35,7 @@ WORDS = 120  # characters of an event in a list
 DONE_BY = registry.names_with("by_person")
 
 Part = dict[str, Any]  # what a template asks for by name
+Layer = tuple[str, list[Markup], str]  # a term, what the record has for it, and "today" where it is from the tool of now
 
 
 class CallEventLine(NamedTuple):
@@ -86,22 +87,30 @@ def head(recorded: RecordedCall) -> Part:
     }
 
 
-def identity(call: RecordedCall, tool_fields: dict[str, Any]) -> list[tuple[str, list[Markup], str]]:
-    """Draw the layers of the tool's identity, each apart, as the record has them; `tool_fields` of the tool as offered
-    now has what the record does not tell. The third of each says where it is from."""
+def identity(call: RecordedCall) -> list[Layer]:
+    """Draw what the tool is by its names, each apart, as the record has them."""
     row, body = call.row, call.request
-    whose = " of this replay" if row.run and row.replay_of else " from the provider"
-    recorded: list[tuple[str, Any]] = [
+    return _layers([
         ("Public name", row.name), ("Namespace", row.namespace), ("Qualified name", body.get("qualified_name")),
-        ("Lookup key", row.lookup_key), ("Origin", row.origin), ("MCP server", body.get("mcp_server")),
-        (f"Call ID{whose}", row.call_id), ("ID", row.id), ("Run", row.run),
-        ("Inside call", body.get("parent_call")), ("Replay of", row.replay_of if row.run else None),
-        ("Effect at the time", body.get("effect")),
-    ]  # fmt: skip
-    of_now = [("Approval keys", tool_fields.get("approval_keys")), ("Trace name", tool_fields.get("trace_name"))]
-    of_now.append(("Name on the server", tool_fields.get("name_there")))
-    layers = [(term, _texts(value), "") for term, value in recorded]
-    return [layer for layer in [*layers, *((term, _texts(value), "today") for term, value in of_now)] if layer[1]]
+        ("Origin", row.origin), ("MCP server", body.get("mcp_server")), ("Effect at the time", body.get("effect")),
+    ])  # fmt: skip
+
+
+def ids(call: RecordedCall, tool_fields: dict[str, Any]) -> list[Layer]:
+    """Draw what programs know the tool and the call by; `tool_fields` of the tool as offered now has what the record
+    does not tell."""
+    row, whose = call.row, " of this replay" if call.row.run and call.row.replay_of else " from the provider"
+    recorded = _layers([
+        ("Lookup key", row.lookup_key), (f"Call ID{whose}", row.call_id), ("ID", row.id), ("Run", row.run),
+        ("Inside call", call.request.get("parent_call")), ("Replay of", row.replay_of if row.run else None),
+    ])  # fmt: skip
+    names = {"approval_keys": "Approval keys", "trace_name": "Trace name", "name_there": "Name on the server"}
+    return recorded + _layers([(term, tool_fields.get(name)) for name, term in names.items()], "today")
+
+
+def _layers(values: list[tuple[str, Any]], when: str = "") -> list[Layer]:
+    layers = [(term, _texts(value), when) for term, value in values]
+    return [layer for layer in layers if layer[1]]
 
 
 def _texts(value: Any) -> list[Markup]:

@@ -58,6 +58,18 @@ def test_a_call_is_made_again_by_keyboard_and_its_outcome_comes_live(page: Page,
     assert meta["top"] < tag["bottom"], "all in one line"
 
 
+def test_ids_are_folded_until_somebody_wants_them(page: Page, call: str) -> None:
+    page.goto(f"/calls/{call}/")
+    identity = page.locator("aside .card", has_text="Identity")
+    expect(identity.get_by_text("Public name")).to_be_visible()
+    expect(identity.get_by_text("Lookup key")).to_be_hidden()
+
+    identity.get_by_text("IDs", exact=True).click()
+
+    expect(identity.get_by_text("Lookup key")).to_be_visible()
+    expect(identity.get_by_text("Call ID from the provider")).to_be_visible()
+
+
 def test_axe_finds_nothing_on_the_pages_of_calls(page: Page, call: str) -> None:
     page.goto(f"/calls/{call}/")
     first = page.get_by_role("link", name="Compare").first
