@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, TypeAdapter
 
 from agents_app.demo import json_filling, text_rules
-from agents_app.demo.decisions import MAX_STEPS
+from agents_app.demo.decisions import MAX_STEPS, DemoCall, DemoOffer, decide
 from agents_app.demo.model import DemoModel
 from agents_app.model_providers.providers import ModelConfig, Provider
 
@@ -94,6 +94,23 @@ def test_it_answers_after_a_bounded_number_of_handovers() -> None:
 
     assert result.final_output
     assert len([item for item in result.new_items if item.type == "handoff_call_item"]) == MAX_STEPS
+
+
+@pytest.mark.parametrize(("output", "is_filed"), [('{"kind": "water"}', True), ("Error: no such street", False)])
+def test_nothing_is_filed_when_the_report_could_not_be_made(output: str, is_filed: bool) -> None:
+    @function_tool
+    def file_incident(kind: str) -> str:
+        return kind
+
+    items = [
+        {"role": "user", "content": "A burst pipe at 12 Mill Street"},
+        {"type": "function_call", "call_id": "c1", "name": "incident_formatter_tool", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": output},
+    ]
+
+    step = decide(DemoOffer(items, [file_incident], []))
+
+    assert (isinstance(step, DemoCall) and step.name == "file_incident") is is_filed
 
 
 class Colour(Enum):
