@@ -19,7 +19,7 @@ def test_admin_opens_a_menu_and_says_where_one_is(page: Page) -> None:
     main.get_by_role("button", name="Admin").click()
     menu = page.get_by_role("navigation", name="Admin")
     assert menu.get_by_role("link").all_inner_texts() == [
-        "Audit", "People", "Tokens", "Policies", "Alerts", "Redaction", "Operations"
+        "Audit", "People", "Tokens", "Policies", "Alerts", "Redaction", "Operations", "Import"
     ]  # fmt: skip
     below = menu.bounding_box()
     button = main.get_by_role("button", name="Admin").bounding_box()
@@ -31,6 +31,33 @@ def test_admin_opens_a_menu_and_says_where_one_is(page: Page) -> None:
     menu.get_by_role("link", name="Tokens").click()
     expect(page).to_have_title("Tokens · Switchboard")
     expect(page.get_by_role("button", name="Admin")).to_have_attribute("aria-current", "page")
+
+
+def test_what_an_admin_adds_begins_at_one_place(page: Page) -> None:
+    """At the right of the head, one primary button a page; and the menu says where one is."""
+    pages = {
+        "/people/": ["Add a person"], "/tokens/": ["Create a token"], "/policies/": ["Add a rule"],
+        "/alerts/": ["Add rule"], "/retention/": ["Place a legal hold", "Set a retention rule"],
+        "/policies/budgets/": ["Set a budget"], "/import/": [],
+    }  # fmt: skip
+    page.set_viewport_size({"width": 1440, "height": 900})
+    for address, words in pages.items():
+        page.goto(address)
+        expect(page.get_by_role("button", name="Admin")).to_have_attribute("aria-current", "page")
+        if not words:
+            continue
+        buttons = [page.locator(".head").get_by_text(name, exact=True) for name in words]
+        boxes = [button.bounding_box() for button in buttons]
+        head = page.locator(".page > .head").bounding_box()
+        assert boxes[-1] and head
+        assert abs(boxes[-1]["x"] + boxes[-1]["width"] - head["x"] - head["width"]) < 2, address
+        assert all(box and box["y"] == boxes[-1]["y"] for box in boxes), address
+        grounds = [button.evaluate("(button) => getComputedStyle(button).backgroundColor") for button in buttons]
+        assert len(set(grounds)) == len(grounds), "one of them is primary"
+
+        if address == "/retention/":
+            buttons[0].click()
+            assert violations(page) == []
 
 
 @pytest.mark.thorough
