@@ -4,7 +4,7 @@ Without scripts it works the same; `static/js/audit-log.js` saves the reloads.""
 from collections import Counter
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -25,6 +25,7 @@ from conversations.models import AuditEntry, AuditHead
 from conversations.redaction import audit_entries
 from conversations.rendering import richtext
 from conversations.rendering.participant_marks import mark_for
+from dashboard.pages.address import number_of
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.filtered_lists import PAGE, FilteredList
@@ -45,11 +46,14 @@ LIST = FilteredList(
 @require_safe
 @require_permission("audit")
 def entries(request: HttpRequest) -> HttpResponse:
-    """List entries; `?part=list` answers the rows alone, `?part=facets` what else there is to filter by."""
+    """List entries; `?part=list` answers the rows alone, `?part=facets` what else there is to filter by, and
+    `?part=news&after=N` how many of the newest 50 that match are newer than entry N: `{new, is_cut}`."""
     filters, wrong = AuditFilters.read(dict(request.GET.lists()))
     part = request.GET.get("part", "")
     if part == "facets":
         return render_page(request, "partials/audit_facets.html", **_faceted(request, filters, wrong))
+    if part == "news":
+        return _news(filters, wrong, number_of(request, "after") or 0)
     listed = _listed(request, filters, wrong)
     if part == "list":
         return render_page(request, "partials/audit_list.html", **listed)
@@ -126,6 +130,13 @@ def record(request: HttpRequest) -> HttpResponse:
 def export(request: HttpRequest, form: str) -> HttpResponseBase:
     """Send every entry that the filters leave, as CSV or JSON lines."""
     return LIST.send_file(request, EXPORT, form)
+
+
+def _news(filters: AuditFilters, wrong: dict[str, str], after: int) -> JsonResponse:
+    has_news = not wrong and _head().seq > after
+    rows = listing.newest(filters, limit=PAGE).items if has_news else []
+    new = sum(row.seq > after for row in rows)
+    return JsonResponse({"new": new, "is_cut": new == PAGE})
 
 
 def _listed(

@@ -1,16 +1,24 @@
-/** The audit page: `<audit-log>` filters without a reload, `<chain-check>` verifies the chain piece by piece. */
+/**
+ * The audit page: `<audit-log>` filters without a reload and counts the entries that were made meanwhile,
+ * `<chain-check>` verifies the chain piece by piece.
+ */
 import "./copy-field.js";
 import "./list-filter.js";
 import "./utc-field.js";
-import { RequestError, markup } from "./fetch.js";
+import { RequestError, json, markup } from "./fetch.js";
 import { render } from "./html.js";
 import { keepingFocus } from "./keep-focus.js";
 import { onKey } from "./keys.js";
 import { FragmentLoader } from "./fragment-loader.js";
+import { Poller } from "./poller.js";
+import { followWaiting } from "./waiting-count.js";
+
+const EVERY_MS = 3_000; // between two questions for what is new
 
 class AuditLog extends HTMLElement {
   #stop;
   #parts = new FragmentLoader();
+  #news;
 
   connectedCallback() {
     this.#stop = new AbortController();
@@ -18,13 +26,17 @@ class AuditLog extends HTMLElement {
     this.addEventListener("filter", () => this.#filter(), { signal });
     this.addEventListener("click", ({ target }) => this.#press(target), { signal });
     signal.addEventListener("abort", onKey("o", () => this.#open(document.activeElement?.closest("[data-item]"))));
+    this.#pill.addEventListener("click", (event) => this.#show(event), { signal });
+    if (!("older" in this.dataset)) this.#news = new Poller((stopped) => this.#look(stopped), EVERY_MS);
     this.querySelector("tr[aria-current]")?.scrollIntoView({ block: "center" });
   }
 
   disconnectedCallback() {
     this.#stop.abort();
+    this.#news?.stop();
   }
 
+  get #pill() { return this.querySelector("[data-changed]"); }
   get #chosen() { return new URLSearchParams(new FormData(this.querySelector("[data-filter]"))).toString(); }
 
   /** What the address says now: the rows, and where else the filter stands. */
@@ -32,9 +44,46 @@ class AuditLog extends HTMLElement {
     for (const link of this.querySelectorAll("[data-export]")) link.search = location.search;
     const asked = this.#chosen;
     const list = await this.#parts.ask("list");
-    if (list) this.querySelector("[data-list]").replaceChildren(list);
+    if (list) this.#draw(list);
     const facets = list && (await this.#parts.ask("facets"));
     if (facets && this.#chosen === asked) keepingFocus(this.querySelector("[data-facets]"), facets); // else more was chosen
+  }
+
+  #draw(list) {
+    this.querySelector("[data-list]").replaceChildren(list);
+    this.#pill.hidden = true;
+  }
+
+  /** How many entries that match the filters are newer than the newest shown. */
+  async #look(signal) {
+    const address = new URL(location.href);
+    const after = this.querySelector("[data-list] [data-key]")?.dataset.key ?? "0";
+    for (const [name, value] of [["part", "news"], ["after", after]]) address.searchParams.set(name, value);
+    try {
+      const { new: count, is_cut: isCut } = await json(address, { signal });
+      this.querySelector("[data-lost]").hidden = true;
+      this.#tell(count, isCut);
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error;
+      this.querySelector("[data-lost]").hidden = false;
+    }
+  }
+
+  #tell(count, isCut) {
+    const words = `${count}${isCut ? " or more" : ""} new ${count === 1 ? "entry" : "entries"}`;
+    this.#pill.hidden = count === 0;
+    if (this.#pill.textContent !== words) this.#pill.querySelector("span").textContent = words;
+  }
+
+  /** Draw the list anew, with what is new in it. */
+  async #show(event) {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const list = await this.#parts.ask("list");
+    if (!list) return;
+    this.#draw(list);
+    scrollTo({ top: 0 });
+    this.querySelector("[data-list] [data-key] a")?.focus({ preventScroll: true });
   }
 
   /** A click anywhere in an entry, as long as it does nothing else and selects nothing. */
@@ -98,3 +147,4 @@ class ChainCheck extends HTMLElement {
 
 customElements.define("audit-log", AuditLog);
 customElements.define("chain-check", ChainCheck);
+followWaiting();

@@ -20,6 +20,15 @@ with write_transaction():
     audit.enter(user_principal("{LONG}"), "send_it_far", "conversation:" + "x" * 200, acting_as="agent:" + "D" * 80)
 """
 
+ARRIVE = """
+from conversations.access.audit import chain as audit
+from conversations.core.write_transaction import write_transaction
+from conversations.core.principals import user_principal
+with write_transaction():
+    for n in range(3):
+        audit.enter(user_principal("maria"), "arrive", f"thing:{n}")
+"""
+
 
 @pytest.fixture(scope="module")
 def entered(server: Server) -> Server:
@@ -58,6 +67,24 @@ def test_an_auditor_filters_opens_and_verifies_by_the_keyboard(page: Page, enter
     page.keyboard.press("Enter")
     expect(page.get_by_text(re.compile(r"The chain is intact up to entry \d+"))).to_be_visible()
     expect(page).to_have_url(re.compile("/audit/.who=user%3Amaria"))
+
+
+def test_new_entries_are_counted_and_shown_on_wish(page: Page, entered: Server) -> None:
+    page.goto("/audit/?verb=arrive")
+    expect(page.get_by_text("No entry matches")).to_be_visible()
+    expect(page.locator("live-state")).to_have_text("Live")
+
+    entered.command("shell", "-v0", "-c", ARRIVE)
+    news = page.get_by_role("link", name="3 new entries", exact=True)
+    expect(news).to_be_visible()
+    expect(rows(page)).to_have_count(0)
+    news.press("Enter")
+
+    expect(rows(page)).to_have_count(3)
+    expect(rows(page).first.get_by_role("link").first).to_be_focused()
+    expect(news).to_be_hidden()
+    page.goto(str(rows(page).last.get_by_role("link").first.get_attribute("href")))
+    expect(page.locator("audit-log[data-older]")).to_be_visible()
 
 
 def test_a_click_anywhere_in_an_entry_opens_it_and_another_closes_it(page: Page, entered: Server) -> None:
