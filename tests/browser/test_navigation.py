@@ -49,7 +49,8 @@ def test_what_an_admin_adds_begins_at_one_place(page: Page) -> None:
         buttons = [page.locator(".head").get_by_text(name, exact=True) for name in words]
         boxes = [button.bounding_box() for button in buttons]
         head = page.locator(".page > .head").bounding_box()
-        assert boxes[-1] and head
+        assert boxes[-1]
+        assert head
         assert abs(boxes[-1]["x"] + boxes[-1]["width"] - head["x"] - head["width"]) < 2, address
         assert all(box and box["y"] == boxes[-1]["y"] for box in boxes), address
         grounds = [button.evaluate("(button) => getComputedStyle(button).backgroundColor") for button in buttons]
@@ -57,6 +58,10 @@ def test_what_an_admin_adds_begins_at_one_place(page: Page) -> None:
 
         if address == "/retention/":
             buttons[0].click()
+            form = page.get_by_role("button", name="Place hold").bounding_box()
+            assert form
+            assert form["y"] > boxes[-1]["y"] + boxes[-1]["height"]
+            assert form["x"] < head["x"] + 50, "below the head, from its left edge"
             assert violations(page) == []
 
 
