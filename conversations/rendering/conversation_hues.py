@@ -1,8 +1,8 @@
-"""Which agent has which hue in a conversation: its own, unless an agent that came before it there has it; then the next
-that is free. Called before drawing.
+"""Which agent has which hue in a conversation: its own, unless an agent that came before it there has it; then the free
+one farthest from those taken, and when none is free a pattern beside it (`hue_slots`). Called before drawing.
 
 Whoever came first is read from the record's beginning, so all processes, reloads and forks find the same; what comes
-later changes nothing. Nothing more is read once all agents or all hues are known.
+later changes nothing. Nothing more is read once all agents or all slots are known.
 """
 
 import re
@@ -16,7 +16,8 @@ from conversations.core import hidden_characters
 from conversations.events.log.records import Stored
 from conversations.models import Participant
 from conversations.rendering import participant_marks
-from conversations.rendering.participant_marks import HUES, mark_for
+from conversations.rendering.hue_slots import SLOTS
+from conversations.rendering.participant_marks import mark_for
 
 MAX_ITEMS = 512  # conversations
 BLOCK = 500  # events of one read
@@ -40,8 +41,8 @@ class ConversationHues:
 
     @property
     def is_full(self) -> bool:
-        """Return whether no hue is left to be given."""
-        return len(self.names) >= HUES
+        """Return whether no slot is left to be given."""
+        return len(self.names) >= SLOTS
 
     def learn(self, seq: int, beginning: str) -> None:
         """Take over whom the next event names."""
@@ -51,9 +52,9 @@ class ConversationHues:
         self.seq = seq
 
     def hues(self) -> Mapping[str, int]:
-        """Return the hue of each agent, by the name as it is drawn."""
-        hues = participant_marks.distinct_hues(list(self.names))
-        return {hidden_characters.spelled_out(name): hue for name, hue in hues.items()}
+        """Return the slot of each agent, by the name as it is drawn."""
+        slots = participant_marks.distinct_slots(self.names)
+        return {hidden_characters.spelled_out(name): slot for name, slot in slots.items()}
 
 
 def of_conversation(key: str, head: tuple[int, str] | None = None) -> ConversationHues:
@@ -101,7 +102,7 @@ def _cached(key: str) -> ConversationHues:
 
 def _read_on(key: str, hues: ConversationHues) -> None:
     names = Participant.objects.filter(conversation__key=key, kind="agent").values_list("name", flat=True)
-    wanted = {name.removeprefix("agent:") for name in names[: 10 * HUES]}
+    wanted = {name.removeprefix("agent:") for name in names[: 3 * SLOTS]}
     for _ in range(MAX_BLOCKS):
         if hues.is_full or wanted <= hues.names.keys():
             return

@@ -13,13 +13,13 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from conversations.core import hidden_characters
-from conversations.rendering import richtext
+from conversations.rendering import hue_slots, richtext
+from conversations.rendering.hue_slots import HUES
 
 Kind = Literal["person", "agent", "operator", "system"]
 
 EMPTY: Mapping[str, int] = MappingProxyType({})
 KINDS: tuple[Kind, ...] = ("agent", "person", "operator", "system")
-HUES = 10  # the palette's agents (static/css/tokens.css)
 _PREFIXES: dict[str, Kind] = {
     "agent": "agent",
     "user": "person",
@@ -43,6 +43,7 @@ class ParticipantMark(NamedTuple):
     letters: str
     hue: int | None
     key: str  # the sender's own text, fit for an attribute: equal keys are one voice
+    pattern: int = 0  # tells it from others with its hue where there are more agents than hues; 0: none
 
 
 class Attribution(NamedTuple):
@@ -55,13 +56,13 @@ class Attribution(NamedTuple):
 
 
 def take_hues(hues: Mapping[str, int]) -> None:
-    """Have marks take these hues until the surrounding `in_conversation` ends."""
+    """Have marks take these slots until the surrounding `in_conversation` ends."""
     _hues_here.set(hues)
 
 
 @contextmanager
 def in_conversation(hues: Mapping[str, int]) -> Iterator[None]:
-    """Have marks drawn meanwhile take these hues, by the names as they are drawn (`conversation_hues`)."""
+    """Have marks drawn meanwhile take these slots, by the names as they are drawn (`conversation_hues`)."""
     token = _hues_here.set(hues)
     try:
         yield
@@ -70,14 +71,13 @@ def in_conversation(hues: Mapping[str, int]) -> Iterator[None]:
 
 
 def distinct_hues(names: Iterable[str]) -> dict[str, int]:
-    """Return a hue for each agent: its own, unless one before it has it, then the next that is free. With more agents
-    than hues, those that are left keep their own."""
-    given: dict[str, int] = {}
-    for name in names:
-        own = hue(name)
-        order = [(own - 1 + step) % HUES + 1 for step in range(HUES)]
-        given[name] = next((free for free in order if free not in given.values()), own)
-    return given
+    """Return a hue for each agent: its own, else the free one that is farthest from those before it."""
+    return {name: hue_slots.hue_of(slot) for name, slot in distinct_slots(names).items()}
+
+
+def distinct_slots(names: Iterable[str]) -> dict[str, int]:
+    """Return a hue with a pattern for each agent (`hue_slots`): no two are alike as long as there are free ones."""
+    return hue_slots.slots(names, hue)
 
 
 def mark_for(sender: str, principal: str = "") -> ParticipantMark:
@@ -91,8 +91,10 @@ def mark_for_name(name: str, kind: str = "agent") -> ParticipantMark:
 
 
 def _here(mark: ParticipantMark) -> ParticipantMark:
-    found_hue = _hues_here.get().get(mark.title) if mark.kind == "agent" else None
-    return mark if found_hue in (None, mark.hue) else mark._replace(hue=found_hue)
+    slot = _hues_here.get().get(mark.title) if mark.kind == "agent" else None
+    if slot is None or slot == mark.hue:
+        return mark
+    return mark._replace(hue=hue_slots.hue_of(slot), pattern=hue_slots.pattern_of(slot))
 
 
 @lru_cache(maxsize=4096)

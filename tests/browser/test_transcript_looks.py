@@ -129,3 +129,20 @@ def test_the_page_reads_well_without_scripts(transcript: Transcript, plain_page:
 
     expect(plain_page.locator("#e3")).to_contain_text("wide code")
     expect(plain_page.locator("[data-live-text]")).to_contain_text("Still writing")
+
+
+def test_agents_that_share_a_hue_have_marks_that_differ(page: Page, server: Server, token: str) -> None:
+    talk = Transcript(page, server, token, "many-hues")
+    for number in range(15):
+        talk.say("Here.", sender=f"agent:Clerk {number}")
+    talk.open()
+    facts = "(marks) => marks.map(({ title, dataset }) => [title, dataset.hue, dataset.pattern ?? '0'])"
+    looks = {name: (hue, pattern) for name, hue, pattern in page.locator(".rows .event > .mark").evaluate_all(facts)}
+
+    assert len(looks) == 15
+    assert len(set(looks.values())) == 15
+    assert sum(pattern == "0" for _, pattern in looks.values()) == 9, "Triage, whom they speak to, has the tenth hue"
+    shadows = page.locator(".rows .event > .mark[data-pattern='1']").first.evaluate(
+        "(m) => getComputedStyle(m).boxShadow"
+    )
+    assert "2px inset" in shadows
