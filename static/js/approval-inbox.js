@@ -79,14 +79,8 @@ class ApprovalInbox extends HTMLElement {
 
   /** Show a request because somebody asked for it. */
   async #open(key) {
-    if (location.href !== this.#address(key)) history.pushState(null, "", this.#address(key));
+    if (location.href !== this.#rows.address(key)) history.pushState(null, "", this.#rows.address(key));
     if (await this.#show(key)) this.#focus();
-  }
-
-  /** Of a request, in the view that is shown. */
-  #address(key) {
-    const { href } = this.#rows.find(key).querySelector("a");
-    return this.dataset.view ? `${href}?view=${this.dataset.view}` : href;
   }
 
   /** The request that is shown, from elsewhere on the page; from it or the list the next one. */
@@ -98,7 +92,7 @@ class ApprovalInbox extends HTMLElement {
   /** After a decision: the next one that waits, else stay with the verdict. */
   async #goOn(key) {
     const next = this.#rows.next(key)?.dataset.key;
-    if (next && (await this.#show(next))) history.replaceState(null, "", this.#address(next));
+    if (next && (await this.#show(next))) history.replaceState(null, "", this.#rows.address(next));
     this.#focus();
   }
 

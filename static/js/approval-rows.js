@@ -24,6 +24,12 @@ export class ApprovalRows {
     return key ? this.#root.querySelector(`.ask[data-key="${CSS.escape(key)}"]`) : null;
   }
 
+  /** The address of a request in the view that is shown. */
+  address(key) {
+    const { href } = this.find(key).querySelector("a");
+    return this.#root.dataset.view ? `${href}?view=${this.#root.dataset.view}` : href;
+  }
+
   /** Draw rows in their places. Answers how many more wait. */
   take(rows) {
     let fresh = 0;

@@ -322,7 +322,7 @@ def test_the_command_writes_a_bundle(signer, tmp_path, settings):
 
     call_command("evidence", "other", "Zürich", "--output", str(path), stdout=out)
 
-    assert "Evidence of 2 conversations" in out.getvalue()
+    assert "Wrote evidence for 2 conversations" in out.getvalue()
     assert "verify.py" in zipfile.ZipFile(path).namelist()
     call_command("evidence", "--q", "other", "--output", str(path), stdout=out)
     assert "Evidence of 1 conversation is in" in out.getvalue()
