@@ -325,7 +325,7 @@ def test_the_command_writes_a_bundle(signer, tmp_path, settings):
     assert "Wrote evidence for 2 conversations" in out.getvalue()
     assert "verify.py" in zipfile.ZipFile(path).namelist()
     call_command("evidence", "--q", "other", "--output", str(path), stdout=out)
-    assert "Evidence of 1 conversation is in" in out.getvalue()
+    assert "Wrote evidence for 1 conversation to" in out.getvalue()
     with pytest.raises(CommandError, match="nobody"):
         call_command("evidence", "nobody", "--output", str(tmp_path / "other.zip"))
     assert [p.name for p in tmp_path.glob("*.zip")] == ["evidence.zip"]
