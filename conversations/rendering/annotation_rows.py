@@ -10,7 +10,6 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from conversations.core import hidden_characters, principals
-from conversations.events import registry
 from conversations.events.log.annotation_reads import LETTERS, RecordedAnnotation
 from conversations.rendering import event_rows, message_body, richtext
 from conversations.rendering.event_rows import ParsedEvent, Repeat, view
@@ -37,23 +36,21 @@ def annotated(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw who said what about which event. A claim from outside says that it is one; it stands under no event."""
     note = _read(read)
     face = event_rows.row(read, sender=note.author, principal=note.author)
-    return event_rows.render("annotation", face, note, _stands(read), message_body.more(read.body, _FIELDS))
+    face = face._replace(is_claim=event_rows.is_claim(read))
+    return event_rows.render("annotation", face, note, message_body.more(read.body, _FIELDS))
 
 
 def item_of(read: ParsedEvent) -> Markup | None:
     """Draw what of an annotation stands under its event; None for a claim."""
     note = _read(read)
-    return Markup(macro("macros/annotation.html", "item")(note, True)) if note.about and _stands(read) else None
+    if not note.about or event_rows.is_claim(read):
+        return None
+    return Markup(macro("macros/annotation.html", "item")(note, True))
 
 
 def under(annotations: Iterable[RecordedAnnotation]) -> Markup:
     """Draw what stands under an event."""
     return Markup(macro("macros/annotation.html", "under")([_note(annotation) for annotation in annotations]))
-
-
-def _stands(read: ParsedEvent) -> bool:
-    known = registry.get(read.event.kind)
-    return known is not None and known.may_be_said_by(read.event.principal)
 
 
 def _read(read: ParsedEvent) -> Note:

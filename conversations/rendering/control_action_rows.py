@@ -2,7 +2,7 @@
 
 from markupsafe import Markup
 
-from conversations.core import hidden_characters, principals
+from conversations.core import hidden_characters
 from conversations.rendering import event_rows, message_body, richtext
 from conversations.rendering.event_rows import ParsedEvent, Repeat, view
 from conversations.rendering.run_rows import RunLine
@@ -35,10 +35,10 @@ def run_stopping(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup
 
 def _line(read: ParsedEvent, line: RunLine) -> Markup:
     """Draw it with who did it in front. A claim from outside says that it is one; it steered nothing."""
-    is_ours = principals.is_ours(read.event.principal)
+    claims = event_rows.is_claim(read)
     reason = event_rows.line(read.body.get("reason"))
-    line = line._replace(detail=richtext.inline(reason[:1000]) if reason else None, tag="" if is_ours else "claim")
-    by = event_rows.author(read) if is_ours else None
+    line = line._replace(detail=richtext.inline(reason[:1000]) if reason else None, tag="claim" if claims else "")
+    by = None if claims else event_rows.author(read)
     face = event_rows.row(read, sender=by, principal=by)
     return event_rows.render("run", face, line, message_body.more(read.body, _FIELDS))
 

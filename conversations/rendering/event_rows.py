@@ -140,10 +140,16 @@ def author(read: ParsedEvent) -> str:
     system acts for others, whom `by` names."""
     event, parsed, body = read
     event_type = registry.find(event.kind)
-    if event_type and event_type.author == "principal" and event_type.may_be_said_by(event.principal):
+    if event_type and event_type.author == "principal" and not is_claim(read):
         by = line(body.get("by"))
         return by if by and event.principal == "system" else event.principal
     return parsed.speaker or default_speaker(event.kind)
+
+
+def is_claim(read: ParsedEvent) -> bool:
+    """Return whether somebody reported it who may not say it: then it has no effect."""
+    event_type = registry.find(read.event.kind)
+    return event_type is not None and not event_type.may_be_said_by(read.event.principal)
 
 
 def default_speaker(kind: str) -> str:
@@ -307,10 +313,10 @@ def _fields(read: ParsedEvent, event_type: EventType) -> Markup:
     """Draw an event by its type's template alone."""
     fields = {name: richtext.inline(line(read.body.get(name))) for name in event_type.fields}
     details = {name for name, text in fields.items() if text}
-    is_claim = not event_type.may_be_said_by(read.event.principal)
-    doer = author(read) if event_type.author == "principal" and not is_claim else None
-    face = row(read, event_type.level, state="" if is_claim else event_type.state, sender=doer, principal=doer)
-    face = face._replace(is_claim=is_claim)
+    claims = is_claim(read)
+    doer = author(read) if event_type.author == "principal" and not claims else None
+    face = row(read, event_type.level, state="" if claims else event_type.state, sender=doer, principal=doer)
+    face = face._replace(is_claim=claims)
     return render(event_type.row.template, face, fields, message_body.more(read.body, message_body.ENVELOPE | details))
 
 

@@ -103,7 +103,7 @@ def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
     if event_type is None or event_type.lane is None or not read.body:
         row = event_rows.row(read, "all", group=group, sender=_sender(read) or NOBODY)
         return _card(row, event, None, text=_short(event.body[:_READ]), verb=event.kind[:64], code=True)
-    is_claim = not event_type.may_be_said_by(event.principal)
+    is_claim = event_rows.is_claim(read)
     state = "" if is_claim else event_type.state
     is_echo = repeat == "same" and event.kind == "user_message"
     level = "all" if is_echo else event_type.level
