@@ -362,7 +362,7 @@ ROWS: dict[str, Row] = {
     ),
     "edit_rules.change_rule": Row(
         alerted(lambda by, rule: edit_rules.change_rule(by, rule.id, ALERT, version=1)), "alerts",
-        f"- {NO_CONVERSATION}", r"user:\w+ has changed the rule", verb="change_alert",
+        f"- {NO_CONVERSATION}", r"user:\w+ has changed the rule Failures in the meantime", verb="change_alert",
     ),
     "edit_rules.remove_rule": Row(
         alerted(lambda by, rule: edit_rules.remove_rule(by, rule.id)), "alerts", f"- {NO_CONVERSATION}",

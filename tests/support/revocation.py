@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 import time
 from contextlib import closing
@@ -28,10 +27,9 @@ def holder(server: Server, name: str, role: str = "admin", agent: str = "") -> C
 
 def wait_for_use(server: Server, name: str) -> None:
     """Return once the server has let a token in that was never used before."""
-    used = "SELECT 1 FROM conversations_token WHERE name=%s AND last_used_at IS NOT NULL"
+    used = f"SELECT 1 FROM conversations_token WHERE name='{name}' AND last_used_at IS NOT NULL"
     with closing(server.database()) as database:
-        mark = "?" if isinstance(database, sqlite3.Connection) else "%s"
-        until(lambda: database.execute(used.replace("%s", mark), (name,)).fetchall(), what=f"the first use of {name}")
+        until(lambda: database.execute(used).fetchall(), what=f"the first use of {name}")
 
 
 def revoke(server: Server, name: str) -> float:
