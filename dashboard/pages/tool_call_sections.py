@@ -35,9 +35,7 @@ WORDS = 120  # characters of an event in a list
 DONE_BY = registry.names_with("by_person")
 
 Part = dict[str, Any]  # what a template asks for by name
-Layer = tuple[
-    str, list[Markup], str
-]  # a term, what the record has for it, and "today" where it is from the tool of now
+Layer = tuple[str, list[Markup], str]  # a term, its texts in the record, and "today" for the tool as offered now
 
 
 class CallEventLine(NamedTuple):

@@ -14,8 +14,7 @@ class _ControlEvent(BaseEvent):
 
 @event_type(
     Row(view="conversation_opened"), fold=messages.opened, authority=PEOPLE_AND_IMPORTS, author="principal",
-    level="steps",
-    lane=Lane("opened", "title"), search=Search(label="title"), traits={"names_handler"},
+    level="steps", lane=Lane("opened", "title"), search=Search(label="title"), traits={"names_handler"},
 )  # fmt: skip
 class Opened(BaseEvent):
     """A conversation begins: its title, and who handles it."""
@@ -45,8 +44,7 @@ class Forked(_ControlEvent):
 
 
 @event_type(
-    Row(view="conversation_moved"), authority=OURS, author="principal", level="chat",
-    lane=Lane("moved to", "to"),
+    Row(view="conversation_moved"), authority=OURS, author="principal", level="chat", lane=Lane("moved to", "to"),
 )  # fmt: skip
 class Moved(BaseEvent):
     """A later span of a trace named its conversation: all that is told above is told in `to`, and this conversation is
