@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -18,8 +18,6 @@ from conversations.core import model_prices
 from conversations.core.errors import Invalid
 from conversations.core.model_prices import ModelPrice
 from conversations.core.outbound_address import AllowList
-from conversations.evidence import notes
-from conversations.evidence.notes import VerifierKey
 from conversations.evidence.witness_settings import Witness
 from conversations.evidence.witness_settings import parse as parse_witness
 from dashboard import databases
@@ -32,6 +30,9 @@ from dashboard.config_values import (
     parts_of,
     variable_name,
 )
+
+if TYPE_CHECKING:
+    from conversations.evidence.notes import VerifierKey
 
 MIN_SECRET = 32  # characters
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of HTTP
@@ -287,8 +288,7 @@ class Config(BaseModel):
     @classmethod
     def _known_keys(cls, value: str) -> str:
         try:
-            for part in parts_of(value):
-                notes.parse_key(part)
+            _verifier_keys(value)
         except Invalid as error:
             raise ValueError(error.message) from None
         return value
@@ -331,9 +331,9 @@ class Config(BaseModel):
         return [parse_witness(part) for part in parts_of(self.witnesses)]
 
     @property
-    def witness_key_list(self) -> list[VerifierKey]:
+    def witness_key_list(self) -> "list[VerifierKey]":
         """Whose signatures count as a witness's."""
-        return [notes.parse_key(part) for part in parts_of(self.witness_keys)]
+        return _verifier_keys(self.witness_keys)
 
     @cached_property
     def price_table(self) -> Mapping[str, ModelPrice]:
@@ -360,6 +360,15 @@ class Config(BaseModel):
         """The hosts of the further origins, as Django compares them: no port, IPv6 in brackets."""
         hosts = map(hostname_of, self.allowed_origins)
         return [f"[{host}]" if ":" in host else host for host in hosts]
+
+
+def _verifier_keys(text: str) -> "list[VerifierKey]":
+    """Parse the setting `SWITCHBOARD_WITNESS_KEYS`. Raises Invalid."""
+    if not (parts := parts_of(text)):
+        return []
+    from conversations.evidence import notes  # here: it imports `cryptography`, and few commands need it
+
+    return [notes.parse_key(part) for part in parts]
 
 
 def load() -> Config:

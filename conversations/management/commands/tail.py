@@ -6,6 +6,7 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -56,15 +57,15 @@ class Command(BaseCommand):
 
     def _write_words(self) -> Callable[[FeedMessage], None]:
         """Return what writes one message of the feed after the other in words."""
-        from conversations.rendering import transcript_text  # here: --json needs no templates
-        from conversations.rendering.event_renderer import RepeatWatch
-
-        repeats = RepeatWatch()
+        render: Callable[[Stored], str | None] | None = None
 
         def write(message: FeedMessage) -> None:
+            nonlocal render
             if message.name != "event":
                 self._write(f"--- events may be missing here: {message.data.get('reason')}\n")
-            elif (words := transcript_text.plain(_stored(message.data), repeats)) is not None:
+                return
+            render = render or _plain_text()
+            if (words := render(_stored(message.data))) is not None:
                 self._write(words.rstrip("\n") + "\n")
 
         return write
@@ -83,6 +84,14 @@ def _access() -> Iterator[tuple[str, str]]:
     else:
         with server_client.access(settings.DATA_DIR, "tail") as access:
             yield access
+
+
+def _plain_text() -> Callable[[Stored], str | None]:
+    """Return what renders events as text. It imports the templates, at the first event only."""
+    from conversations.rendering import transcript_text
+    from conversations.rendering.event_renderer import RepeatWatch
+
+    return partial(transcript_text.plain, repeats=RepeatWatch())
 
 
 def _stored(data: dict[str, Any]) -> Stored:
