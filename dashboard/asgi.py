@@ -24,12 +24,12 @@ from conversations.access.audit import refusal_counter
 from conversations.alerts.dispatcher import Dispatcher
 from conversations.asgi.agui.routes import PREFIX as AGUI
 from conversations.asgi.agui.routes import AguiRoutes
-from conversations.asgi.approval_requests import PATH as APPROVAL_REQUESTS
-from conversations.asgi.approval_requests import ApprovalRequestEndpoint
 from conversations.asgi.checkpoint import PATHS as CHECKPOINTS
 from conversations.asgi.checkpoint import CheckpointEndpoint
 from conversations.asgi.event_feed import PATH as FEED
 from conversations.asgi.event_feed import EventFeedEndpoint
+from conversations.asgi.external_approvals_endpoint import PATH as APPROVAL_REQUESTS
+from conversations.asgi.external_approvals_endpoint import ApprovalRequestEndpoint
 from conversations.asgi.health import HealthEndpoint
 from conversations.asgi.hooks import PREFIX as HOOKS
 from conversations.asgi.hooks import HooksEndpoint
@@ -53,7 +53,7 @@ from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.errors import Unavailable
 from conversations.events.log import commit_batch
 from conversations.evidence.checkpointer import Checkpointer
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 from conversations.redaction.retention_job import RetentionJob
 from conversations.runs.approvals import external_approvals
 from conversations.search import Indexer

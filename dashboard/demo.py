@@ -17,7 +17,7 @@ from conversations.events.log.records import NewEvent
 from conversations.import_export import demo
 from conversations.import_export.demo import DemoDecision, Payload
 from conversations.models import Approval, Conversation, Event, Run, ToolSchema
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 
 LOOK_EVERY = 1.0  # seconds between two looks for something real, while anything happens
 LOOK_EVERY_IDLE = 5.0  # the same while nothing does

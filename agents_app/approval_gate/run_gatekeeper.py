@@ -9,7 +9,7 @@ from typing import Any
 from agents import Agent, FunctionTool
 from agents.tool_context import ToolContext
 
-from agents_app.approval_gate import approval_requests
+from agents_app.approval_gate import sdk_approvals
 from agents_app.approval_gate.gatekeeper_protocol import Decision, Refusal
 from agents_app.approval_gate.run_scope import current_parent_call
 from agents_app.model_providers.unique_call_ids import original
@@ -78,10 +78,10 @@ class Gatekeeper:
         if hooks.calls.find_decided(call_id, digest(mask(sent))) is not None:
             return False  # a person was asked already
         our_id = hooks.calls.new(call_id)
-        request = approval_requests.build_request(agent.name, hooks.turns.current, our_id, call_id, sent, parent=parent)
-        request |= approval_requests.of_tool(tool, context.tool_namespace, agent.name, self._served)
+        request = sdk_approvals.build_request(agent.name, hooks.turns.current, our_id, call_id, sent, parent=parent)
+        request |= sdk_approvals.of_tool(tool, context.tool_namespace, agent.name, self._served)
         about = evaluate.matching(evaluate.latest(), agent.name, tool.qualified_name)
-        request |= {"why": approval_requests.why(tool.qualified_name, tool, about)}
+        request |= {"why": sdk_approvals.why(tool.qualified_name, tool, about)}
         try:
             rule = await self._do(auto_approval.approve_call, self._event_writer.claim, truncate_fields(request))
         except Fenced:

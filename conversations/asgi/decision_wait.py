@@ -13,7 +13,7 @@ from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Busy, Invalid
 from conversations.core.url_converters import whole_number
 from conversations.models import Approval
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 from conversations.runs.approvals import external_approvals
 from conversations.runs.approvals.external_approvals import ExternalOutcome
 

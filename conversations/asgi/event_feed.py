@@ -25,7 +25,7 @@ from conversations.events import commit_listeners
 from conversations.events.log import feed_reads
 from conversations.events.log.feed_reads import FeedEvent
 from conversations.realtime.send_gate import SendGate
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 from conversations.realtime.session_guard import Reader
 
 PATH = "/api/v1/events"

@@ -7,7 +7,7 @@ from conversations.asgi import route
 from conversations.core.secret_masking import mask
 from conversations.core.status import OK
 from conversations.realtime.readiness import HINTS, Readiness, not_ready
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 
 _ADDRESS = re.compile(
     r"""\('[^']*', \d+\)|"[^"]*"|(?:[\w.-]+|\[[\da-f:]+\]):\d{2,5}\b|\b\d+(?:\.\d+){3}\b|://\S+""", re.IGNORECASE

@@ -25,7 +25,7 @@ from conversations.events import log
 from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
 from conversations.models import Approval
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 from conversations.runs.approvals import external_approvals
 from conversations.runs.approvals.external_approvals import ExternalOutcome, ExternalRequest
 

@@ -21,7 +21,7 @@ from conversations.access.audit import refusal_counter
 from conversations.asgi import route
 from conversations.core import node_heartbeat
 from conversations.core.errors import NotAllowed, NotSignedIn, SwitchboardError
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 
 FRESH = 5.0  # seconds what the rows of the nodes say is good for
 

@@ -15,7 +15,7 @@ from conversations.core.db_threads import POOL_SIZE, without_frames
 from conversations.core.errors import Invalid, TooLarge
 from conversations.events.log.records import NewEvent
 from conversations.events.payload import MAX_BYTES
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 
 MAX_BATCH = 8 << 20  # bytes of one request
 MANY = 16 << 10  # bytes that may take the event loop longer than it has: hundreds of messages, or a tree of brackets

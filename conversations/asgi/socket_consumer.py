@@ -23,7 +23,7 @@ from conversations.events.payload import MAX_KEY, clean_text
 from conversations.realtime import frames
 from conversations.realtime.conversation_subscription import NEWEST, ConversationSubscription, SocketWriter, TooSlow
 from conversations.realtime.presence import Viewer
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 from conversations.realtime.session_guard import TRY_AGAIN
 from conversations.realtime.state_topics import StateSubscription
 

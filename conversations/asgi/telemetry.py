@@ -22,7 +22,7 @@ from conversations.core.errors import Busy, Invalid, MethodNotAllowed, Switchboa
 from conversations.events import log
 from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 from conversations.telemetry import intake, late_names, otlp_answer, otlp_json, otlp_protobuf
 from conversations.telemetry.otlp_answer import Encoding
 from conversations.telemetry.span import Decoded, Span

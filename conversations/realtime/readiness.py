@@ -13,7 +13,7 @@ from conversations.core.db_threads import DatabaseThreads
 from conversations.core.status import OK
 
 if TYPE_CHECKING:
-    from conversations.realtime.server import ServerRuntime
+    from conversations.realtime.server_runtime import ServerRuntime
 
 FRESH = 1.0  # seconds an answer is good for
 PATIENCE = 2.0  # seconds the database may take

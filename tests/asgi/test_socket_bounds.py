@@ -15,7 +15,7 @@ from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.asgi.topics import TopicEndpoint
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.principals import SYSTEM
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 from conversations.realtime.session_guard import SocketRegistry
 from tests.support.live import until
 

@@ -22,7 +22,7 @@ from conversations.events.log.commit_batch import Committer, Tally
 from conversations.events.log.write_job import Job
 from conversations.models import Event
 from conversations.realtime.readiness import HINTS, Readiness, not_ready
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 from tests.events.test_crash import Ledger, judge
 from tests.events.test_log import said
 from tests.support.live import Server, prepared, scratch, until

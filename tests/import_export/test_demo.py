@@ -10,7 +10,7 @@ from conversations.core.errors import Conflict
 from conversations.events import log
 from conversations.import_export import demo as player
 from conversations.models import Agent, Approval, Conversation, Event, Run, ToolCall
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 from conversations.realtime.session_guard import Reader
 from conversations.runs import claims, stop_and_rerun
 from conversations.runs.approvals.decide import decide

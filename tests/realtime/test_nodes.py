@@ -13,7 +13,7 @@ from conversations.events import epoch
 from conversations.models import Node
 from conversations.realtime.node_facts import NodeMetrics
 from conversations.realtime.rollback_watch import RollbackWatch
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 
 pytestmark = pytest.mark.django_db
 
@@ -65,9 +65,9 @@ def test_a_web_node_whose_database_goes_away_while_it_starts_begins_anew(monkeyp
             raise away.pop()
 
     monkeypatch.setattr(RollbackWatch, "look", look)
-    monkeypatch.setattr("conversations.realtime.server.schema_state.is_behind", lambda: False)
-    monkeypatch.setattr("conversations.realtime.server.epoch.current", lambda: "e1")
-    monkeypatch.setattr("conversations.realtime.server.LOOK_AGAIN", 0.01)
+    monkeypatch.setattr("conversations.realtime.server_runtime.schema_state.is_behind", lambda: False)
+    monkeypatch.setattr("conversations.realtime.server_runtime.epoch.current", lambda: "e1")
+    monkeypatch.setattr("conversations.realtime.server_runtime.LOOK_AGAIN", 0.01)
 
     asyncio.run(asyncio.wait_for(engine._until_prepared(RollbackWatch(tmp_path)), 60))
 

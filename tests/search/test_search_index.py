@@ -17,7 +17,7 @@ from conversations.events import log
 from conversations.events.log.import_staging import StagedBatch
 from conversations.models import Conversation, Event
 from conversations.realtime.node_facts import NodeMetrics
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 from conversations.search import index_writer
 from conversations.search.finder import END
 from conversations.search.index_rows import Wanted

@@ -10,7 +10,7 @@ SERVE = """
 import asyncio, time
 from django.conf import settings
 from django.core.management import call_command
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 
 start = ServerRuntime.start
 

@@ -14,7 +14,7 @@ from conversations.asgi.responses.shared import ResponsesContext
 from conversations.asgi.responses.websocket import ResponsesSocket
 from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.core.principals import SYSTEM
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 from tests.support.stand_in import MODEL, standing_in
 
 Body = dict[str, Any]

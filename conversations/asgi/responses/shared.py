@@ -24,7 +24,7 @@ from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Busy, MethodNotAllowed, NotSignedIn, SwitchboardError, Unavailable
 from conversations.events.log.records import Stored
 from conversations.events.response_ids import Json, ResponseRequest
-from conversations.realtime.server import ServerRuntime
+from conversations.realtime.server_runtime import ServerRuntime
 from conversations.realtime.session_guard import GuardedSocket
 from conversations.runs.responses import create
 from conversations.runs.responses.create import Received
