@@ -1,4 +1,5 @@
-"""The process: doors and the socket beside Django, and the server runtime in the lifespan. It alone knows them all."""
+"""The process: raw endpoints and the socket beside Django, and the server runtime in the lifespan. It alone knows them
+all."""
 
 import asyncio
 import contextlib
@@ -42,7 +43,7 @@ from conversations.asgi.responses.routes import ResponsesRoutes
 from conversations.asgi.responses.shared import ResponsesContext
 from conversations.asgi.responses.shared import refuse as refuse_openly
 from conversations.asgi.responses.websocket import ResponsesSocket
-from conversations.asgi.route import Door, Receive, Scope, Send, refuse
+from conversations.asgi.route import Endpoint, Receive, Scope, Send, refuse
 from conversations.asgi.socket_consumer import EventsConsumer
 from conversations.asgi.telemetry import LOGS, TRACES, TelemetryEndpoint
 from conversations.asgi.telemetry import refuse as refuse_telemetry
@@ -87,34 +88,34 @@ class Application:
 
     def __init__(self) -> None:
         self.runtime = ServerRuntime()
-        self.bearers = TokenAuthenticator()
-        self.key = LocalTokenEndpoint(settings.DATA_DIR, self.bearers)
+        self.authenticator = TokenAuthenticator()
+        self.local_token = LocalTokenEndpoint(settings.DATA_DIR, self.authenticator)
         self.demo = Demo(self.runtime)
-        self.url = ""  # set by `serve` when it holds the data directory: where its door is
+        self.url = ""  # set by `serve` when it holds the data directory: its address
         self.is_web_only = False  # waits for a database that others bring up to date
         self.with_demo = False
         self.start_failure: Unavailable | None = None  # why it could not start, for `serve` to say
-        context = ResponsesContext(self.runtime, self.bearers)
-        open_door = ResponsesRoutes(context)
-        telemetry = TelemetryEndpoint(self.runtime, self.bearers)
-        hooks = HooksEndpoint(self.runtime, self.bearers)
-        self._doors: dict[str, Door] = {
-            PUBLISH: PublishEndpoint(self.runtime, self.bearers),
-            "/api/v1/report": ReportEndpoint(self.runtime, self.bearers),
+        context = ResponsesContext(self.runtime, self.authenticator)
+        responses = ResponsesRoutes(context)
+        telemetry = TelemetryEndpoint(self.runtime, self.authenticator)
+        hooks = HooksEndpoint(self.runtime, self.authenticator)
+        self._endpoints: dict[str, Endpoint] = {
+            PUBLISH: PublishEndpoint(self.runtime, self.authenticator),
+            "/api/v1/report": ReportEndpoint(self.runtime, self.authenticator),
             **dict.fromkeys((f"{HOOKS}claude-code", f"{HOOKS}codex"), hooks),
-            FEED: EventFeedEndpoint(self.runtime, self.bearers),
-            APPROVAL_REQUESTS: ApprovalRequestEndpoint(self.runtime, self.bearers),
-            "/api/v1/import": ImportEndpoint(self.bearers, self.runtime.watch),
-            "/api/v1/door": self.key,
+            FEED: EventFeedEndpoint(self.runtime, self.authenticator),
+            APPROVAL_REQUESTS: ApprovalRequestEndpoint(self.runtime, self.authenticator),
+            "/api/v1/import": ImportEndpoint(self.authenticator, self.runtime.watch),
+            "/api/v1/door": self.local_token,
             TRACES: telemetry,
             LOGS: telemetry,
-            OPEN.rstrip("/"): open_door,
+            OPEN.rstrip("/"): responses,
             **dict.fromkeys(ALWAYS, HealthEndpoint(self.runtime)),
             "/metrics": MetricsEndpoint(self.runtime),
         }
-        topics = TopicEndpoint(self.bearers, self.runtime.watch)
-        self._doors_below: dict[str, Door] = {TOPICS: topics, OPEN: open_door, AGUI: AguiRoutes(context)}
-        self._sockets: dict[str, Door] = {
+        topics = TopicEndpoint(self.authenticator, self.runtime.watch)
+        self._endpoints_below: dict[str, Endpoint] = {TOPICS: topics, OPEN: responses, AGUI: AguiRoutes(context)}
+        self._sockets: dict[str, Endpoint] = {
             "/ws/": EventsConsumer.as_asgi(runtime=self.runtime),
             RESPONSES: ResponsesSocket(context),
         }
@@ -149,10 +150,10 @@ class Application:
             else:
                 await (refuse_openly if path.startswith(OPEN) else refuse)(send, starting)
             return
-        await self._door(path)(scope, receive, send)
+        await self._endpoint(path)(scope, receive, send)
 
     def _counting(self, send: Send) -> Send:
-        """Count the answers of a door by status."""
+        """Count the answers of an endpoint by status."""
 
         def counted(message: dict[str, Any]) -> Awaitable[None]:
             if message["type"] == "http.response.start":
@@ -161,12 +162,14 @@ class Application:
 
         return counted
 
-    def _door(self, path: str) -> Door:
-        if door := self._doors.get(path):
-            return door
+    def _endpoint(self, path: str) -> Endpoint:
+        if endpoint := self._endpoints.get(path):
+            return endpoint
         if path in CHECKPOINTS:
             return self._checkpoint
-        return next((door for prefix, door in self._doors_below.items() if path.startswith(prefix)), self._pages)
+        return next(
+            (endpoint for prefix, endpoint in self._endpoints_below.items() if path.startswith(prefix)), self._pages
+        )
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -202,7 +205,7 @@ class Application:
         await asyncio.to_thread(self._export)
         self._sign()
         if self.url:
-            self.key.open(self.url)
+            self.local_token.open(self.url)
             await self._work()
             self._record()
         if self.with_demo:
@@ -339,7 +342,7 @@ async def _no_such_socket(scope: Scope, receive: Receive, send: Send) -> None:
 application = Application()
 
 
-def with_static(app: Door) -> Any:
+def with_static(app: Endpoint) -> Any:
     """Serve collected static files in front, hashed names for a year."""
     return ServeStaticASGI(
         app, root=settings.STATIC_ROOT, prefix="static", allow_all_origins=False, add_headers_function=_guard_file

@@ -125,7 +125,7 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 TIME_ZONE = "UTC"
 USE_TZ = True
-DATA_UPLOAD_MAX_MEMORY_SIZE = 2 << 20  # bytes, for pages; the doors have limits of their own
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 << 20  # bytes, for pages; the raw endpoints have limits of their own
 
 BY_STRANGERS = ("DisallowedHost", "DisallowedRedirect", "RequestDataTooBig", "SuspiciousOperation", "TooManyFieldsSent")
 LOGGING = {

@@ -1,4 +1,4 @@
-"""The worker's side of the Open Responses door: a run whose input is a `response.received` (§3.6).
+"""The worker's side of the Open Responses API: a run whose input is a `response.received` (§3.6).
 
     request             what the client wants, read from the event
     preparation         everything that is read for it at once:

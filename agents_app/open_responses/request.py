@@ -1,4 +1,4 @@
-"""What a client of the Open Responses door wants of a run, read from its `response.received`. Made in `run_input`."""
+"""What a client of the Open Responses API wants of a run, read from its `response.received`. Made in `run_input`."""
 
 import json
 from collections.abc import Mapping
@@ -74,7 +74,7 @@ class RunRequest:
 
 
 def read(body: str, principal: str) -> RunRequest:
-    """Read a `response.received`. What is missing is empty: the door has checked it, and redaction may empty it."""
+    """Read a `response.received`. What is missing is empty: the endpoint has checked it, and redaction may empty it."""
     fields: dict[str, Any] = json.loads(body)
     return RunRequest(
         response_id=str(fields.get("response_id") or ""),

@@ -90,7 +90,7 @@ class ServedTeam:
         return [schema for schema in self.schemas(agent) if schema.hash not in self._stored_hashes]
 
     def mark_recorded(self, schemas: Iterable[Schema]) -> None:
-        """Note that they are in the record. Clients of the responses door bring theirs: what is known is bounded."""
+        """Note that they are in the record. Clients of the responses API bring theirs: what is known is bounded."""
         if len(self._stored_hashes) > MAX_KEPT:
             self._stored_hashes.clear()
         self._stored_hashes.update(schema.hash for schema in schemas)

@@ -1,4 +1,4 @@
-"""What the town hall offers to programs at the responses door: `TEAM.hosted_tools`. It reads the record alone."""
+"""What the town hall offers to programs over the responses API: `TEAM.hosted_tools`. It reads the record alone."""
 
 import json
 import re

@@ -63,7 +63,7 @@ class AgentRun(ClaimedRun):
         self._memory: DjangoSession | None = None
         self._handler = ""
         self._excess: TurnTooLarge | None = None
-        self._reply: ResponseRun | None = None  # to a client of the responses door
+        self._reply: ResponseRun | None = None  # to a client of the responses API
         self._budget = BudgetWatch(claim, services.do)
         self._delivery = MessageDelivery(self._event_writer, services.do, lambda: self._hooks.turns.current + 1)
         self._interjected = InterjectionFilter((), (), self._delivery.take, has_begun=False)

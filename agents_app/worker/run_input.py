@@ -39,7 +39,7 @@ class RunInput(NamedTuple):
     decided: dict[str, Decision]
     turns: int
     handler: str
-    request: RunRequest | None = None  # of a client of the responses door
+    request: RunRequest | None = None  # of a client of the responses API
     missed: MissedMessages = NOTHING
 
     @property

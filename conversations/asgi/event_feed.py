@@ -58,8 +58,8 @@ class _Notice(NamedTuple):
 class EventFeedEndpoint:
     """The route. Reads run in a small thread pool; a waiting client holds no thread."""
 
-    def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
-        self._runtime, self._bearers = runtime, bearers
+    def __init__(self, runtime: ServerRuntime, authenticator: TokenAuthenticator) -> None:
+        self._runtime, self._authenticator = runtime, authenticator
         self._readers = DatabaseThreads("feed")
         self._followers: Counter[Principal] = Counter()
         self._news: set[asyncio.Event] = set()
@@ -70,7 +70,7 @@ class EventFeedEndpoint:
         try:
             if scope["method"] not in ("GET", "HEAD"):
                 raise MethodNotAllowed(("GET", "HEAD"))
-            caller = await self._bearers.caller(scope, "view")
+            caller = await self._authenticator.caller(scope, "view")
             request = _read_request(scope)
             if not request.is_stream or scope["method"] == "HEAD":
                 await route.answer(send, 200, await self._page(caller, request))

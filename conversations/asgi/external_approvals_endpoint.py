@@ -52,13 +52,13 @@ class ApprovalRequestEndpoint(route.Route):
 
     methods = ("POST",)
 
-    def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
-        self._bearers = bearers
+    def __init__(self, runtime: ServerRuntime, authenticator: TokenAuthenticator) -> None:
+        self._authenticator = authenticator
         self._waiting = DecisionWait(runtime, "questions", who="agents")
 
     async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
         """Return 200 with the decision, `pending` while there is none, or `not_asked` if nobody can decide."""
-        caller = await self._bearers.caller(scope, "publish")
+        caller = await self._authenticator.caller(scope, "publish")
         wait_s = wait_of(scope, WAIT_S, MAX_WAIT_S)
         body = await route.body(scope, receive, MAX_BODY)
         self._waiting.require_room()

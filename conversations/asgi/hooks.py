@@ -42,14 +42,14 @@ class HooksEndpoint(route.Route):
 
     methods = ("POST",)
 
-    def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
-        self._runtime, self._bearers = runtime, bearers
+    def __init__(self, runtime: ServerRuntime, authenticator: TokenAuthenticator) -> None:
+        self._runtime, self._authenticator = runtime, authenticator
         self._waiting = DecisionWait(runtime, "hooks", who="hooks")
         self._own = RecentlyUsed[bool](MAX_KNOWN, KNOWN_S)
 
     async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
         """Return 200 with the decision in the program's own format, or `{}`."""
-        caller = await self._bearers.caller(scope, "publish")
+        caller = await self._authenticator.caller(scope, "publish")
         tool, wait_s = scope["path"].removeprefix(PREFIX), wait_of(scope, WAIT_S, MAX_WAIT_S)
         body = await route.body(scope, receive, MAX_BODY)
         hook, events = await self._waiting.do(_read, tool, body, caller)

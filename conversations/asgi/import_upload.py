@@ -29,8 +29,8 @@ MAX_LINE = MAX_BYTES + 4096  # bytes: a payload and what is around it
 class ImportEndpoint:
     """The route. It requires the permission to publish; the principal of the events is `import:NAME`."""
 
-    def __init__(self, bearers: TokenAuthenticator, watch: SocketRegistry) -> None:
-        self._bearers, self._watch = bearers, watch
+    def __init__(self, authenticator: TokenAuthenticator, watch: SocketRegistry) -> None:
+        self._authenticator, self._watch = authenticator, watch
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Return 200 `{"items": [{conversation_id, events, messages, tool_calls, errors}]}` once everything is visible.
@@ -41,10 +41,10 @@ class ImportEndpoint:
         try:
             if scope["method"] != "POST":
                 raise MethodNotAllowed(["POST"])
-            caller = await self._bearers.caller(scope, "publish")
+            caller = await self._authenticator.caller(scope, "publish")
             if caller.agent:
-                raise await self._bearers.refuse(scope, "publish", caller)
-            with self._watch.reading(caller) as importer, self._bearers.holding(scope):
+                raise await self._authenticator.refuse(scope, "publish", caller)
+            with self._watch.reading(caller) as importer, self._authenticator.holding(scope):
                 items = await _import(importer, receive)
         except SwitchboardError as error:
             await route.refuse(send, error)

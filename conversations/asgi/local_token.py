@@ -23,8 +23,8 @@ _decoder = msgspec.json.Decoder(_TokenRequest)
 class LocalTokenEndpoint:
     """The route. A user who can read the 0600 file owns the data and may write to it."""
 
-    def __init__(self, data_dir: Path, bearers: TokenAuthenticator) -> None:
-        self._data_dir, self._bearers = data_dir, bearers
+    def __init__(self, data_dir: Path, authenticator: TokenAuthenticator) -> None:
+        self._data_dir, self._authenticator = data_dir, authenticator
         self._url = ""
         self._secret = ""
 
@@ -40,7 +40,7 @@ class LocalTokenEndpoint:
         try:
             secret = route.bearer(scope)
             if scope["method"] == "DELETE":
-                if not self._bearers.take_back(secret):
+                if not self._authenticator.take_back(secret):
                     raise NotSignedIn("send a token that this endpoint issued")
                 await route.answer(send, 200, b"{}")
                 return
@@ -51,7 +51,7 @@ class LocalTokenEndpoint:
                 raise NotSignedIn("this request requires the one-use token in the data directory's door.json")
             request = _read(body)
             self.open(self._url)
-            token = self._bearers.give(request.name)
+            token = self._authenticator.give(request.name)
         except SwitchboardError as error:
             await route.refuse(send, error)
         else:

@@ -48,13 +48,13 @@ class PublishEndpoint(route.Route):
     methods = ("POST",)
     verb = "publish"
 
-    def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
-        self._runtime, self._bearers = runtime, bearers
+    def __init__(self, runtime: ServerRuntime, authenticator: TokenAuthenticator) -> None:
+        self._runtime, self._authenticator = runtime, authenticator
         self._readers = ThreadPoolExecutor(POOL_SIZE["publish"], thread_name_prefix="publish")
 
     async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
         """Return 201 `{id, conversation_id, seq}`, or 200 `{"items": […]}` for several."""
-        caller = await self._bearers.caller(scope, self.verb)
+        caller = await self._authenticator.caller(scope, self.verb)
         body = await route.body(scope, receive, MAX_BATCH)
         is_lines = route.header(scope, b"content-type").startswith(NDJSON)
         if len(body) < MANY:

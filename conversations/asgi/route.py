@@ -22,7 +22,7 @@ RETRY_AFTER = (b"retry-after", b"1")  # seconds
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-Door = Callable[[Scope, Receive, Send], Awaitable[None]]
+Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
 Refuse = Callable[[Send, SwitchboardError], Awaitable[None]]
 
 logger = logging.getLogger(__name__)
@@ -104,9 +104,9 @@ async def refuse(send: Send, error: SwitchboardError) -> None:
     await answer(send, error.status, json.dumps({"error": error.as_dict()}).encode(), *headers_of(error))
 
 
-async def guard(door: Door, scope: Scope, receive: Receive, send: Send, refuse: Refuse = refuse) -> None:
-    """Serve one request with `door`; an error raised before anything was sent is returned with a status, like `refuse`.
-    Raises later errors, and OSError if the client disconnects."""
+async def guard(endpoint: Endpoint, scope: Scope, receive: Receive, send: Send, refuse: Refuse = refuse) -> None:
+    """Serve one request with `endpoint`; an error raised before anything was sent is returned with a status, like
+    `refuse`. Raises later errors, and OSError if the client disconnects."""
     has_started = False
 
     async def noting(message: dict[str, Any]) -> None:
@@ -115,7 +115,7 @@ async def guard(door: Door, scope: Scope, receive: Receive, send: Send, refuse: 
         await send(message)
 
     try:
-        await door(scope, receive, noting)
+        await endpoint(scope, receive, noting)
     except OSError:
         raise
     except Exception as error:

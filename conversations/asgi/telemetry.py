@@ -58,8 +58,8 @@ class DecodedRequest(NamedTuple):
 class TelemetryEndpoint:
     """Both routes, bound to one server runtime."""
 
-    def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
-        self._runtime, self._bearers = runtime, bearers
+    def __init__(self, runtime: ServerRuntime, authenticator: TokenAuthenticator) -> None:
+        self._runtime, self._authenticator = runtime, authenticator
         self._reader = DatabaseThreads("telemetry")  # one: the memory is of one thread
         self._memory = intake.Memory()
         self._epoch = ""
@@ -79,7 +79,7 @@ class TelemetryEndpoint:
     async def _handle(self, scope: route.Scope, receive: route.Receive) -> bytes:
         if scope["method"] != "POST":
             raise MethodNotAllowed(["POST"])
-        caller = await self._bearers.caller(scope, "report")
+        caller = await self._authenticator.caller(scope, "report")
         if (encoding := _encoding_of(scope)) is None:
             raise Invalid("Content-Type must be application/x-protobuf or application/json")
         if self._bytes_under_way > MAX_HELD:

@@ -45,19 +45,19 @@ class TopicRequest(NamedTuple):
 class TopicEndpoint(route.Route):
     """The route. Reads run in a small thread pool; a waiting client holds no thread."""
 
-    def __init__(self, bearers: TokenAuthenticator, watch: SocketRegistry) -> None:
-        self._bearers, self._watch = bearers, watch
+    def __init__(self, authenticator: TokenAuthenticator, watch: SocketRegistry) -> None:
+        self._authenticator, self._watch = authenticator, watch
         self._waiting = LongPoll()
         self._polls: Counter[Principal] = Counter()
         self._readers = DatabaseThreads("topics")
 
     async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
         """Return 200 `{"items": [{id, topic, payload}], "cursor"}`, ascending; the cursor is the last one's id."""
-        caller = await self._bearers.caller(scope, "view")
+        caller = await self._authenticator.caller(scope, "view")
         request = _read_request(scope)
         reach = await self._do(permissions.reach_of, caller.agent, request.topic) if caller.agent else "all"
         if reach is None:
-            raise await self._bearers.refuse(scope, "view", caller, "this topic")
+            raise await self._authenticator.refuse(scope, "view", caller, "this topic")
         topic_reads.check_readable(request.topic)
         with self._counted(caller.principal, request):
             gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))

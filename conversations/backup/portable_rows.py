@@ -10,7 +10,7 @@ from django.db import models
 
 Value = Any  # what a driver gives or takes
 
-# Facts about processes and open doors, not of the record: who restores signs in again.
+# Facts about processes and open sessions, not of the record: who restores signs in again.
 LEFT_OUT = ("Node", "SignInLink")
 # Who does what, and what an index was made by: of the deployment that was copied.
 META_LEFT_OUT = ("search", "verification")

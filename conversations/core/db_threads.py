@@ -48,7 +48,7 @@ POOL_SIZE = {
     "runs": 4,
     "tools": 4,
     "posts": 1,  # a worker's
-    "asking": 4,  # the responses door
+    "asking": 4,  # the responses API
     "responses": 4,
 }
 

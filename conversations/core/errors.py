@@ -1,4 +1,4 @@
-"""The errors of the record, one tree. Door, view, socket and command each answer them in their own words.
+"""The errors of the record, one tree. Endpoint, view, socket and command each answer them in their own words.
 
 They are the client library's too: what has a status of 400 to 409 is a `switchboard.Refused`, so that who publishes
 catches the same errors from every bus.

@@ -1,4 +1,4 @@
-"""How deep JSON is nested, well-formed or not, without decoding it. Asked by `payload` and the batch door. No Django.
+"""How deep JSON is nested, well-formed or not, without decoding it. Asked by `payload` and `batch_publish`. No Django.
 
 A body is looked at in pieces, each by a few calls that run in C and are over within a millisecond: a thread that does
 this lets the event loop go on in between, whatever the body is made of.

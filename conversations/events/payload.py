@@ -1,4 +1,4 @@
-"""Read what came over a bus or a door: leniently, the body kept as the text that came (§3.1). No Django.
+"""Read what came over a bus or over HTTP: leniently, the body kept as the text that came (§3.1). No Django.
 
 `read` answers a `ParsedPayload`: the fields the record looks at. Every other field stays in the body, unread.
 """

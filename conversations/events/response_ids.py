@@ -1,8 +1,8 @@
-"""The words of the Open Responses door: what a client asks, ids of responses and of what they answer. Used by the
-door and by workers. No Django.
+"""The words of the Open Responses API: what a client asks, ids of responses and of what they answer. Used by the
+endpoints and by workers. No Django.
 
-An item's id is made from what the record knows already, so that the door can name it while it streams and the worker
-names the same one when it stores the whole answer.
+An item's id is made from what the record knows already, so that the endpoint can name it while it streams and the
+worker names the same one when it stores the whole answer.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 class ResponseRequest(msgspec.Struct, kw_only=True):
-    """A request as the door read it: checked, shapes made one, secrets covered."""
+    """A request as the endpoint read it: checked, shapes made one, secrets covered."""
 
     model: str
     input: list[Json]

@@ -1,4 +1,4 @@
-"""Where a recording goes: through the door of the server that holds the data directory, else into the log itself."""
+"""Where a recording goes: through the server that holds the data directory, else into the log itself."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -50,21 +50,22 @@ class LocalDatabase:
 
 @contextmanager
 def open_destination(name: str) -> Iterator[Destination]:
-    """Return where to write as `import:name`. Raises `Unavailable` when neither the lock nor the door is to be had."""
+    """Return where to write as `import:name`. Raises `Unavailable` when another process holds the lock and
+    cannot be reached."""
     with ExitStack() as stack:
         try:
             stack.enter_context(data_dir.hold(settings.DATA_DIR))
         except Unavailable as held:
-            yield stack.enter_context(_door(name, held))
+            yield stack.enter_context(_running_server(name, held))
         else:
             yield LocalDatabase(name)
 
 
 @contextmanager
-def _door(name: str, held: Unavailable) -> Iterator[ServerClient]:
+def _running_server(name: str, held: Unavailable) -> Iterator[ServerClient]:
     with ExitStack() as stack:
         try:
-            door = stack.enter_context(ServerClient.open(settings.DATA_DIR, name))
+            client = stack.enter_context(ServerClient.open(settings.DATA_DIR, name))
         except Unavailable as shut:
             raise Unavailable(f"{held.message}, and {shut.message}") from None
-        yield door
+        yield client

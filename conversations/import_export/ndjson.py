@@ -1,4 +1,4 @@
-"""An import on its way: lines of JSON, from the file's reader to whoever stores them. The door reads the same lines.
+"""An import on its way: lines of JSON, from the file's reader to what stores them. The import endpoint reads them too.
 
 | line | meaning |
 |---|---|
@@ -47,7 +47,7 @@ imported: Converter[ImportedConversation] = Converter(ImportedConversation)
 
 
 class Taker(Protocol):
-    """Whoever takes the lines: the log here, or the door of the server that holds the data directory."""
+    """Whoever takes the lines: the log here, or the server that holds the data directory."""
 
     def take(self, lines: list[bytes]) -> None:
         """Stage these lines. Raises `Conflict` when a conversation exists."""

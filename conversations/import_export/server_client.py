@@ -47,13 +47,13 @@ class ServerClient:
     @contextmanager
     def open(cls, data_dir: Path, name: str) -> Iterator["ServerClient"]:
         """Get in. Raises `Unavailable` when the server does not answer."""
-        door = _knock(data_dir, name)
-        door._renewed = partial(_token, data_dir, name)
+        client = _knock(data_dir, name)
+        client._renewed = partial(_token, data_dir, name)
         try:
-            yield door
+            yield client
         finally:
-            door._hand_back()
-            door.close()
+            client._hand_back()
+            client.close()
 
     def _hand_back(self) -> None:
         """End the token, unless the server is gone, and the token with it, or takes long. The connection is a new one:
@@ -113,7 +113,7 @@ class ServerClient:
 
 
 class _Upload:
-    """One import through the door: a chunked request that grows as the file is read."""
+    """One import through the server: a chunked request that grows as the file is read."""
 
     def __init__(self, address: str, token: str) -> None:
         self._address = address
@@ -162,28 +162,28 @@ def _knock(data_dir: Path, name: str) -> ServerClient:
         if attempt:
             time.sleep(0.1)
         try:
-            door = ServerClient(*datadir.read_door(data_dir))
-            door._token = door._post(DOOR, encoded({"name": name}))["token"]
+            client = ServerClient(*datadir.read_door(data_dir))
+            client._token = client._post(DOOR, encoded({"name": name}))["token"]
         except SwitchboardError as error:
             problem = error  # somebody else used the token, or the file is from a server before
         else:
-            return door
+            return client
     raise Unavailable(f"it cannot be reached: {problem}")
 
 
 def _token(data_dir: Path, name: str) -> str:
     """Get another token from the server."""
-    door = _knock(data_dir, name)
-    door.close()
-    return door._token
+    client = _knock(data_dir, name)
+    client.close()
+    return client._token
 
 
 @contextmanager
 def access(data_dir: Path, name: str) -> Iterator[tuple[str, str]]:
     """Give the address of the server that holds a data directory, and a token for it, which ends with the block.
     Raises `Unavailable`."""
-    with ServerClient.open(data_dir, name) as door:
-        yield door._address, door._token
+    with ServerClient.open(data_dir, name) as client:
+        yield client._address, client._token
 
 
 def _connect(address: str) -> http.client.HTTPConnection:
@@ -194,7 +194,7 @@ def _connect(address: str) -> http.client.HTTPConnection:
 
 
 def _fit(message: dict[str, Any]) -> bytes:
-    """Write a message for the publish door, which takes no lone surrogates."""
+    """Write a message for the publish endpoint, which takes no lone surrogates."""
     try:
         return msgspec.json.encode(message)
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Spans of a file as recordings: read by the conventions that the door for OpenTelemetry reads by, one mapping for all.
+"""Spans of a file as recordings: read by the same conventions as by the OpenTelemetry endpoint.
 
 A conversation is a session where the spans name one, else a trace. Events have the ids that a live span gives them.
 """

@@ -110,11 +110,11 @@ class TokenQuerySet(models.QuerySet["Token"]):
     """Tokens by the questions that pages ask."""
 
     def live(self) -> "TokenQuerySet":
-        """Keep those that open a door, the newest first."""
+        """Keep those that are valid, the newest first."""
         return self.filter(revoked_at=None).order_by("-created_at", "name")
 
     def revoked(self) -> "TokenQuerySet":
-        """Keep those that do not any more, the last revoked first."""
+        """Keep those that were revoked, the last revoked first."""
         return self.filter(revoked_at__isnull=False).order_by("-revoked_at", "name")
 
     def matching(self, text: str) -> "TokenQuerySet":

@@ -1,4 +1,4 @@
-"""One answered request of the Open Responses door, and the one it follows: the chain lives in these rows (§5)."""
+"""One answered request of the Open Responses API, and the one it follows: the chain lives in these rows (§5)."""
 
 from django.db import models
 from django.db.models import Q

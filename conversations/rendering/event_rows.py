@@ -82,7 +82,7 @@ class ParsedEvent(NamedTuple):
 
 
 def read(event: Stored) -> ParsedEvent:
-    """Read a stored body; one that cannot be read (it cannot have come through a door) is all unknown."""
+    """Read a stored body; one that cannot be read (it cannot have come through an endpoint) is all unknown."""
     try:
         parsed = payload.parse(event.body.encode("utf-8", "replace"))
         body = payload.decoded(event.body.encode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""What the OTLP door answers, in the request's own encoding: an export response, or a `google.rpc.Status`."""
+"""What the OTLP endpoint answers, in the request's own encoding: an export response, or a `google.rpc.Status`."""
 
 import json
 from typing import Literal

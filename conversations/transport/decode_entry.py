@@ -1,6 +1,6 @@
 """What a Redis stream carries → an event of the record. Read by the recorder, and again by who re-drives it.
 
-A payload is read as the HTTP door reads it (§3.1): leniently, the body kept as the text that came; filed by the
+A payload is read as the publish endpoint reads it (§3.1): leniently, the body kept as the text that came; filed by the
 conversation it names, else by its `stream:` topic.
 """
 
@@ -17,7 +17,7 @@ def event_from_entry(
     topic: str, payload: bytes, bus_id: str | None, *, entry_id: str, found_at: int, conversation: str = ""
 ) -> NewEvent:
     """Make the event; `conversation` is a person's word where the message names none. What is older than the stream's
-    first contact (`found_at`, µs) is history. Raises what a door would."""
+    first contact (`found_at`, µs) is history. Raises what the endpoint would."""
     envelopes.check_topic(topic)
     body, parsed = text_of(payload), envelopes.parse(payload)
     if conversation:

@@ -1,4 +1,4 @@
-"""Read topics from the record, bodies as the text they are (§3.2). Called by the topic door, in a thread.
+"""Read topics from the record, bodies as the text they are (§3.2). Called by the topic endpoint, in a thread.
 
 A place is a seq on `stream:*`, else a post's row. An id that was never given out raises `UnknownPosition`: nothing is
 replayed and nothing skipped.

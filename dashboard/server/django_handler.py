@@ -1,4 +1,4 @@
-"""Django's pages under ASGI with one hop into a thread. `asgi` routes to it whatever no door takes.
+"""Django's pages under ASGI with one hop into a thread. `asgi` routes to it what no other endpoint takes.
 
 Django's own handler hops once for every synchronous middleware, the view and the signals (8 times for a page of ours),
 and opens a database connection for each request, since each gets a thread of its own. Here the chain is synchronous

@@ -1,12 +1,12 @@
 """Every HTTP request has an id: the one it brought as X-Request-ID, if that is fit, else a new one. Answered back, on
-every log line and error page of the request. Called by `asgi` in front of doors and pages."""
+every log line and error page of the request. Called by `asgi` in front of endpoints and pages."""
 
 import random
 import re
 from collections.abc import Awaitable
 from typing import Any
 
-from conversations.asgi.route import Door, Receive, Scope, Send
+from conversations.asgi.route import Endpoint, Receive, Scope, Send
 from conversations.core import log_format
 
 HEADER = b"x-request-id"
@@ -21,7 +21,7 @@ def of_scope(scope: Scope) -> str:
     return f"{random.getrandbits(48):012x}"  # os.urandom would give up the GIL on every request
 
 
-async def with_request_id(app: Door, scope: Scope, receive: Receive, send: Send) -> None:
+async def with_request_id(app: Endpoint, scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one HTTP request under its id."""
     number = scope["request_id"] = of_scope(scope)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.bearers import bearers  # noqa: F401  # a fixture
+from tests.support.authenticator import authenticator  # noqa: F401  # a fixture
 from tests.support.doors import Caller
 from tests.support.live import Server
 

@@ -12,7 +12,7 @@ from conversations.core.errors import NotAllowed, NotSignedIn
 from conversations.core.principals import SYSTEM
 from conversations.models import AuditEntry
 from conversations.realtime.session_guard import SocketRegistry
-from tests.support.bearers import carrying
+from tests.support.authenticator import carrying
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,19 +30,19 @@ def refused():
     ]
 
 
-def test_an_unknown_token_at_a_door_is_counted(bearers):
+def test_an_unknown_token_at_a_door_is_counted(authenticator):
     for _ in range(3):
         with pytest.raises(NotSignedIn):
-            asyncio.run(bearers.require(carrying("sb_made-up"), "publish"))
+            asyncio.run(authenticator.require(carrying("sb_made-up"), "publish"))
 
     assert refused() == [("publish", "door", "10.0.0.1")]
 
 
-def test_a_token_without_the_right_is_counted_by_its_name(bearers):
+def test_a_token_without_the_right_is_counted_by_its_name(authenticator):
     words = tokens.make_token(SYSTEM, "ci", "viewer")
 
     with pytest.raises(NotAllowed):
-        asyncio.run(bearers.require(carrying(words), "publish"))
+        asyncio.run(authenticator.require(carrying(words), "publish"))
 
     assert refused() == [("publish", "token:ci", "10.0.0.1")]
 

@@ -17,7 +17,7 @@ from conversations.import_export.server_client import ServerClient
 from conversations.management.commands import tail
 from conversations.models import AuditEntry
 from conversations.realtime.session_guard import SocketRegistry
-from tests.support.bearers import carrying, lets_in
+from tests.support.authenticator import carrying, lets_in
 from tests.support.doors import encode, message
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -27,19 +27,19 @@ def names():
     return sorted(token.name for token in command_tokens.live())
 
 
-def test_each_is_revoked_alone_with_what_is_under_way(bearers, monkeypatch):
+def test_each_is_revoked_alone_with_what_is_under_way(authenticator, monkeypatch):
     monkeypatch.setattr("conversations.access.action_context.commit_listeners.notify_revoked", lambda: None)
-    loading, playing = bearers.give("loading"), bearers.give("playing")
+    loading, playing = authenticator.give("loading"), authenticator.give("playing")
     tokens = {token.name: token for token in command_tokens.live()}
 
     async def work():
         watch = SocketRegistry()
         watch.start()
-        callers = [await bearers.caller(carrying(secret), "publish") for secret in (loading, playing)]
+        callers = [await authenticator.caller(carrying(secret), "publish") for secret in (loading, playing)]
         with (
             watch.reading(callers[0]) as ended,
             watch.reading(callers[1]) as goes_on,
-            bearers.holding(carrying(loading)),
+            authenticator.holding(carrying(loading)),
         ):
             revoke = command_tokens.revoke_command_token
             await asyncio.to_thread(with_connection, revoke, SYSTEM, tokens["loading"].id)
@@ -50,33 +50,33 @@ def test_each_is_revoked_alone_with_what_is_under_way(bearers, monkeypatch):
 
     asyncio.run(work())
 
-    assert (lets_in(bearers, loading), lets_in(bearers, playing)) == (False, True)
+    assert (lets_in(authenticator, loading), lets_in(authenticator, playing)) == (False, True)
     entry = AuditEntry.objects.get(verb="revoke_command_token")
     assert (entry.target, entry.outcome) == ("import:loading", "done")
     with pytest.raises(NotFound):
         command_tokens.revoke_command_token(SYSTEM, tokens["loading"].id)
 
 
-def test_those_in_use_are_listed_and_no_others(bearers):
+def test_those_in_use_are_listed_and_no_others(authenticator):
     begun = names()
-    bearers.give("unused")
-    held, spent = bearers.give("held"), bearers.give("spent")
-    with bearers.holding(carrying(held)):
+    authenticator.give("unused")
+    held, spent = authenticator.give("held"), authenticator.give("spent")
+    with authenticator.holding(carrying(held)):
         for token in command_tokens.live():
             if token.name in ("held", "unused"):
                 token.used_at = timezone.now() - timedelta(seconds=command_tokens.IDLE_S)
-        bearers.take_back(spent)
+        authenticator.take_back(spent)
 
         assert names() == sorted([*begun, "held"])
 
 
-def test_the_page_lists_and_revokes_them(admin, bearers):
-    secret = bearers.give("loading")
+def test_the_page_lists_and_revokes_them(admin, authenticator):
+    secret = authenticator.give("loading")
     (token,) = [token for token in command_tokens.live() if token.name == "loading"]
 
     assert "import:loading" in admin.get("/tokens/").content.decode()
     answer = admin.post("/tokens/revocations/", {"command": token.id})
-    assert (answer.status_code, lets_in(bearers, secret)) == (302, False)
+    assert (answer.status_code, lets_in(authenticator, secret)) == (302, False)
     assert "import:loading" not in admin.get("/tokens/").content.decode()
     assert admin.post("/tokens/revocations/", {"command": token.id}).status_code == 404
 

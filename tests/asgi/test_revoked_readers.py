@@ -194,11 +194,11 @@ def test_a_token_is_looked_up_again_within_the_second(monkeypatch: pytest.Monkey
     monkeypatch.setattr(token_auth, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     async def read_twice() -> None:
-        bearers = token_auth.TokenAuthenticator()
-        await bearers.caller(scope, "view")
+        authenticator = token_auth.TokenAuthenticator()
+        await authenticator.caller(scope, "view")
         await asyncio.to_thread(with_connection, tokens.revoke_token, SYSTEM, "reader")
         now[0] += LAW
-        await bearers.caller(scope, "view")
+        await authenticator.caller(scope, "view")
 
     with pytest.raises(NotSignedIn):
         asyncio.run(read_twice())

@@ -13,7 +13,7 @@ from conversations.core.errors import Busy
 from conversations.core.principals import SYSTEM
 from conversations.core.recently_used import RecentlyUsed
 from conversations.import_export.server_client import ServerClient
-from tests.support.bearers import carrying, lets_in
+from tests.support.authenticator import carrying, lets_in
 from tests.support.live import Server, until
 
 HOUR = 3600.0
@@ -82,63 +82,67 @@ def test_a_memory_of_held_values_takes_no_more(clock):
     assert (memory.get("a"), memory.get("b"), memory.get("c")) == (1, 2, None)
 
 
-def test_tokens_given_out_are_bounded_and_a_running_import_keeps_its_own(bearers):
-    importing, unused = bearers.give("importing"), bearers.give("unused")
-    with bearers.holding(carrying(importing)):
-        last = [bearers.give(f"n{n}") for n in range(2 * MAX_TOKENS)][-1]
+def test_tokens_given_out_are_bounded_and_a_running_import_keeps_its_own(authenticator):
+    importing, unused = authenticator.give("importing"), authenticator.give("unused")
+    with authenticator.holding(carrying(importing)):
+        last = [authenticator.give(f"n{n}") for n in range(2 * MAX_TOKENS)][-1]
 
-        assert len(bearers._import_bearers) == MAX_TOKENS
-        assert (lets_in(bearers, importing), lets_in(bearers, unused), lets_in(bearers, last)) == (True, False, True)
+        assert len(authenticator._import_bearers) == MAX_TOKENS
+        assert (lets_in(authenticator, importing), lets_in(authenticator, unused), lets_in(authenticator, last)) == (
+            True,
+            False,
+            True,
+        )
 
 
-def test_when_all_tokens_given_out_are_in_use_no_more_is_given(bearers):
+def test_when_all_tokens_given_out_are_in_use_no_more_is_given(authenticator):
     with ExitStack() as held:
         for n in range(MAX_TOKENS):
-            held.enter_context(bearers.holding(carrying(bearers.give(f"n{n}"))))
+            held.enter_context(authenticator.holding(carrying(authenticator.give(f"n{n}"))))
         with pytest.raises(Busy, match="1,000 are in use"):
-            bearers.give("late")
+            authenticator.give("late")
 
 
-def test_a_token_given_out_ends_when_unused_for_an_hour(bearers, clock):
-    bearers._import_bearers = RecentlyUsed(MAX_TOKENS, token_auth.IDLE_S, clock)
-    secret = bearers.give("play")
+def test_a_token_given_out_ends_when_unused_for_an_hour(authenticator, clock):
+    authenticator._import_bearers = RecentlyUsed(MAX_TOKENS, token_auth.IDLE_S, clock)
+    secret = authenticator.give("play")
     clock.now += HOUR - 1
-    assert lets_in(bearers, secret)
+    assert lets_in(authenticator, secret)
 
     clock.now += HOUR
 
-    assert not lets_in(bearers, secret)
+    assert not lets_in(authenticator, secret)
 
 
-def test_guesses_are_forgotten_and_push_no_good_token_out(bearers, monkeypatch):
+def test_guesses_are_forgotten_and_push_no_good_token_out(authenticator, monkeypatch):
     secret = tokens.make_token(SYSTEM, "ci", "admin")
     monkeypatch.setattr(token_auth, "FRESH", 60.0)
     lookups = []
-    submit = bearers._lookups.submit
-    monkeypatch.setattr(bearers._lookups, "submit", lambda *work: lookups.append(work) or submit(*work))
-    assert lets_in(bearers, secret)
+    submit = authenticator._lookups.submit
+    monkeypatch.setattr(authenticator._lookups, "submit", lambda *work: lookups.append(work) or submit(*work))
+    assert lets_in(authenticator, secret)
 
     async def guess():
         for n in range(MAX_TOKENS + 500):
-            assert await bearers._look_up(f"sb_guess-{n}") is None
-        return await bearers.caller(carrying(secret), "publish")
+            assert await authenticator._look_up(f"sb_guess-{n}") is None
+        return await authenticator.caller(carrying(secret), "publish")
 
     asyncio.run(guess())
 
     assert len(lookups) == 1 + MAX_TOKENS + 500
-    assert len(bearers._accepted) + len(bearers._refused) == 1 + MAX_TOKENS
+    assert len(authenticator._accepted) + len(authenticator._refused) == 1 + MAX_TOKENS
 
 
-def test_a_revoked_token_is_remembered_as_refused(bearers, monkeypatch):
+def test_a_revoked_token_is_remembered_as_refused(authenticator, monkeypatch):
     secret = tokens.make_token(SYSTEM, "ci", "admin")
-    assert lets_in(bearers, secret)
+    assert lets_in(authenticator, secret)
     tokens.revoke_token(SYSTEM, "ci")
-    until(lambda: not lets_in(bearers, secret), what="the token to be refused")
+    until(lambda: not lets_in(authenticator, secret), what="the token to be refused")
 
-    assert len(bearers._accepted) == 0
+    assert len(authenticator._accepted) == 0
     monkeypatch.setattr(token_auth, "FRESH", 60.0)
-    monkeypatch.setattr(bearers, "_ask", None)
-    assert not lets_in(bearers, secret)
+    monkeypatch.setattr(authenticator, "_ask", None)
+    assert not lets_in(authenticator, secret)
 
 
 @pytest.mark.thorough

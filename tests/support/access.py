@@ -1,4 +1,4 @@
-"""Every address of the server, found by walking it: Django's routes and the application's doors."""
+"""Every address of the server, found by walking it: Django's routes and the application's endpoints."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def doors() -> list[str]:
     from dashboard.asgi import application  # it makes the process's engine, so only when asked for
 
     below = {"/api/v1/topics/": ["/api/v1/topics/{topic}/messages"], "/v1/": ADDRESSES, agui.PREFIX: agui.ADDRESSES}
-    assert set(application._doors_below) == set(below), "say here how the new door's addresses look"
-    return sorted([*application._doors, *(address for some in below.values() for address in some)])
+    assert set(application._endpoints_below) == set(below), "say here how the new endpoint's addresses look"
+    return sorted([*application._endpoints, *(address for some in below.values() for address in some)])
 
 
 def addresses() -> list[str]:

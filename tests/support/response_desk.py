@@ -54,8 +54,8 @@ class Desk:
     def __init__(self, role: str = "operator") -> None:
         self.runtime = ServerRuntime()
         self.runtime.state = "ok"
-        self.bearers = TokenAuthenticator()
-        self.context = ResponsesContext(self.runtime, self.bearers)
+        self.authenticator = TokenAuthenticator()
+        self.context = ResponsesContext(self.runtime, self.authenticator)
         self.token = tokens.make_token(SYSTEM, f"asker-{role}", role)
 
     def ask(self, body: Any = None, path: str = "/v1/responses", **more: Any) -> Answer:
@@ -123,7 +123,12 @@ class Desk:
 
     def close(self) -> None:
         """End its threads: nobody asks the database after the test."""
-        pools = [self.bearers._lookups, self.bearers._notes, self.context._askers, self.context.followers.readers]
+        pools = [
+            self.authenticator._lookups,
+            self.authenticator._notes,
+            self.context._askers,
+            self.context.followers.readers,
+        ]
         for pool in pools:
             pool.submit(_close)
             pool.shutdown(wait=True)

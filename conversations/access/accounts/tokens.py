@@ -1,4 +1,4 @@
-"""Bearer tokens of programs and agents. Called by `manage.py token`, the doors and the pages' gate."""
+"""Bearer tokens of programs and agents. Called by `manage.py token`, the endpoints and the pages' gate."""
 
 from datetime import timedelta
 

@@ -19,17 +19,17 @@ class AguiRoutes:
 
     def __init__(self, context: ResponsesContext) -> None:
         self._context = context
-        self._doors: dict[str, route.Door] = {}
+        self._endpoints: dict[str, route.Endpoint] = {}
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Serve one request; an error raised before anything was sent is returned with a status."""
         await route.guard(self._answer, scope, receive, send)
 
     async def _answer(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
-        door = await self._door(scope)
-        await door(scope, receive, send)
+        endpoint = await self._endpoint(scope)
+        await endpoint(scope, receive, send)
 
-    async def _door(self, scope: route.Scope) -> route.Door:
+    async def _endpoint(self, scope: route.Scope) -> route.Endpoint:
         """Return the endpoint of a URL and store what the URL names in the scope."""
         kind, _, rest = url_converters.with_slashes(scope)["path"].removeprefix(PREFIX).partition("/")
         if kind not in ("agents", "conversations") or not rest or "/" in rest.rstrip("/"):
@@ -38,12 +38,12 @@ class AguiRoutes:
             scope["named"] = url_converters.from_url(rest.rstrip("/"))
         except ValueError:
             raise NotFound(f"no such address; use {' or '.join(ADDRESSES)}") from None
-        if not self._doors:
-            self._doors = await asyncio.get_running_loop().run_in_executor(None, _doors, self._context)
-        return self._doors[kind]
+        if not self._endpoints:
+            self._endpoints = await asyncio.get_running_loop().run_in_executor(None, _endpoints, self._context)
+        return self._endpoints[kind]
 
 
-def _doors(context: ResponsesContext) -> dict[str, route.Door]:
+def _endpoints(context: ResponsesContext) -> dict[str, route.Endpoint]:
     from conversations.asgi.agui.run_endpoint import RunEndpoint
     from conversations.asgi.agui.thread_feed import ThreadFeed
 

@@ -27,10 +27,13 @@ class ResponsesRoutes:
     """All routes of the API."""
 
     def __init__(self, context: ResponsesContext) -> None:
-        door = ResponsesEndpoint(context)
-        self._doors: dict[str, route.Door] = {"responses": door, "responses/compact": CompactEndpoint(context)}
-        self._of_response: dict[str, route.Door] = {
-            "": StoredResponseEndpoint(context, door),
+        responses = ResponsesEndpoint(context)
+        self._endpoints: dict[str, route.Endpoint] = {
+            "responses": responses,
+            "responses/compact": CompactEndpoint(context),
+        }
+        self._of_response: dict[str, route.Endpoint] = {
+            "": StoredResponseEndpoint(context, responses),
             "input_items": InputItemsEndpoint(context),
             "cancel": CancelEndpoint(context),
         }
@@ -40,11 +43,11 @@ class ResponsesRoutes:
         """Serve one request; an internal error is a 500 in the API's format if nothing was sent yet."""
         await route.guard(self._route(scope), scope, receive, send, refuse)
 
-    def _route(self, scope: route.Scope) -> route.Door:
+    def _route(self, scope: route.Scope) -> route.Endpoint:
         """Return the endpoint of a URL and store what the URL names in the scope."""
         path = scope["path"].removeprefix(PREFIX)
-        if door := self._doors.get(path):
-            return door
+        if endpoint := self._endpoints.get(path):
+            return endpoint
         kind, _, rest = path.partition("/")
         if kind == "models":
             scope["named"] = rest

@@ -71,8 +71,8 @@ class ResponsesCaller:
 class ResponsesContext:
     """The shared state of all routes of a server."""
 
-    def __init__(self, runtime: ServerRuntime, bearers: TokenAuthenticator) -> None:
-        self.runtime, self._bearers = runtime, bearers
+    def __init__(self, runtime: ServerRuntime, authenticator: TokenAuthenticator) -> None:
+        self.runtime, self._authenticator = runtime, authenticator
         self.followers = Followers(settings.CONFIG.followers_mib << 20)
         runtime.budgets["followers"] = self.followers.budget
         self._askers = DatabaseThreads("asking")
@@ -82,9 +82,9 @@ class ResponsesContext:
         agents' tokens), Unavailable."""
         if scope.get("method", methods[0]) not in methods:
             raise MethodNotAllowed(methods)
-        caller = await self._bearers.caller(scope, verb)
+        caller = await self._authenticator.caller(scope, verb)
         if caller.agent:
-            raise await self._bearers.refuse(scope, verb, caller)
+            raise await self._authenticator.refuse(scope, verb, caller)
         if not self.runtime.is_ready:
             raise Unavailable(f"this server is {self.runtime.state}")
         return caller

@@ -33,8 +33,8 @@ MAX_ITEMS, ITEMS = 100, 20  # of one page of input items: at most, and where the
 class StoredResponseEndpoint:
     """`GET`, as JSON or as its stream again, and `DELETE`."""
 
-    def __init__(self, context: ResponsesContext, door: ResponsesEndpoint) -> None:
-        self._context, self._endpoint = context, door
+    def __init__(self, context: ResponsesContext, endpoint: ResponsesEndpoint) -> None:
+        self._context, self._endpoint = context, endpoint
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Handle one request."""

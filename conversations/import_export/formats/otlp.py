@@ -1,5 +1,5 @@
 """OpenTelemetry's own JSON (OTLP): one export request, a list of them, or one on each line as a collector's file
-exporter writes them. Decoded and read as the door `/v1/traces` does.
+exporter writes them. Decoded and read as the endpoint `/v1/traces` does.
 
 | in the file | here |
 |---|---|
@@ -60,7 +60,7 @@ def _requests(source: RecordingFile, trouble: ImportReport) -> Iterator[tuple[st
 
 
 def _whole(body: bytes) -> bytes:
-    """Return JSON without lone surrogates, which the door refuses."""
+    """Return JSON without lone surrogates, which the endpoint refuses."""
     if b"\\ud" not in body.lower():
         return body
     return json.dumps(decoded(body), ensure_ascii=False).encode("utf-8", "replace")

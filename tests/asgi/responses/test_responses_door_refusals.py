@@ -210,7 +210,7 @@ def test_who_may_not_ask_is_told_so_in_the_forms_words():
                 error = answer.json["error"]
                 assert (answer.status, error["type"], error["param"]) == (401, "invalid_request", None)
                 assert answer.headers["www-authenticate"] == "Bearer"
-        desk.bearers._notes.submit(refusal_counter.flush, everything=True).result()
+        desk.authenticator._notes.submit(refusal_counter.flush, everything=True).result()
 
     assert Event.objects.filter(kind="response.received").count() == 1
     assert AuditEntry.objects.filter(verb="respond", outcome="refused").count() >= 2
@@ -221,7 +221,9 @@ def test_a_token_revoked_between_the_look_and_the_commit_stores_nothing():
     with desk_open() as desk:
         assert desk.create().status == 200
         caller = desk.run(
-            lambda: desk.bearers.caller({"headers": [(b"authorization", f"Bearer {desk.token}".encode())]}, "respond")
+            lambda: desk.authenticator.caller(
+                {"headers": [(b"authorization", f"Bearer {desk.token}".encode())]}, "respond"
+            )
         )
         tokens.revoke_token(SYSTEM, "asker-operator")
         before = Event.objects.count()

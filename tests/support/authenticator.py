@@ -12,7 +12,7 @@ from conversations.core.errors import NotSignedIn
 
 
 @pytest.fixture
-def bearers() -> Iterator[TokenAuthenticator]:
+def authenticator() -> Iterator[TokenAuthenticator]:
     """What looks tokens up; its threads end with the test."""
     made = TokenAuthenticator()
     yield made
@@ -27,10 +27,10 @@ def carrying(secret: str) -> dict[str, Any]:
     return {"type": "http", "headers": headers, "client": ("10.0.0.1", 1)}
 
 
-def lets_in(bearers: TokenAuthenticator, secret: str) -> bool:
+def lets_in(authenticator: TokenAuthenticator, secret: str) -> bool:
     """Return whether a token lets its bearer publish."""
     try:
-        asyncio.run(bearers.caller(carrying(secret), "publish"))
+        asyncio.run(authenticator.caller(carrying(secret), "publish"))
     except NotSignedIn:
         return False
     return True
