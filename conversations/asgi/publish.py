@@ -18,10 +18,10 @@ from conversations.events.payload import MAX_BYTES
 from conversations.realtime.server_runtime import ServerRuntime
 
 MAX_BATCH = 8 << 20  # bytes of one request
-MANY = 16 << 10  # bytes that may take the event loop longer than it has: hundreds of messages, or a tree of brackets
-AT_ONCE = 2 << 20  # bytes that the decoder, which lets no other thread run, is through with in 5 ms
+PARSE_INLINE_BYTES = 16 << 10  # a body below this is parsed in the event loop; more may hold hundreds of messages
+DECODE_INLINE_BYTES = 2 << 20  # up to this, the decoder, which lets no other thread run, takes at most 5 ms
 NDJSON = b"application/x-ndjson"
-Several = tuple[list[batch_publish.ParsedMessage], list[NewEvent]]
+ParsedBatch = tuple[list[batch_publish.ParsedMessage], list[NewEvent]]
 
 
 class Publish(msgspec.Struct):
@@ -57,10 +57,10 @@ class PublishEndpoint(route.Route):
         caller = await self._authenticator.caller(scope, self.verb)
         body = await route.body(scope, receive, MAX_BATCH)
         is_lines = route.header(scope, b"content-type").startswith(NDJSON)
-        if len(body) < MANY:
-            parsed = _read(body, caller, is_lines=is_lines)
+        if len(body) < PARSE_INLINE_BYTES:
+            parsed = _parse_body(body, caller, is_lines=is_lines)
         else:
-            reading = partial(without_frames, _read, body, caller, is_lines=is_lines)
+            reading = partial(without_frames, _parse_body, body, caller, is_lines=is_lines)
             parsed = await asyncio.get_running_loop().run_in_executor(self._readers, reading)
         parsed = self._prepared_events(parsed)
         if isinstance(parsed, NewEvent):
@@ -71,8 +71,8 @@ class PublishEndpoint(route.Route):
         items, events = parsed
         return 200, batch_publish.answer(items, await self._runtime.store(events) if events else [])
 
-    def _prepared_events(self, read: NewEvent | Several) -> NewEvent | Several:
-        return read
+    def _prepared_events(self, parsed: NewEvent | ParsedBatch) -> NewEvent | ParsedBatch:
+        return parsed
 
 
 class ReportEndpoint(PublishEndpoint):
@@ -82,10 +82,10 @@ class ReportEndpoint(PublishEndpoint):
 
     verb = "report"
 
-    def _prepared_events(self, read: NewEvent | Several) -> NewEvent | Several:
-        if isinstance(read, NewEvent):
-            return _reported(read)
-        items, events = read
+    def _prepared_events(self, parsed: NewEvent | ParsedBatch) -> NewEvent | ParsedBatch:
+        if isinstance(parsed, NewEvent):
+            return _reported(parsed)
+        items, events = parsed
         return items, [_reported(event) for event in events]
 
 
@@ -99,11 +99,11 @@ def _reported(event: NewEvent) -> NewEvent:
     return event._replace(is_live=False, topic="")
 
 
-def _read(body: bytes, caller: Caller, *, is_lines: bool) -> NewEvent | Several:
+def _parse_body(body: bytes, caller: Caller, *, is_lines: bool) -> NewEvent | ParsedBatch:
     """Parse one or several messages. A large body is parsed in a thread, so that sockets are not delayed."""
     if is_lines:
         return batch_publish.read(batch_publish.lines_of(body), caller)
-    if len(body) > AT_ONCE and json_depth.is_dense(body) and (pieces := batch_publish.cut(body)):
+    if len(body) > DECODE_INLINE_BYTES and json_depth.is_dense(body) and (pieces := batch_publish.cut(body)):
         return batch_publish.read(pieces, caller)
     try:
         request = _decoder.decode(body)
