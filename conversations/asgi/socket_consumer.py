@@ -159,7 +159,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
     def tell_heads(self) -> None:
         """Send the head of each topic."""
         for subscription in self.topics.values():
-            subscription.head()
+            subscription.send_head()
 
     def dismiss(self, code: int) -> None:
         """Send nothing more and close, now."""

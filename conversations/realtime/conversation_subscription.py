@@ -119,7 +119,7 @@ class ConversationSubscription:
         self.is_live = False
         self._event.set()
 
-    def head(self) -> None:
+    def send_head(self) -> None:
         """Send the conversation's head, so that a client that missed events notices."""
         self._writer.hint(frames.control("head", topic=self._feed.topic, seq=max(self._feed.head, self.last)))
 
@@ -140,7 +140,7 @@ class ConversationSubscription:
         """Read from the database until there are no more events."""
         while await self._send_read():
             pass
-        self._hub.level(self._feed, self.last)
+        self._hub.mark_caught_up(self._feed, self.last)
 
     async def _send_new(self) -> None:
         ready = self._feed.after(self.last)

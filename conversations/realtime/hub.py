@@ -97,7 +97,7 @@ class Hub:
         elif feed.head > feed.last_taken_seq and not feed.is_fetching:
             self._fetcher.fetch(feed)
 
-    def level(self, feed: Feed, seq: int) -> None:
+    def mark_caught_up(self, feed: Feed, seq: int) -> None:
         """Record that a subscriber has read up to this seq and found no more: later events go to all."""
         if feed.last_taken_seq is None:
             feed.last_taken_seq = seq

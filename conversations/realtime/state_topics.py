@@ -166,7 +166,7 @@ class StateSubscription:
         if rows:
             self._event.set()
 
-    def head(self) -> None:
+    def send_head(self) -> None:
         """Send an empty head frame: a state topic has no seq, and the frame only shows that the connection is alive."""
         self._writer.hint(frames.control("head", topic=self._state.topic, seq=0))
 

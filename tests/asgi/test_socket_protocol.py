@@ -66,7 +66,7 @@ class Following(RuleBasedStateMachine):
             if self.client.last == self.n:
                 return
             if self.client.last < self.n and not self.line.sent:
-                self.line.subscription.head() if self.line.subscription else None
+                self.line.subscription.send_head() if self.line.subscription else None
             await asyncio.sleep(0.005)
         raise AssertionError(f"stuck at {self.client.last} of {self.n}; {self.line.failure!r}")
 

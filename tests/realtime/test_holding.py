@@ -83,7 +83,7 @@ def test_frames_are_held_while_a_look_is_overdue_and_go_on_behind_it(monkeypatch
         line.deliver()
         await asyncio.to_thread(with_connection, log.append, [event(1), event(2)])
         await wait_for(lambda: line.hub.feeds["c", "data"].head == 3)
-        line.subscription.head()
+        line.subscription.send_head()
         await asyncio.sleep(0.1)  # what was on its way would be here
         held = list(line.sent)
         go_on.set()
