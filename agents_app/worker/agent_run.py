@@ -338,7 +338,7 @@ class AgentRun(ClaimedRun):
             bodies.append({"event": "conversation.handler", "handler": f"agent:{last_agent}"})
         if self._reply is not None:
             bodies += self._reply.completed(end, bodies, self._result.context_wrapper.usage if self._result else None)
-        await self._event_writer.store(*bodies, end, riding=partial(self._leave, context))
+        await self._event_writer.store(*bodies, end, in_same_transaction=partial(self._leave, context))
 
     def _leave(self, context: str | None) -> None:
         """Write the memory and delete the saved state. Sync, with the conversation locked and the fence checked."""

@@ -49,16 +49,16 @@ class RunEventWriter:
         except Busy:
             logger.warning("tokens are dropped: the write queue is full", extra={"run": self.claim.run})
 
-    async def store(self, *payloads: Body, riding: Callable[[], None] | None = None) -> None:
-        """Store events together, with `riding` in the same transaction, and wait for the commit. Raises Fenced, or the
-        reason why they are invalid."""
+    async def store(self, *payloads: Body, in_same_transaction: Callable[[], None] | None = None) -> None:
+        """Store events together and wait for the commit; `in_same_transaction` changes further rows. Raises Fenced, or
+        the reason why they are invalid."""
         if self.is_lost:
             raise Fenced(f"run {self.claim.run} no longer belongs to this worker")
         events = [self.event(payload) for payload in payloads]
         while True:
             done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             try:
-                self._writer.submit(events, done, riding=riding)
+                self._writer.submit(events, done, in_same_transaction=in_same_transaction)
                 await done
                 return
             except Busy:

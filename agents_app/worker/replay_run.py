@@ -261,7 +261,7 @@ class ReplayRun(ClaimedRun):
     async def _finish(self, end: Body, *before: Body) -> None:
         """End the run. The agents' memory and the team's context are not changed."""
         await self._event_writer.store(
-            *self._hooks.turns.broken(), *before, end | KIND, riding=partial(_leave, self.claim)
+            *self._hooks.turns.broken(), *before, end | KIND, in_same_transaction=partial(_leave, self.claim)
         )
 
 

@@ -18,10 +18,10 @@ from conversations.events.log.records import NewEvent, Stored
 
 MAX_ITEMS = 1000  # messages of one request
 BLANK = 64 << 10  # bytes that are looked at together for where a line begins
-PART_FIELDS = ("id", "created_at", "text", "index")  # in which the tokens of one segment may differ
-MAX_SEGMENT = 16_384  # characters
+PART_FIELDS = ("id", "created_at", "text", "index")  # in which the tokens of one merge group may differ
+MAX_MERGED = 16_384  # characters
 
-_numbers = count(1)  # of segments, in this process
+_numbers = count(1)  # of merge groups, in this process
 _BRACKET = re.compile(rb"[\[{\]}]")
 _START, _END = re.compile(rb'\s*\{\s*"messages"\s*:\s*\['), re.compile(rb"\s*\]\s*\}\s*")
 
@@ -112,7 +112,7 @@ class _Cutter:
 
 def read(raw_messages: RawMessages, caller: Caller) -> tuple[list[ParsedMessage], list[NewEvent]]:
     """Read all messages; an invalid one is represented by its error. Return them with the events to store, where tokens
-    are marked with the segment that they join."""
+    are marked with the merge group that they belong to."""
     items: list[ParsedMessage] = []
     for line in raw_messages:
         try:
@@ -125,8 +125,8 @@ def read(raw_messages: RawMessages, caller: Caller) -> tuple[list[ParsedMessage]
 def _joined(events: Sequence[NewEvent]) -> list[NewEvent]:
     joined: list[NewEvent] = []
     for run in _runs(events):
-        segment = next(_numbers) if len(run) > 1 else 0
-        joined += [_part(event, segment) for event in run] if segment else run
+        merge_group = next(_numbers) if len(run) > 1 else 0
+        joined += [_part(event, merge_group) for event in run] if merge_group else run
     return joined
 
 
@@ -149,13 +149,13 @@ def reused() -> IdReused:
     return IdReused("this id was already published with a different payload", field="id")
 
 
-def _part(event: NewEvent, segment: int) -> NewEvent:
+def _part(event: NewEvent, merge_group: int) -> NewEvent:
     topic = event.topic or f"stream:{event.conversation}"
-    return event._replace(segment=segment, topic=topic)
+    return event._replace(merge_group=merge_group, topic=topic)
 
 
 def _runs(events: Sequence[NewEvent]) -> Iterator[list[NewEvent]]:
-    """Group tokens that can form one segment: consecutive ones that differ only in text, index, id and time."""
+    """Group tokens that can form one merge group: consecutive ones that differ only in text, index, id and time."""
     run: list[NewEvent] = []
     shared_fields: Any = None
     size, ids = 0, set[str | None]()
@@ -176,14 +176,14 @@ def _runs(events: Sequence[NewEvent]) -> Iterator[list[NewEvent]]:
 
 
 def _follows(before: NewEvent, event: NewEvent, size: int) -> bool:
-    """Return whether a token continues a segment: the index of a turn increases, and a segment has a size limit."""
+    """Return whether a token continues a merge group: the index of a turn increases, and a group has a size limit."""
     last, index = before.payload.index, event.payload.index
-    return size <= MAX_SEGMENT and (last is None) == (index is None) and (last is None or index > last)  # type: ignore[operator]
+    return size <= MAX_MERGED and (last is None) == (index is None) and (last is None or index > last)  # type: ignore[operator]
 
 
 def _facts(event: NewEvent) -> Any:
-    """Return what the tokens of one segment have in common: everything except the part fields. None: this token stands
-    alone."""
+    """Return what the tokens of one merge group have in common: everything except the part fields. None: this token is
+    stored alone."""
     if event.topic and not event.topic.startswith("stream:"):
         return None
     payload = msgspec.json.decode(event.body)

@@ -52,7 +52,7 @@ def read(line: bytes | msgspec.Raw | PublishedMessage, caller: Caller) -> NewEve
 
 
 def event_of(topic: str, payload: msgspec.Raw, bus_id: str | None, caller: Caller) -> NewEvent:
-    """Create the event of a message. A token with an id keeps a post, so that it can be found inside a segment (§3.1).
+    """Create the event of a message. A token with an id keeps a post, so that it can be found when merged (§3.1).
     Raises like `read`."""
     envelopes.check_topic(topic)
     if bus_id is not None and (not 1 <= len(bus_id) <= MAX_ID or envelopes.clean_text(bus_id) != bus_id):

@@ -255,12 +255,14 @@ def test_a_listener_that_breaks_costs_no_stored_event():
 def test_what_rides_along_runs_again_with_its_batch_and_takes_it_down_when_it_fails():
     runs = []
 
-    log.append([said("a", id="one")], riding=lambda: runs.append(Event.objects.count()))
-    log.append([said("a", id="one"), said("a", id="two")], riding=lambda: runs.append(Event.objects.count()))
+    log.append([said("a", id="one")], in_same_transaction=lambda: runs.append(Event.objects.count()))
+    log.append(
+        [said("a", id="one"), said("a", id="two")], in_same_transaction=lambda: runs.append(Event.objects.count())
+    )
 
     assert runs == [1, 2]
     with pytest.raises(Conflict):
-        log.append([said("a", id="three")], riding=_lose)
+        log.append([said("a", id="three")], in_same_transaction=_lose)
     assert Event.objects.count() == 2
 
 

@@ -58,14 +58,14 @@ def publishing(writer, submit):
 
 
 def fail():
-    """Refuse what rides along."""
+    """Refuse to store."""
     raise Invalid("cannot be")
 
 
 def publish_failing(writer):
     """Publish what fails, and wait for the answer as a client does."""
     done = Future()
-    writer.submit([said("failing")], done, riding=fail)
+    writer.submit([said("failing")], done, in_same_transaction=fail)
     assert isinstance(done.exception(60), Invalid)
 
 

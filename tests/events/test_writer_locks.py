@@ -54,12 +54,12 @@ def locking(key):
 
 
 @contextmanager
-def running(*jobs, riding=None):
+def running(*jobs, in_same_transaction=None):
     """Have a writer find these jobs together; yield it and who waits."""
     writer, waits = log.Writer(), []
     for events in jobs:
         waits.append(Future())
-        writer.submit(events, waits[-1], riding=riding)
+        writer.submit(events, waits[-1], in_same_transaction=in_same_transaction)
     writer.start()
     try:
         yield writer, waits
@@ -165,7 +165,7 @@ def test_what_rides_along_and_waits_for_a_lock_holds_no_neighbour():
 
     with held(ride) as is_over:
         writer, mine, others = log.Writer(), Future(), [Future() for _ in range(8)]
-        writer.submit([said("mine")], mine, riding=ride)
+        writer.submit([said("mine")], mine, in_same_transaction=ride)
         [writer.submit([said(f"near{n}")], other) for n, other in enumerate(others)]
         writer.start()
         try:

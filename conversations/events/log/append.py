@@ -22,7 +22,7 @@ from conversations.events.log.deduplication import ExistingIds, load_existing
 from conversations.events.log.lock_waits import LockWait
 from conversations.events.log.records import NewEvent, Stored
 from conversations.events.log.run_scheduling import RunScheduler
-from conversations.events.log.token_segments import merge_tokens
+from conversations.events.log.token_buffers import merge_tokens
 from conversations.events.log.tool_calls import BROKEN_OFF, STEPS
 from conversations.events.projections import ConversationHead, EventFacts, RowChanges
 
@@ -32,34 +32,37 @@ DEADLOCKS = ("40P01", "40001")  # PostgreSQL's: deadlock detected, could not ser
 OF_CALLS = frozenset((*STEPS, *BROKEN_OFF))
 _REDIS = str(principals.REDIS)
 _NO_STAGING: Mapping[str, str] = {}
-_segment_of = attrgetter("segment")
+_merge_group_of = attrgetter("merge_group")
 
 
 def append(
     batch: Sequence[NewEvent],
     *,
     chained_as: Mapping[str, str] = _NO_STAGING,
-    riding: Callable[[], None] | None = None,
+    in_same_transaction: Callable[[], None] | None = None,
     on_clash: Callable[[Sequence[Stored]], None] | None = None,
     wait: LockWait | None = None,
 ) -> list[Stored]:
     """Store a batch of events and return one `Stored` for each, in order. After the commit, `commit_listeners` are
     notified.
 
-    Outside a transaction, events are numbered as if every id were new; ids are looked up, under the lock, only after an
-    IntegrityError has rolled everything back. Inside another `write_transaction()` ids are looked up first, because
-    that transaction cannot be rolled back here. `chained_as` maps staged keys to final ones. `riding` changes rows in
-    the same transaction, after the events (such as a read position). `on_clash` is called before it with the results if
-    an id already exists with different content. Both run again if the batch is retried, and an exception from either
-    rolls everything back. `wait` limits how long locks are waited for; with it, raises `LockedElsewhere` for rows that
-    others hold.
+    - An id that is already stored: outside a transaction, the batch is first written as if every id were new. If that
+      violates a unique index, everything is rolled back, and the retry looks up the ids under the lock. Inside a
+      caller's `write_transaction()`, which cannot be rolled back here, ids are looked up before writing.
+    - `chained_as` maps staged keys to final ones.
+    - `on_clash` is called with the results if an id already exists with different content.
+    - `in_same_transaction` is called last; it changes further rows (such as a read position).
+    - Both callbacks run again if the batch is retried; an exception from either rolls everything back.
+    - `wait` limits how long to wait for locks. With it, raises `LockedElsewhere` for rows that others have locked.
     """
     if in_write_transaction():
-        return _append(batch, chained_as, riding, on_clash, wait, is_checked=True)
+        return _append(batch, chained_as, in_same_transaction, on_clash, wait, is_checked=True)
     for tries_left in reversed(range(TRIES)):
         try:
             with write_transaction():
-                stored = _append(batch, chained_as, riding, on_clash, wait, is_checked=tries_left < TRIES - 1)
+                stored = _append(
+                    batch, chained_as, in_same_transaction, on_clash, wait, is_checked=tries_left < TRIES - 1
+                )
                 failpoint("before-commit")
             break
         except (IntegrityError, OperationalError) as error:
@@ -77,7 +80,7 @@ def _is_worth_another_try(error: Exception) -> bool:
 def _append(
     batch: Sequence[NewEvent],
     chained_as: Mapping[str, str],
-    riding: Callable[[], None] | None,
+    in_same_transaction: Callable[[], None] | None,
     on_clash: Callable[[Sequence[Stored]], None] | None,
     wait: LockWait | None,
     *,
@@ -97,8 +100,8 @@ def _append(
         work.write()
     if on_clash is not None and any(s.clashes for s in stored):
         on_clash(stored)
-    if riding is not None:
-        riding()
+    if in_same_transaction is not None:
+        in_same_transaction()
     fresh = [s for s in (*stored, *work.more) if s.is_new and s.seq]
     if fresh and not chained_as:
         here.on_commit(lambda: _committed(fresh), robust=True)  # stored is stored, whoever listens
@@ -131,16 +134,16 @@ class _Work:
         self.changes = prepare(cursor, steps)
 
     def store_all(self, batch: Sequence[NewEvent], existing: ExistingIds | None) -> list[Stored]:
-        """Store events one by one, with the tokens of a segment joined; return one `Stored` for each."""
+        """Store events one by one, with the tokens of a merge group joined; return one `Stored` for each."""
         stored: list[Stored] = []
-        for segment, events in groupby(batch, key=_segment_of):
-            if segment:
-                stored += self._store_segment(list(events), existing)
+        for merge_group, events in groupby(batch, key=_merge_group_of):
+            if merge_group:
+                stored += self._store_merged(list(events), existing)
             else:
                 stored += [self.store(event, existing) for event in events]
         return stored
 
-    def _store_segment(self, tokens: Sequence[NewEvent], existing: ExistingIds | None) -> list[Stored]:
+    def _store_merged(self, tokens: Sequence[NewEvent], existing: ExistingIds | None) -> list[Stored]:
         """Store the tokens that are not stored yet as one event; each token's post keeps its own id and digest."""
         head = self.heads[tokens[0].conversation or ""]
         fresh = [token for token in tokens if existing is None or existing.find(head.id, token) is None]

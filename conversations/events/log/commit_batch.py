@@ -72,7 +72,9 @@ class Committer:
         events = [event for job in jobs for event in job.events]
         try:
             look_at_connection()
-            stored = append(events, riding=partial(_ride, jobs, events, self._wait), wait=self._wait)
+            stored = append(
+                events, in_same_transaction=partial(_before_commit, jobs, events, self._wait), wait=self._wait
+            )
         except token_check.TokenRevoked as gone:
             self._store_without(gone.principals, jobs)
         except LockedElsewhere as held:
@@ -175,11 +177,11 @@ def is_of_lock(error: Exception) -> bool:
     return isinstance(error, Error) and sqlstate(error) in (lock_waits.TIMED_OUT, *DEADLOCKS)
 
 
-def _ride(jobs: Sequence[Job], events: Sequence[NewEvent], wait: LockWait) -> None:
+def _before_commit(jobs: Sequence[Job], events: Sequence[NewEvent], wait: LockWait) -> None:
     token_check.reject_revoked_tokens(events, skips=wait.skips)
     for job in jobs:
-        if job.riding is not None:
-            job.riding()
+        if job.in_same_transaction is not None:
+            job.in_same_transaction()
 
 
 def _needs(job: Job, held: LockedElsewhere) -> bool:

@@ -65,7 +65,7 @@ class ExistingIds:
             self.events[conversation, event.event_id] = _Place(conversation, seq, salt, digest)
 
     def add_part(self, token: NewEvent, conversation: int, seq: int, salt: bytes, digest: str) -> None:
-        """Add a token of this batch that became part of a segment."""
+        """Add a token of this batch that was merged with others."""
         self.posts[token.topic, token.bus_id or ""] = _Place(conversation, seq, salt, digest)
 
     def add_post(self, event: NewEvent, conversation: int, seq: int) -> None:
@@ -100,7 +100,7 @@ def load_existing(cursor: CursorWrapper, batch: Sequence[NewEvent], heads: dict[
     for topic, lookup_ids in bus_ids.items():
         cursor.execute(_POSTS.format(sql.marks(len(lookup_ids))), [topic, *lookup_ids])
         for _, bus_id, conversation, seq, body, salt, digest in cursor.fetchall():
-            is_part = conversation is not None and body is not None  # a token of a segment: its own digest is kept
+            is_part = conversation is not None and body is not None  # a merged token: its own digest is kept
             existing.posts[topic, bus_id] = _Place(
                 conversation, seq or 0, salt, (body if is_part else digest) or "", body
             )

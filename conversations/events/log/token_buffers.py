@@ -1,4 +1,4 @@
-"""Join the tokens of our own runs into segments while they are buffered (§3.1)."""
+"""Buffer the tokens of our own runs and join them (§3.1); join those of one request."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -8,14 +8,14 @@ import msgspec
 from conversations.events.log.records import NewEvent
 from conversations.events.log.write_job import Job
 
-PATIENCE = 0.05  # seconds between two segments of a turn
-FULL = 1024  # characters of one segment
+PATIENCE = 0.05  # seconds between two stored parts of a turn
+FULL = 1024  # characters of one stored part
 
 
 Key = tuple[str | None, str, int | None]  # conversation, run, turn
 
 
-class Segment:
+class TokenBuffer:
     """The buffered tokens of one turn: the body of the first, and the texts of all."""
 
     def __init__(self) -> None:
@@ -45,15 +45,15 @@ class Segment:
         return [job._replace(joined=joined)]
 
     def is_due(self, now: float) -> bool:
-        """Return whether the segment is old or large enough to be stored."""
+        """Return whether the buffer is old or large enough to be stored."""
         return self.first is not None and (now >= self.sent_at + PATIENCE or sum(map(len, self.texts)) >= FULL)
 
 
-class Segments:
+class TokenBuffers:
     """The buffered turns of one of the writer's threads. Used only by that thread."""
 
     def __init__(self) -> None:
-        self._turns: dict[Key, Segment] = {}
+        self._turns: dict[Key, TokenBuffer] = {}
 
     def join(self, jobs: Sequence[Job], now: float, *, is_last: bool) -> list[Job]:
         """Return the jobs to store now, in order: tokens are joined or buffered; any other event of their run comes
@@ -63,31 +63,31 @@ class Segments:
             if _may_wait(job):
                 event = job.events[0]
                 key = (event.conversation, event.run or "", event.turn)
-                self._turns.setdefault(key, Segment()).add(job)
+                self._turns.setdefault(key, TokenBuffer()).add(job)
                 continue
             for run in {(e.conversation, e.run) for e in job.events if e.run}:
                 ready += self._take(now, partial(_is_of, run))
             ready.append(job)
-        ready += self._take(now, lambda key, segment: is_last or segment.is_due(now))
+        ready += self._take(now, lambda key, buffer: is_last or buffer.is_due(now))
         self._turns = {k: s for k, s in self._turns.items() if s.first or now < s.sent_at + PATIENCE}
         return ready
 
     def due_in(self, now: float) -> float | None:
-        """Return the seconds until the next segment is due; None if none is buffered."""
+        """Return the seconds until the next buffer is due; None if none is buffered."""
         waits = [s.sent_at + PATIENCE - now for s in self._turns.values() if s.first]
         return max(0.0, min(waits)) if waits else None
 
-    def _take(self, now: float, chosen: Callable[[Key, Segment], bool]) -> list[Job]:
-        return [job for key, segment in self._turns.items() if chosen(key, segment) for job in segment.take(now)]
+    def _take(self, now: float, chosen: Callable[[Key, TokenBuffer], bool]) -> list[Job]:
+        return [job for key, buffer in self._turns.items() if chosen(key, buffer) for job in buffer.take(now)]
 
 
 def merge_tokens(tokens: Sequence[NewEvent]) -> NewEvent:
     """Join the tokens of one request (§3.1): the body and id of the first, the text of all. The result has no post."""
     text = "".join(token.payload.text or "" for token in tokens)
-    return _joined(tokens[0], text, tokens[-1].payload.index)._replace(topic="", segment=0)
+    return _joined(tokens[0], text, tokens[-1].payload.index)._replace(topic="", merge_group=0)
 
 
-def _is_of(run: tuple[str | None, str | None], key: Key, _: Segment) -> bool:
+def _is_of(run: tuple[str | None, str | None], key: Key, _: TokenBuffer) -> bool:
     return key[:2] == run
 
 

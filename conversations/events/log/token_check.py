@@ -1,7 +1,7 @@
 """Check whether the tokens behind a batch are still valid, in the transaction that stores it (law H).
 
 An endpoint checks at most twice a second; a token may be revoked between that check and the commit. The writer passes
-this check as `riding`.
+this check as `in_same_transaction`.
 """
 
 from collections.abc import Collection, Sequence

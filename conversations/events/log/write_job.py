@@ -18,7 +18,7 @@ class Job(NamedTuple):
     events: Sequence[NewEvent]
     on_done: Done | None
     size: int
-    riding: Callable[[], None] | None = None  # changes rows in the same transaction, after the events
+    in_same_transaction: Callable[[], None] | None = None  # changes rows in the same transaction, after the events
     joined: Sequence[Done] = ()  # who waits for tokens that became part of this one's event: answered with it
 
     @property

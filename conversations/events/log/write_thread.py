@@ -16,7 +16,7 @@ from django.db import connection
 from conversations.core.db_threads import release_connection
 from conversations.events.log.commit_batch import Committer, Tally
 from conversations.events.log.retry_thread import RetryThread
-from conversations.events.log.token_segments import Segments
+from conversations.events.log.token_buffers import TokenBuffers
 from conversations.events.log.write_job import Job
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class WriteThread(threading.Thread):
         self.under_way: Sequence[Job] = ()
         self._is_open = True
         self._news = threading.Condition(guard)
-        self._segments = Segments()
+        self._token_buffers = TokenBuffers()
         self._committer = Committer(tally)
         self._retrying = retrying
 
@@ -79,13 +79,13 @@ class WriteThread(threading.Thread):
     def _joined(self, jobs: list[Job], *, is_last: bool) -> list[Job]:
         """Join tokens; if that fails, store them separately, because the thread must not die."""
         try:
-            return self._segments.join(jobs, time.monotonic(), is_last=is_last)
+            return self._token_buffers.join(jobs, time.monotonic(), is_last=is_last)
         except Exception:
             logger.exception("tokens could not be joined")
             return jobs
 
     def _next(self) -> list[Job] | None:
-        """Wait for work or for a token segment that is due; return None if closed and empty."""
+        """Wait for work or for a token buffer that is due; return None if closed and empty."""
         if not self._wait(IDLE):
             release_connection()  # lent to nobody while there is nothing to do; the database may be restarted meanwhile
             self._wait(None)
@@ -93,9 +93,9 @@ class WriteThread(threading.Thread):
             return self._take_jobs() if self._is_open or self.jobs else None
 
     def _wait(self, seconds: float | None) -> bool:
-        """Wait for this many seconds, or until a segment is due; return False if there is nothing to do then."""
+        """Wait for this many seconds, or until a token buffer is due; return False if there is nothing to do then."""
         with self._news:
-            due = self._segments.due_in(time.monotonic())
+            due = self._token_buffers.due_in(time.monotonic())
             has_come = self._news.wait_for(lambda: self.jobs or not self._is_open, seconds if due is None else due)
             return bool(has_come) or due is not None
 

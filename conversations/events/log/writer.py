@@ -49,11 +49,15 @@ class Writer:
             thread.start()
 
     def submit(
-        self, events: Sequence[NewEvent], done: Done | None = None, *, riding: Callable[[], None] | None = None
+        self,
+        events: Sequence[NewEvent],
+        done: Done | None = None,
+        *,
+        in_same_transaction: Callable[[], None] | None = None,
     ) -> None:
         """Queue events; `done` is resolved after their commit. Raises Busy above 32 MiB, Unavailable once closed.
 
-        `riding` changes rows in the same transaction, after the events. It may run again; if it raises, `done` gets
+        `in_same_transaction` changes further rows, after the events. It may run again; if it raises, `done` gets
         that exception and nothing is stored.
         """
         size = sum(len(e.body) for e in events)
@@ -62,7 +66,7 @@ class Writer:
                 raise Unavailable("the server is stopping")
             if self.waiting_bytes + size > MAX_BYTES:
                 raise Busy("the write queue is full: try again later")
-            self._thread_of(events).put(Job(events, done, size, riding))
+            self._thread_of(events).put(Job(events, done, size, in_same_transaction))
 
     def _thread_of(self, events: Sequence[NewEvent]) -> WriteThread:
         first = events[0] if events else None
@@ -106,7 +110,7 @@ class Writer:
         if (trouble := self._tally.trouble) and self._trial.done():
             self._trial = Future()
             with contextlib.suppress(Busy, Unavailable):
-                self.submit((), self._trial, riding=_write_something)
+                self.submit((), self._trial, in_same_transaction=_write_something)
         return trouble or "ok"
 
     def close(self) -> None:

@@ -188,7 +188,7 @@ class EntryStore:
         at = database_now() if unnamed else 0
         rows = [_loss_row(loss, at) for loss in unnamed]
         moves: Moves = {loss.stream.name: loss.move_to for loss in losses}
-        log.append(events, riding=partial(self._ride, moves, rows), wait=wait)
+        log.append(events, in_same_transaction=partial(self._move_positions, moves, rows), wait=wait)
         self._moved(moves)
         self.gaps += len(reported)
 
@@ -215,7 +215,8 @@ class EntryStore:
             _refuse(refused)
 
         events = [event for _, event in pairs]
-        log.append(events, riding=partial(self._ride, moves, rows), on_clash=refuse, wait=self._wait)
+        move = partial(self._move_positions, moves, rows)
+        log.append(events, in_same_transaction=move, on_clash=refuse, wait=self._wait)
         self._moved(moves)
         self.events += sum(entry.event is not None for entry in entries)
         self.quarantined += len(rows) + len(refused)
@@ -239,7 +240,7 @@ class EntryStore:
             else:
                 return
 
-    def _ride(self, moves: Moves, rows: Sequence[Quarantine]) -> None:
+    def _move_positions(self, moves: Moves, rows: Sequence[Quarantine]) -> None:
         _change(_MOVE, [(name, self._stored[name], *to) for name, to in moves.items() if to is not None])
         _change(_FORGET, [(name, self._stored[name]) for name, to in moves.items() if to is None])
         _quarantine(rows)
