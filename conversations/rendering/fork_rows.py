@@ -1,6 +1,7 @@
 """Forks → where a conversation comes from, moves → where it goes on. Called by `event_renderer`."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -14,8 +15,8 @@ _MOVED_FIELDS = message_body.ENVELOPE | frozenset({"to", "reason"})
 
 
 class Origin(NamedTuple):
-    """What templates/events/conversation_forked.html draws. `parent` is as it is for an address; `name`, its title or
-    id, and `hint`, its id, are to be read."""
+    """What templates/events/conversation_forked.html draws. `parent` is as it is for an address; `name`, its title
+    where it is known or its id, and `hint`, its id, are to be read."""
 
     parent: str
     name: str
@@ -36,7 +37,7 @@ def conversation_forked(read: ParsedEvent, group: str | None, repeat: Repeat) ->
     reason = event_rows.line(body.get("reason"))
     origin = Origin(
         parent,
-        hidden_characters.spelled_out(event_rows.line(body.get("title"))[:200] or parent),
+        "its original" if _seq(body.get("changed")) else hidden_characters.spelled_out(_title(body) or parent),
         hidden_characters.spelled_out(parent),
         _seq(body.get("forked_at")),
         _seq(body.get("changed")),
@@ -57,6 +58,11 @@ def conversation_moved(read: ParsedEvent, group: str | None, repeat: Repeat) -> 
     face = event_rows.row(read, sender=None, principal=None)
     extra = message_body.more(read.body, _MOVED_FIELDS)
     return event_rows.render("conversation_moved", face, place, shown, tag, why, extra)
+
+
+def _title(body: Mapping[str, Any]) -> str:
+    """Return the fork's title: its parent's too, unless a message was edited, whose words may be the title."""
+    return event_rows.line(body.get("title"))[:200]
 
 
 def _id(value: object) -> str:

@@ -84,6 +84,15 @@ def test_other_words_are_said_and_a_press_runs_on(browser, hello):
     assert "wrong person" in html
 
 
+@pytest.mark.parametrize(("words", "origin"), [("Refund Bo.", "its original"), (None, "Refund Ada, please.")])
+def test_where_a_fork_comes_from_is_not_named_by_its_own_new_title(otto, hello, words, origin):
+    fork = forks.fork(otto, "hello", 1, words=words).conversation
+
+    links = re.findall(r'href="/conversations/hello/[^>]*>([^<]*)</a>', drawn(fork))
+
+    assert links[0] == origin
+
+
 def test_what_is_wrong_is_said_with_what_was_typed_kept(browser, hello):
     found = browser.post(f"{form()}?event=1", {"words": "Other words", "agent": "Nobody", "run": "1"})
 
