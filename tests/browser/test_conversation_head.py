@@ -31,6 +31,8 @@ SQUEEZED = """() => [...document.querySelectorAll(".conversation-head :is(button
   .filter((box) => box.scrollHeight > Math.max(box.clientHeight, 36) || box.scrollWidth > box.clientWidth + 1)
   .map(({ textContent, offsetWidth, offsetHeight }) => `${textContent.trim()} ${offsetWidth}x${offsetHeight}`)"""
 
+CUT = "(found) => found.filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => each.textContent.trim())"
+
 
 @pytest.fixture(scope="module")
 def asking(served: Server) -> str:
@@ -94,6 +96,20 @@ def test_who_waits_is_never_cut_however_long_the_title_is(served: Server, window
     for width in (720, 1100):  # 200 % zoom, a small laptop
         window.set_viewport_size({"width": width, "height": 800})
         assert window.evaluate(SQUEEZED) == []
+
+
+def test_a_long_title_gives_way_to_all_that_is_true_of_a_conversation(
+    served: Server, window: Page, asking: str
+) -> None:
+    work(served, LONG_TITLE)
+    window.set_viewport_size({"width": 1440, "height": 900})
+    opened(window, asking).get_by_role("button", name="Pause").click()
+    expect(window.locator(".live-state > .state")).to_have_count(2)
+
+    assert window.locator(".live-state .clip").evaluate_all(CUT) == []
+
+    window.get_by_role("button", name="Resume").click()
+    expect(window.locator(".live-state > .state")).to_have_count(1)
 
 
 def test_the_head_says_who_waits_for_whom_since_when(window: Page, asking: str) -> None:
