@@ -75,7 +75,7 @@ class Gatekeeper:
             context.tool_call_id,
             requested_arguments(context),
         )
-        if hooks.calls.find_decided(call_id, digest(mask(sent))) is not None:
+        if hooks.calls.find_requested(call_id, digest(mask(sent))) is not None:
             return False  # a person was asked already
         our_id = hooks.calls.new(call_id)
         request = sdk_approvals.build_request(agent.name, hooks.turns.current, our_id, call_id, sent, parent=parent)
@@ -100,7 +100,7 @@ class Gatekeeper:
         hooks, parent = self._hooks(), current_parent_call()
         call_id = context.tool_call_id
         args_digest = digest(mask(requested_arguments(context)))
-        our_id = hooks.calls.find_decided(call_id, args_digest) or hooks.calls.new(call_id)
+        our_id = hooks.calls.find_requested(call_id, args_digest) or hooks.calls.new(call_id)
         body: Body = {"event": "policy.refused", "agent": agent.name, "turn": hooks.turns.current, "tool_call": our_id}
         body |= {"tool_call_id": original(call_id), "effect": self._served.effect(tool, agent.name)}
         body |= identity.layers(tool, context.tool_namespace)

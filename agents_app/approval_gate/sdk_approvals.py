@@ -34,11 +34,13 @@ def pending_requests(
     seen_ids: set[str] = set()
     for item in items:
         call_id, sent = item.call_id or "", item.arguments or ""
-        if our_id := calls.find_decided(call_id, digest(mask(sent)), besides=seen_ids):
+        if our_id := calls.find_requested(call_id, digest(mask(sent)), besides=seen_ids):
             seen_ids.add(our_id)
             continue
         tool, our_id = tool_of(item), calls.new(call_id)
-        body = build_request(item.agent.name, turn, our_id, item.call_id, sent, parent=calls.lane(call_id, sent))
+        body = build_request(
+            item.agent.name, turn, our_id, item.call_id, sent, parent=calls.take_parent_call(call_id, sent)
+        )
         body |= {"name": item.name} | (of_tool(tool, item.tool_namespace, item.agent.name, served) if tool else {})
         about = evaluate.matching(rules, item.agent.name, item.qualified_name or item.name or "")
         bodies.append(
@@ -99,7 +101,7 @@ def apply_to_state(state: RunState[Any, Any], calls: CallIdMap, decided: dict[st
         if is_external(item):
             continue  # its client's to answer, and nobody's here to decide
         sent = digest(mask(item.arguments or ""))
-        our_id = calls.find_decided(
+        our_id = calls.find_requested(
             item.call_id or "", sent, besides=seen_ids, statuses=(*APPROVAL_STATUSES, "blocked")
         )  # its time was up
         seen_ids.add(our_id or "")

@@ -45,7 +45,7 @@ class McpConnection(MCPServer):
     """One server of one team. `tools` are those that it offered last and that the team takes."""
 
     def __init__(self, spec: McpServer, changed: Changed) -> None:
-        super().__init__(failure_error_function=self._tell)
+        super().__init__(failure_error_function=self._error_message)
         self.spec = spec
         self.state = "connecting"
         self.tools: list[McpTool] = []
@@ -187,8 +187,8 @@ class McpConnection(MCPServer):
             await self._changed(self)
         self.first_try.set()
 
-    def _tell(self, context: RunContextWrapper[Any], error: Exception) -> str:
-        """Say to a model what became of its call."""
+    def _error_message(self, context: RunContextWrapper[Any], error: Exception) -> str:
+        """Return what the model is told of a failed call."""
         if isinstance(error, McpFailed):
             return str(error)
         if isinstance(error, McpDown):

@@ -148,8 +148,8 @@ class AgentRun(ClaimedRun):
             run=self.claim.run,
             hooks=self._hooks,
             run_config=config,
-            on_event=self._take,
-            tell=self._tell,
+            on_event=self._on_nested_event,
+            tell=self._write_team_event,
             our_call=lambda call_id: self._hooks.calls.running(current_parent_call(), call_id),
             answers=run_input.metadata,
             **(self._reply.of_scope if self._reply else {}),
@@ -204,7 +204,7 @@ class AgentRun(ClaimedRun):
         sdk_approvals.apply_to_state(state, self._hooks.calls, run_input.decided)
         return state
 
-    async def _take(self, event: StreamEvent) -> None:
+    async def _on_nested_event(self, event: StreamEvent) -> None:
         """Handle what streams inside a call; an exception here would end only the call."""
         try:
             self._hooks.turns.take(current_parent_call(), event)
@@ -217,7 +217,7 @@ class AgentRun(ClaimedRun):
         if self._result is not None:
             self._result.cancel(mode="immediate")
 
-    def _tell(self, event: dict[str, Any]) -> None:
+    def _write_team_event(self, event: dict[str, Any]) -> None:
         parent = current_parent_call()
         fields = {"agent": self._hooks.acting, "turn": self._hooks.turns.current}
         body = fields | event | ({"parent_call": parent} if parent else {})
@@ -351,7 +351,7 @@ class AgentRun(ClaimedRun):
         with log.write_transaction():
             Conversation.objects.locked(key=self.claim.conversation)
             self._save(None)
-            claims.wait(self.claim, reason, *map(self._fit, requests), state=state, state_mac=mac, sdk=sdk)
+            claims.wait(self.claim, reason, *map(self._truncated, requests), state=state, state_mac=mac, sdk=sdk)
 
     def _wait_for(self, away: resume.ServerAway) -> None:
         """Set the run aside unchanged, because it has not started anything."""
@@ -371,7 +371,7 @@ class AgentRun(ClaimedRun):
             team=self._served.team.name, context=context, run=self.claim.run, days=settings.CONFIG.session_days
         )
 
-    def _fit(self, payload: Body) -> Body:
+    def _truncated(self, payload: Body) -> Body:
         return truncate_fields(payload)
 
     async def _unwound(self) -> None:

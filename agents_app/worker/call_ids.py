@@ -45,15 +45,15 @@ class CallIdMap:
         self._running: dict[Key, str] = {}
         self._new_ids: set[str] = set()
         self._spare: dict[str, str] = {}  # by the provider's ids
-        self._wanted: defaultdict[tuple[str, str], deque[str | None]] = defaultdict(deque)
+        self._expected: defaultdict[tuple[str, str], deque[str | None]] = defaultdict(deque)
 
-    def want(self, parent: str | None, call_id: str, sent: str) -> None:
-        """Record the parent call of a call that a model requests, because its approval request does not contain it."""
-        self._wanted[call_id, sent].append(parent)
+    def expect_call(self, parent: str | None, call_id: str, sent: str) -> None:
+        """Record the parent call of a call that a model requests: the SDK's approval item does not say it."""
+        self._expected[call_id, sent].append(parent)
 
-    def lane(self, call_id: str, sent: str) -> str | None:
-        """Return the parent call of a requested call; each of several equal ones once, in order."""
-        waiting = self._wanted[call_id, sent]
+    def take_parent_call(self, call_id: str, sent: str) -> str | None:
+        """Return the recorded parent call of a requested call, and remove it: equal calls are taken in order."""
+        waiting = self._expected[call_id, sent]
         return waiting.popleft() if waiting else None
 
     def begin(self, parent: str | None, call_id: str, digest: str) -> str:
@@ -88,7 +88,7 @@ class CallIdMap:
         """Record that a call of this attempt was approved, so that it starts under the id of its request."""
         self._new_ids.discard(call.id)
         self._earlier_calls.append(call)
-        lanes = self._wanted[call.call_id or "", sent]
+        lanes = self._expected[call.call_id or "", sent]
         if call.parent in lanes:
             lanes.remove(call.parent)
 
@@ -114,7 +114,7 @@ class CallIdMap:
         """Return these calls as the end of a run lists them: their effect is unknown."""
         return {"calls": self.unfinished} if self.unfinished else {}
 
-    def find_decided(
+    def find_requested(
         self,
         call_id: str,
         digest: str = "",
@@ -122,7 +122,8 @@ class CallIdMap:
         besides: Collection[str] = (),
         statuses: Collection[str] = APPROVAL_STATUSES,
     ) -> str | None:
-        """Return the id of a call that waits for its decision or has one; with a digest, only for these arguments."""
+        """Return the id of a call whose approval was requested, decided or not; with a digest, only for these
+        arguments."""
         own = original(call_id)
         matches = (c for c in self._earlier_calls if c.key[1] == own and c.status in statuses and c.id not in besides)
         return next((c.id for c in matches if digest in ("", c.digest)), None)

@@ -146,14 +146,15 @@ class ReplayRun(ClaimedRun):
     def _scope(self, replay_input: ReplayInput) -> RunScope:
         return RunScope(
             conversation=self.claim.conversation, run=self.claim.run, hooks=self._hooks, run_config=self._config(),
-            on_event=self._take, tell=self._tell, answers=replay_input.metadata, gatekeeper=self._gatekeeper,
+            on_event=self._on_nested_event, tell=self._write_team_event,
+            answers=replay_input.metadata, gatekeeper=self._gatekeeper,
             key=self._request.key, our_call=lambda call_id: self._hooks.calls.running(current_parent_call(), call_id),
         )  # fmt: skip
 
-    async def _take(self, event: StreamEvent) -> None:
+    async def _on_nested_event(self, event: StreamEvent) -> None:
         self._hooks.turns.take(current_parent_call(), event)
 
-    def _tell(self, event: dict[str, Any]) -> None:
+    def _write_team_event(self, event: dict[str, Any]) -> None:
         fields = {"agent": self._hooks.acting, "turn": self._hooks.turns.current}
         self._services.bus.tell(
             self._event_writer, fields | event | {"parent_call": current_parent_call() or self._request.call}

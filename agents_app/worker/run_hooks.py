@@ -74,7 +74,7 @@ class RecordingHooks(RunHooks[Any]):
         self._check_size(turn, response)
         for item in response.output:
             if isinstance(item, ResponseFunctionToolCall):
-                self.calls.want(turn.parent_call, item.call_id, item.arguments)
+                self.calls.expect_call(turn.parent_call, item.call_id, item.arguments)
         spoken = self.turns.spoken(turn, said_in(response.output))
         is_last = turn.parent_call is None and all(_is_message(item) or _is_thought(item) for item in response.output)
         bodies = _outputs(turn, spoken, is_last=is_last)
@@ -151,7 +151,7 @@ class RecordingHooks(RunHooks[Any]):
 
     def decision(self, call_id: str, requested_args: str) -> Decision | None:
         """Return a person's decision about a call that is about to be checked; `requested_args` are its arguments."""
-        our_id = self.calls.find_decided(call_id, digest(mask(requested_args)))
+        our_id = self.calls.find_requested(call_id, digest(mask(requested_args)))
         return self.decided.get(our_id) if our_id else None
 
     def decision_of_running(self, call_id: str) -> Decision | None:

@@ -84,7 +84,7 @@ class Worker:
         self._mcp = McpTools(self.served_teams, self._do)
         self._bus = RunBus(DatabaseThreads("posts"))
         self._services = WorkerServices(writer, self._do, self._bus, hosted, self._mcp.away)
-        self._attempts: dict[str, tuple[AgentRun | ReplayRun, ServedTeam, asyncio.Task[None]]] = {}
+        self._active_runs: dict[str, tuple[AgentRun | ReplayRun, ServedTeam, asyncio.Task[None]]] = {}
         self._pulse = Heartbeat("worker", self.facts)
         self._pulse.name = worker_node(self.name)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -110,7 +110,7 @@ class Worker:
         self.is_serving = True
         forget = commit_listeners.on_committed(self._on_committed)
         rounds: dict[str, Callable[[], Any]] = {
-            "renewing": self._renew, "listening": self._listen, "looking": self._look, "telling": self._beat,
+            "renewing": self._renew, "listening": self._listen, "looking": self._claim_round, "telling": self._beat,
         }  # fmt: skip
         work = [asyncio.create_task(run_forever(each, what=name), name=name) for name, each in rounds.items()]
         try:
@@ -131,7 +131,7 @@ class Worker:
 
     def facts(self) -> dict[str, Any]:
         """Return the worker's figures for the operations page; its MCP servers are also on the Agents page."""
-        teams = Counter(served.team.name for _, served, _ in list(self._attempts.values()))
+        teams = Counter(served.team.name for _, served, _ in list(self._active_runs.values()))
         return {
             "running": sum(teams.values()),
             "teams": {r.team.name: teams[r.team.name] for r in self.served_teams},
@@ -154,7 +154,7 @@ class Worker:
         """Run database work in a thread."""
         return await self._threads.run(work, *arguments)
 
-    async def _look(self) -> None:
+    async def _claim_round(self) -> None:
         """Claim the runs that may start now."""
         self._news.clear()
         async with self._claiming:
@@ -175,7 +175,7 @@ class Worker:
             self._start(claim, await self._served_team_of(claim, served))
 
     def _free(self) -> list[tuple[ServedTeam, int]]:
-        busy = Counter(id(served) for _, served, _ in self._attempts.values())
+        busy = Counter(id(served) for _, served, _ in self._active_runs.values())
         return [(r, self._per_team - busy[id(r)]) for r in self.served_teams if busy[id(r)] < self._per_team]
 
     async def _served_team_of(self, claim: Claim, default: ServedTeam) -> ServedTeam:
@@ -193,13 +193,13 @@ class Worker:
 
     def _start(self, claim: Claim, served: ServedTeam) -> None:
         run_class = ReplayRun if claim.kind == "replay" else AgentRun
-        attempt: AgentRun | ReplayRun = run_class(claim, served, self._services, limit_s=self._limit_s)
-        task = asyncio.create_task(attempt.run(), name=f"run {claim.run}")
-        self._attempts[claim.run] = attempt, served, task
+        active_run: AgentRun | ReplayRun = run_class(claim, served, self._services, limit_s=self._limit_s)
+        task = asyncio.create_task(active_run.run(), name=f"run {claim.run}")
+        self._active_runs[claim.run] = active_run, served, task
         task.add_done_callback(partial(self._over, claim.run))
 
     def _over(self, run: str, task: asyncio.Task[None]) -> None:
-        del self._attempts[run]
+        del self._active_runs[run]
         self.finished_runs += 1
         self._news.set()
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -208,11 +208,11 @@ class Worker:
     async def _renew(self) -> None:
         """Renew the leases of active runs, end those that were taken over, and look after dead workers' and waiting
         runs."""
-        held = [attempt for attempt, _, _ in self._attempts.values()]
-        renewed = await self._do(claims.renew, [attempt.claim for attempt in held])
-        for attempt in held:
-            if attempt.claim.run not in renewed and not attempt.has_ended:
-                attempt.lose()
+        held = [active_run for active_run, _, _ in self._active_runs.values()]
+        renewed = await self._do(claims.renew, [active_run.claim for active_run in held])
+        for active_run in held:
+            if active_run.claim.run not in renewed and not active_run.has_ended:
+                active_run.lose()
         await self._do(_look_after, [served.team.name for served in self.served_teams])
         if servers := self._mcp.connected():
             await self._do(blocked_runs.requeue_runs_with_server, servers)
@@ -221,9 +221,9 @@ class Worker:
     async def _listen(self) -> None:
         """Check what people request for the active runs."""
         await asyncio.sleep(LISTEN_EVERY)
-        if self._attempts:
+        if self._active_runs:
             for run, level in await self._do(_stop_requests, self.name):
-                if entry := self._attempts.get(run):
+                if entry := self._active_runs.get(run):
                     entry[0].request_stop(level)
 
     async def _serve_elsewhere(self) -> None:
@@ -254,13 +254,13 @@ class Worker:
 
     async def _finish(self) -> None:
         """Let active runs end; request a stop at the end of a turn; end them at the deadline."""
-        tasks = {task for _, _, task in self._attempts.values()}
+        tasks = {task for _, _, task in self._active_runs.values()}
         if tasks:
             await asyncio.wait(tasks, timeout=self._stop_s / 2)
         for level in ("park", "abort"):
-            for attempt, _, _ in list(self._attempts.values()):
-                attempt.request_stop(level) if level == "park" else attempt.abort()
-            if left := {task for _, _, task in self._attempts.values()}:
+            for active_run, _, _ in list(self._active_runs.values()):
+                active_run.request_stop(level) if level == "park" else active_run.abort()
+            if left := {task for _, _, task in self._active_runs.values()}:
                 await asyncio.wait(left, timeout=max(1.0, self._stop_s / 2))
 
     async def _end(self) -> None:

@@ -1,4 +1,4 @@
-"""The frame of every action: rights and change in one transaction, a refusal in place of what it took back (law E)."""
+"""Run an action: the permission check and the changes in one transaction; a refusal is recorded instead (law E)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,13 +18,15 @@ from conversations.events import commit_listeners
 def audited_action(
     by: Who, verb: str, target: str, *, right: str = "", acting_as: str = "", is_shared: bool = False
 ) -> Iterator[Principal]:
-    """Hold the action's transaction and answer who acts. `right` is required inside; empty when the body decides.
-    `is_shared`: others of that kind go on beside it, as `take_turn` says.
+    """Run the block in one transaction; yield the principal who acts.
 
-    A `NotAllowed` or `Conflict` from inside takes all of it back, leaves one refused entry (a program's repeats are
-    counted, `refusal_counter`) and goes on to the caller.
-    `acting_as` is whom they would have spoken as, told with the refusal. Inside another `write_transaction()` a
-    refusal is a `RuntimeError`: its entry would go with the whole.
+    - `right`: the permission to require inside the transaction. Empty: the block checks permissions itself.
+    - `is_shared`: other actions that are also shared may run at the same time (`lock_actions`).
+    - `acting_as`: the agent as whom they wanted to act; stored with a refusal.
+
+    If the block raises `NotAllowed` or `Conflict`, its changes are rolled back, one audit entry with the outcome
+    "refused" is stored (a program's repeats are only counted, `refusal_counter`), and the error is raised again.
+    Inside another `write_transaction()`, a refusal raises `RuntimeError`, because its entry could be rolled back.
     """
     is_joined = in_write_transaction()
     refused: NotAllowed | Conflict | None = None

@@ -103,7 +103,7 @@ class EventFeedEndpoint:
                 await send({"type": "http.response.start", "status": 200, "headers": headers})
                 out = _Out(send, reader, self._runtime.watch.hold)
                 try:
-                    end = await self._tell(scope, out, caller, request, row, gap, gone)
+                    end = await self._send_events(scope, out, caller, request, row, gap, gone)
                 except SwitchboardError as error:
                     end = _Notice("end", {"code": error.code, "message": error.message})
                 await out.last(b"" if end is None else _as_message(end))
@@ -113,7 +113,7 @@ class EventFeedEndpoint:
         finally:
             gone.cancel()
 
-    async def _tell(
+    async def _send_events(
         self, scope: route.Scope, out: "_Out", caller: Caller, request: FeedRequest, row: int, gap: _Notice | None,
         gone: asyncio.Future[None],
     ) -> _Notice | None:  # fmt: skip

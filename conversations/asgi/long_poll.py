@@ -36,17 +36,17 @@ class LongPoll:
             self._loop = asyncio.get_running_loop()
             commit_listeners.on_committed(self._on_committed)
             commit_listeners.on_remote_heads(self._on_heads)
-            commit_listeners.on_posted(self._tell)
+            commit_listeners.on_posted(self._wake_waiting)
 
     def _on_committed(self, stored: Sequence[Stored]) -> None:
         if self._news:
-            self._tell({f"stream:{event.conversation}" for event in stored})
+            self._wake_waiting({f"stream:{event.conversation}" for event in stored})
 
     def _on_heads(self, heads: Iterable[str]) -> None:
         if self._news:
-            self._tell([f"stream:{key}" for key in heads])
+            self._wake_waiting([f"stream:{key}" for key in heads])
 
-    def _tell(self, topics: Collection[str]) -> None:
+    def _wake_waiting(self, topics: Collection[str]) -> None:
         """Wake the clients that wait for these topics, in the thread that committed."""
         awaited = [topic for topic in topics if topic in self._news]
         if awaited and self._loop is not None:

@@ -45,7 +45,7 @@ def pause(by: Who, conversation: str, reason: str = "") -> Conversation:
     with _steering(by, "pause", conversation, reason) as (principal, row):
         if row.state == "paused":
             raise _late(row, "conversation.paused", "paused", row.paused_seq)
-        _tell(row, principal, "conversation.paused", reason)
+        _append_event(row, principal, "conversation.paused", reason)
         _hold_back(row)
     return _now(row)
 
@@ -55,7 +55,7 @@ def resume(by: Who, conversation: str, reason: str = "") -> Conversation:
     with _steering(by, "resume", conversation, reason) as (principal, row):
         if row.state != "paused":
             raise _late(row, "conversation.resumed", "not_paused")
-        _tell(row, principal, "conversation.resumed", reason)
+        _append_event(row, principal, "conversation.resumed", reason)
         _let_go(row, principal)
     return _now(row)
 
@@ -67,7 +67,7 @@ def take_over(by: Who, conversation: str, reason: str = "") -> Conversation:
             raise NotAllowed("only a person can take over a conversation; a token can pause it")
         if row.owner:
             raise _late(row, "conversation.taken_over", "taken_over", row.owned_seq)
-        _tell(row, principal, "conversation.taken_over", reason)
+        _append_event(row, principal, "conversation.taken_over", reason)
         _hold_back(row)
     return _now(row)
 
@@ -80,7 +80,7 @@ def hand_back(by: Who, conversation: str, reason: str = "") -> Conversation:
             raise _late(row, "conversation.handed_back", "not_taken_over")
         if row.owner != str(principal) and not reason.strip():
             raise Invalid(f"a reason is required: {row.owner} took over this conversation", field="reason")
-        _tell(row, principal, "conversation.handed_back", reason, owner=row.owner)
+        _append_event(row, principal, "conversation.handed_back", reason, owner=row.owner)
         _let_go(row, principal)
     return _now(row)
 
@@ -154,7 +154,7 @@ def _end(by: Who, how: str, conversation: str, reason: str) -> Conversation:
     return _now(row)
 
 
-def _tell(conversation: Conversation, principal: Principal, kind: str, reason: str, **more: object) -> None:
+def _append_event(conversation: Conversation, principal: Principal, kind: str, reason: str, **more: object) -> None:
     writer, by = event_author(principal)
     body: Body = {"event": kind, "id": new_id(), **by, **more} | ({"reason": reason} if reason else {})
     log.append([log.from_internal(conversation.key, body, writer)])

@@ -106,7 +106,7 @@ class _Stage:
 
     async def play(self, is_real: Callable[[], bool]) -> None:
         """Play the script; stop before a run when something real is there."""
-        await self._tell({"event": "conversation.opened", "title": TITLE, "handler": "Dialogue", "demo": True})
+        await self._publish_event({"event": "conversation.opened", "title": TITLE, "handler": "Dialogue", "demo": True})
         for beat in SCRIPT:
             await self._wait(beat.after)
             if isinstance(beat, Person):
@@ -133,7 +133,7 @@ class _Stage:
                 await self._envelope("control", "system", f"agent:{beat.to}", beat.text)
             case Hands():
                 handoff = {"from_agent": beat.agent, "to_agent": beat.to, "reason": beat.reason}
-                await self._tell({"event": "agent.handoff", **handoff, **self._mine(beat.agent)})
+                await self._publish_event({"event": "agent.handoff", **handoff, **self._mine(beat.agent)})
             case Speaks():
                 await self._speak(beat, parent)
             case CallsTool():
@@ -143,11 +143,11 @@ class _Stage:
         self._turn += 1
         mine = self._mine(beat.agent, parent)
         for index, word in enumerate(re.findall(r"\s*\S+\s*$|\s*\S+", beat.text)):
-            await self._tell({"event": "token", "text": word, "index": index, **mine})
+            await self._publish_event({"event": "token", "text": word, "index": index, **mine})
             await self._wait(WORD)
         output_id = new_id()
         is_final = beat.to.startswith("user:")
-        await self._tell({"event": "output", "id": output_id, "text": beat.text, "final": is_final, **mine})
+        await self._publish_event({"event": "output", "id": output_id, "text": beat.text, "final": is_final, **mine})
         if beat.to:
             await self._envelope("message", f"agent:{beat.agent}", beat.to, beat.text, output_id=output_id)
 
@@ -169,7 +169,7 @@ class _Stage:
         if decided.decision == "ended":
             return False
         self._agent = beat.call.agent
-        await self._tell({"event": "run.started", **run, "attempt": 2, "worker": "demo"})
+        await self._publish_event({"event": "run.started", **run, "attempt": 2, "worker": "demo"})
         if decided.decision in ("approve", "edit"):
             args = decided.args if decided.args is not None else beat.call.args
             edited = {"edited_by": decided.by} if decided.decision == "edit" else {}
@@ -177,7 +177,7 @@ class _Stage:
             return True
         if decided.decision == "respond":
             answer = {"status": "success", "output": decided.output, "answered_by": decided.by}
-            await self._tell({**call, **answer, "result_summary": decided.output[:120]})
+            await self._publish_event({**call, **answer, "result_summary": decided.output[:120]})
         for other in beat.otherwise:
             await self._beat(other, "")
         await self._end_run()
@@ -185,7 +185,9 @@ class _Stage:
 
     async def _end_run(self) -> None:
         if self._agent:
-            await self._tell({"event": "run.done", "run_id": self._run, "agent": self._agent, "run_kind": "recording"})
+            await self._publish_event(
+                {"event": "run.done", "run_id": self._run, "agent": self._agent, "run_kind": "recording"}
+            )
             self._agent = ""
 
     def _new_call(self, beat: CallsTool, parent: str) -> Payload:
@@ -208,23 +210,23 @@ class _Stage:
         await self._enter(self._new_call(beat, parent), beat)
 
     async def _enter(self, call: Payload, beat: CallsTool) -> None:
-        await self._tell({**call, "status": "start", "args_raw": _text(call["args"])})
+        await self._publish_event({**call, "status": "start", "args_raw": _text(call["args"])})
         for inner in beat.inside:
             await self._beat(inner, call["tool_call"])
         await self._wait(beat.takes)
         spent = beat.takes + sum(_length(inner) for inner in beat.inside)
-        await self._tell({**call, **_outcome(beat), "duration_ms": round(spent * 1000)})
+        await self._publish_event({**call, **_outcome(beat), "duration_ms": round(spent * 1000)})
 
     async def _envelope(self, kind: str, sender: str, recipient: str, content: str, **metadata: str) -> int:
         ends = {"sender": sender, "recipient": recipient}
         run = {"run_id": self._run} if sender.startswith("agent:") else {}
-        return await self._tell({"type": kind, **ends, "content": content, "metadata": metadata, **run})
+        return await self._publish_event({"type": kind, **ends, "content": content, "metadata": metadata, **run})
 
     def _mine(self, agent: str, parent: str = "") -> Payload:
         mine: Payload = {"run_id": self._run, "agent": agent, "turn": self._turn}
         return mine | ({"parent_call": parent} if parent else {})
 
-    async def _tell(self, payload: Payload) -> int:
+    async def _publish_event(self, payload: Payload) -> int:
         return await self._publish(self._key, self._complete(payload))
 
     def _complete(self, payload: Payload) -> Payload:

@@ -10,13 +10,13 @@ from conversations.import_export.recording import decoded
 
 
 class ImportReport:
-    """Collects what was wrong with a file. `tell` gets one line for each of the first 50."""
+    """Collects what was wrong with a file. `write_line` is called with one line for each of the first 50."""
 
     SHOWN = 50
 
-    def __init__(self, tell: Callable[[str], None], *, is_strict: bool = False) -> None:
+    def __init__(self, write_line: Callable[[str], None], *, is_strict: bool = False) -> None:
         self.count = 0
-        self._tell, self._is_strict = tell, is_strict
+        self._write_line, self._is_strict = write_line, is_strict
 
     def add_problem(self, location: str, expected: str, *, outcome: str = "skipped") -> None:
         """Report one bad place. Raises `ImportRefused` when strict."""
@@ -24,9 +24,9 @@ class ImportReport:
         if self._is_strict:
             raise ImportRefused(f"{location}: {expected}")
         if self.count <= self.SHOWN:
-            self._tell(f"{location}: {expected}; {outcome}")
+            self._write_line(f"{location}: {expected}; {outcome}")
         elif self.count == self.SHOWN + 1:
-            self._tell(f"more than {self.SHOWN} problems; further ones are skipped without a message")
+            self._write_line(f"more than {self.SHOWN} problems; further ones are skipped without a message")
 
     @contextmanager
     def reporting(self, location: str) -> Iterator[None]:

@@ -99,7 +99,7 @@ class SessionFollower:
             if line is not None and not isinstance(line, dict):
                 raise Invalid(f"must be a JSON object; got {type(line).__name__}")
         except Invalid as error:
-            self._tell(number, error)
+            self._report_skipped(number, error)
             line = None
         if line is not None:
             self._read_line(number, line)
@@ -120,7 +120,7 @@ class SessionFollower:
             try:
                 events = self._reader.events(one_line)
             except Invalid as error:
-                self._tell(place, error)
+                self._report_skipped(place, error)
             else:
                 self._publish_all(events)
 
@@ -134,7 +134,7 @@ class SessionFollower:
                 if error.code != "id_reused":
                     raise
             except Invalid as error:
-                self._tell(self._number + 1, error)
+                self._report_skipped(self._number + 1, error)
 
-    def _tell(self, number: int, error: SwitchboardError) -> None:
+    def _report_skipped(self, number: int, error: SwitchboardError) -> None:
         self._report(f"{self._path.name}, line {number}: {error.message}; skipped")

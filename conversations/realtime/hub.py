@@ -113,9 +113,9 @@ class Hub:
         """Handle heads from other processes, or of conversations that became visible here. Called in any thread."""
         if self._loop is None or should_drop("notification"):
             return
-        self._loop.call_soon_threadsafe(self._tell, heads)
+        self._loop.call_soon_threadsafe(self._advance_feeds, heads)
 
-    def _tell(self, heads: Mapping[str, int]) -> None:
+    def _advance_feeds(self, heads: Mapping[str, int]) -> None:
         for key, seq in heads.items():
             for feed in self._feeds_of(key):
                 self.advance(feed, seq)

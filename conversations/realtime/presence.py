@@ -71,7 +71,7 @@ class Presence:
             loop.call_soon_threadsafe(self._hear, process, updates)
 
         self._stop_listening = commit_listeners.on_presence(on_notice)
-        rounds = {"telling who looks": self._tell, "telling again who looks": self._renew}
+        rounds = {"telling who looks": self._publish_changes, "telling again who looks": self._renew}
         self._tasks = [asyncio.create_task(run_forever(work, what=what), name=what) for what, work in rounds.items()]
 
     async def stop(self) -> None:
@@ -126,7 +126,7 @@ class Presence:
             others[process] = (time.monotonic(), people)
         self._note(key)
 
-    async def _tell(self) -> None:
+    async def _publish_changes(self) -> None:
         """Publish changes; typing expires after a while without a further update."""
         with_typing = any(state == "typing" for state, _ in self._states.values())
         try:
@@ -137,7 +137,7 @@ class Presence:
         self._wake.clear()
         changed, self._changed = self._changed, set()
         for key in changed:
-            self._tell_of(key)
+            self._publish_key(key)
         await asyncio.sleep(COALESCE)
 
     def _forget_typing(self) -> None:
@@ -147,7 +147,7 @@ class Presence:
                 del self._states[key, name]
                 self._changed.add(key)
 
-    def _tell_of(self, key: str) -> None:
+    def _publish_key(self, key: str) -> None:
         here = self._here(key)
         if self._last_sent.get(key, ()) != here and (sender := broadcast_sender.sender()) is not None:
             sender.say_presence({("here", key): here})

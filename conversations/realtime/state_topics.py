@@ -72,7 +72,7 @@ class StateTopic:
 
         self._stop_listening = [commit_listeners.on_committed(on_stored), commit_listeners.on_remote_heads(on_heads)]
         self._tasks = [
-            asyncio.create_task(self._tell(), name=f"{self.topic}-tell"),
+            asyncio.create_task(self._publish_changes(), name=f"{self.topic}-tell"),
             asyncio.create_task(self._heal(), name=f"{self.topic}-heal"),
         ]
 
@@ -92,7 +92,7 @@ class StateTopic:
         self._changed.update(dict.fromkeys(keys))
         self._wake.set()
 
-    async def _tell(self) -> None:
+    async def _publish_changes(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()

@@ -130,7 +130,7 @@ def forget_drawn(key: str, seqs: Sequence[int]) -> None:
 def note(made: Redaction) -> None:
     """Store what was redacted, for the journal and for other processes, inside the transaction; this one is told."""
     made.save(force_insert=True)
-    transaction.on_commit(lambda: _tell([made]))
+    transaction.on_commit(lambda: _notify_listeners([made]))
 
 
 def on_redacted(listener: Callable[[Sequence[Redaction]], None]) -> Callable[[], None]:
@@ -139,7 +139,7 @@ def on_redacted(listener: Callable[[Sequence[Redaction]], None]) -> Callable[[],
     return lambda: _listeners.remove(listener)
 
 
-def _tell(made: Sequence[Redaction]) -> None:
+def _notify_listeners(made: Sequence[Redaction]) -> None:
     for listener in tuple(_listeners):
         listener(made)
 

@@ -39,10 +39,10 @@ _cache = DrawnCache()
 class Fragment(NamedTuple):
     """A drawn event. `html` replaces the block of `group` or is appended; `text` is added to that block's text.
 
-    `within` is the group of the call's block that it stands in, when that is there; `ends`, in lanes, whose lane it is
-    in and whose it points at. `also` are blocks of earlier events
-    that this one changed, by group: they are replaced where they stand. A token that is the first of its group for this
-    renderer also carries `opens`: the empty block, for a client that has none under this group yet.
+    - `within`: the group of the tool call's block that this event belongs inside. Empty: none.
+    - `ends`: only for lanes, the sender (whose lane it is in) and the recipient (to whom its arrow points), if any.
+    - `also`: new HTML of earlier events' blocks that this event changed, by group.
+    - `opens`: with the first token of a group, the empty block, for a client that does not show this group yet.
     """
 
     group: str | None = None
@@ -61,7 +61,7 @@ class EventRenderer:
     it on which depends what is drawn as a repeat (`log.neighbours`).
     """
 
-    look = ""  # what tells its drawings from those of other pens
+    cache_variant = ""  # part of the cache key, for a subclass that draws differently
 
     def __init__(self, conversation: str, preview_after: int = 0, before: Iterable[Stored] = ()) -> None:
         self.conversation = conversation
@@ -124,7 +124,7 @@ class EventRenderer:
         return group, self._drawn(call, group)
 
     def _drawn(self, call: CallEvents, group: str | None) -> Markup:
-        key = (self.conversation, call.seqs, call.called.at, call.id, call.status, self.look)
+        key = (self.conversation, call.seqs, call.called.at, call.id, call.status, self.cache_variant)
         return _cache.get(key, self.conversation, call.seqs, partial(self._call_face, call, group))
 
     def _call_face(self, call: CallEvents, group: str | None) -> Markup:
@@ -139,7 +139,7 @@ class EventRenderer:
     def _event(self, event: Stored, repeat: Repeat) -> Fragment:
         group = self._turn(event) if event.kind == "output" else None
         names = offered_tools.learned() if event.kind == "model.turn" else 0
-        key = (self.conversation, event.seq, event.at, group, repeat, names, self.look)
+        key = (self.conversation, event.seq, event.at, group, repeat, names, self.cache_variant)
         make = partial(self._face, event, group, repeat)
         return Fragment(group, _cache.get(key, self.conversation, (event.seq,), make))
 

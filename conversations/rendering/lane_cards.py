@@ -48,7 +48,7 @@ _SIGNS = {"failed": "failed", "rejected": "stopped", "unknown": "outcome unknown
 class LaneRenderer(EventRenderer):
     """Draws events as cards of lanes. What happens inside a call is a card of its own: its agent has a lane."""
 
-    look = "lanes"
+    cache_variant = "lanes"
 
     def draw(self, event: Stored, call: CallEvents | None = None, ended: Sequence[CallEvents] = ()) -> Fragment:
         """Draw the next event, and tell whose lane it is in."""

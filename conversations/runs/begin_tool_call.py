@@ -27,6 +27,7 @@ def begin_execution(claimed: Claim, payload: Body) -> None:
     with write_transaction():
         Conversation.objects.locked(key=claimed.conversation)
         status = ToolCall.objects.filter(id=call).values_list("status", flat=True).first()
+        # The conditional update only guards against a race; the fold of the tool step sets the same status.
         if status is not None and not ToolCall.objects.filter(id=call, status__in=ENTERABLE).update(status="executing"):
             raise Fenced(f"call {call} is {status} and will not run again")
         log.append([claimed.event(payload)])

@@ -64,8 +64,8 @@ class _Work:
         self._trace = trace_id(place.outermost)
         self._root = self._span("agent", place.end.run, f"invoke_agent {place.agent}", place.queued_at)
         self._root.parent_span_id = span_id("call", place.parent_call) if place.parent_call else b""
-        _tell(self._root, "gen_ai.operation.name", "invoke_agent")
-        _tell(self._root, "gen_ai.agent.name", place.agent)
+        _set_attribute(self._root, "gen_ai.operation.name", "invoke_agent")
+        _set_attribute(self._root, "gen_ai.agent.name", place.agent)
         self._has_begun, self._last_text = False, ""
         self._turns: dict[Turn, Span] = {}
         self._texts: dict[Turn, str] = {}  # what was said in a turn comes before what it took
@@ -88,8 +88,8 @@ class _Work:
             self._take_words(step, payload)
         elif step.kind == "agent.handoff":
             event = self._root.events.add(name="agent.handoff", time_unix_nano=step.at * 1000)
-            _tell(event, "gen_ai.agent.handoff.from", str(fields.get("from_agent") or ""))
-            _tell(event, "gen_ai.agent.handoff.to", str(fields.get("to_agent") or ""))
+            _set_attribute(event, "gen_ai.agent.handoff.from", str(fields.get("from_agent") or ""))
+            _set_attribute(event, "gen_ai.agent.handoff.to", str(fields.get("to_agent") or ""))
         elif step.seq == self._place.end.seq:
             self._end(step, fields)
 
@@ -101,10 +101,10 @@ class _Work:
         if self._has_content:
             for turn, text in self._texts.items():
                 if (span := self._turns.get(turn)) is not None:
-                    _tell(span, "gen_ai.output.messages", _messages("assistant", text, "stop"))
+                    _set_attribute(span, "gen_ai.output.messages", _messages("assistant", text, "stop"))
             input_words = _words(self._place.input_body)
-            _tell(self._root, "gen_ai.input.messages", _messages("user", input_words) if input_words else None)
-            _tell(self._root, "gen_ai.output.messages", _messages("assistant", self._last_text, "stop"))
+            _set_attribute(self._root, "gen_ai.input.messages", _messages("user", input_words) if input_words else None)
+            _set_attribute(self._root, "gen_ai.output.messages", _messages("assistant", self._last_text, "stop"))
         return [self._root, *self._others]
 
     def _take_turn(self, step: StepOfRun, fields: dict[str, Json]) -> None:
@@ -113,16 +113,16 @@ class _Work:
         span = self._child("turn", f"{self._place.end.run}\n{step.seq}", f"chat {model}".strip(), step.at, fields)
         span.kind = Span.SPAN_KIND_CLIENT
         span.start_time_unix_nano = max(0, step.at * 1000 - took_ns)
-        _tell(span, "gen_ai.operation.name", "chat")
-        _tell(span, "gen_ai.provider.name", DEMO if fields.get("demo") else PROVIDER)
-        _tell(span, "gen_ai.request.model", model)
-        _tell(span, "gen_ai.agent.name", str(fields.get("agent") or self._place.agent))
+        _set_attribute(span, "gen_ai.operation.name", "chat")
+        _set_attribute(span, "gen_ai.provider.name", DEMO if fields.get("demo") else PROVIDER)
+        _set_attribute(span, "gen_ai.request.model", model)
+        _set_attribute(span, "gen_ai.agent.name", str(fields.get("agent") or self._place.agent))
         usage = fields.get("usage") or {}
         details = usage.get("input_tokens_details")
         cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("cached_tokens")
-        _tell(span, "gen_ai.usage.input_tokens", usage.get("input_tokens"))
-        _tell(span, "gen_ai.usage.output_tokens", usage.get("output_tokens"))
-        _tell(span, "gen_ai.usage.cache_read.input_tokens", cached or None)
+        _set_attribute(span, "gen_ai.usage.input_tokens", usage.get("input_tokens"))
+        _set_attribute(span, "gen_ai.usage.output_tokens", usage.get("output_tokens"))
+        _set_attribute(span, "gen_ai.usage.cache_read.input_tokens", cached or None)
         self._turns[step.turn, str(fields.get("agent") or "")] = span
         self._others.append(span)
 
@@ -132,19 +132,19 @@ class _Work:
         if span is None:
             span = self._calls[call] = self._child("call", call, f"execute_tool {payload.name}", step.at, fields)
             self._others.append(span)
-            _tell(span, "gen_ai.operation.name", "execute_tool")
-            _tell(span, "gen_ai.tool.name", payload.name)
-            _tell(span, "gen_ai.tool.type", "function")
-            _tell(span, "gen_ai.tool.call.id", payload.tool_call_id)
-            _tell(span, "gen_ai.agent.name", payload.agent or self._place.agent)
+            _set_attribute(span, "gen_ai.operation.name", "execute_tool")
+            _set_attribute(span, "gen_ai.tool.name", payload.name)
+            _set_attribute(span, "gen_ai.tool.type", "function")
+            _set_attribute(span, "gen_ai.tool.call.id", payload.tool_call_id)
+            _set_attribute(span, "gen_ai.agent.name", payload.agent or self._place.agent)
             if self._has_content:
-                _tell(span, "gen_ai.tool.call.arguments", fields.get("args_raw") or _text(fields.get("args")))
+                _set_attribute(span, "gen_ai.tool.call.arguments", fields.get("args_raw") or _text(fields.get("args")))
         if payload.status == "start":
             return
         del self._calls[call]
         span.end_time_unix_nano = step.at * 1000
         if self._has_content:
-            _tell(span, "gen_ai.tool.call.result", _text(fields.get("output", fields.get("result_summary"))))
+            _set_attribute(span, "gen_ai.tool.call.result", _text(fields.get("output", fields.get("result_summary"))))
         if payload.status not in _FINE:
             self._fail(span, payload.status or "error", _text(fields.get("error")) or "")
 
@@ -160,11 +160,11 @@ class _Work:
             reason = str(fields.get("reason") or step.kind.partition(".")[2])
             self._fail(self._root, reason, str(fields.get("error") or ""))
         elif step.kind == "run.cancelled":
-            _tell(self._root, "switchboard.run.outcome", "cancelled")
+            _set_attribute(self._root, "switchboard.run.outcome", "cancelled")
 
     def _fail(self, span: Span, kind: str, words: str) -> None:
         """Mark a span as failed; what went wrong in words may repeat what was said."""
-        _tell(span, "error.type", kind)
+        _set_attribute(span, "error.type", kind)
         span.status.CopyFrom(
             Status(code=Status.STATUS_CODE_ERROR, message=words[:MAX_ATTRIBUTE] if self._has_content else kind)
         )
@@ -179,12 +179,12 @@ class _Work:
     def _span(self, kind: str, of: str, name: str, at: int) -> Span:
         span = Span(trace_id=self._trace, span_id=span_id(kind, of), name=name[:200], kind=Span.SPAN_KIND_INTERNAL)
         span.start_time_unix_nano = span.end_time_unix_nano = at * 1000
-        _tell(span, "gen_ai.conversation.id", self._place.end.key)
-        _tell(span, "switchboard.run.id", self._place.end.run)
+        _set_attribute(span, "gen_ai.conversation.id", self._place.end.key)
+        _set_attribute(span, "switchboard.run.id", self._place.end.run)
         return span
 
 
-def _tell(to: Span | Span.Event, name: str, value: str | int | None) -> None:
+def _set_attribute(to: Span | Span.Event, name: str, value: str | int | None) -> None:
     """Add an attribute that has a value."""
     if value is None or value == "":
         return

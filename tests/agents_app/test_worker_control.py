@@ -50,9 +50,9 @@ class Work:
 
 def heard(worker, what):
     """Wait until the worker knows: it listens often enough to do so within a second."""
-    attempts = worker._attempts.values()
+    active_runs = worker._active_runs.values()
     assert LISTEN_EVERY <= 0.5
-    until(lambda: any(attempt._requested_stop == what for attempt, *_ in attempts), what=f"{what} heard")
+    until(lambda: any(run._requested_stop == what for run, *_ in active_runs), what=f"{what} heard")
 
 
 def status():

@@ -146,7 +146,7 @@ def test_a_run_that_was_put_aside_goes_on_with_what_was_said_meanwhile(by):
             until(lambda n=n: ToolCall.objects.count() == n + 1, what="the call to run")
             control.take_over(by, "c")
             until(
-                lambda: [one._requested_stop for one, *_ in worker._attempts.values()] == ["pause"],
+                lambda: [one._requested_stop for one, *_ in worker._active_runs.values()] == ["pause"],
                 what="it to be heard",
             )
             work.may_end.set()

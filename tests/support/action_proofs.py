@@ -45,7 +45,7 @@ ELSEWHERE: dict[str, str] = {
     "conflict_check.reject_if_answered": "test_answered.py::test_of_two_who_send_at_once_the_second_is_asked",
     "decide.request_body": "- it reads",
     "decide.authors": "- it reads",
-    "decide.close_request": "test_auto_approval.py::test_a_rule_and_a_person_at_once_make_one_decision",
+    "decide.store_decision": "test_auto_approval.py::test_a_rule_and_a_person_at_once_make_one_decision",
     "decide.end_wait_if_decided": "test_external_approvals.py::test_a_decision_ends_the_waiting",
     "decide.needs_other_eyes": "- it reads",
     "decide.parse_request_body": "- it reads",

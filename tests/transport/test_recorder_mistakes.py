@@ -121,7 +121,7 @@ def test_a_flushed_redis_of_many_streams_is_told_in_few_queries(django_assert_ma
     losses = [Loss(stream, "emptied", 3, "0-0", None, None) for stream in streams]
 
     with django_assert_max_num_queries(80):
-        file.tell(losses)
+        file.report_losses(losses)
 
     assert not RedisPosition.objects.exists()
     assert Event.objects.filter(kind="record.gap").count() == 600

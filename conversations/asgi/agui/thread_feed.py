@@ -60,14 +60,14 @@ class ThreadFeed:
         await wire.start(STREAM_HEADERS)
         try:
             if not place.is_past:
-                await self._tell(wire, ThreadEncoder(place.key, place.after, place.only))
+                await self._send_events(wire, ThreadEncoder(place.key, place.after, place.only))
         except OSError:  # the client left
             raise
         except Exception as error:
             await wire.pieces([_failed(trouble(wire.begun, error))])
         await wire.end(b"")
 
-    async def _tell(self, wire: Wire, encoder: ThreadEncoder) -> None:
+    async def _send_events(self, wire: Wire, encoder: ThreadEncoder) -> None:
         async for events in self._context.events(wire.begun):
             await wire.allowed()
             if wire.reader.dismissal is not None:

@@ -84,7 +84,7 @@ class ResponsesEndpoint:
         await wire.start(STREAM_HEADERS)
         try:
             async for frames in self._context.frames(wire.begun, encoder, starting_after):
-                await self._tell(wire, encoder, frames)
+                await self._send_events(wire, encoder, frames)
                 if wire.is_over or encoder.final is not None:
                     break
         except OSError:  # the client left
@@ -93,7 +93,7 @@ class ResponsesEndpoint:
             await wire.events(broken_off(encoder, wire.begun, trouble(wire.begun, error)))
         await wire.end(DONE if encoder.final is not None else b"")
 
-    async def _tell(self, wire: Wire, encoder: Encoder, frames: list[StreamFrame]) -> None:
+    async def _send_events(self, wire: Wire, encoder: Encoder, frames: list[StreamFrame]) -> None:
         """Send new events, and the end if the server stops or the permission is revoked: then nothing else."""
         await wire.allowed()
         if wire.reader.dismissal is not None:

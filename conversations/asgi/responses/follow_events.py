@@ -217,14 +217,14 @@ class Followers:
     def _on_heads(self, heads: Mapping[str, int]) -> None:
         """Handle heads of other processes, or of conversations that became visible. Called in any thread."""
         if self._by_key and not should_drop("notification"):
-            self._in_loop(self._tell, heads)
+            self._in_loop(self._advance_followers, heads)
 
     def _in_loop(self, work: Callable[[T], None], value: T) -> None:
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # a closed loop has nobody who follows
                 self._loop.call_soon_threadsafe(work, value)
 
-    def _tell(self, heads: Mapping[str, int]) -> None:
+    def _advance_followers(self, heads: Mapping[str, int]) -> None:
         for key, seq in heads.items():
             for follower in self._by_key.get(key, ()):
                 follower.advance(seq)
@@ -232,4 +232,4 @@ class Followers:
     async def _heal(self) -> None:
         await asyncio.sleep(HEAL_EVERY)
         if keys := list(self._by_key):
-            self._tell(await self.readers.run(log.heads, keys))
+            self._advance_followers(await self.readers.run(log.heads, keys))

@@ -93,7 +93,7 @@ class _Socket:
                 "the socket has been open for 60 minutes, the maximum: open another",
                 code="websocket_connection_limit_reached",
             )
-            await self._tell(error)
+            await self._send_error(error)
             self.dismiss(GOING_AWAY)
         finally:
             self._is_closed = True
@@ -110,7 +110,7 @@ class _Socket:
             try:
                 self._waiting.put_nowait(text)
             except asyncio.QueueFull:
-                await self._tell(Busy(f"at most {MAX_WAITING} requests may wait on one socket: open another"))
+                await self._send_error(Busy(f"at most {MAX_WAITING} requests may wait on one socket: open another"))
 
     async def _answer_all(self) -> None:
         """Serve one request after the other; after any error, the client is notified and the socket is closed."""
@@ -121,7 +121,7 @@ class _Socket:
             return
         except Exception:
             logger.exception("a socket of /v1/responses is closed")
-            await self._tell(
+            await self._send_error(
                 Unavailable("internal server error; a run that has started continues", code="server_error")
             )
             self.dismiss(BROKEN)
@@ -141,7 +141,7 @@ class _Socket:
         except SwitchboardError as error:
             if isinstance(previous, str):
                 self._forget(previous)
-            await self._tell(error)
+            await self._send_error(error)
             return
         try:
             await self._stream(begun)
@@ -176,7 +176,9 @@ class _Socket:
             if self._is_closed:
                 return
             if not self._context.runtime.is_ready and encoder.final is None:
-                await self._tell(Unavailable("this server is stopping; the run continues", code="server_stopping"))
+                await self._send_error(
+                    Unavailable("this server is stopping; the run continues", code="server_stopping")
+                )
                 return
             if batch:
                 await self._write(batch)
@@ -191,7 +193,7 @@ class _Socket:
         except TimeoutError:
             self.dismiss(TOO_SLOW)
 
-    async def _tell(self, error: SwitchboardError) -> None:
+    async def _send_error(self, error: SwitchboardError) -> None:
         body = {"type": "error", "status": error.status, "error": error_body(error)}
         with suppress(OSError):
             await self._write([StreamFrame("error", msgspec.json.encode(body))])

@@ -51,7 +51,7 @@ class Command(BaseCommand):
             raise CommandError("--new needs --since CHECKPOINT")
         since = _read(options["since"]) if options["since"] else None
         known = verify_record.settings_of_server()
-        check = RecordCheck(known, since=since, is_short=options["new"], progress=self._tell)
+        check = RecordCheck(known, since=since, is_short=options["new"], progress=self._show_progress)
         try:
             is_ok = True
             for verdict in verdicts(check, only_chains=options["chains"]):
@@ -65,7 +65,7 @@ class Command(BaseCommand):
         if not is_ok:
             sys.exit(1)
 
-    def _tell(self, noun: str, count: int) -> None:
+    def _show_progress(self, noun: str, count: int) -> None:
         """Say how far it came, on a terminal."""
         if sys.stderr.isatty() and time.monotonic() - self._told_at > TELL_EVERY:
             self._told_at = time.monotonic()

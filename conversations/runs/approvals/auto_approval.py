@@ -94,7 +94,7 @@ def _approve(approval: str) -> bool:
         if rule is None:
             return False
         body = _decision_body(request, rule)
-        decide.close_request(SYSTEM, row, conversation.key, run, body)
+        decide.store_decision(SYSTEM, row, conversation.key, run, body)
         _enter(rule, conversation.key, run.id, body)
     return True
 

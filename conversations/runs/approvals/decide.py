@@ -76,16 +76,16 @@ def apply_decision(principal: Principal, approval: str, answer: DecisionInput, *
     conversation = Conversation.objects.locked(row.conversation_id)
     row.refresh_from_db()
     if row.status != "pending":
-        raise _over(row)
-    run = _waiting(row)
+        raise _closed_error(row)
+    run = _require_waiting_run(row)
     _require_other_eyes(principal, row, run)
     eligibility.require_second_approver(principal, row, run)
     request = request_body(row)
     if budget_requests.is_budget(request):
         budget_requests.check(answer.decision)
-    _require_taken(request, answer.decision)
+    _require_accepted(request, answer.decision)
     body = _decision_body(row, answer) | beside
-    close_request(principal, row, conversation.key, run, body)
+    store_decision(principal, row, conversation.key, run, body)
     if budget_requests.is_budget(request) and answer.decision == "approve":
         budget_requests.give(row, request)
     correlation = {"conversation": conversation.key, "run": run.id, "call": row.tool_call, "decision": answer.decision}
@@ -97,12 +97,13 @@ def apply_decision(principal: Principal, approval: str, answer: DecisionInput, *
     return row
 
 
-def close_request(principal: Principal, approval: Approval, key: str, run: Run, body: Body) -> None:
+def store_decision(principal: Principal, approval: Approval, key: str, run: Run, body: Body) -> None:
     """Store the decision of a request, with the conversation locked. Raises `Conflict` if it already has one."""
+    # The conditional update only guards against a race; the fold of `approval.decided` sets the same status.
     if not Approval.objects.filter(id=approval.id, status="pending").update(status="decided"):
         approval.refresh_from_db()
-        raise _over(approval)
-    _tell(principal, key, run, body)
+        raise _closed_error(approval)
+    _append_decision(principal, key, run, body)
 
 
 def end_wait_if_decided(writer: Principal, key: str, run: Run, fields: Body, reason: str) -> None:
@@ -111,6 +112,7 @@ def end_wait_if_decided(writer: Principal, key: str, run: Run, fields: Body, rea
         return
     is_external = run.kind == EXTERNAL
     status = "done" if is_external else "queued"
+    # As above: the update guards against a race, and the fold of the event sets the same status.
     if Run.objects.filter(id=run.id, status="waiting").update(status=status):
         ended: Body = {"event": "run.done", "run_kind": EXTERNAL}
         body: Body = ended if is_external else {"event": "run.resumed", "reason": reason}
@@ -161,7 +163,7 @@ def _outcome(by: Who, approval: str, decision: str, **more: Any) -> DecisionOutc
         return DecisionOutcome(approval, None, error)
 
 
-def _waiting(approval: Approval) -> Run:
+def _require_waiting_run(approval: Approval) -> Run:
     run = Run.objects.get(id=approval.run)
     if run.status != "waiting":
         raise Conflict(f"the run is no longer waiting: it is {run.status}", code="run_over")
@@ -211,7 +213,7 @@ def _edited(approval: Approval, arguments: dict[str, Any] | str | None) -> Body:
     return {"args": read, "args_raw": text, "digest": digest}
 
 
-def _tell(principal: Principal, key: str, run: Run, body: Body) -> None:
+def _append_decision(principal: Principal, key: str, run: Run, body: Body) -> None:
     """Append the decision and, if it was the last one that the run waited for, queue the run."""
     writer, by_whom = event_author(principal)
     fields: Body = {"run_id": run.id, "agent": run.agent, **by_whom}
@@ -219,14 +221,14 @@ def _tell(principal: Principal, key: str, run: Run, body: Body) -> None:
     end_wait_if_decided(writer, key, run, fields, str(body["decision"]))
 
 
-def _require_taken(request: Body, decision: str) -> None:
+def _require_accepted(request: Body, decision: str) -> None:
     """Raise `Invalid` for a decision that the requester does not accept."""
-    taken = request.get("decisions")
-    if isinstance(taken, list) and decision not in taken:
-        raise Invalid(f"must be {' or '.join(map(str, taken))} for this call", field="decision")
+    accepted = request.get("decisions")
+    if isinstance(accepted, list) and decision not in accepted:
+        raise Invalid(f"must be {' or '.join(map(str, accepted))} for this call", field="decision")
 
 
-def _over(approval: Approval) -> Conflict:
+def _closed_error(approval: Approval) -> Conflict:
     at = to_datetime(approval.decided_at or 0).strftime("%Y-%m-%d %H:%M:%S UTC")
     if approval.status == "cancelled":
         message = f"the approval request was withdrawn: {approval.decided_by} ended its run at {at}"

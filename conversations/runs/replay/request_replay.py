@@ -67,7 +67,7 @@ def request_replay(
         new = StartedReplay(run, tool_call_id(run, call_id, 1))
         fields = _facts(old, body, eligibility) | {"run_id": new.run, "tool_call": new.call, "tool_call_id": call_id}
         fields |= {"args": sent, "args_raw": text, "digest": _digest(text), "edited": is_edited}
-        _tell(principal, conversation.key, mark, fields | ({"reason": reason.strip()} if reason.strip() else {}))
+        _enqueue(principal, conversation.key, mark, fields | ({"reason": reason.strip()} if reason.strip() else {}))
         chain.enter(
             principal, "replay", f"call:{old.id}", reason=reason.strip(), after=chain.digest({"args_raw": text}),
             correlation={
@@ -134,7 +134,7 @@ def _existing_replay(conversation: Conversation, mark: str) -> StartedReplay | N
     return StartedReplay(body["run_id"], body["tool_call"])
 
 
-def _tell(principal: Principal, key: str, mark: str, fields: Body) -> None:
+def _enqueue(principal: Principal, key: str, mark: str, fields: Body) -> None:
     """Append the request and its run."""
     writer, by_whom = event_author(principal)
     requested: Body = {"event": "replay.requested", "id": mark, **fields, **by_whom}

@@ -64,7 +64,7 @@ class StreamsReader:
         self._scan_at = 0.0
         self._is_turn_of_all = False
         self._to_look: dict[bytes, Stream] = {}
-        self._untold: dict[bytes, Stream] = {}  # with a loss whose conversation somebody holds
+        self._unreported: dict[bytes, Stream] = {}  # with a loss whose conversation somebody holds
         self._looked = 0
         self._heavy_at = time.monotonic() + HEAVY_EVERY
 
@@ -170,14 +170,14 @@ class StreamsReader:
         quiet = self.streams.all()
         streams = quiet[self._looked : self._looked + LOOKED_AT]
         self._looked = self._looked + LOOKED_AT if len(streams) == LOOKED_AT else 0
-        due = self._to_look | self._untold | {stream.key: stream for stream in streams}
+        due = self._to_look | self._unreported | {stream.key: stream for stream in streams}
         heavy_too = time.monotonic() >= self._heavy_at
         if heavy_too:
             self._heavy_at = time.monotonic() + HEAVY_EVERY
         now = {
             key: stream
             for key, stream in due.items()
-            if (heavy_too or not stream.is_heavy) and (key in self._untold or not stream.is_held)
+            if (heavy_too or not stream.is_heavy) and (key in self._unreported or not stream.is_held)
         }
         self._to_look = {key: stream for key, stream in self._to_look.items() if key not in now}
         await self._look(list(now.values()))
@@ -227,7 +227,7 @@ class StreamsReader:
                     self.streams.has_news(stream)
 
     async def _miss(self, streams: list[Stream], others: int) -> None:
-        """Tell of streams that are not there any more."""
+        """Report streams that no longer exist."""
         left, self._positions = self._positions, {}
         streams += [_stream_at(name.encode(), row) for name, row in left.items()]
         gone: list[Stream] = []
@@ -236,10 +236,10 @@ class StreamsReader:
             gone += [stream for stream, info in described if info is None]
             self.streams.put([stream for stream, info in described if info is not None])
         reason: gap_detection.Reason = "emptied" if not others and len(gone) > 1 else "deleted"
-        await self._tell([Loss(stream, reason, None, stream.last_id, None, None) for stream in gone])
+        await self._report_losses([Loss(stream, reason, None, stream.last_id, None, None) for stream in gone])
 
     async def _look(self, streams: list[Stream]) -> None:
-        """Tell what is missing of these."""
+        """Report what is missing from these."""
         losses: list[Loss] = []
         for batch in _slices(streams, SLICE):
             for stream, info in await self._describe(batch):
@@ -251,7 +251,7 @@ class StreamsReader:
                     self._resume_reading(stream)
                 else:
                     losses.append(await self._placed(loss, info))
-        await self._tell(losses)
+        await self._report_losses(losses)
 
     async def _placed(self, loss: Loss, info: gap_detection.Info) -> Loss:
         """Return where a stream that went back goes on: behind its end when the record has that, else at its start."""
@@ -261,12 +261,12 @@ class StreamsReader:
             return loss._replace(move_to=(info.last_id, gap_detection.UNCOUNTED if info.added is None else info.added))
         return loss
 
-    async def _tell(self, losses: list[Loss]) -> None:
+    async def _report_losses(self, losses: list[Loss]) -> None:
         for batch in _slices(losses, BATCH):
-            waiting = {loss.stream.name for loss in await self._database(self._filing.tell, batch)}
+            waiting = {loss.stream.name for loss in await self._database(self._filing.report_losses, batch)}
             for loss in batch:
                 if loss.stream.name in waiting:
-                    self._tell_later(loss.stream)
+                    self._report_later(loss.stream)
                     continue
                 self._resume_reading(loss.stream)
                 if loss.move_to is None:
@@ -275,15 +275,15 @@ class StreamsReader:
                 else:
                     loss.stream.last_id, loss.stream.entries_read = loss.move_to
 
-    def _tell_later(self, stream: Stream) -> None:
-        """Read a stream no further until its loss is told: from further on it may not be seen."""
+    def _report_later(self, stream: Stream) -> None:
+        """Stop reading a stream until its loss is stored: read further, the loss might no longer be detected."""
         self._holds.forget(stream.name)
         stream.is_held = True
-        self._untold[stream.key] = stream
+        self._unreported[stream.key] = stream
         self.streams.put([stream])
 
     def _resume_reading(self, stream: Stream) -> None:
-        if self._untold.pop(stream.key, None) is not None:
+        if self._unreported.pop(stream.key, None) is not None:
             stream.is_held = False
 
     async def _ask(self, *command: Any) -> Any:

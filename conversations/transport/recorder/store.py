@@ -157,30 +157,30 @@ class EntryStore:
         before = first.nth - 1 if first.nth > 0 else gap_detection.UNCOUNTED
         return HeldStream(first.stream, self._stored[first.stream], before, ids.at(first.id) / 1e6)
 
-    def tell(self, losses: Sequence[Loss]) -> list[Loss]:
-        """Tell of losses in the conversations concerned, else in the quarantine; their streams go on behind them.
+    def report_losses(self, losses: Sequence[Loss]) -> list[Loss]:
+        """Record losses in the conversations concerned, or else in the quarantine; their streams continue after them.
 
-        Returns those that wait because somebody holds the conversation concerned.
+        Return those that must wait because the conversation is locked.
         """
         concerned = _concerned([loss.stream.name for loss in losses if _is_worth_telling(loss)])
         waiting: dict[str, Loss] = {}
         while free := [loss for loss in losses if loss.stream.name not in waiting]:
             try:
-                self._tell(free, concerned, AT_ONCE)
+                self._store_losses(free, concerned, AT_ONCE)
                 break
             except LockedElsewhere as held:
                 those = [loss for loss in free if concerned.get(loss.stream.name) in held.keys]
                 waiting |= {loss.stream.name: loss for loss in those or free}
         if (name := self._next_brief(waiting)) is not None:
             try:
-                self._tell([waiting[name]], concerned, BRIEFLY)
+                self._store_losses([waiting[name]], concerned, BRIEFLY)
                 del waiting[name]
             except OperationalError as error:
                 if not is_of_lock(error):
                     raise
         return list(waiting.values())
 
-    def _tell(self, losses: Sequence[Loss], concerned: Mapping[str, str], wait: LockWait) -> None:
+    def _store_losses(self, losses: Sequence[Loss], concerned: Mapping[str, str], wait: LockWait) -> None:
         reported = [loss for loss in losses if _is_worth_telling(loss)]
         named = [(loss, concerned.get(loss.stream.name)) for loss in reported]
         events = [_loss_event(loss, key) for loss, key in named if key is not None]
@@ -331,7 +331,7 @@ def _loss_event(loss: Loss, key: str) -> NewEvent:
 
 
 def _loss_row(loss: Loss, at: int) -> Quarantine:
-    """Tell of a loss nobody's history can tell: on the page where people look after such things."""
+    """Create the quarantine row of a loss that belongs to no conversation."""
     count = "an unknown number of" if loss.lost is None else f"{loss.lost:,}"
     return Quarantine(
         source=loss.stream.name,
