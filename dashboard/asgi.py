@@ -105,7 +105,7 @@ class Application:
             **dict.fromkeys((f"{HOOKS}claude-code", f"{HOOKS}codex"), hooks),
             FEED: EventFeedEndpoint(self.runtime, self.authenticator),
             APPROVAL_REQUESTS: ApprovalRequestEndpoint(self.runtime, self.authenticator),
-            "/api/v1/import": ImportEndpoint(self.authenticator, self.runtime.watch),
+            "/api/v1/import": ImportEndpoint(self.authenticator, self.runtime.socket_registry),
             "/api/v1/door": self.local_token,
             TRACES: telemetry,
             LOGS: telemetry,
@@ -113,13 +113,13 @@ class Application:
             **dict.fromkeys(ALWAYS, HealthEndpoint(self.runtime)),
             "/metrics": MetricsEndpoint(self.runtime),
         }
-        topics = TopicEndpoint(self.authenticator, self.runtime.watch)
+        topics = TopicEndpoint(self.authenticator, self.runtime.socket_registry)
         self._endpoints_below: dict[str, Endpoint] = {TOPICS: topics, OPEN: responses, AGUI: AguiRoutes(context)}
         self._sockets: dict[str, Endpoint] = {
             "/ws/": EventsConsumer.as_asgi(runtime=self.runtime),
             RESPONSES: ResponsesSocket(context),
         }
-        self._pages = PageHandler(self.runtime.watch)
+        self._pages = PageHandler(self.runtime.socket_registry)
         self._tasks: list[asyncio.Task[None]] = []
         self._has_started = False
         self._recorder: EmbeddedRecorder | None = None

@@ -61,7 +61,7 @@ class Demo:
         return stored.seq
 
     def _has_viewers(self) -> bool:
-        return bool(self._runtime.watch.sockets)
+        return bool(self._runtime.socket_registry.sockets)
 
     async def _forget(self, key: str) -> None:
         await asyncio.to_thread(_remove, key)

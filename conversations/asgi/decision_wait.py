@@ -59,7 +59,7 @@ class DecisionWait:
         gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
         self._count += 1
         try:
-            with self._runtime.watch.reading(caller) as reader:
+            with self._runtime.socket_registry.reading(caller) as reader:
                 return await reader.unless_dismissed(self._until_decided(scope, awaited, gone))
         finally:
             self._count -= 1

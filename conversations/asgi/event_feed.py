@@ -97,11 +97,11 @@ class EventFeedEndpoint:
         headers = [(name, value) for name, value in route.FIXED if name != b"content-type"]
         headers += [(b"content-type", STREAM), (b"x-accel-buffering", b"no")]
         try:
-            with self._runtime.watch.reading(caller) as reader:
+            with self._runtime.socket_registry.reading(caller) as reader:
                 upto = await self._settled()
                 row, gap = self._row_of(request.after, upto)
                 await send({"type": "http.response.start", "status": 200, "headers": headers})
-                out = _Out(send, reader, self._runtime.watch.hold)
+                out = _Out(send, reader, self._runtime.socket_registry.send_gate)
                 try:
                     end = await self._send_events(scope, out, caller, request, row, gap, gone)
                 except SwitchboardError as error:
@@ -211,13 +211,13 @@ class EventFeedEndpoint:
 class _Out:
     """The output to one client: only while its permissions are being checked (law H), and no faster than it reads."""
 
-    def __init__(self, send: route.Send, reader: Reader, hold: SendGate) -> None:
+    def __init__(self, send: route.Send, reader: Reader, send_gate: SendGate) -> None:
         self.reader = reader
-        self._send, self._hold = send, hold
+        self._send, self._send_gate = send, send_gate
 
     async def send(self, data: bytes) -> None:
         """Send data. Raises the error with which the reader was dismissed, or TimeoutError if it does not read."""
-        await self.reader.unless_dismissed(self._hold.opened())
+        await self.reader.unless_dismissed(self._send_gate.opened())
         async with asyncio.timeout(SLOW_AFTER):
             await self.reader.unless_dismissed(
                 self._send({"type": "http.response.body", "body": data, "more_body": True})

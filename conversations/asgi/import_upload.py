@@ -29,8 +29,8 @@ MAX_LINE = MAX_BYTES + 4096  # bytes: a payload and what is around it
 class ImportEndpoint:
     """The route. It requires the permission to publish; the principal of the events is `import:NAME`."""
 
-    def __init__(self, authenticator: TokenAuthenticator, watch: SocketRegistry) -> None:
-        self._authenticator, self._watch = authenticator, watch
+    def __init__(self, authenticator: TokenAuthenticator, socket_registry: SocketRegistry) -> None:
+        self._authenticator, self._socket_registry = authenticator, socket_registry
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Return 200 `{"items": [{conversation_id, events, messages, tool_calls, errors}]}` once everything is visible.
@@ -44,7 +44,7 @@ class ImportEndpoint:
             caller = await self._authenticator.caller(scope, "publish")
             if caller.agent:
                 raise await self._authenticator.refuse(scope, "publish", caller)
-            with self._watch.reading(caller) as importer, self._authenticator.holding(scope):
+            with self._socket_registry.reading(caller) as importer, self._authenticator.holding(scope):
                 items = await _import(importer, receive)
         except SwitchboardError as error:
             await route.refuse(send, error)

@@ -113,9 +113,9 @@ class MetricsCollector(Collector):
 
     def _of_readers(self) -> Iterator[Metric]:
         runtime = self._runtime
-        yield GaugeMetricFamily("switchboard_sockets", "Open sockets", len(runtime.watch.sockets))
+        yield GaugeMetricFamily("switchboard_sockets", "Open sockets", len(runtime.socket_registry.sockets))
         words = "Requests and sockets of /v1/responses that are answered"
-        yield GaugeMetricFamily("switchboard_response_readers", words, len(runtime.watch.responses))
+        yield GaugeMetricFamily("switchboard_response_readers", words, len(runtime.socket_registry.responses))
         yield GaugeMetricFamily("switchboard_feeds", "Conversations that are followed", len(runtime.hub.feeds))
         held = GaugeMetricFamily("switchboard_held_bytes", "Bytes of recent events kept for readers", labels=["for"])
         for name, budget in runtime.budgets.items():
@@ -124,7 +124,7 @@ class MetricsCollector(Collector):
         yield CounterMetricFamily("switchboard_ring_drops", "Rings that had to let go", runtime.hub.rings.dropped)
         yield CounterMetricFamily("switchboard_sent_bytes", "Bytes sent to level readers", runtime.hub.sent)
         drops = CounterMetricFamily("switchboard_socket_drops", "Sockets closed by us, by code", labels=["code"])
-        for code, count in sorted(runtime.watch.drops.items()):
+        for code, count in sorted(runtime.socket_registry.drops.items()):
             drops.add_metric([str(code)], count)
         yield drops
 

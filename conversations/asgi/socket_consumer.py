@@ -66,7 +66,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             return
         self.extensions = self.scope.get("extensions") or {}
         write, room = self.extensions.get("frame.write"), self.extensions.get("frame.room")
-        self.writer = SocketWriter(self.base_send, write, self.runtime.watch.hold, room)
+        self.writer = SocketWriter(self.base_send, write, self.runtime.socket_registry.send_gate, room)
         cookies = parse_cookie(route.header(self.scope, b"cookie").decode("latin-1"))
         session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
         caller = await sync_to_async(_caller, thread_sensitive=False)(bearer, session_key)
@@ -76,7 +76,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             await self._count_refusal("not signed in" if caller is None else f"{caller.principal} may not view")
             return
         self.caller = caller
-        if not self.runtime.watch.admit(self, most=settings.CONFIG.sockets_per_principal):
+        if not self.runtime.socket_registry.admit(self, most=settings.CONFIG.sockets_per_principal):
             self.dismiss(TOO_MANY)
             await self._count_refusal(
                 f"{caller.principal} already has {settings.CONFIG.sockets_per_principal:,} open sockets"
@@ -104,13 +104,13 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         topic = request["topic"]
         if (old := self.topics.pop(topic, None)) is not None:
             old.close()
-            self.runtime.watch.remove_socket(self.caller.principal, 1)
+            self.runtime.socket_registry.remove_socket(self.caller.principal, 1)
             self._look_away(topic)
         if request["op"] == "unsubscribe":
             return
         if len(self.topics) >= MAX_TOPICS:
             raise Invalid(f"a socket can follow at most {MAX_TOPICS} topics", code="too_many", field="topic")
-        if self.runtime.watch.topics[self.caller.principal] >= (most := settings.CONFIG.topics_per_principal):
+        if self.runtime.socket_registry.topics[self.caller.principal] >= (most := settings.CONFIG.topics_per_principal):
             message = f"{self.caller.principal} already follows {most:,} topics, the maximum: unsubscribe first"
             raise Invalid(message, code="too_many", field="topic")
         if (state := self.runtime.states.get(topic)) is not None:
@@ -154,9 +154,9 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
 
     def _keep(self, topic: str, subscription: ConversationSubscription | StateSubscription) -> None:
         self.topics[topic] = subscription
-        self.runtime.watch.topics[self.caller.principal] += 1
+        self.runtime.socket_registry.topics[self.caller.principal] += 1
 
-    def tell_heads(self) -> None:
+    def send_heads(self) -> None:
         """Send the head of each topic."""
         for subscription in self.topics.values():
             subscription.send_head()
@@ -164,7 +164,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
     def dismiss(self, code: int) -> None:
         """Send nothing more and close, now."""
         if not self.is_dismissed:
-            self.runtime.watch.drops[code] += 1
+            self.runtime.socket_registry.drops[code] += 1
         self.is_dismissed = True
         self._end()
         if hang_up := self.extensions.get("frame.hang_up"):
@@ -184,13 +184,13 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         self._end()
 
     def _end(self) -> None:
-        self.runtime.watch.forget(self)
+        self.runtime.socket_registry.forget(self)
         for topic in list(self.viewers):
             self._look_away(topic)
         for subscription in self.topics.values():
             subscription.close()
         if self.topics:
-            self.runtime.watch.remove_socket(self.caller.principal, len(self.topics))
+            self.runtime.socket_registry.remove_socket(self.caller.principal, len(self.topics))
         self.topics.clear()
 
 

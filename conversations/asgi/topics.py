@@ -45,8 +45,8 @@ class TopicRequest(NamedTuple):
 class TopicEndpoint(route.Route):
     """The route. Reads run in a small thread pool; a waiting client holds no thread."""
 
-    def __init__(self, authenticator: TokenAuthenticator, watch: SocketRegistry) -> None:
-        self._authenticator, self._watch = authenticator, watch
+    def __init__(self, authenticator: TokenAuthenticator, socket_registry: SocketRegistry) -> None:
+        self._authenticator, self._socket_registry = authenticator, socket_registry
         self._waiting = LongPoll()
         self._polls: Counter[Principal] = Counter()
         self._readers = DatabaseThreads("topics")
@@ -96,9 +96,9 @@ class TopicEndpoint(route.Route):
         """Read; a waiting client whose permission is revoked gets that error and nothing else (law H)."""
         if not request.block_ms:
             return await self._read(request, reach, gone, scope)
-        with self._watch.reading(caller) as reader:
+        with self._socket_registry.reading(caller) as reader:
             messages = await reader.unless_dismissed(self._read(request, reach, gone, scope))
-            await reader.unless_dismissed(self._watch.hold.opened())
+            await reader.unless_dismissed(self._socket_registry.send_gate.opened())
             return messages
 
     async def _read(

@@ -31,18 +31,18 @@ class SocketWriter:
         self,
         send: Callable[[Mapping[str, object]], Awaitable[None]],
         write: Callable[[bytes], bool] | None,
-        hold: SendGate | None = None,
+        send_gate: SendGate | None = None,
         room: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        self._send, self.write, self._hold, self._room = send, write, hold or SendGate(), room
+        self._send, self.write, self._send_gate, self._room = send, write, send_gate or SendGate(), room
         self.turn = asyncio.Lock()  # of the topic that reads the database and sends: not all of them hold MiB at once
 
     async def frame(self, frame: frames.Frame) -> None:
         """Send one frame as soon as frames may be sent. Raises TooSlow if the client does not read."""
         if frame.is_large:
             await self._turn()
-        if self._hold.is_held:
-            await self._hold.opened()
+        if self._send_gate.is_held:
+            await self._send_gate.opened()
         if self.write is None or not self.write(frame.encoded):
             await self.message(frame.message)
 
@@ -55,7 +55,7 @@ class SocketWriter:
                     await self._room()
             except TimeoutError:
                 raise TooSlow from None
-        await self._hold.turn()
+        await self._send_gate.turn()
 
     async def text(self, text: str) -> None:
         """Send one text message."""
@@ -64,7 +64,7 @@ class SocketWriter:
     def hint(self, text: str) -> bool:
         """Send a text if there is room now, and return whether it was sent; a client without room gets later updates
         instead."""
-        if self._hold.is_held:
+        if self._send_gate.is_held:
             return False
         if self.write is not None:
             return self.write(frames.encode_text_frame(text.encode()))
@@ -73,8 +73,8 @@ class SocketWriter:
 
     async def message(self, message: Mapping[str, object]) -> None:
         """Send one ASGI message, once frames may be sent, within the time that a client has to read."""
-        if self._hold.is_held:
-            await self._hold.opened()
+        if self._send_gate.is_held:
+            await self._send_gate.opened()
         try:
             async with asyncio.timeout(SLOW_AFTER):  # `wait_for` may lose a cancellation (Python before 3.12)
                 await self._send(message)

@@ -37,12 +37,12 @@ class Subscriber(Protocol):
 class Feed:
     """One conversation in one mode, while it has subscribers."""
 
-    def __init__(self, key: str, mode: Mode, hold: SendGate, budget: ByteBudget | None = None) -> None:
-        self.key, self.mode, self.hold = key, mode, hold
+    def __init__(self, key: str, mode: Mode, send_gate: SendGate, budget: ByteBudget | None = None) -> None:
+        self.key, self.mode, self.send_gate = key, mode, send_gate
         self._budget = budget or ByteBudget(RING_BYTES)
         self.topic = f"stream:{key}"
-        self.head = 0  # the newest seq anybody told us of
-        self.last_taken_seq: int | None = None  # the newest handed to the ring or the renderer; None: nobody was level
+        self.head = 0  # the newest known seq
+        self.last_taken_seq: int | None = None  # newest in the ring or at the renderer; None: nobody was up to date
         self.is_fetching = False  # what comes after `last_taken_seq` is being read
         self.sent = 0  # bytes handed to subscribers
         self.ring: deque[Frame] = deque()
@@ -53,7 +53,7 @@ class Feed:
 
     def push(self, ready: Sequence[Frame]) -> None:
         """Append frames; a gap before them empties the ring, and subscribers then read from the database."""
-        is_held = self.hold.is_held
+        is_held = self.send_gate.is_held
         for frame in ready:
             self._keep(frame)
             if is_held:

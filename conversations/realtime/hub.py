@@ -37,8 +37,8 @@ HEAL_EVERY = 1.0  # seconds
 class Hub:
     """All feeds of this process. Call `start` in the loop that it runs in."""
 
-    def __init__(self, epoch: str, hold: SendGate | None = None, ring_bytes: int = ALL_RINGS_BYTES) -> None:
-        self.epoch, self.hold = epoch, hold or SendGate()
+    def __init__(self, epoch: str, send_gate: SendGate | None = None, ring_bytes: int = ALL_RINGS_BYTES) -> None:
+        self.epoch, self.send_gate = epoch, send_gate or SendGate()
         self.rings = ByteBudget(ring_bytes)
         self.drawing_bytes = 0  # of the bodies of events that wait to be drawn
         # Frames to push, with the number and the bytes of the events that they are of.
@@ -72,7 +72,7 @@ class Hub:
 
     def follow(self, key: str, mode: Mode, subscriber: Subscriber) -> Feed:
         """Add a subscriber. Follow first, then read: events committed in between are in the ring."""
-        feed = self.feeds.setdefault((key, mode), Feed(key, mode, self.hold, self.rings))
+        feed = self.feeds.setdefault((key, mode), Feed(key, mode, self.send_gate, self.rings))
         feed.subscribers.add(subscriber)
         return feed
 

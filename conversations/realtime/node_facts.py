@@ -31,7 +31,7 @@ class MeasuredRuntime(Protocol):
     """What is measured of a server process. Implemented by `ServerRuntime`, which creates one `NodeMetrics`."""
 
     url: str
-    watch: SocketRegistry
+    socket_registry: SocketRegistry
     writer: log.Writer
     budgets: dict[str, BoundedMemory]
     broadcast_listener: BroadcastListener
@@ -58,8 +58,8 @@ class NodeMetrics:
         layer = runtime.broadcast_listener.state
         return {
             "url": runtime.url,
-            "sockets": len(runtime.watch.sockets),
-            "response_readers": len(runtime.watch.responses),
+            "sockets": len(runtime.socket_registry.sockets),
+            "response_readers": len(runtime.socket_registry.responses),
             "queue_bytes": runtime.writer.waiting_bytes,
             **{f"{name}_bytes": budget.size for name, budget in runtime.budgets.items()},
             **{f"{name}_limit": budget.limit for name, budget in runtime.budgets.items()},

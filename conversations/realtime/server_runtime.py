@@ -1,7 +1,5 @@
-"""The parts of a server process beside its requests: writer, hub, live lists, session guard, presence, broadcast
-listener.
-
-Created by `asgi`.
+"""The long-lived parts of a server process that its endpoints use: writer, hub, live lists, socket registry, presence,
+broadcast listener. Created by `asgi`, which starts and stops them.
 """
 
 import asyncio
@@ -41,8 +39,8 @@ class ServerRuntime:
     """The runtime of a server process. Created before the loop runs; `start` and `stop` run in it."""
 
     def __init__(self) -> None:
-        self.watch = SocketRegistry()
-        self.hub = Hub(epoch="", hold=self.watch.hold, ring_bytes=settings.CONFIG.rings_mib << 20)
+        self.socket_registry = SocketRegistry()
+        self.hub = Hub(epoch="", send_gate=self.socket_registry.send_gate, ring_bytes=settings.CONFIG.rings_mib << 20)
         self.budgets: dict[str, BoundedMemory] = {"rings": self.hub.rings}  # of what is held for readers, by what
         self.writer = log.Writer()
         self.fleet = ConversationListTopic()
@@ -72,7 +70,7 @@ class ServerRuntime:
         self.hub.start()
         for state in self.states.values():
             state.start()
-        self.watch.start()
+        self.socket_registry.start()
         self.presence.start()
         self.broadcast_listener.start()
         self.writer.start()
@@ -103,7 +101,7 @@ class ServerRuntime:
             self.presence.stop(),
             self.hub.stop(),
             *(state.stop() for state in self.states.values()),
-            self.watch.stop(),
+            self.socket_registry.stop(),
         )
 
     async def _prepare(self, rollback: RollbackWatch) -> None:
@@ -174,7 +172,7 @@ class ServerRuntime:
         if now == self.hub.epoch:
             return False
         self.hub.epoch = now
-        for socket in self.watch.guarded:
+        for socket in self.socket_registry.guarded:
             if socket is not spared:
                 socket.dismiss(TRY_AGAIN)
         return True

@@ -39,7 +39,7 @@ class GuardedSocket(Protocol):
     def dismiss(self, code: int) -> None:
         """Send nothing more and close with this code."""
 
-    def tell_heads(self) -> None:
+    def send_heads(self) -> None:
         """Send the head of each topic."""
 
 
@@ -56,7 +56,7 @@ class Reader:
         self._refusal = authentication.refusal(code)
         self._ended.set()
 
-    def tell_heads(self) -> None:
+    def send_heads(self) -> None:
         """Do nothing: a request has no heads to send."""
 
     def check(self) -> None:
@@ -85,7 +85,7 @@ class SocketRegistry:
     """
 
     def __init__(self) -> None:
-        self.hold = SendGate()
+        self.send_gate = SendGate()
         self.sockets: set[GuardedSocket] = set()
         self.responses: set[GuardedSocket] = set()  # requests and sockets of /v1/responses
         self._readers: set[GuardedSocket] = set()
@@ -148,8 +148,8 @@ class SocketRegistry:
 
         self._stop_listening = commit_listeners.on_revoked(revoked)
         self._tasks = [
-            asyncio.create_task(run_forever(self._guard, what="the watch"), name="watch-guard"),
-            asyncio.create_task(run_forever(self._heads, what="telling heads"), name="watch-heads"),
+            asyncio.create_task(run_forever(self._guard, what="checking permissions"), name="watch-guard"),
+            asyncio.create_task(run_forever(self._heads, what="sending heads"), name="watch-heads"),
         ]
 
     async def stop(self) -> None:
@@ -170,7 +170,7 @@ class SocketRegistry:
         self._looked_at = time.monotonic()
         if self.guarded:
             await self._look()
-        self.hold.passed(self._looked_at)
+        self.send_gate.passed(self._looked_at)
 
     async def _look(self) -> None:
         try:
@@ -184,7 +184,7 @@ class SocketRegistry:
     async def _heads(self) -> None:
         await asyncio.sleep(HEAD_EVERY)
         for socket in list(self.sockets):
-            socket.tell_heads()
+            socket.send_heads()
 
 
 def _give_back(counts: Counter[Key], key: Key, number: int = 1) -> None:

@@ -38,9 +38,9 @@ MAX_BODY = 4 << 20  # bytes, before anything looks at them; settings limit what 
 class PageHandler(ASGIHandler):
     """Answers HTTP requests with views. Views are plain functions; what streams does so by an asynchronous iterator."""
 
-    def __init__(self, watch: SocketRegistry) -> None:
+    def __init__(self, socket_registry: SocketRegistry) -> None:
         BaseHandler.__init__(self)
-        self._watch = watch
+        self._socket_registry = socket_registry
         self.load_middleware(is_async=False)
         self._pool = ThreadPoolExecutor(POOL_SIZE["pages"], thread_name_prefix="pages")
 
@@ -74,7 +74,7 @@ class PageHandler(ASGIHandler):
         if caller is None:
             await sending
             return
-        with self._watch.reading(caller) as reader:
+        with self._socket_registry.reading(caller) as reader:
             await reader.unless_dismissed(sending)
 
     async def read_body(self, receive: Any) -> IO[bytes]:

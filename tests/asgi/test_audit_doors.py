@@ -60,7 +60,7 @@ class Engine:
     """As much of one as a socket asks for."""
 
     def __init__(self):
-        self.watch = SocketRegistry()
+        self.socket_registry = SocketRegistry()
 
 
 def test_a_socket_that_ended_by_an_error_is_forgotten():
@@ -84,4 +84,4 @@ def test_a_socket_that_ended_by_an_error_is_forgotten():
     with pytest.raises(OSError, match="left"):
         asyncio.run(leave_while_heard())
 
-    assert not engine.watch.sockets
+    assert not engine.socket_registry.sockets

@@ -70,7 +70,7 @@ def test_one_socket_too_many_of_a_principal_is_closed_4429_and_others_are_let_in
         is_open = await fifth.receive_nothing(0.1)
         for socket in (second, fourth, fifth):
             await closed(socket)
-        return refused, is_open, engine.watch
+        return refused, is_open, engine.socket_registry
 
     refused, is_open, watch = asyncio.run(with_engine(work))
 
@@ -93,7 +93,7 @@ def test_one_topic_too_many_over_all_sockets_is_an_error_frame():
         answers.append(await follow(second, "stream:c"))
         for socket in (first, second):
             await closed(socket)
-        return answers, again, engine.watch
+        return answers, again, engine.socket_registry
 
     answers, again, watch = asyncio.run(with_engine(work))
 

@@ -73,15 +73,15 @@ def test_a_request_that_takes_long_is_no_viewer_of_the_demo_and_no_socket():
     runtime = ServerRuntime()
     shown, caller = demo.Demo(runtime), Caller(principals.SYSTEM, frozenset())
 
-    with runtime.watch.reading(caller) as reader:
-        assert runtime.watch.guarded == {reader}
+    with runtime.socket_registry.reading(caller) as reader:
+        assert runtime.socket_registry.guarded == {reader}
         assert not shown._has_viewers()
-        assert runtime.watch.admit(responses := Reader(caller), most=1, is_response=True)
-        assert runtime.watch.guarded == {reader, responses}
+        assert runtime.socket_registry.admit(responses := Reader(caller), most=1, is_response=True)
+        assert runtime.socket_registry.guarded == {reader, responses}
         assert not shown._has_viewers()
-        assert runtime.watch.admit(Reader(caller), most=1)
+        assert runtime.socket_registry.admit(Reader(caller), most=1)
         assert shown._has_viewers()
-    assert not runtime.watch.guarded - runtime.watch.sockets - {responses}
+    assert not runtime.socket_registry.guarded - runtime.socket_registry.sockets - {responses}
 
 
 class Stage:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Socket:
-    """As much of one as the watch asks for."""
+    """As much of one as the registry uses."""
 
     def __init__(self):
         self.caller = Caller(principals.token_principal("t"), frozenset({"viewer"}))
@@ -32,7 +32,7 @@ class Socket:
     def dismiss(self, code):
         self.code = code
 
-    def tell_heads(self):
+    def send_heads(self):
         pass
 
 
@@ -48,10 +48,10 @@ async def wait_for(condition, within=60):
 
 
 async def guarded(work, *, takes_ready):
-    """Run `work` with a watch over one socket, and a client level with a conversation of one event."""
+    """Run `work` with a registry of one socket, and a client up to date with a conversation of one event."""
     looking, socket = SocketRegistry(), Socket()
     looking.admit(socket, most=1)
-    running = Hub(epoch="e", hold=looking.hold)
+    running = Hub(epoch="e", send_gate=looking.send_gate)
     line = Line(running, Client(), "c", takes_ready=takes_ready)
     running.start()
     looking.start()
@@ -79,7 +79,7 @@ def test_frames_are_held_while_a_look_is_overdue_and_go_on_behind_it(monkeypatch
 
     async def work(looking, line):
         go_on.clear()
-        await wait_for(lambda: looking.hold.is_held)
+        await wait_for(lambda: looking.send_gate.is_held)
         line.deliver()
         await asyncio.to_thread(with_connection, log.append, [event(1), event(2)])
         await wait_for(lambda: line.hub.feeds["c", "data"].head == 3)
@@ -116,13 +116,13 @@ def test_a_look_that_is_not_clean_opens_for_nobody_it_sent_away(monkeypatch, ans
 
 
 def test_a_gate_is_held_from_its_time_on():
-    hold = SendGate()
-    is_held_before = hold.is_held
+    send_gate = SendGate()
+    is_held_before = send_gate.is_held
 
-    hold.passed(time.monotonic() - FRESH - 0.01)
+    send_gate.passed(time.monotonic() - FRESH - 0.01)
 
     assert not is_held_before
-    assert hold.is_held
+    assert send_gate.is_held
 
 
 def test_looks_begin_so_often_that_a_quick_database_holds_nothing():
@@ -136,9 +136,9 @@ def test_nobody_looks_while_nobody_is_there_and_at_once_when_somebody_comes():
         await wait_for(lambda: looking._looked_at)
         first = looking._looked_at
         await asyncio.sleep(2 * session_guard.LOOK_EVERY)  # nothing tells that nobody looked
-        later, is_held = looking._looked_at, looking.hold.is_held
+        later, is_held = looking._looked_at, looking.send_gate.is_held
         looking.admit(Socket(), most=1)
-        await asyncio.wait_for(looking.hold.opened(), 60)
+        await asyncio.wait_for(looking.send_gate.opened(), 60)
         await looking.stop()
         return later - first, is_held
 

@@ -69,7 +69,7 @@ class Line:
         self.cut()
         self.client.must_subscribe = False
         self.room.set()
-        wire = SocketWriter(self._send, self._write, self.hub.hold)
+        wire = SocketWriter(self._send, self._write, self.hub.send_gate)
         self.subscription = ConversationSubscription(
             self.hub, wire, self.key, self.mode, last=self.client.last, failed=self._failed
         )

@@ -47,9 +47,9 @@ class Served(threading.Thread):
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        self.desk.runtime.watch.start()
+        self.desk.runtime.socket_registry.start()
         await self.server.serve()
-        await self.desk.runtime.watch.stop()
+        await self.desk.runtime.socket_registry.stop()
         await self.desk.context.followers.stop()
 
     def connect(self) -> socket.socket:

@@ -146,10 +146,10 @@ class Wire:
         begun: PendingResponse,
         reader: ResponsesCaller,
         gone: asyncio.Future[None],
-        hold: SendGate,
+        send_gate: SendGate,
     ) -> None:
         self.begun, self.reader = begun, reader
-        self._send, self._disconnected, self._hold = send, gone, hold
+        self._send, self._disconnected, self._send_gate = send, gone, send_gate
         self._extensions = scope.get("extensions") or {}
         self._has_started = self._is_dropped = False
         self._said_at = time.monotonic()
@@ -167,10 +167,10 @@ class Wire:
 
     async def allowed(self) -> None:
         """Wait while it is unknown who may still read (law H)."""
-        while self._hold.is_held and not (self.is_over or self.is_stopping):
+        while self._send_gate.is_held and not (self.is_over or self.is_stopping):
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_EVERY):
-                    await self._hold.opened()
+                    await self._send_gate.opened()
 
     async def start(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Start a response of unknown length."""
@@ -255,7 +255,7 @@ def following(
     gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
     gone.add_done_callback(lambda _: begun.follower.wake())
     try:
-        yield Wire(scope, send, begun, reader, gone, context.runtime.watch.hold)
+        yield Wire(scope, send, begun, reader, gone, context.runtime.socket_registry.send_gate)
     finally:
         gone.cancel()
         context.followers.leave(begun.follower)

@@ -64,7 +64,7 @@ class ResponsesCaller:
         if self.follower is not None:
             self.follower.wake()
 
-    def tell_heads(self) -> None:
+    def send_heads(self) -> None:
         """Do nothing: a response has no heads to send."""
 
 
@@ -97,14 +97,14 @@ class ResponsesContext:
     def enter(self, reader: GuardedSocket) -> None:
         """Start checking a reader's permissions; call `leave` at the end. Raises Busy if it has too many open."""
         most, who = settings.CONFIG.responses_per_principal, reader.caller.principal
-        if len(self.runtime.watch.responses) >= MAX_READERS:
+        if len(self.runtime.socket_registry.responses) >= MAX_READERS:
             raise Busy(f"the server already serves {MAX_READERS:,} clients: try again later", code="too_many")
-        if not self.runtime.watch.admit(reader, most=most, is_response=True):
+        if not self.runtime.socket_registry.admit(reader, most=most, is_response=True):
             raise Busy(f"{who} already has {most:,} open requests and sockets: close one first", code="too_many")
 
     def leave(self, reader: GuardedSocket) -> None:
         """Remove a reader that disconnected. The run continues."""
-        self.runtime.watch.forget(reader)
+        self.runtime.socket_registry.forget(reader)
 
     @contextmanager
     def reading(self, caller: Caller) -> Iterator[ResponsesCaller]:

@@ -69,7 +69,7 @@ class ResponsesSocket:
 
 
 class _Socket:
-    """One open socket. `caller`, `dismiss` and `tell_heads` are used by the session guard."""
+    """One open socket. `caller`, `dismiss` and `send_heads` are used by the session guard."""
 
     def __init__(self, context: ResponsesContext, caller: Caller, scope: route.Scope, send: route.Send) -> None:
         self.caller = caller
@@ -172,7 +172,7 @@ class _Socket:
 
     async def _tell_all(self, begun: PendingResponse, encoder: Encoder) -> None:
         async for batch in self._context.frames(begun, encoder):
-            await self._context.runtime.watch.hold.opened()
+            await self._context.runtime.socket_registry.send_gate.opened()
             if self._is_closed:
                 return
             if not self._context.runtime.is_ready and encoder.final is None:
@@ -203,13 +203,13 @@ class _Socket:
         if self._is_closed:
             return
         self._is_closed = True
-        self._context.runtime.watch.drops[code] += 1
+        self._context.runtime.socket_registry.drops[code] += 1
         if hang_up := self._extensions.get("frame.hang_up"):
             hang_up(code)
         else:
             self._closing = asyncio.ensure_future(self._send({"type": "websocket.close", "code": code}))
 
-    def tell_heads(self) -> None:
+    def send_heads(self) -> None:
         """Do nothing: a socket of responses has no heads to send; uvicorn's pings keep it open."""
 
 

@@ -59,7 +59,7 @@ def revoke_here():
 @pytest.mark.parametrize("is_feed", [False, True], ids=["run", "feed"])
 def test_a_second_after_its_bearer_is_revoked_nobody_is_told_more(desk, is_feed, revoke):
     async def follow():
-        desk.runtime.watch.start()
+        desk.runtime.socket_registry.start()
         try:
             async with desk.asking(input_of("agui-revoked", "hold on")) as asked:
                 await started(asked)
@@ -71,7 +71,7 @@ def test_a_second_after_its_bearer_is_revoked_nobody_is_told_more(desk, is_feed,
                     stand_in.RELEASED.set()  # from here on there is more to tell
                     return (await (reading if is_feed else asked).answer()).writes
         finally:
-            await desk.runtime.watch.stop()
+            await desk.runtime.socket_registry.stop()
 
     told = pieces(desk.run(follow))
 

@@ -137,7 +137,7 @@ def test_clients_that_leave_while_their_request_is_stored_leave_no_follower(desk
         await asyncio.gather(*(one() for _ in range(20)))
         may_store.set()
         await desk.context.do(until, lambda: desk.context._askers._work_queue.qsize() == 0)
-        return desk.context.followers.count, len(desk.runtime.watch.responses)
+        return desk.context.followers.count, len(desk.runtime.socket_registry.responses)
 
     assert desk.run(all_leave) == (0, 0)
     assert stored
@@ -220,7 +220,7 @@ def test_requests_and_sockets_of_one_principal_are_bounded_together(desk):
         async with desk.socket() as wire, desk.asking({"model": MODEL, "input": "hold", "stream": True}) as asking:
             assert (await wire.next())["type"] == "websocket.accept"
             await asking.writes(3)
-            counted.append((len(desk.runtime.watch.responses), len(desk.runtime.watch.sockets)))
+            counted.append((len(desk.runtime.socket_registry.responses), len(desk.runtime.socket_registry.sockets)))
             async with desk.asking({"model": MODEL, "input": "x"}) as third, desk.socket() as fourth:
                 refused, upgrade = await third.answer(), await fourth.next()
             head = {"authorization": f"Bearer {other}"}
@@ -237,15 +237,15 @@ def test_requests_and_sockets_of_one_principal_are_bounded_together(desk):
     assert upgrade["status"] == 429
     assert welcome.json["status"] == "completed"
     assert counted == [(2, 0)]
-    assert not desk.runtime.watch._open
-    assert not desk.runtime.watch.responses
+    assert not desk.runtime.socket_registry._open
+    assert not desk.runtime.socket_registry.responses
 
 
 def test_a_stream_whose_token_is_revoked_fails_within_a_second_without_a_notification(desk, monkeypatch):
     monkeypatch.setattr("conversations.access.action_context.commit_listeners.notify_revoked", lambda: None)
 
     async def talk():
-        desk.runtime.watch.start()
+        desk.runtime.socket_registry.start()
         async with desk.asking({"model": MODEL, "input": "hold", "stream": True}) as asking:
             before = len(await asking.writes(5))
             await desk.context.do(tokens.revoke_token, SYSTEM, "asker-operator")
@@ -253,7 +253,7 @@ def test_a_stream_whose_token_is_revoked_fails_within_a_second_without_a_notific
             answer = await asking.answer()
             took = time.monotonic() - revoked_at
             stand_in.RELEASED.set()
-        await desk.runtime.watch.stop()
+        await desk.runtime.socket_registry.stop()
         return answer.writes[before:], took
 
     (error, failed, done), took = desk.run(talk)
@@ -273,7 +273,7 @@ def test_a_json_answer_that_was_begun_ends_as_a_response_that_failed(desk, monke
         raise Unavailable("the record cannot be read", code="record_unreadable")
 
     async def talk():
-        desk.runtime.watch.start()
+        desk.runtime.socket_registry.start()
         async with desk.asking({"model": MODEL, "input": "hold"}) as asking:
             await asking.writes(1)
             if trouble == "the token":
@@ -282,7 +282,7 @@ def test_a_json_answer_that_was_begun_ends_as_a_response_that_failed(desk, monke
                 monkeypatch.setattr(desk.context.followers, "next", unreadable)
             answer = await asking.answer()
             stand_in.RELEASED.set()
-        await desk.runtime.watch.stop()
+        await desk.runtime.socket_registry.stop()
         return answer
 
     answer = desk.run(talk)

@@ -185,14 +185,14 @@ def test_a_socket_needs_a_bearer_with_the_right_and_no_origin(desk):
 
 def test_a_socket_that_lost_its_right_hears_nothing_more(desk):
     async def talk(wire):
-        desk.runtime.watch.start()
+        desk.runtime.socket_registry.start()
         wire.create("hold")
         while (await wire.event())["type"] != "response.output_text.delta":
             pass
         await desk.context.do(tokens.revoke_token, SYSTEM, "asker-operator")
         message = await wire.next()
         stand_in.RELEASED.set()
-        await desk.runtime.watch.stop()
+        await desk.runtime.socket_registry.stop()
         return message
 
     assert on_socket(desk, talk) == {"type": "websocket.close", "code": 4403}
@@ -208,7 +208,7 @@ def test_a_socket_is_closed_after_an_hour(desk, monkeypatch):
 
     assert error["error"]["code"] == "websocket_connection_limit_reached"
     assert closed == {"type": "websocket.close", "code": 1001}
-    assert not desk.runtime.watch.responses
+    assert not desk.runtime.socket_registry.responses
 
 
 def test_a_server_that_stops_says_so_on_the_socket(desk):

@@ -102,12 +102,12 @@ def test_a_stream_of_a_revoked_reader_goes_on_for_its_next_token(desk, monkeypat
     monkeypatch.setattr("conversations.access.action_context.commit_listeners.notify_revoked", lambda: None)
 
     async def talk():
-        desk.runtime.watch.start()
+        desk.runtime.socket_registry.start()
         async with desk.asking({"model": MODEL, "input": "hold", "stream": True}) as asking:
             await asking.writes(5)
             await desk.context.do(tokens.revoke_token, SYSTEM, "asker-operator")
             answer = await asking.answer()
-        await desk.runtime.watch.stop()
+        await desk.runtime.socket_registry.stop()
         return answer.events
 
     first = desk.run(talk)
