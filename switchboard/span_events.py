@@ -132,7 +132,7 @@ class SpanEvents:
         return self._traces[trace_id]
 
     def _begin(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
-        """Remember a span, and tell of the run that begins with it."""
+        """Remember a span, and send the start of the run that begins with it."""
         parent = trace.spans.get(facts.parent_id or "")
         agent = facts.detail.name if facts.kind == "agent" else parent.agent if parent else ""
         run = parent.run if parent else None

@@ -2,17 +2,20 @@
 
     guard_agent(agent)      # at load; every function tool that the agent can come to is guarded, once
 
-A guarded tool asks the run's scope (`current_scope()`) for the operators' rules, which are at most half a second old,
-and for the run's own restriction. A call goes, waits for a person, or is refused: then the tool's function is never
-entered, `policy.refused` is in the record, and the model is told in words so that it can go on. A call that would wait
-is approved without asking where an auto-approval rule is about it: after the tool's own guardrails, so that nothing
-they stop uses a rule up (`AutoApprovalGuardrail`).
+A guarded tool reads the operators' rules (at most half a second old) and the run's own restriction from the run's scope
+(`current_scope()`). The result is one of:
 
-In the SDK a tool says by `needs_approval` whether a call waits, and by its input guardrails whether it is refused. The
-first is not asked when the arguments are not a JSON object: such a call counts as one that waits. So a worker's runs
-have the guardrails run before the waiting too (`GUARDED_CALLS`): there the gate lets such a call go on to the
-tool's own error when neither code nor policy asks. A team's own input guardrails thus run before a person is asked, and
-again after. Outside of a worker there are no rules.
+- The call runs.
+- The call waits for a person. If an auto-approval rule matches, it is approved at once; this is checked after the
+  tool's own guardrails, so that a call that they reject does not use up the rule (`AutoApprovalGuardrail`).
+- The call is refused: the tool's function is never entered, `policy.refused` is stored, and the model gets the reason
+  as the tool's output, so that it can continue.
+
+The SDK decides with `needs_approval` whether a call waits, and with the input guardrails whether it is refused. It does
+not call `needs_approval` if the arguments are no JSON object, but treats the call as one that waits. A worker's runs
+therefore also run the guardrails before the wait (`GUARDED_CALLS`): the gate then passes such a call on to the tool's
+own error unless code or policy requires approval. So a team's own input guardrails run before a person is asked, and
+again afterwards. Outside a worker there are no rules.
 """
 
 import copy

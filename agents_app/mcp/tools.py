@@ -104,7 +104,7 @@ class McpTools:
         return f"not offered, since another tool or handoff has the name (give the server a prefix): {', '.join(taken)}"
 
     async def _give(self, served: ServedTeam, link: McpConnection) -> None:
-        """Put the server's tools on the agents that it is for, and tell of them in their rows."""
+        """Put the server's tools on the agents that it is for, and list them in their rows."""
         self._shadowed_names[id(link)] = []
         for agent in served.team.agents:
             if link.spec.serves(agent.name):

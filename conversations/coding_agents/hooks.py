@@ -146,7 +146,7 @@ def _answer(hook: Hook) -> list[SessionEvent]:
 
 
 def _sub_agent_started(hook: Hook) -> list[SessionEvent]:
-    """Tell of a sub-agent in its session, and whose it is in its own conversation."""
+    """Record a sub-agent in its session, and its session in its own conversation."""
     kind = _text(hook, "agent_type") or "sub-agent"
     within = _session_speaker(hook)
     id_ = session_events.derived_id(hook.tool, hook.session, "sub-agent", hook.sub_agent)

@@ -157,7 +157,7 @@ def _runs(conversation: Conversation, sent: list[SentMessage]) -> dict[int, Run]
 
 
 def _posts(conversation: Conversation, sent: list[SentMessage]) -> dict[int, bool | None]:
-    """Tell of each message whether all its posts are on Redis; None: it will be, and is not yet."""
+    """Return for each message whether all its posts are on Redis; None: not yet, but they will be."""
     agents = {message.recipient.removeprefix("agent:") for message in sent if message.recipient.startswith("agent:")}
     topics = {f"chat:{name}" for name in {conversation.key, *agents}}
     ids = [copy_id(message.event_id, n) for message in sent if message.event_id for n in (0, 1)]

@@ -25,7 +25,7 @@ _earlier_reports: list[str] = []
 
 @contextmanager
 def recording(data_dir: Path, command: str) -> Iterator[None]:
-    """Let a crash of this process leave its stacks; tell of earlier ones. `command` names it in the file's name."""
+    """Have a crash of this process write its stacks; report earlier ones. `command` names it in the file's name."""
     folder = data_dir / FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _earlier_reports[:] = _earlier(folder)

@@ -62,7 +62,7 @@ class Heartbeat:
         self.name = f"{socket.gethostname()}:{os.getpid()}:{self._started_at // 1_000_000}"[:100]
 
     def beat(self) -> None:
-        """Tell of this process now, and forget those that are long gone. Sync; one short write."""
+        """Store this process as alive, and delete those that ended long ago. Sync; one short write."""
         now = database_now()
         facts = self._facts() | {"clock_skew_ms": round((time.time_ns() // 1000 - now) / 1000, 1)}
         facts["warnings"] = [*crash_reports.recent_crashes(), *facts.get("warnings", ())]

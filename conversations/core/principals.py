@@ -71,7 +71,7 @@ def is_ours(stored: str) -> bool:
 
 
 def is_people(stored: str) -> bool:
-    """Tell of a stored principal's text whether it decides and steers: a person, or the system for a token."""
+    """Return whether a stored principal decides and controls: a person, or the system on behalf of a token."""
     return stored.partition(":")[0] in PEOPLE
 
 

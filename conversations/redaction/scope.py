@@ -18,7 +18,7 @@ from conversations.redaction.selection import MAX_EVENTS, Part
 
 class RedactionScope(NamedTuple):
     """Events of a conversation; or a tool call, or one `field` of it; or entries of the audit log; or a person by name,
-    and words that tell of them: in conversations and in the audit log."""
+    and words that describe them: in conversations and in the audit log."""
 
     conversation: str = ""
     events: Sequence[int] = ()

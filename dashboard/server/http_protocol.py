@@ -76,7 +76,7 @@ class BoundedHttp(HttpToolsProtocol):
     _has_resumed = False  # there was room for more since
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Have something to say to who waits, when the server stops."""
+        """Add the extensions, and start checking the connection."""
         super().connection_made(transport)
         self._stopping = asyncio.Event()
         self._extensions: dict[str, Any] = {"http.stopping": self._stopping, "http.hang_up": transport.abort}
@@ -84,12 +84,12 @@ class BoundedHttp(HttpToolsProtocol):
         self._looking = self.loop.call_later(LOOK_EVERY, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Look no more."""
+        """Stop checking."""
         self._looking.cancel()
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self) -> None:
-        """Look no more: the socket has pings of its own."""
+        """Stop checking: a WebSocket has its own pings."""
         self._looking.cancel()
         super().handle_websocket_upgrade()
 

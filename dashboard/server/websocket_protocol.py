@@ -1,8 +1,7 @@
-"""uvicorn's websocket protocol plus one ASGI extension: write a ready frame, wait for room for one, and hang up on a
-reader who does not read.
+"""uvicorn's websocket protocol plus one ASGI extension: write a prepared frame, wait until there is room for one, and
+close the connection of a client that does not read.
 
-The fan-out's CPU falls to half with it (§6). uvicorn is pinned; `tests/test_protocol.py` fails when the
-names used here are gone.
+It halves the CPU time of the fan-out (§6). It uses internal names of uvicorn, which is therefore pinned.
 """
 
 import struct
@@ -14,8 +13,8 @@ from websockets.http11 import Request
 
 from conversations.events.payload import MAX_BYTES
 
-LARGER = {"/v1/responses": MAX_BYTES + 4096}  # bytes of a message, by path: what is asked there may hold pictures
-LINGER = 60.0  # seconds a hung-up reader has to come back and read why
+LARGER = {"/v1/responses": MAX_BYTES + 4096}  # bytes of a message, by path: requests there may contain images
+LINGER = 60.0  # seconds a client has to read the close frame
 
 
 class FrameProtocol(WebSocketsSansIOProtocol):
@@ -44,7 +43,7 @@ class FrameProtocol(WebSocketsSansIOProtocol):
             extensions["frame.hang_up"] = self.hang_up
 
     async def send(self, message: Any) -> None:  # Any: uvicorn's union of ASGI messages
-        """Send by the ordinary way. After a close, ours or uvicorn's own (a frame too big), the client has left."""
+        """Send as uvicorn does. After a close, ours or uvicorn's own (frame too big), raises ClientDisconnected."""
         try:
             await super().send(message)
         except RuntimeError:
@@ -53,7 +52,7 @@ class FrameProtocol(WebSocketsSansIOProtocol):
             raise
 
     def write_frame(self, frame: bytes) -> bool:
-        """Hand a whole frame to the transport. False: not now (full or closing), use the ordinary send."""
+        """Write a whole frame to the transport. Return False if it is full or closing: use the ordinary send."""
         transport = self.transport
         if not self.has_room or self.close_sent or self.disconnected or transport.is_closing():
             return False
@@ -61,7 +60,7 @@ class FrameProtocol(WebSocketsSansIOProtocol):
         return True
 
     def hang_up(self, code: int, reason: str = "") -> None:
-        """Send a close frame behind what is buffered, take nothing more, and drop the connection in a minute."""
+        """Send a close frame after what is buffered, accept nothing more, and abort the connection after a minute."""
         if self.close_sent or self.disconnected:
             return
         payload = struct.pack("!H", code) + reason.encode()[:123]

@@ -23,7 +23,7 @@ Fields = Sequence[bytes]  # name, value, name, value …
 
 
 class InvalidEntry(NamedTuple):
-    """An entry that cannot be an event: its first 64 kB, and whose history should tell of it."""
+    """An entry that cannot be an event: its first 64 kB, and the conversation that it belongs to, if known."""
 
     reason: str
     raw: bytes

@@ -184,7 +184,7 @@ class StreamsReader:
         self._scan_at = max(self._scan_at, time.monotonic() + MIN_ROUND_S)
 
     async def _scan(self) -> None:
-        """See which streams there are (the truth); follow the new ones, tell of those that are gone."""
+        """List all streams (the truth); follow the new ones, and report those that are gone."""
         began = time.monotonic()
         seconds, micros = await self._client.time()
         keys: set[bytes] = set()
