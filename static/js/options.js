@@ -1,6 +1,6 @@
 /** The listbox under a combobox: groups of options, one of them chosen, the focus stays in the input (APG pattern). */
 
-/** @typedef {{symbol: string, words: string, note?: string, href?: string, act?: () => void}} Option */
+/** @typedef {{symbol: string, words: string, note?: string, key?: string, href?: string, act?: () => void}} Option */
 
 export class Options {
   #input;
@@ -24,6 +24,12 @@ export class Options {
   clear() {
     this.#list.replaceChildren();
     this.#input.removeAttribute("aria-activedescendant");
+  }
+
+  /** Begin another query: no answer to the last one is chosen any more, each stays in sight till its group is drawn anew. */
+  restart() {
+    for (const group of this.#list.children) group.ariaBusy = "true";
+    this.#choose(undefined);
   }
 
   /**
@@ -65,7 +71,7 @@ export class Options {
   }
 
   get #all() {
-    return [...this.#list.querySelectorAll("[role=option]")];
+    return [...this.#list.querySelectorAll("[role=group]:not([aria-busy=true]) > [role=option]")];
   }
 
   get #chosen() {
@@ -80,13 +86,15 @@ export class Options {
     else this.#input.removeAttribute("aria-activedescendant");
   }
 
-  #draw(element, { symbol, words, note = "", href, act }, id) {
+  #draw(element, { symbol, words, note = "", key = "", href, act }, id) {
     element.id = id;
     if (href) element.href = href;
     if (act) this.#acts.set(element, act);
     element.querySelector("use").setAttribute("href", `#i-${symbol}`);
     element.querySelector("span").textContent = words;
     element.querySelector("small").textContent = note;
+    element.querySelector("kbd").textContent = key;
+    element.querySelector("kbd").hidden = !key;
     return element;
   }
 }

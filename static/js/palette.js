@@ -1,11 +1,12 @@
-/** `<command-palette>`: pages, actions and conversations by name, in a dialog. */
-import { swapTimes } from "./clock.js";
+/** `<command-palette>`: pages, actions, conversations and events by name, in a dialog. */
 import { RequestError, json } from "./fetch.js";
 import { Options } from "./options.js";
-import { choose, theme } from "./theme.js";
+import { eventByNumber, everyPage, everywhere, ofConversation, ofHit, pageActions } from "./palette-options.js";
 
 const PAUSE_MS = 120; // after the last letter
-const MAX_CONVERSATIONS = 8; // conversations
+const MAX_CONVERSATIONS = 8;
+const MAX_EVENTS = 4;
+const SEARCHED = 3; // letters that are searched for in events
 
 class CommandPalette extends HTMLElement {
   #stop;
@@ -52,7 +53,10 @@ class CommandPalette extends HTMLElement {
   #find() {
     const words = this.#input.value.trim();
     this.#forget();
-    this.#options.show("known", "Pages and actions", known().filter((one) => one.words.toLowerCase().includes(words.toLowerCase())));
+    this.#options.restart();
+    const matches = ({ words: name }) => name.toLowerCase().includes(words.toLowerCase());
+    this.#options.show("here", "On this page", [...eventByNumber(words), ...pageActions().filter(matches)]);
+    this.#options.show("known", "Pages and actions", everyPage().filter(matches));
     this.#pause = setTimeout(() => this.#ask(words), words ? PAUSE_MS : 0);
   }
 
@@ -62,12 +66,18 @@ class CommandPalette extends HTMLElement {
       const query = new URLSearchParams({ q: words, limit: MAX_CONVERSATIONS });
       const { items } = await json(`/api/v1/conversations?${query}`, { signal: this.#asking.signal });
       this.#options.show("found", words ? "Conversations" : "Recent conversations", items.map(ofConversation));
+      this.#options.show("events", "Events", words.length < SEARCHED ? [] : await this.#search(words));
       this.#options.show("everywhere", "All conversations", [everywhere(words)]);
       this.#say("");
     } catch (error) {
       if (error instanceof RequestError) this.#say(error.sentence);
       else if (error.name !== "AbortError") throw error;
     }
+  }
+
+  async #search(words) {
+    const query = new URLSearchParams({ q: words, limit: MAX_EVENTS });
+    return (await json(`/api/v1/search?${query}`, { signal: this.#asking.signal })).items.map(ofHit);
   }
 
   #forget() {
@@ -82,44 +92,5 @@ class CommandPalette extends HTMLElement {
 
 const isCall = (event) =>
   (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key.toLowerCase() === "k";
-
-const everywhere = (words) => ({
-  symbol: "search",
-  words: words ? `Search everywhere for “${words}”` : "Search everywhere",
-  note: words ? "messages, calls, errors" : "",
-  href: `/search/${words ? `?${new URLSearchParams({ q: words })}` : ""}`,
-});
-
-const ofConversation = ({ title, conversation_id: id, url }) => ({
-  symbol: "talk",
-  words: title || id,
-  note: title ? id : "",
-  href: url,
-});
-
-/** @returns {import("./options.js").Option[]} what this page can do, whoever asks */
-function known() {
-  const links = new Map([...document.querySelectorAll(".menu > a, .nav > a")].map((link) => [link.href, link]));
-  return [
-    ...[...links.values()].map((link) => ({ symbol: "right", words: wordsOf(link), note: waitingOf(link), href: link.href })),
-    ...["system", "light", "dark"]
-      .filter((name) => name !== theme())
-      .map((name) => ({ symbol: "theme", words: `Theme: ${name}`, act: () => choose(name) })),
-    { symbol: "clock", words: "Toggle relative and clock times", act: swapTimes },
-    { symbol: "list", words: "Keyboard shortcuts", note: "", act: () => setTimeout(() => press("[data-action='help']")) },
-    { symbol: "x", words: "Sign out", act: () => document.querySelector(".menu > form").requestSubmit() },
-  ];
-}
-
-/** The words of a link without the number beside them. */
-const wordsOf = (link) => [...link.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data).join("").trim();
-
-/** What waits behind a link, "" where nothing does. */
-function waitingOf(link) {
-  const count = link.querySelector(".count:not([hidden]) > :last-child");
-  return count ? `${count.textContent} waiting` : "";
-}
-
-const press = (selector) => document.querySelector(selector)?.click();
 
 customElements.define("command-palette", CommandPalette);

@@ -193,3 +193,38 @@ def test_every_look_of_it(window: Page, asking: str) -> None:
     window.get_by_role("textbox", name="Message", exact=True).focus()
 
     assert found | in_every_look(window, "writing") == {}
+
+
+def test_the_palette_offers_what_the_page_can_do(window: Page, asking: str) -> None:
+    options = window.get_by_role("option")
+    opened(window, asking).keyboard.press("Control+k")
+    expect(options.first).to_contain_text("Go to the request that waits")
+    window.keyboard.type("pau")
+    expect(options.first.locator("kbd")).to_have_text("p")
+    window.keyboard.press("Enter")
+    expect(window.get_by_role("button", name="Resume")).to_be_visible()
+
+    window.keyboard.press("Control+k")
+    window.keyboard.type("resume")
+    window.keyboard.press("Enter")
+    expect(window.get_by_role("button", name="Pause")).to_be_visible()
+
+    window.keyboard.press("Control+k")
+    window.keyboard.type("#1")
+    expect(options.first).to_contain_text("Event 1 of this conversation")
+    window.keyboard.press("Enter")
+    expect(window.locator("#e1")).to_have_attribute("aria-current", "true")
+
+
+def test_the_palette_begins_a_conversation_and_finds_events(served: Server, window: Page) -> None:
+    work(served, "t.say(o, 'zeppelin', content='A zeppelin is stuck on the roof', client_id='1')")
+    opened(window, "/").keyboard.press("Control+k")
+    window.keyboard.type("new conv")
+    window.keyboard.press("Enter")
+    expect(window.get_by_role("textbox", name="Message")).to_be_focused()
+
+    window.keyboard.press("Control+k")
+    window.keyboard.type("zeppelin")
+    window.get_by_role("group", name="Events").get_by_role("option").first.click()
+
+    window.wait_for_url("**/conversations/zeppelin/?event=**")
