@@ -105,6 +105,7 @@ def test_a_long_title_gives_way_to_all_that_is_true_of_a_conversation(
     window.set_viewport_size({"width": 1440, "height": 900})
     opened(window, asking).get_by_role("button", name="Pause").click()
     expect(window.locator(".live-state > .state")).to_have_count(2)
+    window.locator(".live-state time").evaluate_all("(ages) => ages.forEach((age) => age.textContent = '26 min')")
 
     assert window.locator(".live-state .clip").evaluate_all(CUT) == []
 

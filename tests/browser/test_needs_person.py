@@ -180,6 +180,25 @@ def test_a_new_filter_clears_the_selection(served: Server, window: Page) -> None
     expect(window.locator("#bulk")).to_have_attribute("data-none", "")
 
 
+def test_no_row_moves_when_the_first_is_picked(served: Server, window: Page) -> None:
+    work(served, "for n in range(3): t.say(o, f'still-{n}', client_id='1')")
+    open_list(window)
+    place = "(row) => row.getBoundingClientRect().top"
+    row = window.locator('[data-key="still-1"]')
+    before = row.evaluate(place)
+
+    row.locator(".pick input").check()
+    expect(window.locator("#bulk [data-count]")).to_be_visible()
+
+    assert row.evaluate(place) == before
+    last = window.locator(ROWS).last
+    last.scroll_into_view_if_needed()
+    window.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    bar = window.locator("#bulk").bounding_box() or {}
+    box = last.bounding_box() or {}
+    assert box["y"] + box["height"] <= bar["y"]  # the last row can be reached under it
+
+
 @pytest.mark.thorough
 def test_the_dialog_that_asks_for_a_reason_has_its_parts_in_place(served: Server, window: Page) -> None:
     work(served, "t.say(o, 'reason', client_id='1')")
