@@ -6,6 +6,7 @@ moves the earlier ones); so are the messages that are stored already, since ever
 
 from collections import OrderedDict
 from collections.abc import Container, Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from conversations.events.payload import MAX_KEY, clean_text
@@ -91,16 +92,19 @@ def read(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "") -> 
     """Return the same, and which traces have got their name by now."""
     if spans and spans[0].is_log:
         spans = of_records(list(spans))
-    items = [ReadSpan(span, conventions.read(span)) for span in sorted(spans, key=lambda span: span.start)]
+    items = [ReadSpan(span, conventions.read(span)) for span in sorted(spans, key=_start_of)]
     family = _Family(items, memory, fallback_agent)
     fresh = _Fresh(memory)
     family.count_once()
     for item in items:
         if item.reading.kind:
-            for step in span_events.steps(*item, family.place_of(item), fresh.is_known):
-                fresh.take(step)
-    steps = sorted(fresh.steps.values(), key=lambda step: step.at)
+            fresh.take(span_events.steps(*item, family.place_of(item), fresh.is_known))
+    steps = sorted(fresh.steps.values(), key=_time_of)
     return ReadSpans(steps, family.named_late({step.conversation for step in steps}))
+
+
+_start_of = attrgetter("start")
+_time_of = attrgetter("at")
 
 
 class _Fresh:
@@ -115,10 +119,11 @@ class _Fresh:
         known = self.steps.get((conversation, event_id))
         return known.at <= at if known else self._memory.is_stored(conversation, event_id)
 
-    def take(self, step: Step) -> None:
-        """Take one event."""
-        if not self.is_known(step.conversation, step.id, step.at):
-            self.steps[step.conversation, step.id] = step
+    def take(self, steps: Iterable[Step]) -> None:
+        """Take the events of one span."""
+        for step in steps:
+            if not self.is_known(step.conversation, step.id, step.at):
+                self.steps[step.conversation, step.id] = step
 
 
 class _Family:
@@ -127,10 +132,12 @@ class _Family:
     def __init__(self, items: Sequence[ReadSpan], memory: Memory, fallback_agent: str) -> None:
         self._fallback_agent, self._items = fallback_agent, items
         self._by_id = {(item.span.trace_id, item.span.span_id): item for item in items}
-        self._traces = {trace_id: memory.trace(trace_id) for trace_id in {item.span.trace_id: None for item in items}}
+        self._traces = {trace_id: memory.trace(trace_id) for trace_id in {span.trace_id: None for span, _ in items}}
+        self._keys: dict[str, str] = {}  # conversations as spans name them, and as the record holds them
+        self._around: dict[tuple[str, str], str] = {}  # agents of and around a span
         for span, reading in items:
             trace = self._traces[span.trace_id]
-            if not trace.conversation:
+            if not trace.conversation and reading.conversation:
                 trace.conversation = _key(reading.conversation)
             if reading.kind == "agent" and reading.agent and len(trace.agents) < MAX_AGENTS:
                 trace.agents[span.span_id] = reading.agent[:MAX_KEY]
@@ -147,28 +154,45 @@ class _Family:
 
     def place_of(self, item: ReadSpan) -> FiledUnder:
         """Return where a span is filed, and whose it is."""
-        trace_id = item.span.trace_id
-        conversation = _key(item.reading.conversation) or self._traces[trace_id].conversation or trace_id
-        return FiledUnder(conversation, clean_text(self._agent_of(item))[:MAX_KEY])
+        span, reading = item
+        conversation = self._key_of(reading.conversation) if reading.conversation else ""
+        conversation = conversation or self._traces[span.trace_id].conversation or span.trace_id
+        name = reading.agent or self._agent_around(span) or self._fallback_agent or _service_of(span) or _NO_NAME
+        return FiledUnder(conversation, clean_text(name.removeprefix("agent:") or _NO_NAME)[:MAX_KEY])
 
     def count_once(self) -> None:
         """Leave out the tokens that another span tells too."""
         counted = {trace_id: trace.counted for trace_id, trace in self._traces.items()}
         answer_counting.count_once(self._items, self._by_id, counted)
 
-    def _agent_of(self, item: ReadSpan) -> str:
-        """Return the agent that a span names, else the next one around it, else the service."""
-        span, reading = item
-        agents, passed = self._traces[span.trace_id].agents, {span.span_id}
-        name, parent = reading.agent, span.parent_id
+    def _key_of(self, conversation: str) -> str:
+        if (key := self._keys.get(conversation)) is None:
+            key = self._keys[conversation] = _key(conversation)
+        return key
+
+    def _agent_around(self, span: Span) -> str:
+        """Return the agent of the next span around one that names any; empty without any. Looked up once for all the
+        spans within the same one."""
+        if not span.parent_id:
+            return ""
+        place = span.trace_id, span.parent_id
+        if (name := self._around.get(place)) is None:
+            name = self._around[place] = self._nearest_agent(*place, span.span_id)
+        return name
+
+    def _nearest_agent(self, trace_id: str, parent: str, span_id: str) -> str:
+        agents, passed, name = self._traces[trace_id].agents, {span_id}, ""
         while not name and parent and parent not in passed:
             passed.add(parent)
-            around = self._by_id.get((span.trace_id, parent))
+            around = self._by_id.get((trace_id, parent))
             name = (around.reading.agent if around else "") or agents.get(parent, "")
             parent = around.span.parent_id if around else ""
-        service = str(span.source.resource.get("service.name") or "")
-        service = "" if service.startswith("unknown_service") else service
-        return (name or self._fallback_agent or service or _NO_NAME).removeprefix("agent:") or _NO_NAME
+        return name
+
+
+def _service_of(span: Span) -> str:
+    service = str(span.source.resource.get("service.name") or "")
+    return "" if service.startswith("unknown_service") else service
 
 
 def _key(conversation: str) -> str:

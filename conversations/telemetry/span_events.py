@@ -14,13 +14,13 @@ same event, so a start that comes late opens nothing.
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from conversations.telemetry.message_shapes import MAX_VALUE, encoded
-from conversations.telemetry.reading import Call, Message, Result, SpanReading, Usage
+from conversations.telemetry.reading import NOTHING_SPENT, Call, Message, Result, SpanReading, Usage
 from conversations.telemetry.span import Span
 
 SMALL = 8 << 10  # characters of a message whose digest is remembered
@@ -48,89 +48,102 @@ class Step(NamedTuple):
     body: Body
 
 
-def steps(span: Span, reading: SpanReading, place: FiledUnder, is_known: IsKnown) -> Iterator[Step]:
+def steps(span: Span, reading: SpanReading, place: FiledUnder, is_known: IsKnown) -> list[Step]:
     """Return what a span tells, in its order, without the messages that are known."""
     builder = _SpanEventBuilder(span, place, is_known)
     if reading.kind == "agent":
-        yield builder.begin_run()
+        builder.begin_run()
     if reading.kind == "handoff":
-        yield builder.hand_over(*reading.handoff)
+        builder.hand_over(*reading.handoff)
     if span.is_pending:
         if reading.kind == "tool" and reading.call:
-            yield builder.begin_call(reading.call, *builder.of_span(reading.call), span.start)
-        return
-    yield from builder.say_all(reading)
+            builder.begin_call(reading.call, *builder.of_span(reading.call), span.start)
+        return builder.steps
+    if reading.inputs or reading.outputs:
+        builder.say_all(reading)
     if reading.kind == "tool" and reading.call:
-        yield from builder.call(reading.call, reading.output)
+        builder.call(reading.call, reading.output)
     if reading.kind == "model" and not span.is_log:
-        yield builder.answer(reading)
+        builder.answer(reading)
     if reading.kind == "agent":
-        yield builder.end_run()
+        builder.end_run()
+    return builder.steps
 
 
 class _SpanEventBuilder:
     """Makes the steps of one span."""
 
+    __slots__ = ("_agent", "_conversation", "_is_known", "_span", "_trace", "steps")
+
     def __init__(self, span: Span, place: FiledUnder, is_known: IsKnown) -> None:
-        self._span, self._place, self._is_known = span, place, is_known
+        self._span, self._is_known = span, is_known
+        self._conversation, self._agent = place
         self._trace = f"{span.trace_id}\n{span.span_id}"
+        self.steps: list[Step] = []
 
-    def begin_run(self) -> Step:
+    def begin_run(self) -> None:
         """Tell that an agent's run began."""
-        worker = str(self._span.source.resource.get("service.name") or self._span.source.scope)
-        return self._of_span("run.started", self._span.start, run_id=self._span.span_id, attempt=1, worker=worker)
+        span = self._span
+        worker = str(span.source.resource.get("service.name") or span.source.scope)
+        self._of_span("run.started", span.start, {"run_id": span.span_id, "attempt": 1, "worker": worker})
 
-    def end_run(self) -> Step:
+    def end_run(self) -> None:
         """Tell how it ended."""
-        fields: Body = {"run_id": self._span.span_id, "duration_ms": self._duration_ms()}
-        if self._span.error is None:
-            return self._of_span("run.done", self._span.end, **fields)
-        return self._of_span("run.failed", self._span.end, **fields, reason="error", error=cut(self._span.error))
+        span, fields = self._span, self._timed({"run_id": self._span.span_id})
+        if span.error is None:
+            self._of_span("run.done", span.end, fields)
+        else:
+            self._of_span("run.failed", span.end, {**fields, "reason": "error", "error": cut(span.error)})
 
-    def hand_over(self, giver: str, taker: str) -> Step:
+    def hand_over(self, giver: str, taker: str) -> None:
         """Tell that one agent gave the conversation to another."""
-        return self._of_span("agent.handoff", self._span.end, from_agent=giver, to_agent=taker, agent=giver)
+        fields = {"agent": giver, "from_agent": giver, "to_agent": taker}
+        self._of_span("agent.handoff", self._span.end, fields)
 
-    def answer(self, reading: SpanReading) -> Step:
+    def answer(self, reading: SpanReading) -> None:
         """Tell what an answer of a model took."""
-        fields: Body = {"model": reading.model, "usage": _usage(reading.usage), "duration_ms": self._duration_ms()}
+        fields: Body = {"model": reading.model}
+        if reading.usage is not NOTHING_SPENT and (usage := _usage(reading.usage)):
+            fields["usage"] = usage
+        self._timed(fields)
         if self._span.error is not None:
             fields["error"] = cut(self._span.error)
-        return self._of_span("model.call", self._span.end, **fields)
+        self._of_span("model.call", self._span.end, fields)
 
-    def say_all(self, reading: SpanReading) -> Iterator[Step]:
+    def say_all(self, reading: SpanReading) -> None:
         """Tell the messages of a history and of an answer, and the calls in them that have no span of their own."""
         uses: Uses = {}
         calls: dict[str, Call] = {}
+        has_own_spans = reading.has_tool_spans or reading.kind == "tool"
         for messages, at in ((reading.inputs, self._span.start), (reading.outputs, self._span.end)):
             for message in messages:
                 if message.text:
-                    yield from self._say(message, uses, at)
-                if reading.has_tool_spans or reading.kind == "tool":
+                    self._say(message, uses, at)
+                if has_own_spans:
                     continue
                 for call in message.calls:
                     calls[call.id or call.name] = call
-                    yield self.begin_call(call, *self._of_message(call, uses), at)
+                    self.begin_call(call, *self._of_message(call, uses), at)
                 for result in message.results:
-                    yield from self._end_told(result, calls, uses, at)
+                    self._end_told(result, calls, uses, at)
 
-    def call(self, call: Call, output: Any) -> Iterator[Step]:
+    def call(self, call: Call, output: Any) -> None:
         """Tell a call that a span is of, and how it ended."""
+        span = self._span
         key, call_id = self.of_span(call)
-        yield self.begin_call(call, key, call_id, self._span.start)
-        error = self._span.error
-        ending: Body = {"status": "success"} if error is None else {"status": "error", "error": cut(error)}
-        ending["duration_ms"] = self._duration_ms()
-        yield self._end_call(call.name, key, call_id, output, self._span.end, **ending)
+        self.begin_call(call, key, call_id, span.start)
+        ending: Body = {"status": "success"} if span.error is None else {"status": "error", "error": cut(span.error)}
+        self._end_call(call.name, key, call_id, output, span.end, self._timed(ending))
 
-    def begin_call(self, call: Call, key: str, call_id: str, at: int) -> Step:
+    def begin_call(self, call: Call, key: str, call_id: str, at: int) -> None:
         """Tell that a tool was called."""
-        args = call.args if isinstance(call.args, dict) else None
-        raw = None if isinstance(call.args, dict) else call.args
-        fields: Body = {"name": call.name, "status": "start", "tool_call_id": call_id, "args": fitting(args)}
-        if raw is not None:
-            fields["args_raw"] = cut(raw if isinstance(raw, str) else encoded(raw))
-        return self._step("tool_step", at, digest(key, "start"), **fields)
+        fields: Body = {"name": call.name, "status": "start", "tool_call_id": call_id}
+        args = call.args
+        if isinstance(args, dict):
+            fields["args"] = fitting(args)
+        elif args is not None:
+            fields["args_raw"] = cut(args if isinstance(args, str) else encoded(args))
+        self._step("tool_step", at, digest(key, "start"), fields)
 
     def of_span(self, call: Call) -> tuple[str, str]:
         """Return what the call of a span is known by, and the id that joins its events."""
@@ -146,60 +159,57 @@ class _SpanEventBuilder:
         key = digest(content, str(nth))
         return key, call.id or key[:16]
 
-    def _end_told(self, result: Result, calls: dict[str, Call], uses: Uses, at: int) -> Iterator[Step]:
+    def _end_told(self, result: Result, calls: dict[str, Call], uses: Uses, at: int) -> None:
         """End a call that the history told before; one that it did not tell is told now."""
         call = calls.get(result.id)
         if call is None:
             call = Call(result.id, "tool", None)
-            yield self.begin_call(call, *self._of_message(call, uses), at)
+            self.begin_call(call, *self._of_message(call, uses), at)
         elif len(call.id) < SURE:
             content = digest("told", call.id, call.name, encoded(call.args))
             uses[content,] = uses.get((content,), 0) - 1
         key, call_id = self._of_message(call, uses)
-        yield self._end_call(call.name, key, call_id, result.output, at, status="success")
+        self._end_call(call.name, key, call_id, result.output, at, {"status": "success"})
 
-    def _end_call(self, name: str, key: str, call_id: str, output: Any, at: int, **ending: Any) -> Step:
-        fields = {"name": name, "tool_call_id": call_id, "output": fitting(output), **ending}
-        return self._step("tool_step", at, digest(key, "end"), **fields)
+    def _end_call(self, name: str, key: str, call_id: str, output: Any, at: int, ending: Body) -> None:
+        fields: Body = {"name": name, "tool_call_id": call_id}
+        if (output := fitting(output)) is not None:
+            fields["output"] = output
+        self._step("tool_step", at, digest(key, "end"), {**fields, **ending})
 
-    def _say(self, message: Message, uses: Uses, at: int) -> Iterator[Step]:
-        words = message.role, message.text
+    def _say(self, message: Message, uses: Uses, at: int) -> None:
+        role, text = words = message.role, message.text
         uses[words] = nth = uses.get(words, 0) + 1
-        key = (_key_again if len(message.text) <= SMALL else _key_of)(*words, nth)
-        if self._is_known(self._place.conversation, key, at):
+        key = (_key_again if len(text) <= SMALL else _key_of)(role, text, nth)
+        if self._is_known(self._conversation, key, at):
             return
-        body = self._begun(key)
-        if message.role == "assistant":
-            body |= {"event": "output", "agent": self._place.agent, "text": cut(message.text)}
+        body: Body = {"id": key, "conversation_id": self._conversation}
+        if role == "assistant":
+            body["event"], body["agent"], body["text"] = "output", self._agent, cut(text)
             if message.reasoning:
                 body["reasoning"] = cut(message.reasoning)
         else:
-            body["type"] = "control" if message.role == "system" else "message"
-            body["sender"], body["recipient"] = message.role, f"chat:{self._place.conversation}"
-            body["content"] = cut(message.text)
-        yield self._ended(at, key, body)
+            body["type"] = "control" if role == "system" else "message"
+            body["sender"], body["recipient"], body["content"] = role, f"chat:{self._conversation}", cut(text)
+        self._add(at, key, body)
 
-    def _of_span(self, kind: str, at: int, **fields: Any) -> Step:
-        return self._step(kind, at, digest(kind, self._trace), **fields)
+    def _of_span(self, kind: str, at: int, fields: Body) -> None:
+        self._step(kind, at, digest(kind, self._trace), fields)
 
-    def _step(self, kind: str, at: int, key: str, **fields: Any) -> Step:
-        body = self._begun(key)
-        body["event"], body["agent"] = kind, self._place.agent
-        for name, value in fields.items():
-            if value is not None:
-                body[name] = value
-        return self._ended(at, key, body)
+    def _step(self, kind: str, at: int, key: str, fields: Body) -> None:
+        body = {"id": key, "conversation_id": self._conversation, "event": kind, "agent": self._agent, **fields}
+        self._add(at, key, body)
 
-    def _begun(self, key: str) -> Body:
-        return {"id": key, "conversation_id": self._place.conversation}
-
-    def _ended(self, at: int, key: str, body: Body) -> Step:
+    def _add(self, at: int, key: str, body: Body) -> None:
         body["created_at"], body["trace_id"], body["span_id"] = _moment(at), self._span.trace_id, self._span.span_id
-        return Step(at, self._place.conversation, key, body)
+        self.steps.append(Step(at, self._conversation, key, body))
 
-    def _duration_ms(self) -> float | None:
+    def _timed(self, fields: Body) -> Body:
+        """Add how long it took, where that is told; return the same fields."""
         took = (self._span.end - self._span.start) / 1e6
-        return round(took, 3) if self._span.start > 0 and 0 <= took <= 1e12 else None
+        if self._span.start > 0 and 0 <= took <= 1e12:
+            fields["duration_ms"] = round(took, 3)
+        return fields
 
 
 def digest(*parts: str) -> str:
