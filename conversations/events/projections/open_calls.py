@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 _Kind = tuple[str | None, str | None, str | None]  # run, call id, and the name where there is no call id
 _Key = TypeVar("_Key")
 _Group = OrderedDict[str, "FoldedCall"]  # a plain dict walks past all that were taken from its beginning
 
 
-@dataclass(slots=True)
-class FoldedCall:
+class FoldedCall(msgspec.Struct, gc=False):
     """A tool call's row, as far as the fold writes it."""
 
     id: str
@@ -59,9 +59,9 @@ class OpenCalls:
     def add(self, row: FoldedCall) -> None:
         """Add a call that began after all that are here."""
         self._by_id[row.id] = row
-        self._by_kind.setdefault(_kind(row), OrderedDict())[row.id] = row
+        _add(self._by_kind, _kind(row), row)
         if row.run is not None:
-            self._by_run.setdefault(row.run, OrderedDict())[row.id] = row
+            _add(self._by_run, row.run, row)
 
     def remove(self, row: FoldedCall) -> None:
         """Take out a call that has ended."""
@@ -76,7 +76,8 @@ class OpenCalls:
 
     def oldest(self, run: str | None, call_id: str | None, name: str) -> FoldedCall | None:
         """Return the oldest call of this run (None: foreign) with this call id or, where that is None, this name."""
-        return next(iter(self._by_kind.get(kind_of(run, call_id, name), {}).values()), None)
+        group = self._by_kind.get(kind_of(run, call_id, name))
+        return next(iter(group.values())) if group else None
 
     def of_run(self, run: str | None) -> list[FoldedCall]:
         """Return all calls of a run."""
@@ -92,8 +93,14 @@ def _kind(row: FoldedCall) -> _Kind:
     return kind_of(row.run, row.call_id, row.name)
 
 
+def _add(groups: dict[_Key, _Group], key: _Key, row: FoldedCall) -> None:
+    if (group := groups.get(key)) is None:
+        group = groups[key] = OrderedDict()
+    group[row.id] = row
+
+
 def _drop(groups: dict[_Key, _Group], key: _Key, id_: str) -> None:
-    group = groups.get(key, OrderedDict())
-    group.pop(id_, None)
-    if not group:
-        groups.pop(key, None)
+    if (group := groups.get(key)) is not None:
+        group.pop(id_, None)
+        if not group:
+            del groups[key]

@@ -6,8 +6,7 @@ from conversations.events.projections.row_changes import ConversationHead, Event
 def add_participants(changes: RowChanges, head: ConversationHead, event: EventFacts, *, lets_in: bool) -> None:
     """Note the sender and the recipient; `lets_in`: an agent spoken to may view the conversation (`token_access`)."""
     payload, is_heard = event.payload, not event.principal.startswith("import:")
-    if payload.speaker:
-        add_speaker(changes, head, event)
+    add_speaker(changes, head, event)
     recipient = (payload.recipient or "")[:200]
     if recipient and not recipient.startswith("chat:"):
         changes.participants[head.id, recipient] = kind_of(recipient)
@@ -18,8 +17,15 @@ def add_participants(changes: RowChanges, head: ConversationHead, event: EventFa
 
 
 def add_speaker(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
-    """Note who spoke, or acted. A name that a run of ours alone speaks under may be that of an agent inside a tool."""
-    name = event.payload.speaker
+    """Note who spoke, or acted, if any name is told; once for all events of a batch that tell the same. A name that a
+    run of ours alone speaks under may be that of an agent inside a tool."""
+    payload = event.payload
+    meeting = (head.id, payload.sender, payload.agent, event.principal, event.run is None)
+    if meeting in changes.met:
+        return
+    changes.met.add(meeting)
+    if not (name := payload.speaker):
+        return
     changes.participants[head.id, name] = kind_of(name)
     if event.run is None and not event.principal.startswith("import:"):
         changes.reachable.add((head.id, name))

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from conversations.core import recent_activity
 from conversations.events.payload import ParsedPayload
 from conversations.events.projections.open_calls import FoldedCall, OpenCalls
@@ -148,8 +150,7 @@ class ResponseRow:
     status: str = ""
 
 
-@dataclass(slots=True)
-class TurnRow:
+class TurnRow(msgspec.Struct, gc=False):
     """What one answer of a model spent, ours or as a foreign agent tells it."""
 
     conversation_id: int
@@ -165,8 +166,7 @@ class TurnRow:
     worked_ms: int
 
 
-@dataclass(slots=True)
-class UsageRow:
+class UsageRow(msgspec.Struct, gc=False):
     """What an agent has spent in a conversation by one model, or with its tools: of one batch, or of all its events."""
 
     conversation_id: int
@@ -241,8 +241,7 @@ class RowChanges:
 Rule = Callable[[RowChanges, ConversationHead, "EventFacts"], None]
 
 
-@dataclass(slots=True)
-class EventFacts:
+class EventFacts(msgspec.Struct, gc=False):
     """One event as the fold sees it: head.head_seq is already its seq."""
 
     payload: ParsedPayload

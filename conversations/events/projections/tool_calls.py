@@ -21,8 +21,7 @@ def tool_step(changes: RowChanges, head: ConversationHead, event: EventFacts) ->
             change(changes, call, "executing")
     else:
         _end_call(changes, head, event)
-    if event.payload.speaker:
-        add_speaker(changes, head, event)
+    add_speaker(changes, head, event)
 
 
 def starts_call(payload: ParsedPayload) -> bool:

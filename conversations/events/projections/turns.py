@@ -2,6 +2,7 @@
 `model.call`."""
 
 from collections.abc import Callable
+from typing import Annotated
 
 import msgspec
 
@@ -10,12 +11,51 @@ from conversations.events.projections import usage
 from conversations.events.projections.participants import add_speaker
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges, TurnRow
 
-NAMES = (("input_tokens", "prompt_tokens"), ("output_tokens", "completion_tokens"))  # ours, and the older words
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+
+
+class CountDetails(msgspec.Struct, gc=False):
+    """Of which tokens."""
+
+    cached_tokens: Count = 0
+
+
+class TokenCounts(msgspec.Struct, gc=False):
+    """What an answer spent: in our words, and in older ones."""
+
+    input_tokens: Count = 0
+    prompt_tokens: Count = 0
+    output_tokens: Count = 0
+    completion_tokens: Count = 0
+    cached_tokens: Count = 0
+    input_tokens_details: CountDetails | None = None
+    prompt_tokens_details: CountDetails | None = None
+
+    @property
+    def cached(self) -> int:
+        """Return how much of the input was read from a cache: as we tell it, or as servers do."""
+        details = self.input_tokens_details or self.prompt_tokens_details
+        return self.cached_tokens or (details.cached_tokens if details else 0)
+
+
+NOTHING = TokenCounts()
+COUNTS = ("input_tokens", "prompt_tokens", "output_tokens", "completion_tokens", "cached_tokens")  # in their order
 DETAILS = ("input_tokens_details", "prompt_tokens_details")
 
 
-class TurnFields(msgspec.Struct):
+class TurnFields(msgspec.Struct, gc=False):
     """What is read of an event that tells it."""
+
+    usage: TokenCounts | None = None
+    agent: str = ""
+    model: str = ""
+    demo: bool = False
+    duration_ms: float | None = None
+    parent_call: str | None = None
+
+
+class LooseTurnFields(msgspec.Struct, gc=False):
+    """The same, with the usage as it came: JSON of any kind."""
 
     usage: msgspec.Raw = msgspec.Raw()
     agent: str = ""
@@ -26,6 +66,7 @@ class TurnFields(msgspec.Struct):
 
 
 _decoder = msgspec.json.Decoder(TurnFields)
+_loose = msgspec.json.Decoder(LooseTurnFields)
 _usage = msgspec.json.Decoder(dict[str, object])
 
 
@@ -47,31 +88,28 @@ def called(changes: RowChanges, head: ConversationHead, event: EventFacts) -> No
     if event.run is None:
         observed(changes, head, event)
         head.errors += event.payload.error is not None
-    if event.payload.speaker:
-        add_speaker(changes, head, event)
+    add_speaker(changes, head, event)
 
 
 def _keep(
-    changes: RowChanges, head: ConversationHead, event: EventFacts, is_known: Callable[[list[int]], bool]
+    changes: RowChanges, head: ConversationHead, event: EventFacts, is_known: Callable[[tuple[int, int]], bool]
 ) -> None:
-    try:
-        fields = _decoder.decode(event.body)
-        counted = _usage.decode(fields.usage) if bytes(fields.usage) not in (b"", b"null") else {}
-    except (msgspec.MsgspecError, UnicodeError):
+    if (fields := _read(event.body)) is None:
         return
     agent = clean_text((fields.agent or event.payload.speaker).removeprefix("agent:"))[:200]
     model = clean_text(fields.model)[:200]
-    spent = [next((n for name in names if (n := _counted(counted.get(name)))), 0) for names in NAMES]
+    counts = fields.usage or NOTHING
+    spent = counts.input_tokens or counts.prompt_tokens, counts.output_tokens or counts.completion_tokens
     if not is_known(spent):
         if event.run is not None:  # ours: that there was one is known
             sums = usage.of_agent(changes, head, agent, model, is_demo=fields.demo)
             sums.turns, sums.unknown_turns = sums.turns + 1, sums.unknown_turns + 1
         return
-    cached = min(spent[0], _cached(counted))
+    cached = min(spent[0], counts.cached)
     is_inside = event.run is None or bool(fields.parent_call)  # a foreign agent's time is not told
     worked_ms = 0 if is_inside else round(max(0.0, fields.duration_ms or 0))
     place = (head.id, head.head_seq, event.at)
-    changes.turns.append(TurnRow(*place, agent, model, fields.demo, spent[0], spent[1], cached, event.run, worked_ms))
+    changes.turns.append(TurnRow(*place, agent, model, fields.demo, *spent, cached, event.run, worked_ms))
     sums = usage.of_agent(changes, head, agent, model, is_demo=fields.demo)
     sums.turns += 1
     sums.input_tokens, sums.output_tokens = sums.input_tokens + spent[0], sums.output_tokens + spent[1]
@@ -79,10 +117,26 @@ def _keep(
     sums.worked_ms += worked_ms
 
 
-def _cached(counted: dict[str, object]) -> int:
-    """Return how much of the input was read from a cache: as we tell it, or as servers do."""
-    details = next((value for name in DETAILS if isinstance(value := counted.get(name), dict)), {})
-    return _counted(counted.get("cached_tokens")) or _counted(details.get("cached_tokens"))
+def _read(body: str) -> TurnFields | None:
+    """Read the fields; None where one of them is not of its type."""
+    try:
+        return _decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeError):
+        return _read_leniently(body)
+
+
+def _read_leniently(body: str) -> TurnFields | None:
+    """Read the same where a count may be anything: what is no number of tokens is 0."""
+    try:
+        loose = _loose.decode(body)
+        raw = bytes(loose.usage)
+        told = _usage.decode(raw) if raw not in (b"", b"null") else {}
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+    details = next((value for name in DETAILS if isinstance(value := told.get(name), dict)), {})
+    cached = CountDetails(_counted(details.get("cached_tokens")))
+    counts = TokenCounts(*(_counted(told.get(name)) for name in COUNTS), input_tokens_details=cached)
+    return TurnFields(counts, loose.agent, loose.model, loose.demo, loose.duration_ms, loose.parent_call)
 
 
 def _counted(value: object) -> int:

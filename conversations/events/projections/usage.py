@@ -9,7 +9,7 @@ def of_agent(
     changes: RowChanges, head: ConversationHead, agent: str, model: str = "", *, is_demo: bool = False
 ) -> UsageRow:
     """Return what this batch adds to the sums of an agent; without a model those of its tools."""
-    key = f"{agent}\n{model}\n{int(is_demo)}"
+    key = f"{agent}\n{model}\n{'1' if is_demo else '0'}"
     row = changes.usages.get((head.id, key))
     if row is None:
         row = changes.usages[head.id, key] = UsageRow(head.id, key, agent, model, is_demo)
