@@ -177,10 +177,13 @@ def _part(request: HttpRequest, row: Conversation, view: str) -> HttpResponse:
     """Show a view that is drawn anew as a whole; with `&part=` answer what is drawn alone."""
     event = min(number_of(request, "event") or 0, row.head_seq)
     at = playhead.seq_of(request, row)
+    is_alone = request.GET.get("part") == view
     drawn: dict[str, Any] = (
-        {"graph": _graph(request, row, event, at)} if view == "graph" else {"chart": _timeline(request, row, event, at)}
+        {"graph": _graph(request, row, event, at)}
+        if view == "graph"
+        else {"chart": _timeline(request, row, event, at, timeline.ROWS if is_alone else timeline.FIRST_ROWS)}
     )
-    if request.GET.get("part") == view:
+    if is_alone:
         return render_page(request, PARTS[view], **drawn)
     drawn["picked"] = conversation_sidebar.of_one(row, event, request.user) if event else None
     drawn |= {"at": at, "moment": playhead.moment_at(request, row, at) if at else None}
@@ -192,9 +195,10 @@ def _graph(request: HttpRequest, row: Conversation, event: int, at: int) -> grap
     return graph.graph_of(row, at=at, event=event, whole=request.GET.get("whole") == "1")
 
 
-def _timeline(request: HttpRequest, row: Conversation, event: int, at: int) -> timeline.TimelinePage:
+def _timeline(request: HttpRequest, row: Conversation, event: int, at: int, rows: int) -> timeline.TimelinePage:
     failures = request.GET.get("failures") == "1"
-    return timeline.timeline_of(row, start=number_of(request, "from"), event=event, failures=failures, at=at)
+    start = number_of(request, "from")
+    return timeline.timeline_of(row, start=start, event=event, failures=failures, at=at, rows=rows)
 
 
 def _view(request: HttpRequest) -> str:

@@ -15,6 +15,7 @@ from conversations.rendering.timeline_marks import marks_by_row
 from conversations.rendering.timeline_scale import WIDTH
 
 ROWS = 120  # of a window
+FIRST_ROWS = 72  # of the window that comes with the page: what a screen shows, and room to scroll (static/js/timeline-window.js)
 REDRAWN_US = 10_000_000  # by which a wait that goes on grows
 
 
@@ -42,20 +43,26 @@ class TimelinePage(NamedTuple):
 
 
 def timeline_of(
-    conversation: Conversation, *, start: int | None = None, event: int = 0, failures: bool = False, at: int = 0
+    conversation: Conversation,
+    *,
+    start: int | None = None,
+    event: int = 0,
+    failures: bool = False,
+    at: int = 0,
+    rows: int = ROWS,
 ) -> TimelinePage:
-    """Draw a window of the rows from number `start`, else around an event, else the newest; `at`: as it was then."""
+    """Draw a window of `rows` rows from number `start`, else around an event, else the newest; `at`: as it was then."""
     head = at or conversation.head_seq
     upto = 0 if at else _waits_until(conversation.pk)
     read_from, layout, marks = _layout(conversation.pk, conversation.key, head, epoch.current(), failures, upto)
     total = len(layout.rows)
     picked = layout.row_of(event) if event and total else -1
     if start is None:
-        start = picked - ROWS // 2 if picked >= 0 else total
-    start = max(0, min(start, total - ROWS))
+        start = picked - rows // 2 if picked >= 0 else total
+    start = max(0, min(start, total - rows))
     totals = layout.totals
     return TimelinePage(
-        rows=conversation_timeline.drawn(layout, start, ROWS),
+        rows=conversation_timeline.drawn(layout, start, rows),
         start=start,
         total=total,
         first=read_from,

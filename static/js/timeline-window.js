@@ -13,6 +13,14 @@ function tick(share, words) {
   return text;
 }
 
+/** What is as it was is not written: it would be laid out anew. */
+const setBox = (svg, box) => svg && svg.getAttribute("viewBox") !== box && svg.setAttribute("viewBox", box);
+
+function drawTicks(marks, ticks) {
+  const isSame = ([share, words], n) => marks.children[n]?.getAttribute("x") === percent(share) && marks.children[n].textContent === words;
+  if (marks && !(marks.childElementCount === ticks.length && ticks.every(isSame))) marks.replaceChildren(...ticks.map(([share, words]) => tick(share, words)));
+}
+
 export class TimelineWindow {
   #element;
   #scale;
@@ -75,7 +83,7 @@ export class TimelineWindow {
 
   #placeOne(track) {
     const [x, width] = this.#scale.box;
-    track.setAttribute("viewBox", `${x} 0 ${width} 28`);
+    setBox(track, `${x} 0 ${width} 28`);
   }
 
   /** Give the rows that are not here their room, and everything its place. */
@@ -100,12 +108,18 @@ export class TimelineWindow {
   /** Draw what is shown of the scale. */
   place(part = this.part) {
     const [x, width] = this.#scale.box;
-    for (const track of part.querySelectorAll(".timeline-rows .track")) track.setAttribute("viewBox", `${x} 0 ${width} 28`);
-    part.querySelector(".folds")?.setAttribute("viewBox", `${x} 0 ${width} 10`);
+    for (const track of part.querySelectorAll(".timeline-rows .track")) setBox(track, `${x} 0 ${width} 28`);
+    setBox(part.querySelector(".folds"), `${x} 0 ${width} 10`);
     const ticks = this.#scale.ticks();
-    part.querySelector(".ticks > .marks")?.replaceChildren(...ticks.map(([share, words]) => tick(share, words)));
-    const lines = ticks.map(([share]) => `linear-gradient(var(--line), var(--line)) ${percent(share)} 0 / 1px 100% no-repeat`);
-    this.#element.style.setProperty("--marks", lines.join(", ") || "none");
+    drawTicks(part.querySelector(".ticks > .marks"), ticks);
+    if (part === this.part) this.#rule(ticks); // not what is merged into it: its style attribute would be refused
+  }
+
+  /** Draw the lines of the axis behind the rows, which are not styled again for them. */
+  #rule(ticks) {
+    const line = ([share]) => `var(--mark) calc(var(--track-start) + ${share.toFixed(4)} * (100% - var(--track-beside))) 0 / 1px var(--mark-height) repeat-y`;
+    const list = this.part.querySelector(".timeline-rows");
+    if (list) list.style.background = ticks.map(line).join(", ");
   }
 
   /** The number of the row at which the next window is to begin; null while this one is enough. */

@@ -11,6 +11,7 @@ from conversations.models import Conversation
 from conversations.rendering import conversation_timeline
 from conversations.rendering.timeline_scale import WIDTH, scale_of
 from conversations.runs.approvals import decide
+from dashboard.pages.timeline import FIRST_ROWS, ROWS
 from tests.support import large_talks, teamwork
 from tests.support.cast import client_of
 
@@ -195,10 +196,12 @@ def test_the_page_shows_a_question_and_what_came_of_it(team):
 def test_one_window_of_a_large_conversation_is_drawn_and_any_event_found(team):
     large_talks.write("large", events=2_000)
 
-    newest, failures = page(team["viewer"], key="large"), page(team["viewer"], "&failures=1", key="large")
+    newest, further = page(team["viewer"], key="large"), page(team["viewer"], "&part=timeline", key="large")
+    failures = page(team["viewer"], "&failures=1&part=timeline", key="large")
     around = page(team["viewer"], "&event=1001", key="large")
 
-    assert newest.count('class="span"') == around.count('class="span"') == 120
+    assert newest.count('class="span"') == around.count('class="span"') == FIRST_ROWS
+    assert further.count('class="span"') == ROWS
     calls, runs = {n for n in range(200) if n % 9 == 0}, {n for n in range(200) if n % 50 == 25}
     assert failures.count('class="span"') == 3 * len(calls) + len(runs - calls)  # a call in its agent's row, in its run
     assert 'data-seq="1001" data-number="600"' in around
