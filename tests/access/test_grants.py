@@ -142,6 +142,7 @@ def test_whoever_comes_second_learns_who_was_first(admin):
     assert said(last_entry())[1::2] == ("take_grant", "refused")
 
 
+@pytest.mark.each_form  # texts that a column cannot hold
 @pytest.mark.parametrize(
     ("what", "target", "field"),
     [

@@ -66,6 +66,7 @@ def able(people, name):
     return next(people[role] for role in ("operator", "approver", "admin") if role in TABLE[ROWS[name].right])
 
 
+@pytest.mark.each_form
 @pytest.mark.parametrize("name", ROWS)
 def test_it_works_and_is_told_and_audited(people, name):
     row, by = ROWS[name], able(people, name)

@@ -20,7 +20,7 @@ from tests.support.growth import sqlite_steps
 from tests.support.searching import catch_up, say
 from tests.support.tiers import rounds
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.each_form]  # its SQL is made of the filters
 WORDS = (
     "park",
     "bench",

@@ -1,5 +1,5 @@
 """How much a proof does. `make test` sets `SWITCHBOARD_TESTS=quick`: fewer rounds, no test marked `thorough`, and on
-PostgreSQL the packages with SQL of their own plus the first test of each other module. Unset, as for `make test-all`
+PostgreSQL what has SQL of its own plus a first test of the rest: `WHOLE`, `FIRST_FORMS`. Unset, as for `make test-all`
 and for pytest run by hand: all of it.
 """
 
@@ -18,12 +18,14 @@ from tests.support.databases import IS_POSTGRESQL, leave_out
 IS_QUICK = os.environ.get("SWITCHBOARD_TESTS") == "quick"
 
 # Where the product's SQL differs between the databases, or leans on what only one of them does: locks, order, types.
-POSTGRESQL_PACKAGES = {
-    *("access", "conversation", "core", "events", "evidence", "redaction", "search", "tool_calls", "transport"),
-}
+WHOLE = {"core", "events", "redaction", "search", "tool_calls", "transport"}
+# Where some of it does: every test in its first form. A test marked `each_form` has them all, one marked `any_database`
+# has none.
+FIRST_FORMS = {"access", "conversation", "evidence"}
 ASKS = re.compile(r"django_db|[(,]\s*(?:transactional_)?db\s*[:,)]")  # the mark, or the fixture among parameters
 LEFT = "left to make test-all: {{}} {}"
-BEYOND = LEFT.format("beyond the first of a module without SQL of its own")
+SAME = LEFT.format("that any database serves alike")
+BEYOND = LEFT.format("beyond the first of a module or of a test's forms, without SQL of their own")
 
 
 def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -32,8 +34,9 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
         return
     leave_out(config, items, lambda item: LEFT.format("marked thorough") if item.get_closest_marker("thorough") else "")
     if IS_POSTGRESQL:
-        firsts = {item.path: item for item in reversed(items)}
-        leave_out(config, items, lambda item: "" if _has_sql(config, item) or firsts[item.path] is item else BEYOND)
+        leave_out(config, items, lambda item: SAME if item.get_closest_marker("any_database") else "")
+        firsts = {_alike(config, item): item for item in reversed(items)}
+        leave_out(config, items, lambda item: "" if firsts[_alike(config, item)] is item else BEYOND)
 
 
 def is_left_out(path: Path) -> bool:
@@ -41,8 +44,12 @@ def is_left_out(path: Path) -> bool:
     return IS_QUICK and IS_POSTGRESQL and path.name.startswith("test_") and not ASKS.search(path.read_text())
 
 
-def _has_sql(config: pytest.Config, item: pytest.Item) -> bool:
-    return item.path.relative_to(config.rootpath / "tests").parts[0] in POSTGRESQL_PACKAGES
+def _alike(config: pytest.Config, item: pytest.Item) -> str:
+    """Return a name that a test shares with those which tell PostgreSQL nothing more."""
+    package = item.path.relative_to(config.rootpath / "tests").parts[0]
+    if package in WHOLE or item.get_closest_marker("each_form"):
+        return item.nodeid
+    return item.nodeid.partition("[")[0] if package in FIRST_FORMS else str(item.path)
 
 
 def rounds(quick: int, whole: int) -> int:
