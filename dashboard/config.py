@@ -18,8 +18,8 @@ from conversations.core import model_prices
 from conversations.core.errors import Invalid
 from conversations.core.model_prices import ModelPrice
 from conversations.core.outbound_address import AllowList
+from conversations.evidence import witness_settings
 from conversations.evidence.witness_settings import Witness
-from conversations.evidence.witness_settings import parse as parse_witness
 from dashboard import databases
 from dashboard.config_values import (
     describe_error,
@@ -281,14 +281,14 @@ class Config(BaseModel):
     @classmethod
     def _known_witnesses(cls, value: str) -> str:
         for part in parts_of(value):
-            parse_witness(part)
+            witness_settings.parse(part)
         return value
 
     @field_validator("witness_keys")
     @classmethod
     def _known_keys(cls, value: str) -> str:
         try:
-            _verifier_keys(value)
+            witness_settings.parse_keys(parts_of(value))
         except Invalid as error:
             raise ValueError(error.message) from None
         return value
@@ -328,12 +328,12 @@ class Config(BaseModel):
     @property
     def witness_list(self) -> list[Witness]:
         """Who else keeps checkpoints."""
-        return [parse_witness(part) for part in parts_of(self.witnesses)]
+        return [witness_settings.parse(part) for part in parts_of(self.witnesses)]
 
     @property
     def witness_key_list(self) -> "list[VerifierKey]":
         """Whose signatures count as a witness's."""
-        return _verifier_keys(self.witness_keys)
+        return witness_settings.parse_keys(parts_of(self.witness_keys))
 
     @cached_property
     def price_table(self) -> Mapping[str, ModelPrice]:
@@ -360,15 +360,6 @@ class Config(BaseModel):
         """The hosts of the further origins, as Django compares them: no port, IPv6 in brackets."""
         hosts = map(hostname_of, self.allowed_origins)
         return [f"[{host}]" if ":" in host else host for host in hosts]
-
-
-def _verifier_keys(text: str) -> "list[VerifierKey]":
-    """Parse the setting `SWITCHBOARD_WITNESS_KEYS`. Raises Invalid."""
-    if not (parts := parts_of(text)):
-        return []
-    from conversations.evidence import notes  # here: it imports `cryptography`, and few commands need it
-
-    return [notes.parse_key(part) for part in parts]
 
 
 def load() -> Config:

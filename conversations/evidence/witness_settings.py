@@ -1,9 +1,15 @@
 """Who else keeps checkpoints, as the settings name them. No Django: the settings read it."""
 
+from __future__ import annotations
+
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from conversations.evidence.notes import VerifierKey
 
 
 class Witness(NamedTuple):
@@ -32,3 +38,12 @@ def parse(text: str) -> Witness:
     if kind == "command" and shlex.split(place):
         return Witness("command", place)
     raise ValueError(f"must be file:/PATH, command:WORDS, timestamp:URL or a URL; got {text!r}")
+
+
+def parse_keys(texts: Sequence[str]) -> list[VerifierKey]:
+    """Parse the verifier keys of witnesses. Raises Invalid."""
+    if not texts:
+        return []
+    from conversations.evidence import notes  # here: it imports `cryptography`, and few commands need it
+
+    return [notes.parse_key(text) for text in texts]

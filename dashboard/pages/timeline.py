@@ -15,7 +15,7 @@ from conversations.rendering.timeline_marks import marks_by_row
 from conversations.rendering.timeline_scale import WIDTH
 
 ROWS = 120  # of a window
-FIRST_ROWS = 72  # of the window that comes with the page: what a screen shows, and room to scroll (static/js/timeline-window.js)
+FIRST_ROWS = 72  # of those that come with the page: a screen's, and room to scroll (static/js/timeline-window.js)
 REDRAWN_US = 10_000_000  # by which a wait that goes on grows
 
 

@@ -31,7 +31,7 @@ SQUEEZED = """() => [...document.querySelectorAll(".conversation-head :is(button
   .filter((box) => box.scrollHeight > Math.max(box.clientHeight, 36) || box.scrollWidth > box.clientWidth + 1)
   .map(({ textContent, offsetWidth, offsetHeight }) => `${textContent.trim()} ${offsetWidth}x${offsetHeight}`)"""
 
-CUT = "(found) => found.filter((each) => each.scrollWidth > each.clientWidth + 1).map((each) => each.textContent.trim())"
+CUT = "(boxes) => boxes.filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.textContent.trim())"
 
 
 @pytest.fixture(scope="module")

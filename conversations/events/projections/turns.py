@@ -39,7 +39,7 @@ class TokenCounts(msgspec.Struct, gc=False):
 
 
 NOTHING = TokenCounts()
-COUNTS = ("input_tokens", "prompt_tokens", "output_tokens", "completion_tokens", "cached_tokens")  # in their order
+COUNTS = ("input_tokens", "prompt_tokens", "output_tokens", "completion_tokens", "cached_tokens")
 DETAILS = ("input_tokens_details", "prompt_tokens_details")
 
 
@@ -106,7 +106,7 @@ def _keep(
             sums.turns, sums.unknown_turns = sums.turns + 1, sums.unknown_turns + 1
         return
     cached = min(spent[0], counts.cached)
-    is_inside = event.run is None or bool(fields.parent_call)  # a foreign agent's time is not told
+    is_inside = event.run is None or bool(fields.parent_call)  # a foreign agent's working time is unknown
     worked_ms = 0 if is_inside else round(max(0.0, fields.duration_ms or 0))
     place = (head.id, head.head_seq, event.at)
     changes.turns.append(TurnRow(*place, agent, model, fields.demo, *spent, cached, event.run, worked_ms))
@@ -130,12 +130,14 @@ def _read_leniently(body: str) -> TurnFields | None:
     try:
         loose = _loose.decode(body)
         raw = bytes(loose.usage)
-        told = _usage.decode(raw) if raw not in (b"", b"null") else {}
+        usage = _usage.decode(raw) if raw not in (b"", b"null") else {}
     except (msgspec.MsgspecError, UnicodeError):
         return None
-    details = next((value for name in DETAILS if isinstance(value := told.get(name), dict)), {})
+    details = next((value for name in DETAILS if isinstance(value := usage.get(name), dict)), {})
     cached = CountDetails(_counted(details.get("cached_tokens")))
-    counts = TokenCounts(*(_counted(told.get(name)) for name in COUNTS), input_tokens_details=cached)
+    counts = TokenCounts(input_tokens_details=cached)
+    for name in COUNTS:
+        setattr(counts, name, _counted(usage.get(name)))
     return TurnFields(counts, loose.agent, loose.model, loose.demo, loose.duration_ms, loose.parent_call)
 
 
