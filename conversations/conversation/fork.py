@@ -27,7 +27,7 @@ from conversations.runs.claims import Body
 
 MAX_REASON = 2000  # characters
 LOOK_BACK = 5000  # events in which the message to answer is looked for
-SAYING = registry.names_with("asks")  # what a person may have said
+SAYING = registry.names_with("agent_input")  # what a person may have said
 
 
 class AnsweringRun(NamedTuple):

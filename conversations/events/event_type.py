@@ -19,7 +19,7 @@ from conversations.core import principals
 from conversations.core.json_values import Converter
 
 if TYPE_CHECKING:
-    from conversations.events.projections.row_changes import Rule
+    from conversations.events.projections.row_changes import Fold
     from conversations.events.types.base import BaseEvent
 
 Schema = TypeVar("Schema", bound="BaseEvent")
@@ -37,8 +37,8 @@ Trait = Literal[
     "wakes_worker",  # a queued run may be claimed after it
     "relayed",  # a tool of a run may publish it as it came
     "copied",  # in a fork's copy it is folded as in the parent
-    "speech",  # somebody says something to somebody
-    "asks",  # speech that a person may have asked an agent with
+    "speech",  # a message, an output or a posted response: its text is what a participant said
+    "agent_input",  # speech that an agent may be run on, as a person may send it; never an output
     "names_handler",  # may name the agent that answers
     "holds_run",  # tells who holds a run from then on
     "no_progress",  # of a run that is at work, it is no sign of it
@@ -46,7 +46,7 @@ Trait = Literal[
     "remembered",  # a fork's agents remember it
     "annotates",  # about the event whose number is the payload's `about`, and drawn under it
     "outlined",  # a line of the outline beside a transcript
-    "no_news",  # its conversation keeps its place among those that spoke last
+    "no_activity",  # the conversation keeps its place in the list that is sorted by last activity
     "unsigned",  # agents elsewhere may stream it without their name
 ]
 
@@ -101,9 +101,9 @@ class EventType:
     name: str
     schema: type[BaseEvent]
     row: Row
-    fold: Rule | None = None
-    authority: Collection[str] | None = ANYBODY  # kinds of principals who may say it; anybody else's is a claim
-    author: Author = "payload"  # who said it: whom the payload names as `sender` or `agent`, or the principal alone
+    fold: Fold | None = None
+    authority: Collection[str] | None = ANYBODY  # kinds of principals whose events take effect; others' are claims
+    author: Author = "payload"  # shown as its author: the payload's `sender` or `agent`, or always the principal
     level: Level = "all"  # the least detail at which it is seen
     state: str = ""  # in which it is drawn
     lane: Lane | None = None  # None: drawn as a kind that is not known
@@ -112,16 +112,16 @@ class EventType:
     closes_request: str = ""  # the state in which it leaves one that nobody decided
     alarm: str = ""  # the kind of alarm that it raises where it is ours
     alarm_cause: str = ""  # what such an alarm says; empty: what the event's reason says
-    speaker: str = ""  # who is drawn to say it where the payload names nobody
-    done_verb: str = ""  # what whoever came too late is told that it did
+    speaker: str = ""  # shown as its author where the payload names nobody
+    done_verb: str = ""  # "user:ada paused it at …": told to whoever does the same too late
     traits: frozenset[Trait] = frozenset()
-    written: Converter[msgspec.Struct] | None = None  # what a payload that we write fits; None: a team's own
+    strict_schema: Converter[msgspec.Struct] | None = None  # of payloads that we write; None: a team's own kind
 
     def check(self, payload: Mapping[str, object]) -> None:
         """Raise ValueError unless a payload that we write fits the schema, with no other field."""
         try:
-            if self.written is not None:
-                self.written.convert(payload)
+            if self.strict_schema is not None:
+                self.strict_schema.convert(payload)
         except msgspec.ValidationError as error:
             raise ValueError(f"{self.name}: {error}") from None
 
@@ -147,7 +147,7 @@ def event_type(
     row: Row,
     *,
     name: str = "",
-    fold: Rule | None = None,
+    fold: Fold | None = None,
     authority: Collection[str] | None = ANYBODY,
     author: Author = "payload",
     level: Level = "all",
@@ -159,7 +159,7 @@ def event_type(
     alarm: str = "",
     alarm_cause: str = "",
     speaker: str = "",
-    done: str = "",
+    done_verb: str = "",
     traits: Collection[Trait] = (),
 ) -> Callable[[type[Schema]], type[Schema]]:
     """Declare the event type of a schema, by the schema's own name where none is given. Raises ValueError when there is
@@ -171,7 +171,7 @@ def event_type(
             raise ValueError(f"there are two event types {kind}")
         TYPES[kind] = EventType(
             kind, schema, row, fold, authority, author, level, state, lane, search, run_end, closes_request, alarm,
-            alarm_cause, speaker, done, frozenset(traits), None if name else _struct(schema),
+            alarm_cause, speaker, done_verb, frozenset(traits), None if name else _struct(schema),
         )  # fmt: skip
         return schema
 

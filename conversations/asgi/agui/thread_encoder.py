@@ -16,7 +16,7 @@ from conversations.events import registry, response_ids
 from conversations.events.log.records import Stored
 from conversations.events.payload import clean_text
 
-ASKING = registry.names_with("asks")
+ASKING = registry.names_with("agent_input")
 REMEMBERED = 50  # inputs, and runs that wait for their turn
 LAST = 1 << 30  # of the events that one event makes
 MAX_SEQ = (1 << 53) - 1

@@ -83,7 +83,7 @@ def fold(changes: RowChanges, head: ConversationHead, kind: str, event: EventFac
     """Fold one event into its conversation's head and the batch's changes. `head.head_seq` is its seq already."""
     head.was_repeatable, head.repeatable = head.repeatable, ""
     event_type = TYPES.get(kind)
-    if event_type is None or "no_news" not in event_type.traits or not event_type.may_be_said_by(event.principal):
+    if event_type is None or "no_activity" not in event_type.traits or not event_type.may_be_said_by(event.principal):
         head.count(event.at)
     token_access.take_in(changes, head, event)
     if head.head_seq <= head.copied_seq and (event_type is None or not event_type.is_copied):

@@ -238,7 +238,7 @@ class RowChanges:
     alarm_causes: list[AlarmCauseRow] = field(default_factory=list)
 
 
-Rule = Callable[[RowChanges, ConversationHead, "EventFacts"], None]
+Fold = Callable[[RowChanges, ConversationHead, "EventFacts"], None]
 
 
 class EventFacts(msgspec.Struct, gc=False):

@@ -15,7 +15,7 @@
 | approval.cancelled, expired | | blocked, ended, if it waits; an observed one goes on | the approval, that status |
 | approval.escalated | | | whom it was told to; it stays pending |
 | policy.refused | | blocked and ended | |
-| replay.requested | | a row, called | |
+| replay.requested | | a row, called (`tool_calls.replay_requested`) | |
 | conversation.handler | | | the handler |
 
 `log.append` itself adds an approval.cancelled for each approval request that is open when its run ends
@@ -39,8 +39,8 @@ from conversations.events.projections.row_changes import (
     ApprovalRow,
     ConversationHead,
     EventFacts,
+    Fold,
     RowChanges,
-    Rule,
     RunRow,
     RunStep,
 )
@@ -79,11 +79,11 @@ def read(body: str) -> RunEventFields:
     return _decoder.decode(body)
 
 
-def reading(rule: Callable[[RowChanges, ConversationHead, EventFacts, RunEventFields], None]) -> Rule:
-    """Make a rule of one that is given the event's fields."""
+def reading(fold: Callable[[RowChanges, ConversationHead, EventFacts, RunEventFields], None]) -> Fold:
+    """Make a fold of a function that is also given the event's fields."""
 
     def apply(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
-        rule(changes, head, event, read(event.body))
+        fold(changes, head, event, read(event.body))
 
     return apply
 
@@ -113,8 +113,8 @@ def queued(changes: RowChanges, head: ConversationHead, event: EventFacts, field
     )
 
 
-def step(status: str, *, is_end: bool = False) -> Rule:
-    """Return the rule of a step that a run takes."""
+def step(status: str, *, is_end: bool = False) -> Fold:
+    """Return the fold of a step that a run takes."""
     return reading(partial(_apply, status, is_end))
 
 
@@ -172,8 +172,8 @@ def approval_decided(changes: RowChanges, head: ConversationHead, event: EventFa
         change(changes, call, "approved")
 
 
-def closed(status: str) -> Rule:
-    """Return the rule that closes an approval request which nobody decided."""
+def closed(status: str) -> Fold:
+    """Return the fold that closes an approval request which nobody decided."""
     return reading(partial(_close, status))
 
 
@@ -211,13 +211,6 @@ def refused(changes: RowChanges, head: ConversationHead, event: EventFacts, fiel
     call = _open_call(changes, head, event.run, fields.tool_call)
     if event.run is not None:
         end(changes, head, call or start_call(changes, head, event), "blocked")
-
-
-@reading
-def replay(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
-    """Begin a call that repeats another."""
-    if event.run is not None and fields.tool_call:
-        start_call(changes, head, event)
 
 
 @reading

@@ -67,6 +67,12 @@ def start_call(changes: RowChanges, head: ConversationHead, event: EventFacts) -
     return row
 
 
+def replay_requested(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
+    """Make the row of the new call, which `replay_of` links to the replayed one, before a worker executes it."""
+    if event.run is not None and event.payload.tool_call:
+        start_call(changes, head, event)
+
+
 def _end_call(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     payload = event.payload
     row = _open_call(changes.open_calls[head.id], event) or start_call(changes, head, event)

@@ -69,7 +69,7 @@ class HandlerChanged(RunEvent):
 @event_type(
     Row(view="steered", glyph="pause", words="paused: agents finish their turn and wait"),
     fold=control.paused, authority=PEOPLE, author="principal",
-    level="chat", lane=Lane("paused", "reason"), done="paused it",
+    level="chat", lane=Lane("paused", "reason"), done_verb="paused it",
 )  # fmt: skip
 class Paused(_ControlEvent):
     """No run starts here until it is resumed; what runs ends its turn and waits. `by` did it."""
@@ -80,7 +80,7 @@ class Paused(_ControlEvent):
 @event_type(
     Row(view="steered", glyph="play", words="resumed: agents continue"),
     fold=control.resumed, authority=PEOPLE, author="principal",
-    level="chat", lane=Lane("resumed", "reason"), done="resumed it",
+    level="chat", lane=Lane("resumed", "reason"), done_verb="resumed it",
     traits={"wakes_worker"},
 )  # fmt: skip
 class Resumed(_ControlEvent):
@@ -92,7 +92,7 @@ class Resumed(_ControlEvent):
 @event_type(
     Row(view="steered", glyph="hand", words="took over, agents paused"),
     fold=control.taken_over, authority=PEOPLE, author="principal",
-    level="chat", lane=Lane("took over", "reason"), done="took over",
+    level="chat", lane=Lane("took over", "reason"), done_verb="took over",
 )  # fmt: skip
 class TakenOver(_ControlEvent):
     """A person answers here instead of the agents: `by` is the owner."""
@@ -103,7 +103,7 @@ class TakenOver(_ControlEvent):
 @event_type(
     Row(view="steered", glyph="agent", words="handed control back to the agents"),
     fold=control.handed_back, authority=PEOPLE, author="principal", level="chat", lane=Lane("handed back", "reason"),
-    done="handed back", traits={"wakes_worker"},
+    done_verb="handed back", traits={"wakes_worker"},
 )  # fmt: skip
 class HandedBack(_ControlEvent):
     """The agents answer again, first what came meanwhile. `owner` had held it."""

@@ -9,7 +9,7 @@ from conversations.events.types.base import BaseEvent, Envelope, RunEvent
 
 @event_type(
     Row(view="message"), fold=messages.message, level="chat", lane=Lane(), search=Search(filter="Messages"),
-    traits={"speech", "asks", "copied", "relayed", "remembered", "outlined"},
+    traits={"speech", "agent_input", "copied", "relayed", "remembered", "outlined"},
 )  # fmt: skip
 class ChatMessage(Envelope):
     """An envelope that says something."""
@@ -62,7 +62,7 @@ class FinalOutput(RunEvent):
 
 @event_type(
     Row(view="user_message"), fold=messages.user_message, level="chat", lane=Lane(), speaker="user",
-    traits={"speech", "asks", "copied", "remembered", "outlined"},
+    traits={"speech", "agent_input", "copied", "remembered", "outlined"},
 )  # fmt: skip
 class UserMessage(BaseEvent):
     """What a person typed, as the stream tells it."""

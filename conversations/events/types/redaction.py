@@ -21,7 +21,7 @@ class RedactedEvent(msgspec.Struct):
 
 @event_type(
     Row(template="event_redacted", glyph="note"), authority=PEOPLE, level="chat", lane=Lane("Redacted", "reason"),
-    search=Search(is_indexed=False), traits={"no_news", "outlined"},
+    search=Search(is_indexed=False), traits={"no_activity", "outlined"},
 )  # fmt: skip
 class EventRedacted(BaseEvent):
     """The words of earlier events of the conversation were taken out, each named in `events` with its number and the

@@ -9,7 +9,7 @@ from conversations.events.types.base import BaseEvent, RunEvent
 
 @event_type(
     Row(view="response_received"), fold=responses.received, level="chat", lane=Lane("requested a response"),
-    speaker="client", traits={"speech", "asks", "copied", "remembered"},
+    speaker="client", traits={"speech", "agent_input", "copied", "remembered"},
 )  # fmt: skip
 class ResponseReceived(BaseEvent):
     """A client asks for a response (Open Responses): its input verbatim, secrets masked. `agent` is to answer it."""

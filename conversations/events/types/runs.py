@@ -114,7 +114,7 @@ class RunFailed(RunEndEvent):
 
 @event_type(
     Row(view="run_stopping"), authority=PEOPLE, author="principal",
-    level="steps", lane=Lane("requested a stop", "reason"), done="stopped it", traits={"no_progress"},
+    level="steps", lane=Lane("requested a stop", "reason"), done_verb="stopped it", traits={"no_progress"},
 )  # fmt: skip
 class RunStopping(RunEvent):
     """Somebody asked a run to end: after its turn (stop), or at once (cancel, which lets a call that has begun end for

@@ -44,8 +44,9 @@ class PolicyRefused(CallEvent):
 
 
 @event_type(
-    Row(view="call_step", words="asked for a call once more"), fold=runs.replay, authority=PEOPLE, level="steps",
-    lane=Lane("asked for a call once more", "name"), search=Search(label="replay"), traits={"call_step", "by_person"},
+    Row(view="call_step", words="asked for a call once more"), fold=tool_calls.replay_requested, authority=PEOPLE,
+    level="steps", lane=Lane("asked for a call once more", "name"), search=Search(label="replay"),
+    traits={"call_step", "by_person"},
 )  # fmt: skip
 class ReplayRequested(CallEvent):
     """A person has a call made again: a new one, `tool_call`, by a run of kind replay, with `args_raw`.
