@@ -132,7 +132,7 @@ class AgentRun(ClaimedRun):
         else:
             hooks = RecordingHooks(self._event_writer, calls, model_turns, self._served, self._services.do)
         hooks.on_excess = self._exceeded
-        hooks.on_step = self._check_budget
+        hooks.on_progress = self._check_budget
         return hooks
 
     async def _execute(self, run_input: RunInput) -> RunResultStreaming:

@@ -21,7 +21,7 @@ from agents_app.worker.saved_state import Incompatible
 from conversations.core.json_values import text_of
 from conversations.models import Event, Run, ToolCall
 from conversations.runs.claims import Body, Claim
-from conversations.runs.replay.eligibility import PRESENT, named_by
+from conversations.runs.replay.eligibility import PRESENT, identity_in
 
 
 class ReplayRequest(NamedTuple):
@@ -39,8 +39,9 @@ class ReplayRequest(NamedTuple):
         return self.text("tool_call")
 
     @property
-    def key(self) -> str:
-        """The key under which the call is sent; with other arguments it is a different one."""
+    def idempotency_key(self) -> str:
+        """The idempotency key that the tool receives: the first call's, so that it takes effect once; with edited
+        arguments the new call's own id."""
         return self.call if self.body.get("edited") is not False else self.text("key")
 
 
@@ -75,7 +76,7 @@ def load_replay_input(claim: Claim, team: Team) -> ReplayInput:
 
 def tool_of(agent: Agent[Any], request: ReplayRequest) -> FunctionTool:
     """Find the tool by its registered identity, as it was when the replay was requested. Raises Incompatible."""
-    expected, name = named_by(request.body), request.text("qualified_name")
+    expected, name = identity_in(request.body), request.text("qualified_name")
     for tool in agent.tools:
         layers = identity.layers(tool) if isinstance(tool, FunctionTool) else {}
         if layers and {layer: layers.get(layer) or "" for layer in PRESENT} == expected:
@@ -95,17 +96,18 @@ def _metadata(claim: Claim, request: ReplayRequest) -> Mapping[str, Any]:
     return metadata_of(body) if body else {}
 
 
-class OneCall(CallIdMap):
-    """The call ids of a replay: the requested call already has its id, calls inside it get theirs as usual."""
+class ReplayCallIds(CallIdMap):
+    """The call ids of a replay: the request gave the requested call its id; calls inside it get theirs as usual."""
 
     def __init__(self, run: str, earlier_calls: list[EarlierCall], request: ReplayRequest) -> None:
         super().__init__(run, earlier_calls)
-        self._asked_for = request
+        self._request = request
 
     def new(self, call_id: str) -> str:
-        """Return the id of a further use."""
-        is_asked = call_id == self._asked_for.text("tool_call_id")
-        return self._asked_for.call if is_asked else super().new(call_id)
+        """Return our id for a call id that is used anew: of the requested call the id in the request, of any other call
+        (one inside it) a new one."""
+        is_requested = call_id == self._request.text("tool_call_id")
+        return self._request.call if is_requested else super().new(call_id)
 
 
 class ReplayHooks(RecordingHooks):
@@ -113,7 +115,8 @@ class ReplayHooks(RecordingHooks):
 
     request: ReplayRequest | None = None
 
-    def _step(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, our_id: str) -> Body:
-        body = super()._step(context, agent, tool, our_id)
-        is_asked = self.request is not None and our_id == self.request.call
-        return body | {"replay_of": self.request.text("replay_of")} if is_asked and self.request else body
+    def _tool_step_body(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, our_id: str) -> Body:
+        body = super()._tool_step_body(context, agent, tool, our_id)
+        if self.request is not None and our_id == self.request.call:
+            body |= {"replay_of": self.request.text("replay_of")}
+        return body

@@ -29,7 +29,14 @@ from agents_app.worker.agent_run import GRACE
 from agents_app.worker.claimed_run import ClaimedRun, WorkerServices
 from agents_app.worker.event_writer import reason_of, truncate_fields
 from agents_app.worker.model_turns import ModelTurns
-from agents_app.worker.replay_input import OneCall, ReplayHooks, ReplayInput, ReplayRequest, load_replay_input, tool_of
+from agents_app.worker.replay_input import (
+    ReplayCallIds,
+    ReplayHooks,
+    ReplayInput,
+    ReplayRequest,
+    load_replay_input,
+    tool_of,
+)
 from agents_app.worker.run_hooks import total_of
 from agents_app.worker.saved_state import Incompatible, SavedState, SignedRunState
 from conversations.core.errors import Fenced, Invalid
@@ -116,7 +123,7 @@ class ReplayRun(ClaimedRun):
         return True
 
     def _new_hooks(self, replay_input: ReplayInput) -> ReplayHooks:
-        calls = OneCall(self.claim.run, replay_input.calls, replay_input.request)
+        calls = ReplayCallIds(self.claim.run, replay_input.calls, replay_input.request)
         hooks = ReplayHooks(self._event_writer, calls, ModelTurns(self._event_writer), self._served, self._services.do)
         hooks.request, hooks.decided = replay_input.request, replay_input.decided
         return hooks
@@ -148,7 +155,8 @@ class ReplayRun(ClaimedRun):
             conversation=self.claim.conversation, run=self.claim.run, hooks=self._hooks, run_config=self._config(),
             on_event=self._on_nested_event, tell=self._write_team_event,
             answers=replay_input.metadata, gatekeeper=self._gatekeeper,
-            key=self._request.key, our_call=lambda call_id: self._hooks.calls.running(current_parent_call(), call_id),
+            key=self._request.idempotency_key,
+            our_call=lambda call_id: self._hooks.calls.running(current_parent_call(), call_id),
         )  # fmt: skip
 
     async def _on_nested_event(self, event: StreamEvent) -> None:

@@ -42,12 +42,12 @@ class RecordingHooks(RunHooks[Any]):
         self.last_text = ""  # the last text that an agent of the run itself said
         self.has_unknown_usage = False  # of an answer in this attempt
         self.spoken: list[StreamedMessage] = []  # the messages of its last answer
-        self.on_step: Callable[[str], Awaitable[None]] | None = None  # after an answer, and a call, of the run itself
+        self.on_progress: Callable[[str], Awaitable[None]] | None = None  # after an answer or a call of the run itself
         self.on_excess: Callable[[TurnTooLarge], None] | None = None  # ends the run from inside a call
         self.decided: Mapping[str, Decision] = {}  # what people decided, by our ids of the calls
         self._event_writer, self._served, self._do = event_writer, served, do
         self._began: dict[str, float] = {}
-        self._steps: dict[str, Body] = {}
+        self._started_steps: dict[str, Body] = {}
         self._errors: dict[tuple[str | None, str], BaseException] = {}
         self._answered: dict[tuple[str | None, str], str] = {}  # calls that a person answers: never entered
         self._replaced_outputs: dict[
@@ -91,7 +91,7 @@ class RecordingHooks(RunHooks[Any]):
             await self._do(agent_registry.save_schemas, self._served, fresh)
         bodies.append({"event": "model.turn", **turn.facts, **fields, "duration_ms": ms_since(turn.began)})
         await self._event_writer.store(*bodies)
-        await self._stepped(agent.name)
+        await self._notify_progress(agent.name)
 
     async def on_handoff(self, context: Any, from_agent: Agent[Any], to_agent: Agent[Any]) -> None:
         """Record a handoff from one agent to another."""
@@ -106,7 +106,7 @@ class RecordingHooks(RunHooks[Any]):
         our_id = self.calls.begin(
             current_parent_call(), context.tool_call_id, digest(mask(requested_arguments(context)))
         )
-        step = self._steps[our_id] = self._step(context, agent, tool, our_id)
+        step = self._started_steps[our_id] = self._tool_step_body(context, agent, tool, our_id)
         decided = self.decided.get(our_id)
         if decided is not None and decided.decision == "respond":
             self.calls.end(current_parent_call(), context.tool_call_id)
@@ -136,18 +136,18 @@ class RecordingHooks(RunHooks[Any]):
         replacement, own_output = self._replaced_outputs.pop(key, (None, None))
         output, size = to_json_value(own_output if replacement is not None and replacement is result else result)
         error = self._errors.pop((current_parent_call(), context.tool_call_id), None)
-        body = self._steps.pop(our_id, None) or self._step(context, agent, tool, our_id)
+        body = self._started_steps.pop(our_id, None) or self._tool_step_body(context, agent, tool, our_id)
         body = body | {"output": output, "output_bytes": size}
         body |= _outcome(error)
         if (began := self._began.pop(our_id, None)) is not None:
             body["duration_ms"] = ms_since(began)
         await self._event_writer.store(body)
         failpoint("after-record")
-        await self._stepped(agent.name)
+        await self._notify_progress(agent.name)
 
-    async def _stepped(self, agent: str) -> None:
-        if self.on_step is not None and current_parent_call() is None:
-            await self.on_step(agent)
+    async def _notify_progress(self, agent: str) -> None:
+        if self.on_progress is not None and current_parent_call() is None:
+            await self.on_progress(agent)
 
     def decision(self, call_id: str, requested_args: str) -> Decision | None:
         """Return a person's decision about a call that is about to be checked; `requested_args` are its arguments."""
@@ -179,7 +179,7 @@ class RecordingHooks(RunHooks[Any]):
             our_id = self.calls.end(parent, call_id)
             if our_id is not None:
                 step: Body = {"event": "tool_step", "name": "", "tool_call": our_id, "tool_call_id": original(call_id)}
-                bodies.append(self._steps.pop(our_id, step) | _outcome(raised))
+                bodies.append(self._started_steps.pop(our_id, step) | _outcome(raised))
         return bodies
 
     def _check_size(self, turn: ModelAnswer, response: ModelResponse) -> None:
@@ -207,7 +207,7 @@ class RecordingHooks(RunHooks[Any]):
             self._event_writer.is_lost = True
             raise
 
-    def _step(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, our_id: str) -> Body:
+    def _tool_step_body(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, our_id: str) -> Body:
         body: Body = {"event": "tool_step", "agent": agent.name, "turn": self.turns.current, "tool_call": our_id}
         body |= {"tool_call_id": original(context.tool_call_id), "effect": self._served.effect(tool, agent.name)}
         return body | identity.layers(tool, context.tool_namespace) | _inside()

@@ -68,7 +68,7 @@ def claim(worker: str, agents: Collection[str], *, at_most: int) -> list[Claim]:
 
 # As text: a worker asks this each time a run ends, and Django needs 4 ms to write it. `|| ''` keeps the planner from
 # the index over all runs that an agent ever had; that of the queued ones is small.
-FREE = """SELECT r.id, r.kind, r.conversation_id, r.queued_seq FROM conversations_run r
+CLAIMABLE_RUNS_SQL = """SELECT r.id, r.kind, r.conversation_id, r.queued_seq FROM conversations_run r
  JOIN conversations_conversation c ON c.id=r.conversation_id
  WHERE r.status='queued' AND r.kind NOT IN ('recording', 'external') AND (r.agent || '') IN ({agents})
  AND (r.kind='replay' OR c.state='open' AND c.owner='')
@@ -80,15 +80,15 @@ def _next(agents: Collection[str], at_most: int) -> list[str]:
     """Return ids of runs that may be claimed, the first of each conversation."""
     if not agents:
         return []
-    free = FREE.format(agents=", ".join(["%s"] * len(agents)))
+    sql = CLAIMABLE_RUNS_SQL.format(agents=", ".join(["%s"] * len(agents)))
     with connection.cursor() as cursor:
-        cursor.execute(f"{free} ORDER BY r.id LIMIT %s", [*agents, at_most])
+        cursor.execute(f"{sql} ORDER BY r.id LIMIT %s", [*agents, at_most])
         rows = cursor.fetchall()
         replays = [id_ for id_, kind, *_ in rows if kind != "agent"]
         places = {conversation for _, kind, conversation, _ in rows if kind == "agent"}
         if places and len(rows) == at_most:  # ids of one millisecond have no order, and the rest was cut off
             among = ", ".join(["%s"] * len(places))
-            cursor.execute(f"{free} AND r.kind='agent' AND r.conversation_id IN ({among})", [*agents, *places])
+            cursor.execute(f"{sql} AND r.kind='agent' AND r.conversation_id IN ({among})", [*agents, *places])
             rows = cursor.fetchall()
     latest_first = sorted(
         ((seq, conversation, id_) for id_, kind, conversation, seq in rows if kind == "agent"), reverse=True

@@ -26,7 +26,7 @@ Json = dict[str, Any]
 def tool_call(request: HttpRequest, id: str) -> JsonResponse:
     """Return one call: its identity, arguments, output, error, decision, replays, and the current state of its tool."""
     call = recorded_call.find(id)
-    return JsonResponse(_item(call) | {"today": _today(call, eligibility_of(call.row, call.request))})
+    return JsonResponse(_item(call) | {"today": _today(call, eligibility_of(call.row, call.called_body))})
 
 
 @endpoint(
@@ -46,7 +46,7 @@ def replays(request: HttpRequest, id: str) -> JsonResponse:
         created = {"run_id": new.run, "tool_call": new.call, "url": reverse("call", args=[new.call])}
         return JsonResponse(created, status=201)
     call = recorded_call.find(id)
-    eligibility = eligibility_of(call.row, call.request)
+    eligibility = eligibility_of(call.row, call.called_body)
     if eligibility.why_not:
         raise Conflict(eligibility.why_not, code="not_replayable")
     sent, text, is_edited = request_replay.checked(call.as_ran, body.arguments, eligibility.schema)
@@ -64,7 +64,7 @@ def replays(request: HttpRequest, id: str) -> JsonResponse:
 
 
 def _today(old: RecordedCall, eligibility: ReplayEligibility, *, is_edited: bool = False) -> Json:
-    takes_more = bool(eligibility.facts) and not eligibility.is_free(is_edited=is_edited)
+    takes_more = bool(eligibility.facts) and not eligibility.is_one_click(is_edited=is_edited)
     return {
         "can_replay": not eligibility.why_not, "why_not": eligibility.why_not, "team": eligibility.team,
         "schema": eligibility.schema or None,
@@ -76,12 +76,12 @@ def _today(old: RecordedCall, eligibility: ReplayEligibility, *, is_edited: bool
 
 
 def _item(call: RecordedCall) -> Json:
-    row, fields, approval = call.row, call.request, call.approval
+    row, fields, approval = call.row, call.called_body, call.approval
     at = to_datetime(row.started_at).isoformat()
     decided = {"approval_id": approval.id, "status": approval.status, "decision": approval.decision} if approval else {}
     return {
-        "id": row.id, "conversation_id": call.key, "run_id": row.run, "call_id": row.call_id, "nth": row.nth,
-        "agent": row.agent, "name": row.name, "namespace": row.namespace, "qualified_name": call.tool,
+        "id": row.id, "conversation_id": call.conversation_key, "run_id": row.run, "call_id": row.call_id,
+        "nth": row.nth, "agent": row.agent, "name": row.name, "namespace": row.namespace, "qualified_name": call.tool,
         "lookup_key": row.lookup_key, "origin": row.origin, "mcp_server": text_of(fields.get("mcp_server")),
         "schema": row.schema, "arguments": _value(call.arguments), "args_raw": text_of(fields.get("args_raw")),
         "ran_with": _value(call.ran), "changed_by": _changed_by(call),

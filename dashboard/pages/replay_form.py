@@ -36,7 +36,7 @@ Part = dict[str, Any]  # what a template asks for by name
 
 def current_eligibility(recorded: RecordedCall) -> ReplayEligibility:
     """Return whether and how the call could be replayed now."""
-    return eligibility_of(recorded.row, recorded.request)
+    return eligibility_of(recorded.row, recorded.called_body)
 
 
 def part(
@@ -53,18 +53,18 @@ def part(
     if not eligibility.why_not:
         prepared, wrong = _requested(recorded, eligibility, entered)
     wrong = error or wrong
-    is_free = eligibility.is_free(is_edited=prepared[2])
+    is_one_click = eligibility.is_one_click(is_edited=prepared[2])
     may_replay = permissions.has_permission(request.user, "replay")
     targets = grants.granted_targets(request.user, grants.REPLAY) if may_replay else frozenset()
     return {
         "today": eligibility,
         "why_not": richtext.inline(eligibility.why_not),
-        "is_free": is_free,
+        "is_one_click": is_one_click,
         "is_edited": prepared[2],
         "may": may_replay,
         "has_grant": not targets.isdisjoint({grants.ALL, eligibility.tool}),
         "effect": EFFECTS[eligibility.effect],
-        "takes": "" if is_free else TAKES,
+        "takes": "" if is_one_click else TAKES,
         "second": SECOND if eligibility.needs_second else APPROVAL if eligibility.rule == "ask" else "",
         "notes": [richtext.inline(note) for note in eligibility.notes],
         "by": _by(eligibility),

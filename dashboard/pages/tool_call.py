@@ -63,7 +63,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     return render_page(
         request,
         "call_compare.html",
-        sides=[tool_call_sections.head(first), tool_call_sections.head(other)],
+        sides=[tool_call_sections.heading(first), tool_call_sections.heading(other)],
         wanted=ids,
         parts=tool_call_sections.compared(first, other),
         is_same_tool=first.row.schema == other.row.schema,
@@ -113,9 +113,9 @@ def _draw(
 
 def _live(recorded: recorded_call.RecordedCall) -> dict[str, Any]:
     return {
-        "call": tool_call_sections.head(recorded),
+        "heading": tool_call_sections.heading(recorded),
         "outcome": tool_call_sections.outcome(recorded),
         "decision": tool_call_sections.decision(recorded),
         "replays": [tool_call_sections.row(replay) for replay in recorded_call.replays(recorded)],
-        "head": recorded.row.conversation.head_seq,  # as of the row: what ends it later is told later
+        "head_seq": recorded.row.conversation.head_seq,  # as of the row: what ends it later is told later
     }

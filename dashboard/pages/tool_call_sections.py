@@ -63,12 +63,16 @@ class SiblingBar(NamedTuple):
     is_own: bool
 
 
-def head(recorded: RecordedCall) -> Part:
-    """Draw what tells which call it is and how it went."""
-    row, conversation_href, called = recorded.row, reverse("conversation", args=[recorded.key]), recorded.call.called
-    shown = timestamps.of_event(called.at, called.principal, recorded.request).shown
+def heading(recorded: RecordedCall) -> Part:
+    """Draw the heading of a call: its name, state, agent and place."""
+    row, conversation_href, called = (
+        recorded.row,
+        reverse("conversation", args=[recorded.conversation_key]),
+        recorded.call.called,
+    )
+    shown = timestamps.of_event(called.at, called.principal, recorded.called_body).shown
     return {
-        "is": recorded,
+        "recorded": recorded,
         "id": row.id,
         "href": reverse("call", args=[row.id]),
         "place": conversation_href,
@@ -79,17 +83,17 @@ def head(recorded: RecordedCall) -> Part:
         "word": tool_call_block.word_of(row.status),
         "took": timestamps.duration(row.duration_ms),
         "agent": mark_for_name(row.agent) if row.agent else None,
-        "conversation": richtext.inline((row.conversation.title or recorded.key)[:120]),
+        "conversation": richtext.inline((row.conversation.title or recorded.conversation_key)[:120]),
         "at": to_datetime(row.started_at),
         "first": shown if called.principal.startswith("import:") and shown != _when(called.at) else None,
-        "event": page_urls.event_url(recorded.key, row.called_seq),
+        "event": page_urls.event_url(recorded.conversation_key, row.called_seq),
         "note": tool_call_block.note_of(recorded.call),
     }
 
 
 def identity(call: RecordedCall) -> list[Layer]:
     """Draw what the tool is by its names, each apart, as the record has them."""
-    row, body = call.row, call.request
+    row, body = call.row, call.called_body
     return _layers([
         ("Public name", row.name), ("Namespace", row.namespace), ("Qualified name", body.get("qualified_name")),
         ("Origin", row.origin), ("MCP server", body.get("mcp_server")), ("Effect at the time", body.get("effect")),
@@ -102,7 +106,7 @@ def ids(call: RecordedCall, tool_fields: dict[str, Any]) -> list[Layer]:
     row, whose = call.row, " of this replay" if call.row.run and call.row.replay_of else " from the provider"
     recorded = _layers([
         ("Lookup key", row.lookup_key), (f"Call ID{whose}", row.call_id), ("ID", row.id), ("Run", row.run),
-        ("Inside call", call.request.get("parent_call")), ("Replay of", row.replay_of if row.run else None),
+        ("Inside call", call.called_body.get("parent_call")), ("Replay of", row.replay_of if row.run else None),
     ])  # fmt: skip
     names = {"approval_keys": "Approval keys", "trace_name": "Trace name", "name_there": "Name on the server"}
     return recorded + _layers([(term, tool_fields.get(name)) for name, term in names.items()], "today")
@@ -122,7 +126,7 @@ def arguments(recorded: RecordedCall, schema: str) -> Part:
     """Draw the arguments: as they were sent, what a person made of them, and those that ran beside the schema of then
     and of now (a hash; empty: not offered)."""
     text, edited = recorded.arguments, recorded.edited
-    sent, raw = _object(recorded.ran), recorded.request.get("args_raw")
+    sent, raw = _object(recorded.ran), recorded.called_body.get("args_raw")
     before = _object(text) if edited is not None else None
     then, now = versions.body_of(recorded.row.schema or ""), versions.body_of(schema)
     return {
@@ -150,7 +154,7 @@ def _fits(sent: dict[str, Any] | None, before: dict[str, Any] | None, schema: di
         return []
     return [
         {
-            "is": field, "name": richtext.inline(field.name[:200]), "type": richtext.inline(field.type[:200]),
+            "field": field, "name": richtext.inline(field.name[:200]), "type": richtext.inline(field.type[:200]),
             "sent": richtext.inline(_short(field.sent)) if field.is_sent else None, "why": richtext.inline(field.why),
             "is_changed": before is not None and _differs(before, sent, field.name),
             "was": richtext.inline(_short(before[field.name])) if before is not None and field.name in before else None,
@@ -174,18 +178,18 @@ def _changes(then: dict[str, Any], now: dict[str, Any]) -> Part:
 
 
 def outcome(recorded: RecordedCall) -> Part:
-    """Draw what a call gave, and what it repeats beside it."""
-    before = recorded_call.original(recorded)
+    """Draw the output and error of a call; of a replay, also the replayed call and how the two differ."""
+    before, size = recorded_call.original(recorded), recorded.ended_body.get("output_bytes")
     return {
         "output": message_body.result(recorded.output) if recorded.output else None, "error": _error(recorded),
-        "before": head(before) if before else None,
+        "before": heading(before) if before else None,
         "beside": compared(before, recorded) if before and recorded.is_over else [],
-        "bytes": recorded.result.get("output_bytes") if isinstance(recorded.result.get("output_bytes"), int) else None,
+        "bytes": size if isinstance(size, int) else None,
     }  # fmt: skip
 
 
 def _error(recorded: RecordedCall) -> Markup | None:
-    text = recorded.result.get("error")
+    text = recorded.ended_body.get("error")
     if text in (None, ""):
         return None
     return json_tree.draw_text(as_text(text))
@@ -206,7 +210,7 @@ def decision(call: RecordedCall) -> Part | None:
     body = event_rows.read(call.call.approval_decision).body if call.call.approval_decision else {}
     waited = (approval.decided_at or 0) - approval.asked_at
     return {
-        "is": approval, "by": mark_for(approval.decided_by, approval.decided_by) if approval.decided_by else None,
+        "approval": approval, "by": mark_for(approval.decided_by, approval.decided_by) if approval.decided_by else None,
         "words": {"approve": "Approved", "reject": "Rejected", "respond": "Responded, not run", "edit": "Edited"}.get(
             approval.decision or "", approval.status.capitalize()
         ),
@@ -244,7 +248,7 @@ def bars(recorded: RecordedCall, siblings: Sequence[ToolCall]) -> list[SiblingBa
 
 def lines(recorded: RecordedCall, events: Sequence[Stored]) -> list[CallEventLine]:
     """Draw events as a list, a call's step with the way to its own page."""
-    ids, own = _call_ids(recorded.key, events), set(recorded.call.seqs)
+    ids, own = _call_ids(recorded.conversation_key, events), set(recorded.call.seqs)
     return [_event(event, ids.get(event.seq, ""), own) for event in events]
 
 
@@ -270,7 +274,7 @@ def _event(event: Stored, call: str, own: set[int]) -> CallEventLine:
 def row(call: ToolCall) -> Part:
     """Draw a call of a short list."""
     return {
-        "is": call, "state": STATES.get(call.status, "unknown"), "word": tool_call_block.word_of(call.status),
+        "row": call, "state": STATES.get(call.status, "unknown"), "word": tool_call_block.word_of(call.status),
         "href": reverse("call", args=[call.id]), "took": timestamps.duration(call.duration_ms),
         "when": _when(call.started_at), "at": to_datetime(call.started_at),
     }  # fmt: skip

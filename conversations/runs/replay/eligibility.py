@@ -20,7 +20,7 @@ from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect, Policy
 from conversations.tool_calls.schemas.tool_offers import Facts, entries
 
 PRESENT = ("lookup_key", "origin", "mcp_server")  # what makes two tools of an agent the same one
-FREE: tuple[Effect, ...] = ("read",)  # done on one click, with whatever arguments
+ONE_CLICK_EFFECTS: tuple[Effect, ...] = ("read",)  # done on one click, with whatever arguments
 KEYED: Effect = "idempotent"  # done on one click under the first call's key, with the recorded arguments
 
 
@@ -52,10 +52,10 @@ class ReplayEligibility:
         """Return a fact that is a string, or else an empty text."""
         return text_of(self.facts.get(name)) or ""
 
-    def is_free(self, *, is_edited: bool) -> bool:
+    def is_one_click(self, *, is_edited: bool) -> bool:
         """Return whether one click is enough, because the call changes nothing, or nothing more than the first one
         did."""
-        return self.effect in FREE or (self.effect == KEYED and not is_edited)
+        return self.effect in ONE_CLICK_EFFECTS or (self.effect == KEYED and not is_edited)
 
     @property
     def needs_second(self) -> bool:
@@ -84,8 +84,8 @@ def eligibility_of(call: ToolCall, body: dict[str, Any], *, rows: evaluate.Rows 
     )  # fmt: skip
 
 
-def named_by(body: dict[str, Any]) -> dict[str, str]:
-    """Return the registered identity in an event of a call; empty texts if it has none."""
+def identity_in(body: dict[str, Any]) -> dict[str, str]:
+    """Return the tool's registered identity as the body of a call's event has it; empty texts if it has none."""
     return {name: text_of(body.get(name)) or "" for name in PRESENT}
 
 
@@ -110,7 +110,7 @@ def _offered(call: ToolCall, body: dict[str, Any]) -> tuple[Agent, Facts] | str:
         if body.get("parent_call"):
             return f"{call.agent} only runs inside another call: replay that call to run it again."
         return f"No team here has the agent {call.agent} anymore."
-    identity, others = named_by(body), list[Facts]()
+    identity, others = identity_in(body), list[Facts]()
     for row in agents:
         for tool in entries(row.tools):
             if {name: text_of(tool.get(name)) or "" for name in PRESENT} == identity:

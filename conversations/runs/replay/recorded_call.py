@@ -27,16 +27,16 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """A call. `request` is the body of the event that called it, `result` of the one that ended it (empty: none)."""
+    """A call, with the bodies of the events that called it and that ended it (empty: it has not ended)."""
 
     row: ToolCall
     call: CallEvents
-    request: Json
-    result: Json
+    called_body: Json
+    ended_body: Json
     approval: Approval | None
 
     @property
-    def key(self) -> str:
+    def conversation_key(self) -> str:
         """Its conversation's id."""
         return self.row.conversation.key
 
@@ -44,7 +44,7 @@ class RecordedCall:
     def tool(self) -> str:
         """The tool's qualified name, as recorded."""
         space, name = self.row.namespace, self.row.name
-        qualified_name = self.request.get("qualified_name")
+        qualified_name = self.called_body.get("qualified_name")
         return (
             qualified_name
             if isinstance(qualified_name, str) and qualified_name
@@ -61,7 +61,7 @@ class RecordedCall:
     @property
     def arguments(self) -> str:
         """The arguments sent, as JSON text; the original text if they are not JSON."""
-        raw, parsed = self.request.get("args_raw"), event_rows.read(self.call.called).payload
+        raw, parsed = self.called_body.get("args_raw"), event_rows.read(self.call.called).payload
         if isinstance(raw, str):
             return raw if _is_json(raw) or not raw.strip() else json.dumps(raw, ensure_ascii=False)
         return bytes(parsed.args).decode("utf-8", "replace") if parsed.args is not None else ""
@@ -83,7 +83,7 @@ class RecordedCall:
     @property
     def as_ran(self) -> Json:
         """The body of the event that called it, with the arguments that it ran with."""
-        return recorded_arguments.as_ran(self.request, self.edited)
+        return recorded_arguments.as_ran(self.called_body, self.edited)
 
     @property
     def output(self) -> str:
@@ -96,9 +96,9 @@ class RecordedCall:
         return self._of_end("error")
 
     def _of_end(self, name: str) -> str:
-        if not self.result:
+        if not self.ended_body:
             return ""
-        value = self.result.get(name)
+        value = self.ended_body.get(name)
         return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
@@ -146,10 +146,12 @@ def _first_seq(recorded: RecordedCall) -> int:
 
 def nested_events(recorded: RecordedCall) -> list[Stored]:
     """Return the events of what ran inside the call, without tokens, in order."""
-    if recorded.row.run is None or recorded.request.get("tool_call") != recorded.row.id:
+    if recorded.row.run is None or recorded.called_body.get("tool_call") != recorded.row.id:
         return []
     last = recorded.row.finished_seq or recorded.row.called_seq + LOOKED
-    events = log.read_after(recorded.key, recorded.row.called_seq, min(LOOKED, last - recorded.row.called_seq))
+    events = log.read_after(
+        recorded.conversation_key, recorded.row.called_seq, min(LOOKED, last - recorded.row.called_seq)
+    )
     mine = (e for e in events if e.run == recorded.row.run and e.kind != "token" and '"parent_call"' in e.body)
     return [e for e in mine if event_rows.read(e).body.get("parent_call") == recorded.row.id][:INSIDE]
 
@@ -157,8 +159,8 @@ def nested_events(recorded: RecordedCall) -> list[Stored]:
 def neighbouring_events(recorded: RecordedCall) -> list[Stored]:
     """Return the events right before and after the call's own, without tokens."""
     first, last = recorded.call.seqs[0], recorded.call.seqs[-1]
-    before = [e for e in log.read_before(recorded.key, first, AROUND * 8) if e.kind != "token"][-AROUND:]
-    after = [e for e in log.read_after(recorded.key, last, AROUND * 8) if e.kind != "token"][:AROUND]
+    before = [e for e in log.read_before(recorded.conversation_key, first, AROUND * 8) if e.kind != "token"][-AROUND:]
+    after = [e for e in log.read_after(recorded.conversation_key, last, AROUND * 8) if e.kind != "token"][:AROUND]
     return [*before, *recorded.call.events, *after]
 
 
@@ -192,7 +194,9 @@ def raw(recorded: RecordedCall) -> list[tuple[str, str]]:
     entries = [(f"{event.kind}, event {event.seq}", event.body) for event in recorded.call.events]
     if recorded.row.run is None or not recorded.row.call_id:
         return entries
-    items = SessionItem.objects.filter(Q(payload__contains=json.dumps(recorded.row.call_id)), conversation=recorded.key)
+    items = SessionItem.objects.filter(
+        Q(payload__contains=json.dumps(recorded.row.call_id)), conversation=recorded.conversation_key
+    )
     payloads = items.order_by("seq").values_list("payload", flat=True)[:ITEMS]
     return [*entries, *((f"memory, {_type(payload)}", payload) for payload in payloads)]
 

@@ -53,27 +53,27 @@ def request_replay(
         if old is None:
             raise NotFound(f"there is no tool call {call[:80]!r}")
         conversation = Conversation.objects.locked(old.conversation_id)
-        mark = _mark(principal, call, client_id) if client_id else new_id()
-        if client_id and (existing := _existing_replay(conversation, mark)) is not None:
+        event_id = _request_event_id(principal, call, client_id) if client_id else new_id()
+        if client_id and (existing := _existing_replay(conversation, event_id)) is not None:
             return existing
         body = as_ran(old)
         eligibility = eligibility_of(old, body, rows=evaluate.stored())
         if eligibility.why_not:
             raise _refusal(eligibility)
         sent, text, is_edited = checked(body, arguments, eligibility.schema)
-        if not eligibility.is_free(is_edited=is_edited):
+        if not eligibility.is_one_click(is_edited=is_edited):
             _require(by, eligibility, reason, tool)
         run, call_id = new_id(), f"replay-{new_id()}"
         new = StartedReplay(run, tool_call_id(run, call_id, 1))
-        fields = _facts(old, body, eligibility) | {"run_id": new.run, "tool_call": new.call, "tool_call_id": call_id}
+        fields = _call_fields(old, body, eligibility)
+        fields |= {"run_id": new.run, "tool_call": new.call, "tool_call_id": call_id}
         fields |= {"args": sent, "args_raw": text, "digest": _digest(text), "edited": is_edited}
-        _enqueue(principal, conversation.key, mark, fields | ({"reason": reason.strip()} if reason.strip() else {}))
+        fields |= {"reason": reason.strip()} if reason.strip() else {}
+        _append_request(principal, conversation.key, event_id, fields)
         chain.enter(
             principal, "replay", f"call:{old.id}", reason=reason.strip(), after=chain.digest({"args_raw": text}),
-            correlation={
-                "conversation": conversation.key, "run": new.run, "call": new.call, "tool": eligibility.tool,
-                "effect": eligibility.effect, "edited": is_edited,
-            },
+            correlation={"conversation": conversation.key, "run": new.run, "call": new.call, "tool": eligibility.tool,
+                         "effect": eligibility.effect, "edited": is_edited},
         )  # fmt: skip
     return new
 
@@ -109,23 +109,24 @@ def _require(by: Who, eligibility: ReplayEligibility, reason: str, typed: str) -
         raise Invalid(f"must be the tool's name, {eligibility.tool}", field="tool")
 
 
-def _facts(old: ToolCall, body: dict[str, Any], eligibility: ReplayEligibility) -> Body:
+def _call_fields(old: ToolCall, body: dict[str, Any], eligibility: ReplayEligibility) -> Body:
     """Return the fields of the new call. The tool's are those of the old call, because it was found to be the same."""
     layers: Body = {name: value for name in LAYERS if (value := eligibility.facts.get(name))}
     name = {"name": old.name, "namespace": body.get("namespace"), "qualified_name": eligibility.tool}
-    line: Body = {"replay_of": old.id, "key": replay_root(old), "effect": eligibility.effect}
-    return {"agent": old.agent, "team": eligibility.team, **name, **layers, **line}
+    idempotency_key = replay_root(old)
+    origin: Body = {"replay_of": old.id, "key": idempotency_key, "effect": eligibility.effect}
+    return {"agent": old.agent, "team": eligibility.team, **name, **layers, **origin}
 
 
-def _mark(principal: Principal, call: str, client_id: str) -> str:
+def _request_event_id(principal: Principal, call: str, client_id: str) -> str:
     """Return the id of a request's event: the same for the same requester, call and client id."""
-    mark = hashlib.sha256(f"replay\0{principal}\0{call}\0{client_id}".encode()).hexdigest()
-    return f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
+    digest = hashlib.sha256(f"replay\0{principal}\0{call}\0{client_id}".encode()).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
 
 
-def _existing_replay(conversation: Conversation, mark: str) -> StartedReplay | None:
+def _existing_replay(conversation: Conversation, event_id: str) -> StartedReplay | None:
     """Return the replay that was started under this id. Raises `Conflict` if another principal's event has it."""
-    event = Event.objects.filter(conversation=conversation, event_id=mark).first()
+    event = Event.objects.filter(conversation=conversation, event_id=event_id).first()
     if event is None:
         return None
     if event.kind != "replay.requested" or not principals.is_ours(event.principal):
@@ -134,14 +135,14 @@ def _existing_replay(conversation: Conversation, mark: str) -> StartedReplay | N
     return StartedReplay(body["run_id"], body["tool_call"])
 
 
-def _enqueue(principal: Principal, key: str, mark: str, fields: Body) -> None:
-    """Append the request and its run."""
+def _append_request(principal: Principal, conversation_key: str, event_id: str, fields: Body) -> None:
+    """Append `replay.requested` and the `run.queued` of its run."""
     writer, by_whom = event_author(principal)
-    requested: Body = {"event": "replay.requested", "id": mark, **fields, **by_whom}
-    (stored,) = log.append([log.from_internal(key, requested, writer)])
+    requested: Body = {"event": "replay.requested", "id": event_id, **fields, **by_whom}
+    (stored,) = log.append([log.from_internal(conversation_key, requested, writer)])
     queued: Body = {"event": "run.queued", "id": new_id(), "run_kind": "replay", "input_seq": stored.seq}
     queued |= {"run_id": fields["run_id"], "agent": fields["agent"], "replay_of": fields["replay_of"], **by_whom}
-    log.append([log.from_internal(key, queued, writer)])
+    log.append([log.from_internal(conversation_key, queued, writer)])
 
 
 def _is_edited(body: dict[str, Any], sent: dict[str, Any]) -> bool:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def today(call):
     one = recorded_call.find(call.id)
-    return eligibility.eligibility_of(one.row, one.request)
+    return eligibility.eligibility_of(one.row, one.called_body)
 
 
 def recorded(made):
@@ -183,7 +183,7 @@ def test_what_was_only_observed_is_not_made_however_it_names_itself(people, desk
 def test_the_policy_tightens_the_effect_that_the_code_declares(people, desk):
     old = desk.recorded("look")["look"]
     with working(desk.team()):
-        assert (today(old).effect, today(old).is_free(is_edited=True)) == ("read", True)
+        assert (today(old).effect, today(old).is_one_click(is_edited=True)) == ("read", True)
         set_policy(people["admin"], PolicyRule("", "look", "allow", "destructive"))
         with pytest.raises(Invalid, match="a reason is required: look is destructive"):
             request_replay.request_replay(people["admin"], old.id)

@@ -74,9 +74,9 @@ def some() -> list[Cell]:
 
 def begins(cell: Cell) -> bool:
     """Return whether the click is heard: written anew from the issue, not from the code."""
-    is_free = cell.tool.effect == "read" or (cell.tool.effect == "idempotent" and not cell.is_edited)
+    is_one_click = cell.tool.effect == "read" or (cell.tool.effect == "idempotent" and not cell.is_edited)
     is_sure = cell.has_grant and cell.reason.strip() != "" and cell.is_typed
-    return cell.tool.today == "same" and cell.rule != "deny" and (is_free or is_sure)
+    return cell.tool.today == "same" and cell.rule != "deny" and (is_one_click or is_sure)
 
 
 def runs(cell: Cell) -> bool:

@@ -63,7 +63,7 @@ def test_the_same_client_id_again_is_the_same_replay(people, desk):
 
 def test_an_event_of_a_strangers_is_no_replay(people, desk):
     old = desk.recorded("look")["look"]
-    mark = request_replay._mark(principals.user_principal("otto"), old.id, "known")
+    mark = request_replay._request_event_id(principals.user_principal("otto"), old.id, "known")
     claim = json.dumps(
         {"event": "replay.requested", "id": mark, "conversation_id": "c", "run_id": "r", "tool_call": "t"}
     )
