@@ -10,6 +10,7 @@ import { render } from "./html.js";
 import { keepingFocus } from "./keep-focus.js";
 import { onKey } from "./keys.js";
 import { FragmentLoader } from "./fragment-loader.js";
+import { NewsPill } from "./news-pill.js";
 import { Poller } from "./poller.js";
 import { followWaiting } from "./waiting-count.js";
 
@@ -19,6 +20,7 @@ class AuditLog extends HTMLElement {
   #stop;
   #parts = new FragmentLoader();
   #news;
+  #pill;
 
   connectedCallback() {
     this.#stop = new AbortController();
@@ -26,7 +28,7 @@ class AuditLog extends HTMLElement {
     this.addEventListener("filter", () => this.#filter(), { signal });
     this.addEventListener("click", ({ target }) => this.#press(target), { signal });
     signal.addEventListener("abort", onKey("o", () => this.#open(document.activeElement?.closest("[data-item]"))));
-    this.#pill.addEventListener("click", (event) => this.#show(event), { signal });
+    this.#pill = new NewsPill(this.querySelector("[data-changed]"), () => this.#show(), signal);
     if (!("older" in this.dataset)) this.#news = new Poller((stopped) => this.#look(stopped), EVERY_MS);
     this.querySelector("tr[aria-current]")?.scrollIntoView({ block: "center" });
   }
@@ -36,7 +38,6 @@ class AuditLog extends HTMLElement {
     this.#news?.stop();
   }
 
-  get #pill() { return this.querySelector("[data-changed]"); }
   get #chosen() { return new URLSearchParams(new FormData(this.querySelector("[data-filter]"))).toString(); }
 
   /** What the address says now: the rows, and where else the filter stands. */
@@ -51,7 +52,7 @@ class AuditLog extends HTMLElement {
 
   #draw(list) {
     this.querySelector("[data-list]").replaceChildren(list);
-    this.#pill.hidden = true;
+    this.#pill.show(0);
   }
 
   /** How many entries that match the filters are newer than the newest shown. */
@@ -62,23 +63,15 @@ class AuditLog extends HTMLElement {
     try {
       const { new: count, is_cut: isCut } = await json(address, { signal });
       this.querySelector("[data-lost]").hidden = true;
-      this.#tell(count, isCut);
+      this.#pill.show(count, `${count}${isCut ? " or more" : ""} new ${count === 1 ? "entry" : "entries"}`);
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       this.querySelector("[data-lost]").hidden = false;
     }
   }
 
-  #tell(count, isCut) {
-    const words = `${count}${isCut ? " or more" : ""} new ${count === 1 ? "entry" : "entries"}`;
-    this.#pill.hidden = count === 0;
-    if (this.#pill.textContent !== words) this.#pill.querySelector("span").textContent = words;
-  }
-
   /** Draw the list anew, with what is new in it. */
-  async #show(event) {
-    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
+  async #show() {
     const list = await this.#parts.ask("list");
     if (!list) return;
     this.#draw(list);

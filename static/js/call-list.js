@@ -9,6 +9,7 @@ import { drawTimes } from "./clock.js";
 import { keepingFocus } from "./keep-focus.js";
 import { morph } from "./morph.js";
 import { FragmentLoader } from "./fragment-loader.js";
+import { NewsPill } from "./news-pill.js";
 import { openRow } from "./row-links.js";
 import { socket } from "./socket.js";
 
@@ -21,6 +22,7 @@ class CallList extends HTMLElement {
   #isPointedAt = false;
   #parts = new FragmentLoader();
   #pause;
+  #pill;
   #fresh; // the newest drawing, while the list is held
 
   connectedCallback() {
@@ -33,7 +35,7 @@ class CallList extends HTMLElement {
     listen(this.#list, "focusout", () => setTimeout(() => this.#settle()));
     listen(window, "scroll", () => this.#settle());
     listen(document, "visibilitychange", () => this.#soon());
-    listen(this.#pill, "click", () => this.#goUp());
+    this.#pill = new NewsPill(this.querySelector("[data-changed]"), () => this.#goUp(), signal);
     this.#leave = socket.subscribe("fleet", {}, {
       rows: ({ isSnapshot }) => isSnapshot || this.#soon(),
       down: () => (this.#lost.hidden = false),
@@ -50,7 +52,6 @@ class CallList extends HTMLElement {
 
   get #list() { return this.querySelector("[data-list]"); }
   get #lost() { return this.querySelector("[data-lost]"); }
-  get #pill() { return this.querySelector("[data-changed]"); }
   get #isHeld() { return this.#isPointedAt || this.#list.contains(document.activeElement) || scrollY > SCROLLED; }
   get #chosen() { return new URLSearchParams(new FormData(this.querySelector("[data-filter]"))).toString(); }
   get #isOlder() { return new URLSearchParams(location.search).has("before"); }
@@ -79,8 +80,7 @@ class CallList extends HTMLElement {
       this.#list.replaceChildren(this.#fresh);
       this.#fresh = undefined;
     }
-    this.#pill.hidden = !isHeld || more === 0;
-    this.#pill.querySelector("span").textContent = `${more} new`;
+    this.#pill.show(isHeld ? more : 0, `${more} new`);
   }
 
   #point({ type, pointerType }) {

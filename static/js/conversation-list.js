@@ -7,6 +7,7 @@ import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";
 import { ConversationRows } from "./conversation-rows.js";
 import { onKey } from "./keys.js";
+import { NewsPill } from "./news-pill.js";
 import { socket } from "./socket.js";
 import { tellWaiting } from "./waiting-count.js";
 
@@ -22,6 +23,7 @@ class ConversationList extends HTMLElement {
   #isPointedAt = false;
   #asking;
   #pause;
+  #pill;
 
   connectedCallback() {
     this.#stop = new AbortController();
@@ -37,7 +39,7 @@ class ConversationList extends HTMLElement {
     listen(window, "scroll", () => this.#settle());
     listen(window, "pageshow", (event) => event.persisted && this.#rows.learnSeen());
     listen(document, "visibilitychange", () => document.hidden || this.#rows.learnSeen());
-    listen(this.#pill, "click", () => this.#goUp());
+    this.#pill = new NewsPill(this.querySelector("[data-changed]"), () => this.#goUp(), signal);
     const timers = [
       setInterval(() => (this.#rows.calm(), this.#settle()), CALM_MS),
       setInterval(() => document.hidden || this.#isHeld || this.#refetch(), WHOLE_MS),
@@ -59,7 +61,6 @@ class ConversationList extends HTMLElement {
   }
 
   get #list() { return this.querySelector("[data-list]"); }
-  get #pill() { return this.querySelector("[data-changed]"); }
   get #takesNew() { return !this.#hasFilter && !this.#has("before"); }
   get #hasFilter() { return this.#has("q") || this.#has("participant") || this.#has("state"); }
   get #isHeld() {
@@ -95,8 +96,7 @@ class ConversationList extends HTMLElement {
   #settle() {
     const moves = this.#isHeld ? this.#rows.waiting : 0;
     if (!this.#isHeld) this.#rows.settle();
-    this.#pill.hidden = moves === 0;
-    this.#pill.querySelector("span").textContent = `${moves} updated`;
+    this.#pill.show(moves, `${moves} updated`);
   }
 
   #goUp() {
@@ -104,7 +104,7 @@ class ConversationList extends HTMLElement {
     document.activeElement?.blur();
     scrollTo({ top: 0 });
     this.#rows.settle();
-    this.#pill.hidden = true;
+    this.#pill.show(0);
   }
 
   #refetchSoon() {

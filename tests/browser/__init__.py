@@ -168,6 +168,23 @@ def violations(page: Page) -> list[str]:
     return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
 
 
+def covered(page: Page, over: str, under: str) -> list[str]:
+    """Answer the words of what `under` selects and `over` covers a part of."""
+    return page.locator(under).evaluate_all(
+        """(all, over) => {
+          const box = document.querySelector(over).getBoundingClientRect();
+          const ofWords = document.createRange();
+          const isCovered = (one) => {
+            ofWords.selectNodeContents(one);
+            const { left, right, top, bottom } = ofWords.getBoundingClientRect();
+            return left < box.right && right > box.left && top < box.bottom && bottom > box.top;
+          };
+          return all.filter(isCovered).map((one) => one.textContent.trim());
+        }""",
+        over,
+    )
+
+
 def in_every_look(page: Page, name: str) -> dict[str, list[str]]:
     """Look at the page as it stands, light and narrow, dark and wide; answer what axe-core finds and what is too wide,
     by look."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser import LOOKS, violations
+from tests.browser import LOOKS, covered, violations
 from tests.support.live import Server
 
 LONG = "a.very.long.name." * 5 + "@example.org"
@@ -78,6 +78,7 @@ def test_new_entries_are_counted_and_shown_on_wish(page: Page, entered: Server) 
     news = page.get_by_role("link", name="3 new entries", exact=True)
     expect(news).to_be_visible()
     expect(rows(page)).to_have_count(0)
+    assert covered(page, "[data-changed]", ":is([data-list], .filterbar label)") == []
     news.press("Enter")
 
     expect(rows(page)).to_have_count(3)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser import LOOKS, violations
+from tests.browser import LOOKS, covered, violations
 from tests.support.live import Server
 
 NAMES = ("geo.locate", "refund", "بحث", "a_very_long_tool_name_" + "x" * 80)
@@ -76,6 +76,7 @@ def test_a_new_call_comes_by_itself_and_waits_while_somebody_reads(page: Page, c
     pill = page.get_by_role("button", name="1 new")
     expect(pill).to_be_visible()
     expect(rows(page)).to_have_count(1)
+    assert covered(page, "[data-changed]", ":is([data-list], .filterbar label)") == []
     pill.click()
     expect(rows(page)).to_have_count(2)
     expect(rows(page).first).to_contain_text('"number": 101')

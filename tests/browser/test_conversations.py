@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
-from tests.browser import LOOKS, sign_in, violations
+from tests.browser import LOOKS, covered, sign_in, violations
 from tests.support.live import Server
 
 ROWS = ".conversation h3 > a"
@@ -83,6 +83,7 @@ def test_rows_stay_under_the_pointer_and_a_pill_says_what_would_move(fleet: Flee
     fleet.say("harbour", "I am third")
 
     expect(fleet.pill).to_have_text("1 updated")
+    assert covered(fleet.page, "[data-changed]", ":is(.figures :is(dt, b, small), .fleet-head > span)") == []
     expect(fleet.page.locator('[data-key="harbour"]')).to_contain_text("I am third")
     assert fleet.keys(3) == ["mill", "oak park", "harbour"]
     fleet.page.mouse.move(1, 1)
