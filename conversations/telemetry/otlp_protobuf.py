@@ -28,7 +28,7 @@ def traces(body: bytes) -> Decoded:
             decoded.reject("a span must have a trace id of 16 bytes and a span id of 8")
             continue
         events = [SpanEvent(e.name, e.time_unix_nano, _attributes(e.attributes)) for e in message.events]
-        failed = message.status.code == _ERROR
+        failed = message.HasField("status") and message.status.code == _ERROR
         decoded.spans.append(
             Span(
                 trace_id, span_id, message.parent_span_id.hex(), message.name,
@@ -91,14 +91,19 @@ def _scope(body: bytes, pieces: list[Piece]) -> str:
 
 
 def _message(kind: Any, body: bytes, start: int, end: int) -> Any:  # Any: the messages' classes are made at run time
-    from google.protobuf.message import DecodeError
-
     if end - start > MAX_SPAN_BYTES:
         raise TooLarge(f"a span must have at most {MAX_SPAN_BYTES:,} bytes")
     try:
         return kind.FromString(body[start:end])
-    except DecodeError:
+    except _decode_error():
         raise _malformed() from None
+
+
+def _decode_error() -> type[Exception]:
+    from google.protobuf.message import DecodeError  # late, like the messages, and only where there is one
+
+    kind: type[Exception] = DecodeError
+    return kind
 
 
 def _attributes(pairs: Any) -> Attributes:

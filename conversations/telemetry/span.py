@@ -46,9 +46,9 @@ class Span:
 
     def text(self, *names: str) -> str:
         """Return the first of these attributes that holds something, as text; empty without any."""
+        attributes = self.attributes
         for name in names:
-            value = self.attributes.get(name)
-            if value is not None and value != "":
+            if name in attributes and (value := attributes[name]) is not None and value != "":
                 return value if isinstance(value, str) else str(value)
         return ""
 

@@ -17,12 +17,12 @@ def read(span: Span, reading: SpanReading) -> None:
     if not reading.kind and span.text("agent_name") and not span.text("gen_ai.operation.name", "gen_ai.tool.name"):
         reading.kind = "agent"
     reading.model = reading.model or span.text("gen_ai.response.model", "gen_ai.request.model", "model_name")
-    if reading.kind != "tool":
-        history = message_shapes.decoded(attributes.get("pydantic_ai.all_messages"))
-        messages = message_shapes.messages_of(history)
+    if reading.kind != "tool" and (history := attributes.get("pydantic_ai.all_messages")):
+        messages = message_shapes.messages_of(message_shapes.decoded(history))
         last = max((n for n, message in enumerate(messages, 1) if message.role == "user"), default=0)
         reading.inputs, reading.outputs = reading.inputs or messages[:last], reading.outputs or messages[last:]
-    events = message_shapes.decoded(attributes.get("events") or attributes.get("all_messages_events"))
+    told = attributes.get("events") or attributes.get("all_messages_events")
+    events = message_shapes.decoded(told) if told else None
     for event in events if isinstance(events, list) else ():
         if isinstance(event, dict):
             name = str(event.get("event.name") or "")
