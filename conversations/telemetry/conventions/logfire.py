@@ -21,8 +21,8 @@ def read(span: Span, reading: SpanReading) -> None:
         messages = message_shapes.messages_of(message_shapes.decoded(history))
         last = max((n for n, message in enumerate(messages, 1) if message.role == "user"), default=0)
         reading.inputs, reading.outputs = reading.inputs or messages[:last], reading.outputs or messages[last:]
-    told = attributes.get("events") or attributes.get("all_messages_events")
-    events = message_shapes.decoded(told) if told else None
+    written = attributes.get("events") or attributes.get("all_messages_events")
+    events = message_shapes.decoded(written) if written else None
     for event in events if isinstance(events, list) else ():
         if isinstance(event, dict):
             name = str(event.get("event.name") or "")
