@@ -71,7 +71,7 @@ def filler_names(root: Path) -> Iterator[str]:
             is_stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in fields
             name = node.id if is_stored else node.arg if isinstance(node, ast.arg) else ""
             if name in FILLERS:
-                yield f"{path.relative_to(root)}:{node.lineno}: {name} could be anything"
+                yield f"{path.relative_to(root)}:{node.lineno}: rename it: `{name}` does not say what it holds"
 
 
 def filler_attributes(root: Path) -> Iterator[str]:

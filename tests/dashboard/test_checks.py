@@ -74,8 +74,8 @@ BREAKS = [
     ),
     ("banned_names", "agents_app/telling.py", '"""T."""\n', "a module named telling"),
     ("banned_names", "agents_app/a.py", '"""A."""\n\n\ndef _told():\n    pass\n', "4: _told says nothing"),
-    ("filler_names", "agents_app/a.py", '"""A."""\n\nfound = 1\n', "agents_app/a.py:3: found could be anything"),
-    ("filler_names", "agents_app/a.py", '"""A."""\n\nget = lambda one: one\n', "a.py:3: one could be anything"),
+    ("filler_names", "agents_app/a.py", '"""A."""\n\nfound = 1\n', "a.py:3: rename it: `found` does not say"),
+    ("filler_names", "agents_app/a.py", '"""A."""\n\nget = lambda one: one\n', "a.py:3: rename it: `one` does not say"),
     (
         "filler_attributes",
         "agents_app/a.py",
