@@ -1,4 +1,4 @@
-"""A row for each action of `conversations/actions/`, by `module.function`: `test_actions` does it as everybody.
+"""A row for each action, by `module.function`: `test_actions` does it as everybody.
 
 To join, add a line. `ROWS`: what people do, functions that begin with `by`. `begin(people)` prepares and answers the
 deed, which then is done by somebody who may, by everybody who may not, and by a second person. Functions that take
@@ -20,7 +20,7 @@ from conversations.alerts import deliveries, edit_rules, handle_alarms
 from conversations.alerts.rule_fields import RuleFields
 from conversations.asgi.agui import registration
 from conversations.asgi.agui.registered import RemoteAgent
-from conversations.conversation import control, fork, post_message
+from conversations.conversation import annotate, control, fork, post_message
 from conversations.core.principals import SYSTEM
 from conversations.models import Agent, Alarm, AlertDelivery, AlertRule, ToolCall, User
 from conversations.runs import stop_and_rerun
@@ -50,7 +50,7 @@ NO_CONVERSATION = "it is about no conversation: the audit log has it"
 
 
 class Row(NamedTuple):
-    """`right`: of `rights.TABLE`. `event`: the kind that tells of it. `late`: what a second one reads, a pattern.
+    """`right`: of `permissions.TABLE`. `event`: the kind that tells of it. `late`: what a second one reads, a pattern.
 
     Where there is no event or no race the reason stands in its place, after a dash.
     """
@@ -132,6 +132,11 @@ def steering_each(all_: People) -> Deed:
             raise outcome.error
 
     return each
+
+
+def annotating(all_: People) -> Deed:
+    about = teamwork.say(all_["operator"])
+    return lambda by: annotate.annotate(by, "flood", about, client_id="1", thumb="up")
 
 
 def speaking(all_: People) -> Deed:
@@ -293,6 +298,7 @@ ROWS: dict[str, Row] = {
         lambda all_: lambda by: list_export.begin_export(by, EXPORT, AuditFilters(), "csv"), "export",
         f"- {NO_CONVERSATION}", f"- {AGAIN}", verb="export_audit",
     ),
+    "annotate.annotate": Row(annotating, "annotate", annotate.KIND, f"- {AGAIN}; its client id says which"),
     "control.pause": Row(steering("pause"), "control", "conversation.paused", BY_FIRST.format("paused it")),
     "control.resume": Row(
         steering("resume", "pause"), "control", "conversation.resumed", BY_FIRST.format("resumed it")
