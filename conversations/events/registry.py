@@ -19,7 +19,7 @@ FAMILIES = {
     "approval": "Approvals",
     "run": "Runs",
     "conversation": "Titles and control",
-    "operator": "Notes",
+    "operator": "",
     "event": "",
 }
 

@@ -179,6 +179,12 @@ def test_a_kind_that_nobody_declared_is_stored_and_drawn_as_it_came():
     assert "unknown event type, shown as received" in html
 
 
+def test_a_family_that_the_search_page_offers_has_a_type():
+    offered = [family for family, words in registry.FAMILIES.items() if words]
+
+    assert [family for family in offered if not any(name.startswith(f"{family}.") for name in registry.names())] == []
+
+
 @pytest.mark.parametrize("name", TYPES)
 def test_every_type_is_complete(name):
     known = TYPES[name]
