@@ -3,7 +3,7 @@
 To add one: a module here, its place in `READERS`, and a test of what it reads. Those that say less come later.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from conversations.telemetry.reading import SpanReading
 from conversations.telemetry.span import Span
 
 Reader = Callable[[Span, SpanReading], None]
-Names = frozenset[str]
+Names = Collection[str]
 
 
 def _has_word(*words: str) -> Callable[[Names], bool]:
@@ -54,9 +54,8 @@ class SpanReaders(NamedTuple):
     is_of_genai: bool
 
 
-def _readers_of(scope: str, *names: str) -> SpanReaders:
-    known = frozenset(names)
-    readers = tuple(reader for reader, may_read in READERS if may_read(known))
+def _readers_of(scope: str, names: Names) -> SpanReaders:
+    readers = tuple(reader for reader, may_read in READERS if may_read(names))
     is_of_genai = bool(readers) or any(name.startswith(genai.PREFIXES) for name in names)
     return SpanReaders(readers, any(name in scope for name in _WITH_TOOL_SPANS), is_of_genai)
 
@@ -69,7 +68,8 @@ def read(span: Span) -> SpanReading:
     logfire.settle(span)
     names, scope = span.attributes, span.source.scope
     is_small = len(names) <= MAX_NAMES and len(scope) + sum(map(len, names)) <= MAX_NAMES_CHARACTERS
-    readers, has_tool_spans, is_of_genai = (_cached_readers_of if is_small else _readers_of)(scope, *names)
+    known = _cached_readers_of(scope, tuple(names)) if is_small else _readers_of(scope, names)
+    readers, has_tool_spans, is_of_genai = known
     reading = SpanReading(has_tool_spans=has_tool_spans)
     for reader in readers:
         reader(span, reading)

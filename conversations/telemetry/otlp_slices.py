@@ -1,0 +1,209 @@
+"""Decode messages of protobuf in slices of 32 KiB, unless one text has more. Called by `otlp_protobuf`.
+
+A decoder in C keeps every other thread from running until it is done, the event loop's too: 4 MiB of small attributes
+take it 20 to 50 ms. Some of a message's fields are a message of its kind too, so a large one is cut between its fields.
+A field that alone is larger than a slice, and holds many values, is cut in the same way.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from conversations.core.errors import Invalid, TooLarge
+from conversations.telemetry.span import Attributes
+
+MAX_BYTES = 4 << 20  # bytes of one message
+SLICE = 32 << 10  # bytes decoded at a time
+MAX_SCALARS = 1 << 10  # bytes of numbers between two fields of a large message: no kind has so many
+MAX_NESTED = 40  # levels of large lists and objects
+MAX_ATTRIBUTES = 50_000  # of one span, or members of one object: a dict of many takes long to grow
+_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_KEY, _VALUE = 1, 2  # of KeyValue
+_ARRAY, _KVLIST = 5, 6  # of AnyValue
+_ITEMS = 1  # of ArrayValue and KeyValueList
+Message = Any  # the messages' classes are made at run time
+
+
+class Field(NamedTuple):
+    """A field that has a length: its number, where its bytes begin and end, and where its tag begins."""
+
+    number: int
+    start: int
+    end: int
+    tag: int = 0
+
+
+Parts = list[Message | Field]
+
+
+def parts(kind: Message, body: bytes, start: int, end: int) -> Parts:
+    """Decode a message: one part for a small one; of a large one as many as it takes, in their order, and the places of
+    those fields that are larger than a slice. Raises Invalid and TooLarge."""
+    if end - start <= SLICE:
+        return [decoded(kind, body[start:end])]
+    if end - start > MAX_BYTES:
+        raise TooLarge(f"a span must have at most {MAX_BYTES:,} bytes")
+    found: Parts = []
+    first = last = start
+    for field in fields(body, start, end):
+        if field.tag - last > MAX_SCALARS:
+            raise malformed()
+        is_large = field.end - field.tag > SLICE
+        if field.tag > first and (is_large or field.end - first > SLICE):
+            found.append(decoded(kind, body[first : field.tag]))
+            first = field.tag
+        if is_large:
+            found.append(field)
+            first = field.end
+        last = field.end
+    if end - last > MAX_SCALARS:
+        raise malformed()
+    if end > first:
+        found.append(decoded(kind, body[first:end]))
+    return found
+
+
+def last(found: Parts, name: str, default: Any) -> Any:  # of the field's type
+    """Return what the last part that tells it has in a field."""
+    told = (getattr(part, name) for part in reversed(found) if not isinstance(part, Field))
+    return next(filter(None, told), default)
+
+
+def texts(body: bytes, found: Parts, number: int) -> list[str]:
+    """Return the texts of a field that are larger than a slice. Raises Invalid for what is none."""
+    try:
+        return [body[f.start : f.end].decode() for f in found if isinstance(f, Field) and f.number == number]
+    except UnicodeDecodeError:
+        raise malformed() from None
+
+
+def attributes(body: bytes, found: Parts, number: int) -> Attributes:
+    """Return the attributes in all parts of a message; `number` is that of their field."""
+    merged: Attributes = {}
+    for part in found:
+        if not isinstance(part, Field):
+            merged |= pairs(part.attributes)
+        elif part.number == number:
+            merged |= _large_pair(body, part, 0)
+        _check_count(merged)
+    return merged
+
+
+def pairs(message: Message) -> Attributes:
+    """Return decoded attributes."""
+    return {pair.key: (v := pair.value).string_value or value(v) for pair in message}  # most are texts
+
+
+def value(message: Message) -> Any:
+    """Return a decoded AnyValue."""
+    which = message.WhichOneof("value")
+    if which is None:
+        return None
+    plain = getattr(message, which)
+    if which == "array_value":
+        return [value(item) for item in plain.values]
+    if which == "kvlist_value":
+        return pairs(plain.values)
+    return base64.b64encode(plain).decode() if which == "bytes_value" else plain
+
+
+def value_at(body: bytes, field: Field, depth: int = 0) -> Any:
+    """Decode an AnyValue that is larger than a slice."""
+    from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValueList
+
+    if depth > MAX_NESTED:
+        raise malformed()
+    inner = list(fields(body, field.start, field.end))[-1:]
+    if not inner or inner[0].number not in (_ARRAY, _KVLIST):
+        return value(decoded(AnyValue, body[field.start : field.end]))
+    _, start, end, _ = inner[0]
+    if inner[0].number == _ARRAY:
+        items: list[Any] = []
+        for part in parts(ArrayValue, body, start, end):
+            is_one = isinstance(part, Field)
+            items += [value_at(body, part, depth + 1)] if is_one else [value(item) for item in part.values]
+        return items
+    members: Attributes = {}
+    for part in parts(KeyValueList, body, start, end):
+        members |= _large_pair(body, part, depth + 1) if isinstance(part, Field) else pairs(part.values)
+        _check_count(members)
+    return members
+
+
+def _large_pair(body: bytes, field: Field, depth: int) -> Attributes:
+    """Decode a KeyValue that is larger than a slice."""
+    from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+
+    found = parts(KeyValue, body, field.start, field.end)
+    key = (texts(body, found, _KEY) or [last(found, "key", "")])[-1]
+    large = [part for part in found if isinstance(part, Field) and part.number == _VALUE]
+    if large:
+        return {key: value_at(body, large[-1], depth)}
+    small = last(found, "value", None)
+    return {key: None if small is None else value(small)}
+
+
+def _check_count(members: Attributes) -> None:
+    if len(members) > MAX_ATTRIBUTES:
+        raise TooLarge(f"a span must have at most {MAX_ATTRIBUTES:,} attributes")
+
+
+def fields(body: bytes, start: int, end: int) -> Iterator[Field]:
+    """Return the fields of a message that have a length; all others are passed over."""
+    at = start
+    while at < end:
+        first = at
+        tag = body[at]
+        if tag < 128:  # as nearly all are
+            at += 1
+        else:
+            tag, at = _varint(body, at, end)
+        kind = tag & 7
+        if kind == _LENGTH:
+            size, at = _varint(body, at, end)
+            if size > end - at:
+                raise malformed()
+            yield Field(tag >> 3, at, at + size, first)
+            at += size
+        elif kind == _VARINT:
+            _, at = _varint(body, at, end)
+        elif kind in (_FIXED64, _FIXED32):
+            at += 8 if kind == _FIXED64 else 4
+        else:
+            raise malformed()
+    if at != end:
+        raise malformed()
+
+
+def malformed() -> Invalid:
+    """Return the error of a body that is no request."""
+    return Invalid("the body must be an OTLP export request in protobuf")
+
+
+def _varint(body: bytes, at: int, end: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < end and shift < 64:
+        byte = body[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+    raise malformed()
+
+
+def decoded(kind: Message, content: bytes) -> Message:
+    """Decode a message as a whole. Raises Invalid."""
+    try:
+        return kind.FromString(content)
+    except _decode_error():
+        raise malformed() from None
+
+
+def _decode_error() -> type[Exception]:
+    from google.protobuf.message import DecodeError  # late, like the messages, and only where there is one
+
+    kind: type[Exception] = DecodeError
+    return kind
