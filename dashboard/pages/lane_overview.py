@@ -16,19 +16,21 @@ COLUMNS = 11  # one for people, one for each hue of agents
 _NAMED = re.compile(r'"(sender|agent|from_agent)"\s*:\s*"([^"\\]{1,200})"')
 
 
-class OverviewDash(NamedTuple):
-    """An event in the strip: how far down (of HEIGHT), in which column, in which hue; none for people."""
+class OverviewColumn(NamedTuple):
+    """The events of one hue in the strip, none for people: how far down (of HEIGHT) each is."""
 
-    y: float
-    column: int
     hue: int | None
+    places: list[float]
 
 
 class LaneOverview(NamedTuple):
-    """What templates/partials/lane_overview.html draws, up to event `head`. Failures and waits by how far down."""
+    """What templates/partials/lane_overview.html draws, up to event `head`. Failures and waits by how far down.
+
+    A shape for each column, not for each event: the strip is laid out with every change of the lanes beside it.
+    """
 
     head: int
-    dashes: list[OverviewDash]
+    columns: list[OverviewColumn]
     dash_height: float
     failed: list[float]
     waiting: list[float]
@@ -43,18 +45,24 @@ def overview_of(conversation: Conversation) -> LaneOverview:
 @lru_cache(maxsize=32)
 def _overview(conversation: int, head: int, _epoch: str) -> LaneOverview:
     events = overview_reads.read(conversation, head)
-    dashes = [dash for sample in events.samples if (dash := _dash(sample, head))]
     height = max(1.5, HEIGHT / max(1, len(events.samples)) * 0.7)
     return LaneOverview(
-        head, dashes, round(min(height, 12.0), 1), _places(events.failed, head), _places(events.waiting, head)
+        head,
+        _columns(events.samples, head),
+        round(min(height, 12.0), 1),
+        _places(events.failed, head),
+        _places(events.waiting, head),
     )
 
 
-def _dash(sample: Sample, head: int) -> OverviewDash | None:
-    mark = mark_for(_sender(sample))
-    if mark.kind == "system":
-        return None
-    return OverviewDash(_place(sample.seq, head), mark.hue or 0, mark.hue)
+def _columns(samples: list[Sample], head: int) -> list[OverviewColumn]:
+    columns: dict[int, OverviewColumn] = {}
+    for sample in samples:
+        mark = mark_for(_sender(sample))
+        if mark.kind != "system":
+            column = columns.setdefault(mark.hue or 0, OverviewColumn(mark.hue, []))
+            column.places.append(_place(sample.seq, head))
+    return [columns[number] for number in sorted(columns)]
 
 
 def _sender(sample: Sample) -> str:

@@ -36,7 +36,7 @@ class DetailLevel extends HTMLElement {
   #set(level) {
     const radio = this.querySelector(`[value="${CSS.escape(level ?? "")}"]`);
     if (radio) radio.checked = true;
-    this.#transcript.dataset.detail = this.#level;
+    if (this.#transcript.dataset.detail !== this.#level) this.#transcript.dataset.detail = this.#level; // as it was: no row is styled again
     this.#look();
   }
 

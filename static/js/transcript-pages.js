@@ -6,7 +6,7 @@ import { followPlayhead } from "./playhead-follow.js";
  * Rows in the page, what is farther away is taken out and loaded again; those while the tail is followed; how far outside
  * of the view a page is loaded. Lanes have short rows whose words are drawn as they come near (static/css/lanes.css).
  */
-const SIZES = { html: { most: 2000, followed: 600, near: "900px 0px" }, lanes: { most: 420, followed: 420, near: "3000px 0px" } };
+const SIZES = { html: { most: 2000, followed: 600, near: "900px 0px" }, lanes: { most: 300, followed: 300, near: "3000px 0px" } };
 const BARREN = 3; // pages; after them the link waits for a press, else a level of detail would load all history
 
 export class TranscriptPages {

@@ -7,6 +7,7 @@ import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
 import { separateRows } from "./row-separators.js";
 import { morph } from "./morph.js";
+import { stretchesOf } from "./visible-rows.js";
 
 const STRETCH = 200; // rows; content-visibility on each row is slower than none (measured)
 
@@ -138,7 +139,7 @@ export class TranscriptRows {
   }
 
   get #stretches() {
-    return [...this.#root.children].filter((child) => child.classList.contains("rows")); // a selector would visit all
+    return stretchesOf(this.#root);
   }
 
   #tail() {

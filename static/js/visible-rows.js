@@ -6,22 +6,32 @@
  */
 export const visibleRows = (scroller, margin = 0) => {
   const { top, bottom } = scroller.getBoundingClientRect();
-  const inView = ([...children], isIn) => {
-    const first = half(children, (one) => one.getBoundingClientRect().bottom > top - margin);
-    const end = half(children, (one) => one.getBoundingClientRect().top >= bottom + margin);
-    return children.slice(first, end).filter(isIn);
+  const inView = (children) => {
+    const first = firstPast(children, (box) => box.bottom > top - margin);
+    return children.slice(first, firstPast(children, (box) => box.top >= bottom + margin));
   };
-  const stretches = inView(scroller.querySelectorAll(":scope > .rows"), () => true);
-  return stretches.flatMap((stretch) => inView(stretch.children, (row) => row.matches("[data-seq]")));
+  return inView(stretchesOf(scroller)).flatMap((stretch) => inView([...stretch.children]).filter((row) => row.matches("[data-seq]")));
 };
 
-/** The number of the first for which `isPast`, which holds for all after it. */
-const half = (items, isPast) => {
+/** The stretches of rows, without a visit to all that is in them. @param {Element} scroller */
+export const stretchesOf = (scroller) => [...scroller.children].filter((child) => child.classList.contains("rows"));
+
+/**
+ * The number of the first for whose box `isPast`, which holds for all after it; those without a box are passed over.
+ * @param {Element[]} items @param {(box: DOMRect) => boolean} isPast
+ */
+export const firstPast = (items, isPast) => {
   let [low, high] = [0, items.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (isPast(items[middle])) high = middle;
-    else low = middle + 1;
+    let at = middle;
+    let box = items[at].getBoundingClientRect();
+    while (!isDrawn(box) && ++at < high) box = items[at].getBoundingClientRect();
+    if (at === high || isPast(box)) high = middle;
+    else low = at + 1;
   }
+  while (low < items.length && !isDrawn(items[low].getBoundingClientRect())) low += 1;
   return low;
 };
+
+const isDrawn = ({ width, height }) => width > 0 || height > 0;

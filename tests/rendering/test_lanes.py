@@ -139,9 +139,10 @@ def test_the_overview_is_the_whole_conversation_however_long(browser: Client) ->
     part = page(browser, "?view=lanes&part=overview")
 
     assert 'data-head="1201"' in part
-    assert 400 < part.count("<rect") < 500
+    assert 400 < part.count("h7v") < 500
+    assert part.count("<path") == 3  # people, the agent, what failed: laid out with every change of the lanes
     assert "data-hue" in part
-    assert re.findall(r'data-state="failed" x="0" y="([\d.]+)"', part) == ["999.2"]
+    assert re.findall(r'data-state="failed" d="M0 ([\d.]+)h', part) == ["999.2"]
 
 
 def test_an_empty_conversation_and_an_unknown_view_are_pages_too(browser: Client) -> None:
