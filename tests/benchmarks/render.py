@@ -27,26 +27,29 @@ LONG, OPENINGS = 100_000, 7
 SLOW_FRAME, SMOOTH = 25.0, 20.0  # ms
 SCROLL = 120  # px a frame
 
-# Runs before everything else in a page: notes frames, rows drawn, and when the newest entry was first painted.
+# Runs before everything else in a page: notes frames, rows drawn, and when words of the newest entry were first on the
+# screen, which the browser itself tells (Element Timing) of what it drew in view; nothing is asked of the layout for it.
 WATCH = """
 (() => {
   const seen = (window.__seen = { frames: [], rows: 0, painted: 0 });
   let last = 0;
-  const isDrawn = () => {
-    const row = [...document.querySelectorAll(".rows > [data-seq], .timeline-rows .span")].at(-1);
-    const scroller = row?.closest(".transcript, .waterfall-scroll");
-    const isWhole = document.querySelector("[data-newer], .after"); // what stands after the rows
-    if (!row || !scroller || !isWhole) return false;
-    return row.getBoundingClientRect().bottom <= scroller.getBoundingClientRect().bottom + 1;
-  };
   const frame = (now) => {
     if (last) seen.frames.push(now - last);
     last = now;
-    if (!seen.painted && seen.isShown) seen.painted = performance.now();
-    if (!seen.painted && !seen.isShown && isDrawn()) seen.isShown = true;
     requestAnimationFrame(frame);
   };
   requestAnimationFrame(frame);
+  const paints = new PerformanceObserver((list) => {
+    seen.painted ||= list.getEntries().find(({ intersectionRect }) => intersectionRect.height)?.renderTime ?? 0;
+  });
+  paints.observe({ type: "element", buffered: true });
+  const parser = new MutationObserver(() => {
+    if (!document.querySelector("[data-newer], .after")) return; // what stands after the rows
+    parser.disconnect();
+    const row = [...document.querySelectorAll(".rows > [data-seq], .timeline-rows .span")].at(-1);
+    for (const element of row?.querySelectorAll("*") ?? []) element.setAttribute("elementtiming", "newest");
+  });
+  parser.observe(document, { childList: true, subtree: true });
   addEventListener("transcript:drawn", (event) => (seen.rows += event.detail.count));
 })();
 """
