@@ -6,6 +6,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from conversations.core import hidden_characters
+from conversations.core.plain_text import without_markers
 from conversations.search import searchable_text, tokenizer
 from conversations.search.finder import SearchHit
 from conversations.search.query import Query, Term
@@ -61,7 +62,8 @@ def _of_hit(hit: SearchHit, query: Query, most: int) -> tuple[list[Excerpt], int
     for part in parts if query.terms else ():
         text = tokenizer.composed(" ".join(part.text[:left].split()))
         left -= len(text)
-        if spans := places(text, query.terms):
+        text, spans = _marked(part.label, text, query.terms)
+        if spans:
             candidates.append(
                 (len({text[start:end].casefold() for start, end in spans}), _cut(part.label, text, spans))
             )
@@ -70,10 +72,16 @@ def _of_hit(hit: SearchHit, query: Query, most: int) -> tuple[list[Excerpt], int
     if candidates:
         best = sorted(candidates, key=lambda candidate: -candidate[0])[:MAX_PARTS]
         return [excerpt for _, excerpt in candidates if any(excerpt is candidate for _, candidate in best)], most - left
-    begins = [
-        _cut(part.label, tokenizer.composed(" ".join(part.text[: 2 * MAX_EXCERPT].split())), ()) for part in parts[:1]
-    ]
+    lines = [(part.label, tokenizer.composed(" ".join(part.text[: 2 * MAX_EXCERPT].split()))) for part in parts[:1]]
+    begins = [_cut(label, line if label else without_markers(line), ()) for label, line in lines]
     return begins, most - left
+
+
+def _marked(label: str, text: str, terms: Sequence[Term]) -> tuple[str, list[Span]]:
+    """Find terms in what was said without its Markdown, in a field or where only an address holds them as it is."""
+    plain = text if label else without_markers(text)
+    spans = places(plain, terms)
+    return (plain, spans) if spans else (text, places(text, terms))
 
 
 def places(text: str, terms: Sequence[Term]) -> list[Span]:

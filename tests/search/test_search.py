@@ -236,6 +236,22 @@ def test_every_kind_says_something_but_those_that_only_hold_together():
     assert not silent & {"message", "output", "tool_step", "conversation.opened", "run.failed", "approval.requested"}
 
 
+@pytest.mark.parametrize(
+    ("words", "q", "line"),
+    [
+        ("**The** `refund` is [filed](https://here.example/a)", "refund", "The refund is filed"),
+        ("See [it](https://here.example/a)", "example", "See [it](https://here.example/a)"),
+    ],
+)
+def test_what_was_said_is_cut_out_without_its_markdown(words, q, line):
+    hit = search.SearchHit(1, "", Stored("c", 1, "message", 1, "a", None, None, None, json.dumps({"content": words})))
+
+    ((excerpt,),) = search.of_hits([hit], search.read(q))
+
+    assert excerpt.text == line
+    assert [line[start:end] for start, end in excerpt.marks] == [q]
+
+
 @pytest.mark.thorough
 def test_a_page_of_long_events_is_cut_out_soon():
     words = "the of to and a in is it you that he was for on are with"
