@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Count
 from markupsafe import Markup
@@ -13,7 +13,7 @@ from markupsafe import Markup
 from conversations.core import hidden_characters
 from conversations.core.micros import to_datetime
 from conversations.core.node_heartbeat import database_now
-from conversations.models import Agent, Run, ToolSchema
+from conversations.models import Agent, Approval, Run, ToolCall, ToolSchema
 from conversations.rendering import json_tree, richtext
 from conversations.rendering.handoff_graph import HandoffGraph, graph_of
 from conversations.rendering.participant_marks import ParticipantMark, mark_for_name
@@ -40,7 +40,8 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class AgentStatus:
-    """An agent. `live` and `recent` count runs by status: those not over, and those of the last 24 h that are."""
+    """An agent. `live` and `recent` count runs by status: those not over, and those of the last 24 h that are; `asking`,
+    its calls that wait for approval, in runs of whatever agent."""
 
     row: Agent
     face: ParticipantMark
@@ -50,6 +51,7 @@ class AgentStatus:
     handoffs: list[ParticipantMark]
     live: Counts
     recent: Counts
+    asking: int
     failure: Failure | None
     is_served: bool
 
@@ -64,6 +66,9 @@ class AgentStatus:
         parts = [
             f"{number:,} {word}" for word in ("waiting", "running", "queued") if (number := self.live.get(word, 0))
         ]
+        if self.asking and not self.live.get("waiting"):
+            parts.insert(0, f"{self.asking:,} waiting for approval")
+            return "waiting", ", ".join(parts)
         if parts:
             return parts[0].partition(" ")[2], ", ".join(parts)
         return ("done", "idle") if self.is_served else ("unknown", "not available")
@@ -119,9 +124,8 @@ class TeamStatus:
 def team_statuses() -> list[TeamStatus]:
     """Return every team that a worker ever told of, the largest first, then by name."""
     rows = list(Agent.objects.order_by("team", "-is_entry", "name"))
-    live, recent, failures = _live(), _recent(), _failures()
-    now = database_now()
-    agents = [_served(row, live, recent, failures, now) for row in rows]
+    counted, now = _counted_now(), database_now()
+    agents = [_served(row, counted, now) for row in rows]
     names, servers = dict.fromkeys(row.team for row in rows), mcp_status.servers()
     teams = [
         _team(name, [agent for agent in agents if agent.row.team == name], servers.get(name, [])) for name in names
@@ -131,7 +135,7 @@ def team_statuses() -> list[TeamStatus]:
 
 def agent_status(row: Agent) -> AgentStatus:
     """Return one agent."""
-    return _served(row, _live(), _recent(), _failures(), database_now())
+    return _served(row, _counted_now(), database_now())
 
 
 def _team(name: str, agents: list[AgentStatus], servers: list[McpServerStatus]) -> TeamStatus:
@@ -143,9 +147,20 @@ def _team(name: str, agents: list[AgentStatus], servers: list[McpServerStatus]) 
     return TeamStatus(name, richtext.inline(name), agents, _tools(agents), graph, drawn, servers)
 
 
-def _served(
-    row: Agent, live: dict[str, Counts], recent: dict[str, Counts], failures: dict[str, Failure], now: int
-) -> AgentStatus:
+class _Counted(NamedTuple):
+    """What runs come to, by agent."""
+
+    live: dict[str, Counts]
+    recent: dict[str, Counts]
+    asking: dict[str, int]
+    failures: dict[str, Failure]
+
+
+def _counted_now() -> _Counted:
+    return _Counted(_live(), _recent(), _asking(), _failures())
+
+
+def _served(row: Agent, counted: _Counted, now: int) -> AgentStatus:
     return AgentStatus(
         row=row,
         face=mark_for_name(row.name),
@@ -153,9 +168,10 @@ def _served(
         model=richtext.inline(row.model or "unknown"),
         tools=[str(tool.get("name", "")) for tool in _entries(row.tools)],
         handoffs=[mark_for_name(name) for name in _names(row.handoffs)],
-        live=live.get(row.name, {}),
-        recent=recent.get(row.name, {}),
-        failure=failures.get(row.name),
+        live=counted.live.get(row.name, {}),
+        recent=counted.recent.get(row.name, {}),
+        asking=counted.asking.get(row.name, 0),
+        failure=counted.failures.get(row.name),
         is_served=row.served_until > now,
     )
 
@@ -200,6 +216,12 @@ def _shared(tools: Iterable[dict[str, Any]]) -> set[str]:
 
 def _live() -> dict[str, Counts]:
     return _counted(Run.objects.filter(status__in=LIVE).values_list("agent", "status").annotate(Count("id")))
+
+
+def _asking() -> dict[str, int]:
+    """Count the calls that wait for approval by the agents that made them: a run may have been handed to another."""
+    open_calls = ToolCall.objects.filter(id__in=Approval.objects.filter(status="pending").values("tool_call"))
+    return dict(open_calls.values_list("agent").annotate(Count("id")))
 
 
 def _recent() -> dict[str, Counts]:

@@ -55,6 +55,18 @@ def test_runs_are_counted_and_the_last_failure_is_a_link(team, browser):
     assert f"/conversations/b/?event={dialogue.failure.seq}" in browser.get("/agents/?part=state").content.decode()
 
 
+def test_who_was_handed_a_run_waits_with_its_call(team):
+    teamwork.team()
+    teamwork.ask(team["operator"], agent="Coordinator")
+
+    (town,) = agent_directory.team_statuses()
+
+    states = {agent.row.name: agent.state for agent in town.agents}
+    assert states["Dialogue"] == ("waiting", "1 waiting")
+    assert states["Coordinator"] == ("waiting", "1 waiting for approval")
+    assert states["Triage"] == ("done", "idle")
+
+
 def test_who_is_no_longer_served_says_since_when(browser):
     teamwork.team(served_until=1_700_000_000_000_000)
 
