@@ -146,3 +146,14 @@ def test_agents_that_share_a_hue_have_marks_that_differ(page: Page, server: Serv
         "(m) => getComputedStyle(m).boxShadow"
     )
     assert "2px inset" in shadows
+
+    page.goto(f"{page.url.partition('?')[0]}?view=graph")
+    nodes = page.locator(".voice[data-hue]")
+    expect(nodes.first).to_be_visible()
+    drawn = """(nodes) => nodes.map(({ dataset, firstElementChild }) => {
+      const { stroke, strokeWidth, strokeDasharray } = getComputedStyle(firstElementChild.nextElementSibling);
+      return [dataset.name, [stroke, strokeWidth, strokeDasharray].join(" ")];
+    })"""
+    outlines = dict(nodes.evaluate_all(drawn))
+    assert len(outlines) == 16
+    assert len(set(outlines.values())) == 16
