@@ -108,7 +108,11 @@ def test_a_long_title_gives_way_to_all_that_is_true_of_a_conversation(
     window.locator(".live-state time").evaluate_all("(ages) => ages.forEach((age) => age.textContent = '26 min')")
 
     assert window.locator(".live-state .clip").evaluate_all(CUT) == []
+    window.set_viewport_size({"width": 720, "height": 450})  # 200 % zoom
+    assert window.locator(".live-state .clip").first.evaluate("(words) => words.scrollWidth - words.clientWidth") <= 1
+    assert window.locator(".conversation-head h1").evaluate("(title) => title.offsetWidth") >= 128
 
+    window.set_viewport_size({"width": 1440, "height": 900})
     window.get_by_role("button", name="Resume").click()
     expect(window.locator(".live-state > .state")).to_have_count(1)
 
