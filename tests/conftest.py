@@ -2,6 +2,7 @@
 
 import gc
 import math
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.support.cast import PASSWORD, cast, client_of
 from tests.support.doors_served import callers, door_server  # noqa: F401  # one server for all tests of its doors
 from tests.support.grids import forget
 from tests.support.live import Server
+from tests.support.preloading import share_templates
 from tests.support.recorders import bus, either, nursery, place, postgres_nursery, redis_server  # noqa: F401  # fixtures
 from tests.support.shared_servers import writers
 
@@ -70,6 +72,12 @@ def no_permission_rows() -> None:
     """Write no row per model and permission, as Django does whenever a database was emptied: no test reads them."""
     assert post_migrate.disconnect(create_contenttypes)
     assert post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_templates() -> None:
+    """Compile templates once for all processes of the run."""
+    share_templates(os.environ["SWITCHBOARD_TEST_SHARED"])
 
 
 @pytest.fixture(autouse=True)

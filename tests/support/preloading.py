@@ -1,5 +1,5 @@
-"""The product's modules, imported once for all the servers and commands that are forked from one process: it is most of
-what their start costs. None of them has read a setting by then, so each process reads its own.
+"""The product's modules and templates, imported and compiled once for all the servers and commands that are forked from
+one process: it is most of what their start costs. None has read a setting by then, so each process reads its own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from jinja2 import Environment, FileSystemBytecodeCache
 
 MODULES = (
     *("dashboard.urls", "dashboard.command_errors", "django.core.management.commands.migrate"),
@@ -44,8 +46,23 @@ def preload() -> None:
         for name in (*_composed(), *MODULES):
             importlib.import_module(name)
         MigrationLoader(None)  # imports the migrations
+        templates = share_templates(before.get("SWITCHBOARD_TEST_SHARED"))
+        for name in templates.list_templates():
+            templates.get_template(name)
     os.environ.clear()
     os.environ.update(before)
+
+
+def share_templates(shared: str | None) -> Environment:
+    """Keep compiled templates in the folder of a test run, so that one of its processes compiles for all."""
+    from django.template import engines
+
+    environment: Environment = engines["jinja2"].env
+    if shared:
+        folder = Path(shared, "templates")
+        folder.mkdir(exist_ok=True)
+        environment.bytecode_cache = FileSystemBytecodeCache(str(folder))
+    return environment
 
 
 def settle() -> None:
