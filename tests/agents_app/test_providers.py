@@ -19,7 +19,7 @@ from agents_app.model_providers.providers import ModelConfig, Provider, configur
 from dashboard import config
 from tests.support import recorded_streams as streams
 from tests.support.provider_server import Answer, Asked, ProviderServer
-from tests.support.tiers import variants
+from tests.support.tiers import rounds, sampled, variants
 
 KEY = "sk-test-0123456789abcdefghij"
 
@@ -77,8 +77,9 @@ def refused(path: Path) -> type[Exception] | tuple[()]:
 
 @streams.needs_recordings
 def test_recorded_streams_come_through_unchanged() -> None:
-    bodies = [path.read_bytes() for path in streams.RECORDED]
-    files = list(zip(streams.RECORDED, bodies, strict=True))
+    recorded = sampled(streams.RECORDED, one_of=2)
+    bodies = [path.read_bytes() for path in recorded]
+    files = list(zip(recorded, bodies, strict=True))
 
     async def all_of_them() -> list[Ran]:
         async with ProviderServer(lambda n, asked: Answer(bodies[n])) as server:
@@ -92,7 +93,7 @@ def test_recorded_streams_come_through_unchanged() -> None:
 
     answers = asyncio.run(all_of_them())
 
-    assert len(answers) >= 50
+    assert len(answers) >= rounds(25, 50)
     for (path, body), answer in zip(files, answers, strict=True):
         assert (answer.told, answer.streamed) == (streams.recorded(body), streams.recorded(body).text), path.name
 

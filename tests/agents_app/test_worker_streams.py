@@ -16,6 +16,7 @@ from conversations.models import Event, Run, ToolCall
 from tests.support import recorded_streams as streams
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.provider_server import Answer, served_apart
+from tests.support.tiers import rounds, sampled
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,8 +47,9 @@ def agent_of(name, body):
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of the SDK, at an action newer than its types
 @streams.needs_recordings
 def test_recorded_streams_are_in_the_record_as_they_were():
-    bodies = {f"r{n}": path.read_bytes() for n, path in enumerate(streams.RECORDED)}
-    refused = {name for name, path in zip(bodies, streams.RECORDED, strict=True) if streams.has_refused_calls(path)}
+    recorded = sampled(streams.RECORDED, one_of=3)
+    bodies = {f"r{n}": path.read_bytes() for n, path in enumerate(recorded)}
+    refused = {name for name, path in zip(bodies, recorded, strict=True) if streams.has_refused_calls(path)}
     agents = [agent_of(name, body) for name, body in bodies.items()]
 
     with streaming(agents, lambda words, _: Answer(bodies[words])):
@@ -55,7 +57,7 @@ def test_recorded_streams_are_in_the_record_as_they_were():
             send_message(f"<{name}>", key=name, to=f"agent:{name}")
         runs = ended_runs(len(bodies), within=60)
 
-    assert len(bodies) >= 50
+    assert len(bodies) >= rounds(17, 50)
     failed = {run.agent for run in runs if run.status == "failed"}
     assert failed <= refused
     for name in bodies.keys() - failed:

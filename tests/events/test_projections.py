@@ -13,6 +13,7 @@ from conversations.events.log.rebuild import rebuild
 from conversations.models import Annotation, Approval, Conversation, Participant, Response, Run, ToolCall, Turn
 from tests.support.examples import EXAMPLES
 from tests.support.grids import for_each
+from tests.support.tiers import sampled
 
 pytestmark = pytest.mark.django_db
 WHO = [
@@ -56,7 +57,7 @@ def test_every_kind_of_the_union_has_an_example():
 
 
 def test_rebuild_changes_nothing_for_any_kind_whoever_says_it():
-    for_each(itertools.product(sorted(EXAMPLES), WHO), assert_rebuild_changes_nothing)
+    for_each(sampled(itertools.product(sorted(EXAMPLES), WHO), one_of=3), assert_rebuild_changes_nothing)
 
 
 def assert_rebuild_changes_nothing(kind, principal):

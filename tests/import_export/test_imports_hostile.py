@@ -21,6 +21,7 @@ from conversations.import_export.formats import detect
 from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.models import Conversation, Event
+from tests.support import tiers
 from tests.support.imported import FRAMEWORKS, Counts, bring, document, forget, in_lines, stored, unpacked, written
 from tests.support.live import ROOT
 
@@ -148,7 +149,7 @@ def test_nul_and_lone_surrogates_are_read(tmp_path, name):
     assert tried(path) == ""
 
 
-@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("name", tiers.variants(LINES))
 def test_one_bad_line_of_ten_thousand_is_named(tmp_path, name):
     rows = [json.loads(json.dumps(LINES[name])) for _ in range(10_000)]
     rows[6_999] = "{broken"

@@ -291,6 +291,7 @@ def counts(server: Server) -> tuple[int, int, int]:
     return row or (0, 0, 0)
 
 
+@pytest.mark.thorough
 def test_a_telemetry_token_follows_a_session_into_a_server_elsewhere(tmp_path, door_server, callers):
     """It may report and nothing else; no run starts, nothing reaches an agent's topic."""
     session = "followed-from-elsewhere"

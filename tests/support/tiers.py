@@ -9,12 +9,13 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from tests.support.databases import IS_POSTGRESQL, leave_out
 
+T = TypeVar("T")
 IS_QUICK = os.environ.get("SWITCHBOARD_TESTS") == "quick"
 
 # Where the product's SQL differs between the databases, or leans on what only one of them does: locks, order, types.
@@ -62,3 +63,8 @@ def variants(values: Iterable[Any], *, quick: int = 1) -> list[Any]:
     taken = list(values)
     others = [pytest.param(*(v if isinstance(v, tuple) else (v,)), marks=pytest.mark.thorough) for v in taken[quick:]]
     return [*taken[:quick], *others]
+
+
+def sampled(cases: Iterable[T], *, one_of: int) -> list[T]:
+    """Return the cases of a grid or of recordings: the quick tier takes one of so many, from the first on."""
+    return list(cases)[:: one_of if IS_QUICK else 1]
