@@ -8,7 +8,7 @@ from typing import Any
 
 from conversations.core.errors import TooLarge
 from conversations.telemetry import otlp_slices
-from conversations.telemetry.otlp_slices import Field, Parts, fields, last, pairs, texts
+from conversations.telemetry.otlp_slices import Parts, WireField, fields, last, pairs, texts
 from conversations.telemetry.span import MAX_ITEMS, Attributes, Decoded, Span, SpanEvent, SpanSource, error_of, is_id
 
 _ERROR = 2  # of Status.StatusCode
@@ -26,7 +26,7 @@ def traces(body: bytes) -> Decoded:
     decoded = Decoded()
     for source, start, end in _items(body):
         parts = otlp_slices.parts(Message, body, start, end)
-        if len(parts) == 1 and not isinstance(parts[0], Field):
+        if len(parts) == 1 and not isinstance(parts[0], WireField):
             message = parts[0]
             attributes = pairs(message.attributes)
             events = [SpanEvent(e.name, e.time_unix_nano, pairs(e.attributes)) for e in message.events]
@@ -84,7 +84,7 @@ def _items(body: bytes) -> Iterator[tuple[SpanSource, int, int]]:
                 yield source, item_start, item_end
 
 
-def _resource(body: bytes, pieces: list[Field]) -> Attributes:
+def _resource(body: bytes, pieces: list[WireField]) -> Attributes:
     from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
     merged: Attributes = {}
@@ -93,7 +93,7 @@ def _resource(body: bytes, pieces: list[Field]) -> Attributes:
     return merged
 
 
-def _scope(body: bytes, pieces: list[Field]) -> str:
+def _scope(body: bytes, pieces: list[WireField]) -> str:
     from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 
     scopes = [otlp_slices.parts(InstrumentationScope, body, start, end) for start, end in _of(pieces, 1)]
@@ -111,7 +111,7 @@ def _head(body: bytes, parts: Parts) -> Any:
     for name in texts(body, parts, _SPAN_NAME):
         head.name = name
     for part in parts:
-        if not isinstance(part, Field):
+        if not isinstance(part, WireField):
             head.status.MergeFrom(part.status)
         elif part.number == _SPAN_STATUS:
             head.status.MergeFrom(otlp_slices.decoded(Status, body[part.start : part.end]))
@@ -122,7 +122,7 @@ def _events(kind: Any, body: bytes, parts: Parts) -> list[SpanEvent]:
     """Return the events of a large span."""
     events: list[SpanEvent] = []
     for part in parts:
-        if not isinstance(part, Field):
+        if not isinstance(part, WireField):
             events += [SpanEvent(e.name, e.time_unix_nano, pairs(e.attributes)) for e in part.events]
         elif part.number == _SPAN_EVENTS:
             event = otlp_slices.parts(kind, body, part.start, part.end)
@@ -135,7 +135,7 @@ def _events(kind: Any, body: bytes, parts: Parts) -> list[SpanEvent]:
 def _body_of(body: bytes, parts: Parts) -> Any:
     """Return the body of a log record: any JSON."""
     for part in reversed(parts):
-        if isinstance(part, Field):
+        if isinstance(part, WireField):
             if part.number == _RECORD_BODY:
                 return otlp_slices.value_at(body, part)
         elif part.HasField("body"):
@@ -143,5 +143,5 @@ def _body_of(body: bytes, parts: Parts) -> Any:
     return None
 
 
-def _of(pieces: Iterator[Field] | list[Field], number: int) -> list[tuple[int, int]]:
+def _of(pieces: Iterator[WireField] | list[WireField], number: int) -> list[tuple[int, int]]:
     return [(field.start, field.end) for field in pieces if field.number == number]

@@ -26,7 +26,7 @@ _ITEMS = 1  # of ArrayValue and KeyValueList
 Message = Any  # the messages' classes are made at run time
 
 
-class Field(NamedTuple):
+class WireField(NamedTuple):
     """A field that has a length: its number, where its bytes begin and end, and where its tag begins."""
 
     number: int
@@ -35,7 +35,7 @@ class Field(NamedTuple):
     tag: int = 0
 
 
-Parts = list[Message | Field]
+Parts = list[Message | WireField]
 
 
 def parts(kind: Message, body: bytes, start: int, end: int) -> Parts:
@@ -45,45 +45,45 @@ def parts(kind: Message, body: bytes, start: int, end: int) -> Parts:
         return [decoded(kind, body[start:end])]
     if end - start > MAX_BYTES:
         raise TooLarge(f"a span must have at most {MAX_BYTES:,} bytes")
-    found: Parts = []
+    pieces: Parts = []
     first = last = start
     for field in fields(body, start, end):
         if field.tag - last > MAX_SCALARS:
             raise malformed()
         is_large = field.end - field.tag > SLICE
         if field.tag > first and (is_large or field.end - first > SLICE):
-            found.append(decoded(kind, body[first : field.tag]))
+            pieces.append(decoded(kind, body[first : field.tag]))
             first = field.tag
         if is_large:
-            found.append(field)
+            pieces.append(field)
             first = field.end
         last = field.end
     if end - last > MAX_SCALARS:
         raise malformed()
     if end > first:
-        found.append(decoded(kind, body[first:end]))
-    return found
+        pieces.append(decoded(kind, body[first:end]))
+    return pieces
 
 
-def last(found: Parts, name: str, default: Any) -> Any:  # of the field's type
+def last(pieces: Parts, name: str, default: Any) -> Any:  # of the field's type
     """Return what the last part that tells it has in a field."""
-    told = (getattr(part, name) for part in reversed(found) if not isinstance(part, Field))
-    return next(filter(None, told), default)
+    values = (getattr(part, name) for part in reversed(pieces) if not isinstance(part, WireField))
+    return next(filter(None, values), default)
 
 
-def texts(body: bytes, found: Parts, number: int) -> list[str]:
+def texts(body: bytes, pieces: Parts, number: int) -> list[str]:
     """Return the texts of a field that are larger than a slice. Raises Invalid for what is none."""
     try:
-        return [body[f.start : f.end].decode() for f in found if isinstance(f, Field) and f.number == number]
+        return [body[f.start : f.end].decode() for f in pieces if isinstance(f, WireField) and f.number == number]
     except UnicodeDecodeError:
         raise malformed() from None
 
 
-def attributes(body: bytes, found: Parts, number: int) -> Attributes:
+def attributes(body: bytes, pieces: Parts, number: int) -> Attributes:
     """Return the attributes in all parts of a message; `number` is that of their field."""
     merged: Attributes = {}
-    for part in found:
-        if not isinstance(part, Field):
+    for part in pieces:
+        if not isinstance(part, WireField):
             merged |= pairs(part.attributes)
         elif part.number == number:
             merged |= _large_pair(body, part, 0)
@@ -109,7 +109,7 @@ def value(message: Message) -> Any:
     return base64.b64encode(plain).decode() if which == "bytes_value" else plain
 
 
-def value_at(body: bytes, field: Field, depth: int = 0) -> Any:
+def value_at(body: bytes, field: WireField, depth: int = 0) -> Any:
     """Decode an AnyValue that is larger than a slice."""
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValueList
 
@@ -122,26 +122,26 @@ def value_at(body: bytes, field: Field, depth: int = 0) -> Any:
     if inner[0].number == _ARRAY:
         items: list[Any] = []
         for part in parts(ArrayValue, body, start, end):
-            is_one = isinstance(part, Field)
+            is_one = isinstance(part, WireField)
             items += [value_at(body, part, depth + 1)] if is_one else [value(item) for item in part.values]
         return items
     members: Attributes = {}
     for part in parts(KeyValueList, body, start, end):
-        members |= _large_pair(body, part, depth + 1) if isinstance(part, Field) else pairs(part.values)
+        members |= _large_pair(body, part, depth + 1) if isinstance(part, WireField) else pairs(part.values)
         _check_count(members)
     return members
 
 
-def _large_pair(body: bytes, field: Field, depth: int) -> Attributes:
+def _large_pair(body: bytes, field: WireField, depth: int) -> Attributes:
     """Decode a KeyValue that is larger than a slice."""
     from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
-    found = parts(KeyValue, body, field.start, field.end)
-    key = (texts(body, found, _KEY) or [last(found, "key", "")])[-1]
-    large = [part for part in found if isinstance(part, Field) and part.number == _VALUE]
+    pieces = parts(KeyValue, body, field.start, field.end)
+    key = (texts(body, pieces, _KEY) or [last(pieces, "key", "")])[-1]
+    large = [part for part in pieces if isinstance(part, WireField) and part.number == _VALUE]
     if large:
         return {key: value_at(body, large[-1], depth)}
-    small = last(found, "value", None)
+    small = last(pieces, "value", None)
     return {key: None if small is None else value(small)}
 
 
@@ -150,7 +150,7 @@ def _check_count(members: Attributes) -> None:
         raise TooLarge(f"a span must have at most {MAX_ATTRIBUTES:,} attributes")
 
 
-def fields(body: bytes, start: int, end: int) -> Iterator[Field]:
+def fields(body: bytes, start: int, end: int) -> Iterator[WireField]:
     """Return the fields of a message that have a length; all others are passed over."""
     at = start
     while at < end:
@@ -165,7 +165,7 @@ def fields(body: bytes, start: int, end: int) -> Iterator[Field]:
             size, at = _varint(body, at, end)
             if size > end - at:
                 raise malformed()
-            yield Field(tag >> 3, at, at + size, first)
+            yield WireField(tag >> 3, at, at + size, first)
             at += size
         elif kind == _VARINT:
             _, at = _varint(body, at, end)

@@ -40,8 +40,8 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class AgentStatus:
-    """An agent. `live` and `recent` count runs by status: those not over, and those of the last 24 h that are; `asking`,
-    its calls that wait for approval, in runs of whatever agent."""
+    """An agent. `live` and `recent` count its runs by status: those not over, and those that ended in the last 24 h;
+    `asking` counts its calls that wait for approval, in runs of any agent."""
 
     row: Agent
     face: ParticipantMark

@@ -133,11 +133,10 @@ def structs_of_folds() -> list[type[msgspec.Struct]]:
         envelopes.__name__,
         *(m.name for m in pkgutil.iter_modules(projections.__path__, f"{projections.__name__}.")),
     ]
-    declared = [vars(importlib.import_module(name)).values() for name in names]
-    structs = {
-        one for values in declared for one in values if isinstance(one, type) and issubclass(one, msgspec.Struct)
-    }
-    return sorted(structs - {msgspec.Struct, envelopes.Metadata}, key=str)  # `metadata` is one field of a payload
+    modules = [vars(importlib.import_module(name)) for name in names]
+    decoded = {value.type for module in modules for value in module.values() if isinstance(value, msgspec.json.Decoder)}
+    structs = [value for module in modules for value in module.values() if value in decoded and isinstance(value, type)]
+    return sorted(set(structs), key=str)
 
 
 READ = structs_of_folds()

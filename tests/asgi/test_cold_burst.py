@@ -155,7 +155,6 @@ def burst_into(found: Stage, *, is_newcomer: bool) -> None:
         assert asyncio.run(send_all(Burst(server, found))) == []
 
 
-@pytest.mark.thorough
 @pytest.mark.crash
 def test_a_server_answers_a_burst_in_its_first_second() -> None:
     found = stage()

@@ -28,7 +28,7 @@ SLOW_FRAME, SMOOTH = 25.0, 20.0  # ms
 SCROLL = 120  # px a frame
 
 # Runs before everything else in a page: notes frames, rows drawn, and when words of the newest entry were first on the
-# screen, which the browser itself tells (Element Timing) of what it drew in view; nothing is asked of the layout for it.
+# screen, as the browser reports it (Element Timing) for what it drew in view; that forces no layout.
 WATCH = """
 (() => {
   const seen = (window.__seen = { frames: [], rows: 0, painted: 0 });

@@ -134,9 +134,9 @@ def _read_leniently(body: str) -> TurnFields | None:
     except (msgspec.MsgspecError, UnicodeError):
         return None
     details = next((value for name in DETAILS if isinstance(value := usage.get(name), dict)), {})
-    plain: dict[str, object] = {name: _counted(usage.get(name)) for name in COUNTS}
-    plain["input_tokens_details"] = {"cached_tokens": _counted(details.get("cached_tokens"))}
-    counts = msgspec.convert(plain, TokenCounts)
+    counts = TokenCounts(input_tokens_details=CountDetails(_counted(details.get("cached_tokens"))))
+    for name in COUNTS:
+        setattr(counts, name, _counted(usage.get(name)))
     return TurnFields(counts, loose.agent, loose.model, loose.demo, loose.duration_ms, loose.parent_call)
 
 
