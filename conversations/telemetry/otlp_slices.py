@@ -122,8 +122,10 @@ def value_at(body: bytes, field: WireField, depth: int = 0) -> Any:
     if inner[0].number == _ARRAY:
         items: list[Any] = []
         for part in parts(ArrayValue, body, start, end):
-            is_one = isinstance(part, WireField)
-            items += [value_at(body, part, depth + 1)] if is_one else [value(item) for item in part.values]
+            if isinstance(part, WireField):
+                items.append(value_at(body, part, depth + 1))
+            else:
+                items += [value(item) for item in part.values]
         return items
     members: Attributes = {}
     for part in parts(KeyValueList, body, start, end):

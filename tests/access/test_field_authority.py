@@ -135,8 +135,8 @@ def structs_of_folds() -> list[type[msgspec.Struct]]:
     ]
     modules = [vars(importlib.import_module(name)) for name in names]
     decoded = {value.type for module in modules for value in module.values() if isinstance(value, msgspec.json.Decoder)}
-    structs = [value for module in modules for value in module.values() if value in decoded and isinstance(value, type)]
-    return sorted(set(structs), key=str)
+    structs = {value for module in modules for value in module.values() if isinstance(value, type)}
+    return sorted((struct for struct in structs if struct in decoded), key=str)
 
 
 READ = structs_of_folds()
