@@ -1,5 +1,10 @@
-"""Real exporters of real frameworks, over the model of a script: each program's conversation is the same."""
+"""Real exporters of real frameworks, over the model of a script: each program's conversation is the same.
 
+With `PROGRAM_PYTHON`, an interpreter that has google-adk (see `record_exports`), its program is run too; else its
+recorded export alone is sent.
+"""
+
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +20,7 @@ from tests.support.record_exports import EXPORTS, environment_of
 from tests.support.tiers import variants
 from tests.support.weather_model import answer_to
 
+OTHER_PYTHON = os.environ.get("PROGRAM_PYTHON", "")
 NAMELESS = "openllmetry_openai"  # a loop of one's own has no agent: the service stands for it
 
 
@@ -29,7 +35,8 @@ def run(name: str, server: Server, caller: Caller, model: ProviderServer) -> set
     """Run a program; return the conversations that came of it."""
     before = conversations_of(server)
     environment = environment_of(server.url, model, caller.token)
-    command = [sys.executable, "-m", "tests.support.otlp_programs", name]
+    python = OTHER_PYTHON if name in RECORDED else sys.executable
+    command = [python, "-m", "tests.support.otlp_programs", name]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     return conversations_of(server) - before
@@ -48,7 +55,7 @@ def is_the_weather(server: Server, conversation: str, agent: str) -> None:
     assert ended["output"] in ("rainy in Paris", {"result": "rainy in Paris"})
 
 
-@pytest.mark.parametrize("name", variants(sorted(PROGRAMS)))
+@pytest.mark.parametrize("name", [*variants(sorted(PROGRAMS)), *(sorted(RECORDED) if OTHER_PYTHON else ())])
 def test_a_program_becomes_a_conversation(server, caller, model, name):
     (conversation,) = run(name, server, caller, model)
 
