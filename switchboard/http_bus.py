@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from json.encoder import encode_basestring_ascii as quoted
 from pathlib import Path
 from typing import Any
 
@@ -142,5 +143,5 @@ def _line(topic: str, message: BusMessage) -> bytes:
     topics.check(topic)
     if not 1 <= len(message.id) <= MAX_ID:
         raise Refused(f"must be 1 to {MAX_ID} characters", field="id")
-    text = f'{{"topic":{json.dumps(topic)},"payload":{compact(message.payload)},"id":{json.dumps(message.id)}}}'
+    text = f'{{"topic":{quoted(topic)},"payload":{compact(message.payload)},"id":{quoted(message.id)}}}'
     return text.encode()

@@ -9,6 +9,7 @@ import hashlib
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from switchboard import topics
@@ -114,15 +115,16 @@ class SpanEvents:
         """Return what a span says, as messages for the stream of its conversation."""
         trace = self._trace_of(facts.trace_id)
         topic = f"stream:{trace.conversation}"
-        before = [] if facts.is_end else list(self._begin(trace, facts))
-        read = self._readers.get((facts.kind, facts.is_end))
-        events = [*before, *(read(trace, facts) if read else ())]
+        events = [] if facts.is_end else list(self._begin(trace, facts))
+        if (read := self._readers.get((facts.kind, facts.is_end))) is not None:
+            events += read(trace, facts)
         if facts.is_end and facts.kind != "approval":
             trace.forget(facts.span_id)
+        place = f"{facts.span_id}:{'end' if facts.is_end else 'start'}"
         for number, event in enumerate(events):
-            event |= {"id": f"{facts.span_id}:{'end' if facts.is_end else 'start'}:{number}"}
-            event["conversation_id"] = trace.conversation
-            event.setdefault("created_at", _iso(facts.at))
+            event["id"], event["conversation_id"] = f"{place}:{number}", trace.conversation
+            if "created_at" not in event:
+                event["created_at"] = _iso(facts.at)
         return [BusMessage(topic, event, event["id"]) for event in events]
 
     def _trace_of(self, trace_id: str) -> _Trace:
@@ -186,12 +188,13 @@ class SpanEvents:
     def _message(self, agent: str, run: _Run, item: Any) -> Iterator[Event]:
         content = field(item, "content")
         text = "\n".join(texts(content))
-        refusals = [] if isinstance(content, str) else [field(part, "refusal") for part in content or ()]
-        refusal = "\n".join(filter(None, refusals))
+        parts = () if isinstance(content, str) else content or ()
+        refusal = "\n".join(str(field(part, "refusal")) for part in parts if field(part, "type") == "refusal")
         if text or refusal:
             more = {"refusal": True} if refusal else {}
             yield self._event("output", agent, run, text=self._words(text or refusal), **more)
-        for call in field(item, "tool_calls") or ():  # of a bare message of Chat Completions
+        calls = item.get("tool_calls") if isinstance(item, dict) else None
+        for call in calls or ():  # of a bare message of Chat Completions, which is JSON
             function = field(call, "function")
             run.calls.append(_Call(field(function, "name"), None, field(call, "id"), field(function, "arguments")))
 
@@ -322,10 +325,13 @@ class SpanEvents:
 
     def _event(self, kind: str, agent: str, run: _Run, **fields: Any) -> Event:
         """Write an event of a run; a field of None is left out."""
-        event = {"event": kind, "agent": self._name(agent), "run_id": run.id, "parent_call": run.parent_call} | fields
+        event: Event = {"event": kind, "agent": self._name(agent), "run_id": run.id}
+        if run.parent_call is not None:
+            event["parent_call"] = run.parent_call
+        event |= {name: value for name, value in fields.items() if value is not None}
         if run.turn:
             event["turn"] = run.turn
-        return {name: value for name, value in event.items() if value is not None}
+        return event
 
     def _around(self, trace: _Trace, facts: SpanFacts) -> _Span:
         """Return a span that is known, else the one around it."""
@@ -385,4 +391,10 @@ def _clipped(text: str) -> str:
 
 
 def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    second, ms = divmod(int(at * 1000), 1000)
+    return f"{_second(second)}.{ms:03}Z"
+
+
+@lru_cache(16)
+def _second(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat()[:19]
