@@ -2,7 +2,8 @@
 app that decodes the same bodies and stores nothing, as a collector does. All three are interleaved.
 
 A batch is of traces as an agent framework exports them: a run, three answers of its model with a growing history, three
-tool calls, one span of an HTTP client. Target: at least 0.5 spans for an event of `ingest`.
+tool calls, one span of an HTTP client. Target: at least 0.5 spans for an event of `ingest`; `by_cpu` is the same ratio by the
+server's CPU, which other work on the machine changes less.
 """
 
 from __future__ import annotations
@@ -85,14 +86,16 @@ async def send(port: int, token: str, n: int, first: int) -> None:
     print(json.dumps(told))
 
 
-def sent(port: int, token: str) -> float:
-    """Send from a process of its own, after a warm-up; answer spans/s."""
+def sent(port: int, token: str, pid: int) -> tuple[float, float]:
+    """Send from a process of its own, after a warm-up; answer spans/s, and the receiver's CPU µs a span."""
+    before = 0.0
     for n, first in ((CONNECTIONS * BATCH, 1 << 30), (N, 1)):
+        before = common.cpu_of(pid)
         command = [sys.executable, "-m", "tests.benchmarks.otlp", "send", str(port), token, str(n), str(first)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
         body = json.loads(done.stdout)
         assert not body["failed"], body
-    return N / body["seconds"]
+    return N / body["seconds"], (common.cpu_of(pid) - before) / N * 1e6
 
 
 async def bare(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -119,7 +122,7 @@ def of_bare() -> float:
     process = subprocess.Popen([sys.executable, "-m", "tests.benchmarks.otlp", "bare", str(port)])
     try:
         until(lambda: _answers(port), within=60)
-        return sent(port, "x")
+        return sent(port, "x", process.pid)[0]
     finally:
         process.terminate()
         process.wait()
@@ -134,17 +137,24 @@ def _answers(port: int) -> bool:
 
 def main() -> None:
     """Interleave the three."""
-    ours, events, bares = [], [], []
+    ours, events, bares, span_us, event_us = [], [], [], [], []
     for _ in range(ROUNDS):
         with Place(None).server() as server:
-            ours.append(sent(server.port, server.token()))
+            assert server.process is not None
+            rate, us = sent(server.port, server.token(), server.process.pid)
+            ours.append(rate)
+            span_us.append(us)
         with Place(None).server() as server:
-            events.append(published(server, CASES["batch-1000"])["rate"])
+            figures = published(server, CASES["batch-1000"])
+            events.append(figures["rate"])
+            event_us.append(figures["us"])
         bares.append(of_bare())
     rate, ingest, collector = map(common.median, (ours, events, bares))
     common.report(
         "otlp", ratio=rate / ingest, target=">= 0.5 of ingest by 1,000", met=rate / ingest >= 0.5, spans_s=round(rate),
         ingest_events_s=round(ingest), bare_spans_s=round(collector), of_bare=round(rate / collector, 3), rounds=ROUNDS,
+        cpu_us_per_span=round(common.median(span_us)), cpu_us_per_event=round(common.median(event_us)),
+        by_cpu=round(common.median(event_us) / common.median(span_us), 3),
     )  # fmt: skip
 
 
