@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +16,7 @@ from tests.support.live import Server, until
 from tests.support.services import RedisServer
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
+logger = logging.getLogger(__name__)
 STARTED_MS = 240_000  # five interpreters import their frameworks, on a machine that may be busy
 
 
@@ -32,10 +35,12 @@ def test_five_programs_are_in_one_list_and_one_is_answered(chromium: Browser, pr
     faults, page = Faults(context, programs.server), context.new_page()
     page.goto("/")
 
+    began = time.monotonic()
     programs.begin()
 
     rows = page.locator("[data-item][data-key]")
     expect(rows).to_have_count(5, timeout=STARTED_MS)
+    logger.info("all five are in the list %.1f s after they began", time.monotonic() - began)
     keys = {str(row.get_attribute("data-key")) for row in rows.all()}
     assert keys > set(programs.names.values())
     expect(page.locator(f'[data-key="{programs.names["agents-sdk"]}"]')).to_contain_text("approval,")
@@ -50,6 +55,10 @@ def test_five_programs_are_in_one_list_and_one_is_answered(chromium: Browser, pr
     page.goto("/")
     expect(page.locator(f'[data-key="{programs.names["agents-sdk"]}"]')).to_contain_text("Payments is up again.")
     expect(page.locator(f'[data-key="{programs.names["magent2"]}"]')).to_contain_text("Found two.")
+    expect(page.locator(f'[data-key="{programs.names["langgraph"]}"]')).to_contain_text("Rainy.")
+    expect(page.locator(f'[data-key="{programs.names["claude-code"]}"]')).to_contain_text("Added GET /health")
+    (traced,) = keys - set(programs.names.values())
+    expect(page.locator(f'[data-key="{traced}"]')).to_contain_text("Rainy.")
     until(lambda: len(programs.worker.read) == 1)
     assert faults.found == []
     context.close()

@@ -1,13 +1,15 @@
 """Five programs that people run already, at once beside one server: `python -m tests.support.five_programs`.
 
 A script of the OpenAI Agents SDK that has its approvals asked here, a LangGraph agent and a pydantic-ai agent that
-export traces, a Claude Code session file that is followed while it is written, and a worker of magent2 on Redis.
+export traces, a Claude Code session file that is followed while it is written, and a worker of magent2 on Redis. The
+first three run in the environment that the lines of the page Connect set.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -17,6 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from dashboard.pages.connect_sources import SOURCES, Connection
 from tests.support import magent2
 from tests.support.live import ROOT, Server, until
 from tests.support.magent2 import Gateway, Worker
@@ -84,13 +87,13 @@ class FivePrograms:
     def begin(self) -> None:
         """Start all five."""
         script = [sys.executable, "-c", SDK_PROGRAM, self.names["agents-sdk"]]
-        spool = {"SWITCHBOARD_SPOOL_DIR": str(self._folder / "spool"), "AGENT_NAME": "Operator"}
-        self.sdk = self._start(script, self._models[0].url, SWITCHBOARD_TOKEN=self._sdk, **spool)
+        lines = exports_of("agents-sdk", Connection(self.server.url, self._sdk, "Operator", "maria"))
+        spool = {"SWITCHBOARD_SPOOL_DIR": str(self._folder / "spool")}
+        self.sdk = self._start(script, self._models[0].url, **lines, **spool)
+        lines = exports_of("opentelemetry", Connection(self.server.url, self._others, "weather", "maria"))
         for name in ("openinference_langgraph", "pydantic_ai"):
-            headers = {"OTEL_EXPORTER_OTLP_HEADERS": f"Authorization=Bearer%20{self._others}"}
-            endpoint = {"OTEL_EXPORTER_OTLP_ENDPOINT": self.server.url, "OTEL_SERVICE_NAME": "weather"}
             program = [sys.executable, "-m", "tests.support.otlp_programs", name]
-            self._start(program, self._models[1].url, **headers, **endpoint)
+            self._start(program, self._models[1].url, **lines)
         self._session = self._folder / "session.jsonl"
         self._session.touch()
         follow = [sys.executable, "manage.py", "follow", str(self._session)]
@@ -127,6 +130,13 @@ class FivePrograms:
             with self._session.open("a") as file:
                 file.write(json.dumps(line | {"message": said}) + "\n")
             threading.Event().wait(0.4)  # as a person would see it grow
+
+
+def exports_of(source: str, connection: Connection) -> dict[str, str]:
+    """Return the environment that the lines of a card on the page Connect set."""
+    words = [word for step in SOURCES[source].steps(connection) for word in shlex.split(step.code, comments=True)]
+    names = [words[at + 1] for at, word in enumerate(words) if word == "export"]
+    return dict(name.split("=", 1) for name in names)
 
 
 def _weather(_: int, asked: Any) -> Any:
