@@ -2,8 +2,8 @@
 app that decodes the same bodies and stores nothing, as a collector does. All three are interleaved.
 
 A batch is of traces as an agent framework exports them: a run, three answers of its model with a growing history, three
-tool calls, one span of an HTTP client. Target: at least 0.5 spans for an event of `ingest`; `by_cpu` is the same ratio by the
-server's CPU, which other work on the machine changes less.
+tool calls, one span of an HTTP client. Target: at least 0.5 spans for an event of `ingest`; `by_cpu`:
+the same by the server's CPU, which other work on the machine changes less.
 """
 
 from __future__ import annotations
