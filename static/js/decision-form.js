@@ -29,6 +29,7 @@ class DecisionForm extends HTMLElement {
     const { signal } = this.#stop;
     this.#block = this.closest(".approval");
     this.addEventListener("submit", (event) => this.#submit(event), { signal });
+    this.addEventListener("keydown", rejectByEnter, { signal });
     this.addEventListener("input", () => this.#count(), { signal });
     this.addEventListener("click", ({ target }) => target.closest("[data-undo]") && this.#undo(), { signal });
     this.addEventListener("focusin", () => (this.#isInUse = true), { signal });
@@ -138,6 +139,12 @@ class DecisionForm extends HTMLElement {
     const place = this.querySelector("[data-said]");
     if (place) place.textContent = words;
   }
+}
+
+/** In the reason for rejecting Enter rejects; in any other field it decides nothing. */
+function rejectByEnter(event) {
+  if (event.key !== "Enter" || event.isComposing || event.target.name !== "message") return;
+  event.target.form.requestSubmit(event.target.form.querySelector("button[value=reject]"));
 }
 
 customElements.define("decision-form", DecisionForm);

@@ -134,6 +134,35 @@ def test_whoever_decides_by_keyboard_goes_on_with_the_next_question(served: Serv
     decide(served, "two")
 
 
+def test_enter_rejects_from_the_reason_and_decides_from_no_other_field(served: Server, window: Page) -> None:
+    ask(served, "reason-enter")
+    open_list(window, "/conversations/reason-enter/")
+    expect(window.get_by_label("Reason for rejecting file_incident")).to_be_visible()
+
+    window.get_by_label("Note for the record").press("Enter")
+    window.keyboard.press("Escape")
+    expect(window.get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    window.locator("#e1 .seq").focus()
+    window.keyboard.press("r")
+    window.keyboard.type("Already filed")
+    window.keyboard.press("Enter")
+
+    expect(window.locator(".verdict")).to_contain_text("by owner")
+    expect(window.locator(".verdict")).to_contain_text("Already filed")
+
+
+def test_the_tools_identity_is_folded_below_its_card(served: Server, window: Page) -> None:
+    work(served, "t.ask(o, 'layers', client_id='1', approval_id='layers', origin='mcp', mcp_server='city-desk')")
+    open_list(window, "/approvals/")
+    details = window.locator('.question[data-key="layers"] details', has_text="Tool details")
+    expect(details.get_by_text("city-desk")).to_be_hidden()
+
+    details.locator("summary").press("Enter")
+
+    expect(details.locator("div", has_text="MCP server")).to_contain_text("city-desk")
+    decide(served, "layers")
+
+
 @pytest.mark.thorough
 def test_a_question_that_policy_denies_by_now_offers_no_approval(served: Server, window: Page) -> None:
     ask(served, "denied")
