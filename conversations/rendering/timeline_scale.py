@@ -18,6 +18,7 @@ MIN_FOLDED_US = 1_000  # a stretch that is not longer is never folded
 TICKS = 8  # about as many on an axis
 TICK_GAP = 0.09  # of the axis, between two ticks at least
 LAST_TICK = 0.93  # where the last one may begin, so that its words have room
+FAR_MS = 3_600_000  # from when on seconds are counted anew in each stretch: together with hours they have no room
 STEPS_MS = (
     *(1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000),
     *(60_000 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440)),
@@ -52,7 +53,8 @@ class TimelineScale:
 
     def ticks(self) -> list[tuple[float, str]]:
         """Return where the axis is marked (0 to 1) and with which time since the beginning: round times where work is
-        drawn, and the ends of what is folded. `ticks` of static/js/timeline-scale.js does the same."""
+        drawn, from an hour on since the stretch's beginning, and the ends of what is folded. `ticks` of
+        static/js/timeline-scale.js does the same."""
         drawn = [s for s in self.stretches if not s.is_folded and s.x_end > s.x]
         first = self.stretches[0].start if self.stretches else 0
         step = 0
@@ -63,9 +65,13 @@ class TimelineScale:
         marks = [(0.0, "0 s")] if drawn or self.folded else []
         for stretch in drawn:
             begin, end = (stretch.start - first) / 1000, (stretch.end - first) / 1000
-            for n in range(ceil(begin / step), min(floor(end / step), ceil(begin / step) + 10 * TICKS) + 1):
-                share = (stretch.x + (n * step - begin) / (end - begin) * (stretch.x_end - stretch.x)) / WIDTH
-                _mark(marks, share, tick_words(n * step, step))
+            since = begin if begin >= FAR_MS and step < 60_000 else 0
+            if since:
+                _mark(marks, stretch.x / WIDTH, tick_words(begin, 1_000))
+            from_n = ceil((begin - since) / step) + (1 if since else 0)
+            for n in range(from_n, min(floor((end - since) / step), from_n + 10 * TICKS) + 1):
+                share = (stretch.x + (since + n * step - begin) / (end - begin) * (stretch.x_end - stretch.x)) / WIDTH
+                _mark(marks, share, ("+" if since else "") + tick_words(n * step, step))
         for stretch in self.folded:
             ms = (stretch.end - first) / 1000
             _mark(marks, stretch.x_end / WIDTH, tick_words(ms, 100 if ms < 60_000 else 1_000))

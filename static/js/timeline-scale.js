@@ -5,6 +5,7 @@ const STEP = 1.6; // of one zoom
 const TICKS = 8; // about as many on the axis; these as on the server (conversations/rendering/timeline_scale.py)
 const TICK_GAP = 0.09; // of the axis, between two ticks at least
 const LAST_TICK = 0.93; // where the last one may begin, so that its words have room
+const FAR_MS = 3_600_000; // from when on seconds are counted anew in each stretch
 const MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
 const STEPS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, ...MINUTES.map((n) => n * 60_000)];
 
@@ -69,8 +70,8 @@ export class TimelineScale {
   }
 
   /**
-   * Where the axis is marked (0 to 1) and with which time since the beginning: round times where work is drawn, and the
-   * ends of what is folded. `TimelineScale.ticks` of the server does the same.
+   * Where the axis is marked (0 to 1) and with which time since the beginning: round times where work is drawn, from an
+   * hour on since the stretch's beginning, and the ends of what is folded. `TimelineScale.ticks` of the server does the same.
    * @returns {[share: number, words: string][]}
    */
   ticks() {
@@ -89,9 +90,11 @@ export class TimelineScale {
     for (const [start, end, from, to] of drawn) {
       if (to < x || from > x + width) continue;
       const seen = Math.max(start, start + ((end - start) * (x - from)) / (to - from));
-      const first = Math.ceil(seen / step);
-      const last = Math.min(Math.floor(end / step), first + 10 * TICKS);
-      for (let n = first; n <= last; n += 1) mark(from + ((n * step - start) / (end - start)) * (to - from), words(n * step, step));
+      const since = start >= FAR_MS && step < 60_000 ? start : 0;
+      if (since) mark(from, words(start, 1000));
+      const first = Math.max(Math.ceil((seen - since) / step), since ? 1 : 0);
+      const last = Math.min(Math.floor((end - since) / step), first + 10 * TICKS);
+      for (let n = first; n <= last; n += 1) mark(from + ((since + n * step - start) / (end - start)) * (to - from), `${since ? "+" : ""}${words(n * step, step)}`);
     }
     for (const [, end, , to, isFolded] of this.#stretches) if (isFolded) mark(to, words(end, end < 60_000 ? 100 : 1000));
     return marks.sort(([one], [other]) => one - other);

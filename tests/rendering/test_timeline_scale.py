@@ -41,6 +41,12 @@ def test_after_a_fold_the_axis_says_what_time_it_is() -> None:
     assert words((0, 0), (0.41, 1), last=1)[:2] == ["0 s", "410 ms"]
 
 
+def test_seconds_after_a_long_pause_are_counted_from_its_end() -> None:
+    ticks = words((0, 1), (3_725, 3_728), last=3_728)
+
+    assert ticks == ["0 s", "1 s", "1 h 2 min", "+1 s", "+2 s"]
+
+
 def test_messages_alone_are_marked_where_pauses_end() -> None:
     ticks = words(*((hour * 3600, hour * 3600) for hour in range(6)), last=5 * 3600)
 
