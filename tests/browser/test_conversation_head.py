@@ -193,6 +193,17 @@ def test_the_panel_leads_with_the_run_and_folds_ids(window: Page, asking: str) -
 
 
 @pytest.mark.thorough
+def test_verbs_on_an_event_are_whole_beside_a_large_number(window: Page, asking: str) -> None:
+    window.set_viewport_size({"width": 1440, "height": 900})
+    head = opened(window, f"{asking}?event=1").locator("[data-picked] h2")
+    head.locator(".code").evaluate("(number) => number.textContent = '1234567'")
+
+    heights = head.locator(":scope > *").evaluate_all("(parts) => parts.map((part) => part.offsetHeight)")
+
+    assert len(heights) == 4
+    assert max(heights) < 24, "one line each"
+
+
 def test_every_look_of_it(window: Page, asking: str) -> None:
     found: dict[str, Any] = in_every_look(opened(window, asking), "head")
     window.get_by_role("textbox", name="Message", exact=True).focus()
