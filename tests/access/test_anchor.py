@@ -1,5 +1,7 @@
 """A tail cut off the audit log together with its head is found by the file beside the database."""
 
+from contextlib import closing
+
 import pytest
 from django.core.management import call_command
 
@@ -8,7 +10,7 @@ from conversations.access.audit.anchor_file import NAME, AuditAnchorFile
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.models import AuditEntry, AuditHead
-from tests.support.live import Server, until
+from tests.support.live import until
 
 pytestmark = pytest.mark.django_db
 
@@ -92,13 +94,9 @@ def test_a_file_that_was_spoiled_is_told(data_dir):
     assert not AuditAnchorFile(data_dir).verify().ok
 
 
-def test_a_running_server_keeps_it():
-    server = Server().start()
-    try:
-        server.token()
-        with server.database() as database:
-            told = "SELECT seq || ' ' || hash FROM conversations_audithead"
-            file = server.data_dir / NAME
-            until(lambda: file.exists() and file.read_text() == database.execute(told).fetchone()[0], what="the file")
-    finally:
-        server.terminate()
+def test_a_running_server_keeps_it(door_server):
+    door_server.token("anchored")
+    head = "SELECT seq || ' ' || hash FROM conversations_audithead"
+    file = door_server.data_dir / NAME
+    with closing(door_server.database()) as database:
+        until(lambda: file.exists() and file.read_text() == database.execute(head).fetchone()[0], what="the file")

@@ -259,6 +259,7 @@ def test_nobody_else_changes_anything_by_any_field_of_any_kind(real, door):
     bus.leave(real)
 
 
+@pytest.mark.any_database
 def test_what_a_tool_or_an_mcp_server_answers_changes_nothing_but_its_own_call(real):
     before = held()
 

@@ -27,7 +27,7 @@ from tests.support.cast import cast, client_of
 from tests.support.forking import bare_nursery
 from tests.support.live import ROOT, free_port, until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 
 SO = [assistant_message("So be it.")]
 

@@ -215,7 +215,7 @@ def _connect(caller: Caller) -> ClientConnection:
 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_no_request_breaks_the_server(door_server: Server, callers: dict[str, Caller], path: str, method: str) -> None:
-    seen = fuzz_operation(callers["fuzzer"], path, method, rounds(4, 10) if path == SLOW else rounds(6, 40))
+    seen = fuzz_operation(callers["fuzzer"], path, method, rounds(3, 10) if path == SLOW else rounds(3, 40))
 
     assert sum(seen.values()) >= 2
     assert callers["admin"].publish("stream:alive", {"event": "log"}).status == 201

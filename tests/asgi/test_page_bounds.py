@@ -52,6 +52,7 @@ def step(n: int, status: str, **more: object) -> dict[str, object]:
     return {"event": "tool_step", "agent": "A", "name": "find", "tool_call_id": f"c{n}", "status": status, **more}
 
 
+@pytest.mark.any_database
 def test_large_messages_make_a_page_shorter_and_all_of_them_are_reached(browser):
     for n in range(COUNT):
         store(message(n))

@@ -8,6 +8,7 @@ import pytest
 from django.core.management import call_command
 
 from dashboard import interface_font
+from tests.support.tiers import variants
 
 STORAGES = {"staticfiles": {"BACKEND": "dashboard.static_files.Storage"}}
 
@@ -60,7 +61,7 @@ def test_pages_do_without_where_it_cannot_be_made(
     assert "no_such_font is not installed" in caplog.text
 
 
-@pytest.mark.parametrize("has_font", [True, False])
+@pytest.mark.parametrize("has_font", variants([True, False]))
 def test_the_sheet_of_every_page_names_it_where_it_is_there(has_font: bool, tmp_path: Path, settings: Any) -> None:
     settings.STATIC_ROOT = tmp_path
     settings.STORAGES = settings.STORAGES | STORAGES

@@ -63,6 +63,7 @@ def tools_of(body):
     return [{"type": "function", **tool.get("function", {}), **tool} for tool in told]
 
 
+@pytest.mark.any_database
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # of the SDK, at an action newer than its types
 @needs_requests
 def test_recorded_requests_are_answered_with_what_the_provider_said():

@@ -63,6 +63,7 @@ def broken_off_after(received, events, count, starting_after=-1, **how):
     return told, encoder.break_off(resource.resource(received, "failed"), **how)
 
 
+@pytest.mark.any_database
 @needs_requests
 @pytest.mark.parametrize("how", variants([{}, {"error": ERROR}, {"error": ERROR, "at_once": True}]), ids=str)
 def test_a_recorded_stream_broken_off_anywhere_goes_on_after_its_last_number(how):
