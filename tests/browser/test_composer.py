@@ -144,6 +144,7 @@ def test_who_comes_second_is_told_who_was_first(served: Server, window: Page) ->
     expect(question.get_by_role("button", name="Approve")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_what_failed_is_run_again_from_the_transcript(served: Server, window: Page) -> None:
     work(served, "t.fail(o, 'again', client_id='1')")
     window.goto("/conversations/again/")

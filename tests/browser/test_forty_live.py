@@ -71,6 +71,7 @@ class Phone(Mouse):
     width, height = 390, 844
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", variants([Mouse, Keyboard, Phone]))
 def test_the_one_that_waits_is_found_decided_and_followed_back(served: Server, window: Page, way: type[Mouse]) -> None:
     key = f"forty-{way.__name__.lower()}"

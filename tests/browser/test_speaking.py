@@ -111,6 +111,7 @@ claims.finish(claimed, {"event": "run.done", "duration_ms": 1200}, said)
 """
 
 
+@pytest.mark.thorough
 def test_one_steers_an_agent_at_work_by_keyboard_and_is_told_where_it_arrived(served: Server, window: Page) -> None:
     work(served, "t.say(o, 'steer', content='Flood on Elm Street')")
     window.goto("/conversations/steer/")

@@ -101,6 +101,7 @@ def test_they_see_each_other_come_type_and_go(served: Server, owner: Page, maria
     expect(here).to_be_hidden()
 
 
+@pytest.mark.thorough
 def test_the_second_to_decide_is_told_who_was_first(served: Server, owner: Page, maria: Page) -> None:
     work(served, "t.ask(o, 'race', client_id='1')")
     owner.route_web_socket(re.compile("/ws/"), lambda ws: ws.close())  # it does not hear of the decision
