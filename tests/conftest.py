@@ -18,7 +18,7 @@ from django.test import Client, override_settings
 from conversations.access.accounts.people import create_person
 from conversations.core.principals import SYSTEM
 from conversations.models import User
-from conversations.rendering import agent_colors, event_renderer
+from conversations.rendering import agent_colors
 from tests.browser import chromium  # noqa: F401  # a fixture of every test: a run has one playwright
 from tests.support import databases, tiers
 from tests.support.cast import PASSWORD, cast, client_of
@@ -39,13 +39,6 @@ PLAIN = {
 }
 
 
-@pytest.fixture(scope="session", autouse=True)
-def plain_static_addresses() -> Iterator[None]:
-    """Name static files as they are; `test_static` tests the names that pages get."""
-    with override_settings(STORAGES=PLAIN):
-        yield
-
-
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:  # wraps pytest-django's
     """Wait for no disk: this process's own database outlives no crash. Servers have the product's settings."""
@@ -60,37 +53,23 @@ def django_db_setup(django_db_setup: None) -> Iterator[None]:  # wraps pytest-dj
     gc.collect()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def quick_passwords() -> Iterator[None]:
-    """Hash passwords quickly: a real hash is slow on purpose."""
-    with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def no_permission_rows() -> None:
-    """Write no row per model and permission, as Django does whenever a database was emptied: no test reads them."""
+def pytest_sessionstart() -> None:
+    """Set up, once and without fixtures that each test would ask for: plain addresses of static files (`test_static`
+    tests those that pages get); quick hashes of passwords, slow on purpose; compiled templates; no row per model and
+    permission, which Django writes whenever a database was emptied and no test reads.
+    """
+    override_settings(STORAGES=PLAIN, PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]).enable()
+    share_templates(os.environ["SWITCHBOARD_TEST_SHARED"])
     assert post_migrate.disconnect(create_contenttypes)
     assert post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def compiled_templates() -> None:
-    """Compile templates once for all processes of the run."""
-    share_templates(os.environ["SWITCHBOARD_TEST_SHARED"])
-
-
-@pytest.fixture(autouse=True)
-def fresh_counts() -> None:
-    """Forget the refusals that earlier tests had counted, and the rules that they had read."""
+def pytest_runtest_setup() -> None:
+    """Forget what earlier tests left in this process, and look for no colours in the middle of a test that does not
+    ask.
+    """
     forget()
-
-
-@pytest.fixture(autouse=True)
-def no_hues(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget the colours of an earlier test's agents, and look for none in the middle of a test that does not ask."""
-    event_renderer.remember_hues({})
-    monkeypatch.setattr(agent_colors, "_looked_at", math.inf)
+    agent_colors._looked_at = math.inf
 
 
 @pytest.fixture
