@@ -19,11 +19,14 @@ class LiveState extends HTMLElement {
   }
 
   handleEvent() {
+    const isLost = socket.state === "down" || socket.state === "connecting";
+    if (isLost && this.#timer) return; // a further try does not start the wait anew
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#draw(), socket.state === "down" || socket.state === "connecting" ? BLINK_MS : 0);
+    this.#timer = setTimeout(() => this.#draw(), isLost ? BLINK_MS : 0);
   }
 
   #draw() {
+    this.#timer = undefined;
     this.hidden = !(socket.state in WORDS);
     this.dataset.state = socket.state;
     this.textContent = WORDS[socket.state] ?? "";

@@ -179,3 +179,25 @@ def test_nobody_listening_means_no_socket(line: Line) -> None:
     line.page.evaluate("stop()")
 
     assert line.page.evaluate("socket.state") == "idle"
+
+
+def test_the_dot_tells_of_a_loss_after_a_second_however_often_it_is_tried_again(line):
+    line.page.clock.install()
+    line.subscribe()
+    line.page.evaluate(
+        """async () => {
+          await import("/static/js/connection.js");
+          document.body.append(document.createElement("live-state"));
+        }"""
+    )
+    state = line.page.locator("live-state")
+    line.page.clock.run_for(1)
+    assert state.text_content() == "Live"
+
+    line.page.route_web_socket("ws://static.test/ws/", lambda route: route.close())
+    line.routes[-1].close()
+    line.wait(lambda: line.page.evaluate("socket.state") == "down")
+    for _ in range(11):
+        line.page.clock.run_for(100)
+
+    assert state.text_content() == "Reconnecting"
