@@ -118,7 +118,7 @@ def judge(server: Server, ledger: Ledger) -> int:
     return len(acknowledged)
 
 
-@pytest.fixture(params=DATABASES)
+@pytest.fixture(params=variants(DATABASES))
 def database(request, cluster) -> Callable[[], dict[str, str]]:
     """Return what makes a new database: the environment of a server on it."""
     if request.param == "sqlite":
