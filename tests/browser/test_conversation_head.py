@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
 from tests.browser import in_every_look, sign_in, work
-from tests.support.live import Server
+from tests.support.live import Server, until
 from tests.support.tiers import variants
 
 ROOM = """() => {
@@ -234,6 +234,7 @@ def test_the_palette_offers_what_the_page_can_do(window: Page, asking: str) -> N
 
 def test_the_palette_begins_a_conversation_and_finds_events(served: Server, window: Page) -> None:
     work(served, "t.say(o, 'zeppelin', content='A zeppelin is stuck on the roof', client_id='1')")
+    until(lambda: window.request.get("/api/v1/search?q=zeppelin").json()["items"], what="the event to be searched")
     opened(window, "/").keyboard.press("Control+k")
     window.keyboard.type("new conv")
     window.keyboard.press("Enter")

@@ -1,6 +1,7 @@
 """Reading what is over, in a real browser: where it begins, its true ends, results opened at wish."""
 
 import itertools
+from collections.abc import Iterator
 from typing import Literal
 
 import pytest
@@ -18,6 +19,13 @@ import time
 Conversation.objects.filter(key={key!r}).update(last_at=time.time_ns() // 1000 - 3_600_000_000)
 """
 LONG = f"from tests.support import large_talks; large_talks.write({{key!r}}, events={EVENTS})"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def rows_of_events(server: Server) -> Iterator[None]:
+    """Fold the rows anew at the end: `QUIET` changes some, and another file verifies the record of this server."""
+    yield
+    server.command("rebuild")
 
 
 @pytest.fixture(scope="module")

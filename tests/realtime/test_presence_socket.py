@@ -49,4 +49,4 @@ def test_people_and_programs_are_told_who_looks_and_an_agents_token_never(door_s
             kinds.add(frame["t"])
             if "the last one" in json.dumps(frame):
                 break
-    assert kinds == {"events", "caught_up"}
+    assert kinds - {"head"} == {"events", "caught_up"}  # a head comes every 15 s
