@@ -16,6 +16,7 @@ class LaneHeads extends HTMLElement {
   #places = new LanePlaces();
   #activity = new LaneActivity();
   #timer = 0;
+  #frame = 0;
   #stop = new AbortController();
 
   connectedCallback() {
@@ -32,7 +33,7 @@ class LaneHeads extends HTMLElement {
 
   disconnectedCallback() {
     this.#stop.abort();
-    clearTimeout(this.#timer);
+    this.#rest();
   }
 
   handleEvent({ type, detail }) {
@@ -52,13 +53,8 @@ class LaneHeads extends HTMLElement {
     for (const card of cards) this.#put(card);
   }
 
-  get #cards() {
-    return [...this.parentElement.querySelectorAll(":scope > .rows > .lane-event")];
-  }
-
-  get #newest() {
-    return this.#cards.findLast((card) => card.checkVisibility());
-  }
+  get #cards() { return [...this.parentElement.querySelectorAll(":scope > .rows > .lane-event")]; }
+  get #newest() { return this.#cards.findLast((card) => card.checkVisibility()); }
 
   /** An output is not drawn beside the message that says the same, whichever comes first. */
   #isFolded(card) {
@@ -90,9 +86,11 @@ class LaneHeads extends HTMLElement {
 
   #plan() {
     if (!this.#places.areMany) return;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#fold(), PAUSE);
+    this.#rest();
+    this.#timer = setTimeout(() => (this.#frame = requestAnimationFrame(() => this.#fold())), PAUSE); // a scroll that goes on in that frame, however late it is, puts it off
   }
+
+  #rest() { clearTimeout(this.#timer), cancelAnimationFrame(this.#frame); }
 
   /** Lanes for those who are active in what is in view. */
   #fold() {
