@@ -19,44 +19,6 @@ PROGRESS = 4 << 10  # bytes
 _CLOSE = b"content-length: 0\r\nconnection: close\r\nx-content-type-options: nosniff\r\n\r\n"
 REFUSAL = b"HTTP/1.1 431 Request Header Fields Too Large\r\n" + _CLOSE
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\n" + _CLOSE
-KNOWN_LENGTH = b"\r\ncontent-length: "  # uvicorn writes header names in lower case
-SMALL = 64 << 10  # bytes that are joined; to copy more would take longer than a write
-
-
-class ResponseWriter(asyncio.Transport):
-    """The transport of one response. If its length is known, its head is written with the first part of its body: each
-    write is a system call during which another thread may take the GIL, and this one then waits to get it back."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        super().__init__()
-        self._transport = transport
-        self._head = b""
-        self._has_head = False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Write a part; keep a head for the part that follows."""
-        if self._head:
-            head, self._head = self._head, b""
-            if len(data) > SMALL:
-                self._transport.write(head)
-                self._transport.write(data)
-            else:
-                self._transport.write(head + data)
-        elif not self._has_head and KNOWN_LENGTH in (head := bytes(data)):
-            self._has_head, self._head = True, head
-        else:
-            self._has_head = self._has_head or data[:12] != b"HTTP/1.1 100"
-            self._transport.write(data)
-
-    def is_closing(self) -> bool:
-        """Return whether the connection is being closed."""
-        return self._transport.is_closing()
-
-    def close(self) -> None:
-        """Write what is kept, then close the connection."""
-        if self._head:
-            self.write(b"")
-        self._transport.close()
 
 
 class BoundedHttp(HttpToolsProtocol):
@@ -132,12 +94,6 @@ class BoundedHttp(HttpToolsProtocol):
         self._other, self._is_coming, self._at_mark, self._marked = 0, True, self._body, self.loop.time()
         super().on_message_begin()
         self.scope["extensions"] = self._extensions
-
-    def on_headers_complete(self) -> None:
-        """Let the response write through `ResponseWriter`; not that to HEAD, whose head no body follows."""
-        super().on_headers_complete()
-        if self.cycle is not None and self.cycle.transport is self.transport and self.scope["method"] != "HEAD":
-            self.cycle.transport = ResponseWriter(self.transport)
 
     def on_body(self, body: bytes) -> None:
         """Count a part of the body."""
