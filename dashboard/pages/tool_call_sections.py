@@ -65,11 +65,8 @@ class SiblingBar(NamedTuple):
 
 def heading(recorded: RecordedCall) -> Part:
     """Draw the heading of a call: its name, state, agent and place."""
-    row, conversation_href, called = (
-        recorded.row,
-        reverse("conversation", args=[recorded.conversation_key]),
-        recorded.call.called,
-    )
+    row, called = recorded.row, recorded.call.called
+    conversation_href = reverse("conversation", args=[recorded.conversation_key])
     shown = timestamps.of_event(called.at, called.principal, recorded.called_body).shown
     return {
         "recorded": recorded,
