@@ -139,11 +139,12 @@ def test_a_filtered_list_finds_a_new_match_by_itself(fleet: Fleet) -> None:
 def test_the_palette_opens_a_conversation_by_name(fleet: Fleet) -> None:
     fleet.page.keyboard.press("Control+k")
     fleet.page.keyboard.type("oak")
-    expect(fleet.page.get_by_role("option", name="oak park")).to_have_attribute("aria-selected", "true")
+    conversations = fleet.page.get_by_role("group", name="Conversations")
+    expect(conversations.get_by_role("option", name="oak park")).to_have_attribute("aria-selected", "true")
 
     fleet.page.keyboard.press("Enter")
 
-    fleet.page.wait_for_url("**/conversations/oak%20park/**")
+    fleet.page.wait_for_url("**/conversations/oak%20park/")
 
 
 @pytest.mark.thorough

@@ -51,10 +51,12 @@ def test_the_palette_offers_to_search_everywhere(page: Page, indexed: None) -> N
     page.goto("/agents/")
     page.keyboard.press("/")
     page.keyboard.type("quaysided")
+    expect(page.get_by_role("group", name="Events").get_by_role("option")).to_have_count(1)
+
+    page.keyboard.press("ArrowUp")
     expect(page.get_by_role("option", name="Search everywhere for “quaysided”")).to_have_attribute(
         "aria-selected", "true"
     )
-
     page.keyboard.press("Enter")
 
     page.wait_for_url("**/search/?q=quaysided")
