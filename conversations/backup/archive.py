@@ -94,8 +94,8 @@ class BackupArchive:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BackupArchive]:
-    """Check a backup's every byte and open it. Raises Invalid with what is wrong, or as files do."""
-    with path.open("rb") as file:
+    """Check a backup's every byte and open it. Raises Invalid with what is wrong."""
+    with _open(path) as file:
         digest = _sound(file, path)
         file.seek(0)
         try:
@@ -112,6 +112,13 @@ def is_backup(path: Path) -> bool:
     """Return whether a file ends as a backup does, whole or not in between."""
     with path.open("rb") as file:
         return _written_digest(file) is not None
+
+
+def _open(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise Invalid(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _sound(file: IO[bytes], path: Path) -> str:

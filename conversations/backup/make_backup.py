@@ -47,7 +47,8 @@ def make(path: Path, who: Principal, signer: Signer, progress: Progress, *, verb
     """Write the record as it is now; the file appears whole or not at all, readable by its owner alone. What moved is
     signed first where the keys are here; a record that cannot be signed is backed up as it is.
 
-    Raises Invalid where something else has that name, Conflict where another process writes there, or as files do.
+    Raises Invalid where something else has that name or no file can be made, Conflict where another process writes
+    there, or as files do.
     """
     path = path.absolute()
     if path.exists() and not (path.is_file() and archive.is_backup(path)):
@@ -77,7 +78,10 @@ def make(path: Path, who: Principal, signer: Signer, progress: Progress, *, verb
 def _draft(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
     """Open the file that becomes the backup, of this process alone; what a killed one left is written over."""
     draft = path.with_name(f".{path.name}.new")
-    descriptor = os.open(draft, os.O_RDWR | os.O_CREAT, OWNER_ALONE)
+    try:
+        descriptor = os.open(draft, os.O_RDWR | os.O_CREAT, OWNER_ALONE)
+    except OSError as error:
+        raise Invalid(f"{path} cannot be written: {error.strerror}") from None
     with os.fdopen(descriptor, "r+b") as file:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
