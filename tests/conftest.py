@@ -14,6 +14,7 @@ from django.contrib.contenttypes.management import create_contenttypes
 from django.db import connection
 from django.db.models.signals import post_migrate
 from django.test import Client, override_settings
+from pytest_django import DjangoDbBlocker
 
 from conversations.access.accounts.people import create_person
 from conversations.core.principals import SYSTEM
@@ -47,10 +48,11 @@ def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:  #
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> Iterator[None]:  # wraps pytest-django's
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:  # wraps theirs
     """Free what ended threads left of their connections: PostgreSQL drops no database that a session still uses."""
     yield
-    gc.collect()
+    with django_db_blocker.unblock():
+        databases.ensure_only_session()
 
 
 def pytest_sessionstart() -> None:

@@ -6,15 +6,18 @@ database and starts no process of its own; what starts servers chooses its datab
 
 from __future__ import annotations
 
+import gc
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
+import psycopg
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 IS_POSTGRESQL = os.environ.get("SWITCHBOARD_TEST_DATABASE") == "postgresql"
 STARTERS = {"Server", "PostgresServer", "RedisServer", "Popen", "chromium"}  # names that start a process
@@ -40,6 +43,31 @@ def report() -> list[str]:
     """Return which database the tests ran on, and how many were left out, by the reason."""
     database = "PostgreSQL" if IS_POSTGRESQL else "SQLite"
     return [f"database: {database}", *(reason.format(n) for reason, n in sorted(left_out.items()))]
+
+
+OTHERS = """
+SELECT pid, state, now() - state_change, application_name, query FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+"""
+
+
+def ensure_only_session() -> None:
+    """On PostgreSQL, which drops no database that another session uses: close the pool, wait until ended threads have
+    left their connections, and fail with what each of the others did last.
+    """
+    gc.collect()
+    if not IS_POSTGRESQL:
+        return
+    connection.close()
+    connection.close_pool()
+    parameters = connection.get_connection_params()
+    parameters.pop("pool", None)
+    with psycopg.connect(**parameters, autocommit=True) as session:
+        deadline = time.monotonic() + 10
+        while others := session.execute(OTHERS).fetchall():
+            if time.monotonic() > deadline:
+                raise AssertionError("\n".join(map(str, ["sessions that nothing closed:", *others])))
+            time.sleep(0.05)
 
 
 @contextmanager
