@@ -2,7 +2,7 @@
 
 import hashlib
 import signal
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -32,7 +32,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take an address, a port, whether to show the demo, and whether to be a plain web node."""
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
-        parser.add_argument("--port", type=int, default=8000, help="port to listen on (default 8000)")
+        parser.add_argument("--port", type=_port, default=8000, help="port to listen on (default 8000)")
         parser.add_argument("--no-demo", action="store_true", help="do not play the demo conversation")
         parser.add_argument(
             "--web-only", action="store_true", help="additional web node on PostgreSQL: no demo, no migrations"
@@ -46,6 +46,10 @@ class Command(BaseCommand):
             self._serve_here(**options)
 
     def _serve_here(self, *, host: str, port: int, web_only: bool, **options: Any) -> None:
+        try:
+            listen_addresses.ensure_free(host, port)
+        except Unavailable as error:
+            raise CommandError(error.message) from None
         if not listen_addresses.is_wildcard(host):
             settings.ALLOWED_HOSTS.append(f"[{host}]" if ":" in host else host)  # who names it here wants it served
         if web_only:
@@ -135,6 +139,12 @@ class Command(BaseCommand):
                 return
             call_command("collectstatic", verbosity=0, interactive=False, clear=is_alone)
             mark.write_text(stamp.hexdigest())
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= listen_addresses.MAX_PORT):
+        raise ArgumentTypeError(f"must be a number from 1 to {listen_addresses.MAX_PORT}")
+    return int(text)
 
 
 @contextmanager
