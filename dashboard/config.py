@@ -255,7 +255,7 @@ class Config(BaseModel):
     def _whole_origins(cls, value: str) -> str:
         for origin in parts_of(value):
             if not is_origin(origin):
-                raise ValueError(f"must be scheme://host[:port]; got {origin!r}")
+                raise ValueError(f"must be scheme://host[:port], comma-separated; {origin!r} is not")
         return value
 
     @field_validator("alert_hosts", "agui_hosts")

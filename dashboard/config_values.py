@@ -4,6 +4,8 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from conversations.core.errors import as_predicate
+
 SECRETS = (
     "secret_key",
     "agui_agents",
@@ -24,11 +26,12 @@ def variable_name(setting: str) -> str:
 
 def describe_error(error: ErrorDetails) -> str:
     """Name the variable; a value is repeated unless it may hold a secret."""
+    message = as_predicate(error["msg"])
     if not error["loc"]:
-        return error["msg"]
+        return message
     name = str(error["loc"][0])
-    got = "" if name in SECRETS else f" (got {error['input']!r})"
-    return f"{variable_name(name)}: {error['msg']}{got}"
+    got = "" if name in SECRETS else f"; got {error['input']!r}"
+    return f"{variable_name(name)}: {message}{got}"
 
 
 def parts_of(value: str) -> list[str]:

@@ -57,11 +57,25 @@ class SwitchboardError(BusError):
 
 
 def as_predicate(message: str) -> str:
-    """Return a message of pydantic in the form of ours: "Input should be a valid string" is "must be a string"."""
+    """Return a message of pydantic in the form of ours: "Input should be a valid number, unable to parse string as a
+    number" is "must be a number"."""
     message = re.sub(r"^(?:Input|String|List|Tuple|Dictionary|Data|Value) should ", "must ", message)
+    message = re.sub(r", unable to (?:parse|interpret) .*$", "", message)
     message = message.replace("must be a valid ", "must be a ").replace("a integer", "an integer")
     known = {"Field required": "is required", "Extra inputs are not permitted": "is not a known field"}
     return known.get(message, message.removeprefix("Value error, "))
+
+
+def reason_of(error: Exception, file: object = "") -> str:
+    """Return what is wrong, for a sentence of a command's own: of files what the system says, without its number. The
+    file's name comes first unless it is the `file` that the sentence names already.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return f"must be UTF-8 text; byte {error.start + 1:,} is not"
+    if isinstance(error, OSError) and error.strerror:
+        other = error.filename is not None and str(error.filename) != str(file)
+        return f"{error.filename}: {error.strerror}" if other else error.strerror
+    return str(error)
 
 
 class Invalid(SwitchboardError, Refused):

@@ -155,3 +155,22 @@ def test_a_file_of_prices_is_read_at_the_start(monkeypatch, tmp_path):
     file.write_text('{"house": {"input": 1}}')
     with pytest.raises(SystemExit, match=r"SWITCHBOARD_PRICES: .*'house' must be"):
         load()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("STOP_S", "soon", "must be a number; got 'soon'"),
+        ("STOP_S", "", "must be a number; got ''"),
+        ("POLLS_PER_PRINCIPAL", "0", "must be greater than or equal to 1; got '0'"),
+        ("OTLP_CONTENT", "perhaps", "must be a boolean; got 'perhaps'"),
+        ("ORIGINS", "here", "must be scheme://host[:port], comma-separated; 'here' is not; got 'here'"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_expected(monkeypatch, name, value, expected):
+    monkeypatch.setenv(f"SWITCHBOARD_{name}", value)
+
+    with pytest.raises(SystemExit) as ended:
+        load()
+
+    assert str(ended.value) == f"Invalid settings:\n  SWITCHBOARD_{name}: {expected}"

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from conversations.core import schema_state
-from conversations.core.errors import SwitchboardError
+from conversations.core.errors import SwitchboardError, reason_of
 from conversations.evidence import bundle, witnesses
 from conversations.evidence.checkpoints import Signer
 
@@ -53,7 +53,7 @@ class Command(BaseCommand):
                 shutil.copyfileobj(made, file)
             draft.replace(path)
         except (SwitchboardError, OSError) as error:
-            raise CommandError(f"no evidence was written: {error}") from None
+            raise CommandError(f"no evidence was written: {reason_of(error)}") from None
         finally:
             draft.unlink(missing_ok=True)
         count = len(set(keys))

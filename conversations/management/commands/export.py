@@ -9,7 +9,7 @@ from typing import IO, Any
 from django.core.management.base import BaseCommand, CommandError
 
 from conversations.conversation.conversation_files import FORMATS, FileFormat, pieces
-from conversations.core.errors import SwitchboardError
+from conversations.core.errors import SwitchboardError, reason_of
 from conversations.import_export.progress import ProgressLine
 
 
@@ -35,7 +35,7 @@ class Command(BaseCommand):
             else:
                 _write_file(options["conversation"], options["format"], options["output"], progress)
         except (SwitchboardError, OSError) as error:
-            raise CommandError(f"{options['conversation']} was not exported: {error}") from None
+            raise CommandError(f"{options['conversation']} was not exported: {reason_of(error)}") from None
         finally:
             progress.end()
 

@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from conversations.core.errors import Busy, NotSignedIn, SwitchboardError, Unavailable
+from conversations.core.errors import Busy, NotSignedIn, SwitchboardError, Unavailable, reason_of
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.server_client import REPORT, ServerClient
 from conversations.import_export.session_follower import SessionFollower
@@ -55,7 +55,7 @@ class Command(BaseCommand):
                 self.stderr.write(f"{error}; trying again")
                 time.sleep(TRY_AGAIN_S)
             except (SwitchboardError, OSError) as error:
-                raise CommandError(f"{file.name} was not followed: {error}") from None
+                raise CommandError(f"{file.name} was not followed: {reason_of(error, file)}") from None
 
     def _follow(self, follower: SessionFollower, *, is_once: bool) -> None:
         is_named, quiet_since, is_settled = False, time.monotonic(), True

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from conversations.core.errors import SwitchboardError
+from conversations.core.errors import SwitchboardError, reason_of
 from conversations.import_export.destination import open_destination
 from conversations.import_export.dry_run import DryRun
 from conversations.import_export.file_reader import RecordingFile
@@ -82,7 +82,7 @@ class Command(BaseCommand):
                     key=options["conversation"], is_update=options["update"], progress=progress.tell,
                 )  # fmt: skip
         except (SwitchboardError, OSError) as error:
-            reason = f"{file.name} was not imported: {error}"
+            reason = f"{file.name} was not imported: {reason_of(error, file)}"
             if not is_alone:
                 self.stderr.write(reason)
             return reason

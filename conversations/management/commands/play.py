@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from conversations.core.errors import SwitchboardError
+from conversations.core.errors import SwitchboardError, reason_of
 from conversations.import_export.destination import open_destination
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.formats.detect import recordings
@@ -52,7 +52,7 @@ class Command(BaseCommand):
                 parts = self._parts(file, trouble, options)
                 count = play(parts, to.publish, progress=progress.tell)
         except (SwitchboardError, OSError) as error:
-            raise CommandError(f"{file.name} was not played to its end: {error}") from None
+            raise CommandError(f"{file.name} was not played to its end: {reason_of(error, file)}") from None
         except KeyboardInterrupt:
             raise CommandError("stopped", returncode=130) from None
         finally:

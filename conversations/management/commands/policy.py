@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from conversations.core import schema_state
-from conversations.core.errors import SwitchboardError
+from conversations.core.errors import SwitchboardError, reason_of
 from conversations.core.principals import SYSTEM
 from conversations.runs.policy import evaluate, file_format
 from conversations.runs.policy.edit_policy import load_policies
@@ -41,7 +41,6 @@ class Command(BaseCommand):
             content = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
             loaded = load_policies(SYSTEM, file_format.read(content), reason=reason)
         except (SwitchboardError, OSError, UnicodeDecodeError) as error:
-            message = error.message if isinstance(error, SwitchboardError) else str(error)
-            raise CommandError(f"{file} was not loaded; nothing has changed: {message}") from None
+            raise CommandError(f"{file} was not loaded; nothing has changed: {reason_of(error, file)}") from None
         summary = ", ".join(f"{number} {word}" for word, number in loaded._asdict().items())
         self.stdout.write(f"Policy loaded from {file}: {summary}.")

@@ -34,7 +34,7 @@ class Command(BaseCommand):
         try:
             self._check(file) if check else self._restore(file)
         except SwitchboardError as error:
-            raise CommandError(f"{error.sentence}") from None
+            raise CommandError(error.message) from None
 
     def _check(self, file: Path) -> None:
         with archive.opened(file) as backup:

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from conversations.core import schema_state, sqlite_integrity
-from conversations.core.errors import Invalid
+from conversations.core.errors import Invalid, reason_of
 from conversations.events import verify_chains
 from conversations.evidence import verify_record, witnesses
 from conversations.evidence.notes import SignedNote
@@ -81,6 +81,6 @@ def _read(path: Path) -> SignedNote:
     try:
         return witnesses.newest_of_file(path.read_text())
     except (OSError, UnicodeError) as error:
-        raise CommandError(f"{path} cannot be read: {error}") from None
+        raise CommandError(f"{path} cannot be read: {reason_of(error, path)}") from None
     except Invalid as error:
         raise CommandError(f"{path} {error.message}") from None

@@ -46,7 +46,9 @@ def read(content: str) -> list[PolicyRule]:
     """Parse a file. Raises Invalid that lists every error (the first 20)."""
     try:
         value = json.loads(content)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise Invalid("must be JSON with fewer levels of nesting") from None
+    except ValueError as error:
         where = f"line {error.lineno}, column {error.colno}: " if isinstance(error, json.JSONDecodeError) else ""
         raise Invalid(f"{where}must be JSON: {error}") from None
     return load(value)

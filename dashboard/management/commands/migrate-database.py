@@ -23,6 +23,7 @@ from conversations.evidence.checkpoints import Signer
 from conversations.import_export.progress import ProgressLine
 from conversations.models import Node
 
+RESTORE = "from dashboard.cli import main; main()"  # our own command line, which says in words what a database refuses
 SEEN_WITHIN = 15_000_000  # µs: a process that told of itself so lately still runs
 
 
@@ -39,6 +40,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, target: str, **options: Any) -> None:
         """Back up, restore there, say what to set."""
+        if not target.strip():
+            raise CommandError("TARGET must be postgresql://… or a directory")
         schema_state.ensure()
         signer = Signer(settings.CONFIG.signing_key_path, settings.CONFIG.record_name)
         progress = ProgressLine(self.stderr, "Copying: {} of {} events")
@@ -51,14 +54,20 @@ class Command(BaseCommand):
             raise CommandError(f"Nothing was copied: {error.message}.") from None
 
     def _restore(self, file: Path, target: str) -> None:
-        command = [sys.executable, "-m", "django", "restore", str(file)]
+        command = [sys.executable, "-c", RESTORE, "restore", str(file)]
         done = subprocess.run(command, env=_environment(target), capture_output=True, text=True, check=False)
         if done.returncode:
-            raise CommandError(done.stderr.strip() or done.stdout.strip())
+            raise CommandError(_reason(done.stderr) or done.stdout.strip())
         self.stdout.write(done.stdout.strip())
         self.stdout.write(
             "Start the server with the new address. The old database was not changed; remove it yourself."
         )
+
+
+def _reason(printed: str) -> str:
+    """Return what a command ended with, without its log, whose lines are JSON."""
+    lines = [line.removeprefix("CommandError: ") for line in printed.splitlines() if not line.startswith('{"at"')]
+    return "\n".join(lines).strip()
 
 
 def _environment(target: str) -> dict[str, str]:
