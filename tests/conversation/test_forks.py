@@ -7,11 +7,10 @@ from functools import partial
 
 import pytest
 
-from conversations.access import permissions
 from conversations.conversation import control
 from conversations.conversation import fork as forks
 from conversations.core import principals
-from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
+from conversations.core.errors import Invalid
 from conversations.events import log, verify_chains
 from conversations.events.log import bounded_reads, fork_copy
 from conversations.events.log.rebuild import rebuild
@@ -20,21 +19,9 @@ from conversations.import_export.export import export
 from conversations.import_export.formats.detect import recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport
-from conversations.models import (
-    Agent,
-    Approval,
-    AuditEntry,
-    Conversation,
-    Event,
-    Participant,
-    Post,
-    Response,
-    Run,
-    ToolCall,
-    Turn,
-)
+from conversations.models import Agent, Approval, Conversation, Event, Participant, Post, Response, Run, ToolCall, Turn
 from tests.events.test_projections import event, rows
-from tests.support.cast import STRANGER, last_entry, said
+from tests.support.cast import last_entry, said
 from tests.support.examples import EXAMPLES
 from tests.support.recorded import THEIRS
 from tests.support.redacted import redact
@@ -196,73 +183,6 @@ def test_a_fork_of_a_titled_conversation_is_renamed_with_its_first_message(otto)
     assert [Conversation.objects.get(key=key).title for key in (changed, whole)] == ["Refund Bo.", "Refunds"]
 
 
-def test_a_run_is_queued_only_when_asked_for(otto, hello):
-    runs = Run.objects.count()
-    forks.fork(otto, "hello", 2)
-    assert Run.objects.count() == runs
-
-    made = forks.fork(otto, "hello", 1, words="Refund Bo.", run=True)
-
-    run = Run.objects.get(id=made.run)
-    assert (run.agent, run.status, run.input_seq, run.conversation.key) == ("Clerk", "queued", 2, made.conversation)
-    assert run.conversation.handler == "agent:Clerk"
-    topics = Post.objects.filter(conversation__key=made.conversation).values_list("topic", flat=True)
-    assert set(topics) == {"chat:Clerk", f"chat:{made.conversation}"}
-
-
-def test_a_run_goes_on_from_what_was_said_and_by_whom_one_names(otto, hello):
-    Agent.objects.create(team="t", name="Other", is_entry=True)
-
-    made = forks.fork(otto, "hello", 2, run=True, agent="Other")
-
-    assert (Run.objects.get(id=made.run).agent, Run.objects.get(id=made.run).input_seq) == ("Other", 1)
-
-
-def test_a_run_is_run_again_from_where_it_began(otto, hello):
-    old = Run.objects.get(conversation=hello)
-    told = {"event": "run.started", "run_id": old.id, "agent": "Clerk", "attempt": 1, "worker": "w"}
-    log.append([event("hello", told, principals.run_principal("Clerk"))])
-
-    made = forks.rerun(otto, old.id)
-
-    new = Run.objects.get(id=made.run)
-    assert (new.input_seq, new.agent) == (old.input_seq, old.agent)
-    assert Conversation.objects.get(key=made.conversation).copied_seq == 3
-    assert Run.objects.get(id=old.id).status == "running"
-
-
-def test_the_same_client_id_again_is_the_same_fork(otto, hello):
-    first = forks.fork(otto, "hello", 1, words="Refund Bo.", run=True, client_id="once")
-    again = forks.fork(otto, "hello", 1, words="Refund Bo.", run=True, client_id="once")
-
-    assert again == first
-    assert Conversation.objects.count() == 2
-
-
-def test_who_asks_while_the_same_fork_is_made_is_answered_with_it(otto, hello, monkeypatch):
-    find_fork, looks = forks._existing_fork, []
-    first = forks.fork(otto, "hello", 1, client_id="once")
-    monkeypatch.setattr(
-        forks, "_existing_fork", lambda key: find_fork(key) if looks else looks.append(key)
-    )  # not there at first
-
-    assert forks.fork(otto, "hello", 1, client_id="once") == first
-    assert Conversation.objects.count() == 2
-
-
-def test_who_copies_while_the_same_fork_is_made_is_answered_with_it(otto, hello, monkeypatch):
-    quicker = []
-
-    def meanwhile(_):
-        monkeypatch.setattr(forks, "failpoint", lambda _: None)
-        quicker.append(forks.fork(otto, "hello", 1, client_id="once"))
-
-    monkeypatch.setattr(forks, "failpoint", meanwhile)
-
-    assert [forks.fork(otto, "hello", 1, client_id="once")] == quicker
-    assert Conversation.objects.count() == 2
-
-
 def test_a_fork_copies_what_stands_in_place_of_redacted_words(otto, hello):
     redact("hello", 1, body='{"type":"message"}')
 
@@ -277,72 +197,6 @@ def test_a_message_that_was_erased_is_not_said_in_other_words(otto, hello):
 
     with pytest.raises(Invalid, match="event 1 is not a message that can be edited"):
         forks.fork(otto, "hello", 1, words="Refund Bo.")
-
-
-@pytest.mark.parametrize(
-    ("at", "more", "field"),
-    [
-        (0, {}, "at"),
-        (99, {}, "at"),
-        (1, {"words": " "}, "words"),
-        (1, {"words": "x" * 100_001}, "words"),
-        (2, {"words": "x"}, "words"),
-        (1, {"run": True, "agent": "Nobody"}, "agent"),
-        (1, {"reason": "x" * 2001}, "reason"),
-    ],
-)
-def test_what_cannot_be_forked_so_is_refused_and_leaves_nothing(otto, at, more, field):
-    body = {"type": "message", "sender": "Rosa", "recipient": "agent:Gone", "content": "Hi"}
-    log.append([event("c", body, principals.token_principal("robot")), event("c", {"what": "else"}, principals.SYSTEM)])
-
-    with pytest.raises(Invalid) as wrong:
-        forks.fork(otto, "c", at, **more)
-
-    assert wrong.value.field == field
-    assert Conversation.objects.count() == 1
-
-
-def test_who_may_not_is_refused_before_anything_is_copied_and_that_is_recorded(team, hello, monkeypatch):
-    monkeypatch.setattr(forks, "failpoint", lambda _: pytest.fail("it was copied"))
-    for who in (team["viewer"], team["approver"], team[""], STRANGER):
-        with pytest.raises(NotAllowed):
-            forks.fork(who, "hello", 1)
-        assert said(last_entry()) == (str(permissions.principal_of(who)), "fork", "conversation:hello", "refused")
-    with pytest.raises(NotFound):
-        forks.fork(team["operator"], "nowhere", 1)
-    assert Conversation.objects.count() == 1
-
-
-def test_what_fails_half_way_leaves_nothing_and_shows_nothing(otto, monkeypatch):
-    parent = everything()
-    seen = []
-
-    def fail(*_):
-        seen.append((Conversation.objects.visible().count(), Conversation.objects.count()))
-        raise RuntimeError
-
-    monkeypatch.setattr(forks, "failpoint", fail)
-    with pytest.raises(RuntimeError):
-        forks.fork(otto, "parent", parent.head_seq)
-
-    assert seen == [(1, 2)]
-    assert Conversation.objects.count() == 1
-    assert Event.objects.count() == parent.head_seq
-    assert not AuditEntry.objects.filter(verb="fork").exists()
-
-
-def test_a_fork_that_was_cut_off_is_removed_at_the_next_start(otto, monkeypatch):
-    parent = everything()
-    copied = log.ForkCopy(log.StagedBatch(), "half", parent, upto=parent.head_seq)
-    copied.take()
-    Conversation.objects.filter(is_staged=True).update(last_at=1)  # it stood still for long
-
-    log.discard_staged()
-
-    assert Event.objects.count() == parent.head_seq
-    with pytest.raises(Conflict), log.write_transaction():
-        copied.publish()
-    assert not Conversation.objects.visible().filter(key="half").exists()
 
 
 def test_a_paused_conversations_fork_is_free(otto, hello):

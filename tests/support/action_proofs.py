@@ -135,7 +135,7 @@ ELSEWHERE: dict[str, str] = {
         "test_worker_fences.py::test_a_worker_whose_run_was_taken_enters_no_tool_and_writes_nothing"
     ),
     "stop_and_rerun.end_as_incompatible": "test_incompatible_runs.py::test_a_run_whose_agent_left_its_team_ends",
-    "claims.put_back": "test_control.py::test_a_run_that_was_asked_to_end_while_its_worker_let_go_of_it_ends",
+    "claims.put_back": "test_control_runs.py::test_a_run_that_was_asked_to_end_while_its_worker_let_go_of_it_ends",
     "claims.renew": "test_runs.py::test_a_worker_that_lost_its_run_writes_nothing_more",
     "claims.wait": "test_runs.py::test_an_approval_is_decided_once_and_its_run_goes_on_with_the_next_attempt",
     "stop_and_rerun.requeue_waiting_for_server": (

@@ -1,0 +1,168 @@
+"""What control does to runs: they wait, are put aside, go on, or end; and to the questions they wait for."""
+
+import pytest
+
+from conversations.core.errors import TooLate
+from conversations.events import log
+from conversations.models import Approval, Event, Run, ToolCall
+from conversations.runs import claims
+from conversations.runs.approvals import decide
+from tests.conversation.test_control import events, steer
+from tests.support import teamwork
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def town():
+    teamwork.team()
+
+
+@pytest.fixture
+def otto(people):
+    return people["operator"]
+
+
+@pytest.mark.parametrize(("verb", "back"), [("pause", "resume"), ("take_over", "hand_back")])
+def test_what_is_said_meanwhile_waits_and_is_answered_in_order(otto, people, verb, back):
+    teamwork.say(otto)
+    steer(people["admin"], verb)
+    for n in "23":
+        teamwork.say(otto, content=f"words {n}", client_id=n)
+    assert claims.claim("host:1", ["Dialogue"], at_most=5) == []
+
+    steer(people["admin"], back)
+    answered = []
+    while taken := claims.claim("host:1", ["Dialogue"], at_most=5):
+        (claim,) = taken
+        body = Event.objects.get(conversation__key="flood", seq=claim.input_seq).body
+        answered.append(log.spoken_text(body))
+        claims.finish(claim, {"event": "run.done"})
+
+    assert answered == ["Water on Elm Street", "words 2", "words 3"]
+
+
+def test_paused_and_held_are_independent(otto):
+    teamwork.say(otto)
+    steer(otto, "pause", "take_over", "resume")
+    assert claims.claim("host:1", ["Dialogue"], at_most=1) == []
+    steer(otto, "pause", "hand_back")
+    assert claims.claim("host:1", ["Dialogue"], at_most=1) == []
+
+    steer(otto, "resume")
+
+    assert len(claims.claim("host:1", ["Dialogue"], at_most=1)) == 1
+
+
+def test_what_runs_is_asked_to_pause_until_it_is_neither_paused_nor_held(otto):
+    teamwork.say(otto)
+    claim = teamwork.claim()
+
+    steer(otto, "pause", "take_over", "resume")
+    assert claims.renew([claim]) == {claim.run: "pause"}
+
+    steer(otto, "hand_back")
+    assert claims.renew([claim]) == {claim.run: ""}
+
+
+def put_aside(claim):
+    claims.wait(claim, "pause", **teamwork.SEALED)
+
+
+@pytest.mark.parametrize(("verb", "back"), [("pause", "resume"), ("take_over", "hand_back")])
+def test_a_run_is_put_aside_and_goes_on_with_its_state(otto, verb, back):
+    teamwork.say(otto)
+    claim = teamwork.claim()
+    steer(otto, verb)
+    assert claims.renew([claim]) == {claim.run: "pause"}
+    put_aside(claim)
+    assert (Run.objects.get().status, Run.objects.get().reason) == ("waiting", "pause")
+
+    steer(otto, back)
+
+    (again,) = claims.claim("host:2", ["Dialogue"], at_most=1)
+    assert (again.run, again.attempt, again.state) == (claim.run, 2, "{}")
+    assert claims.renew([again]) == {claim.run: ""}
+    assert events("run.resumed")[-1][1]["by"] == "user:otto"
+
+
+def test_a_pause_that_was_over_before_the_worker_let_go_leaves_nothing_waiting(otto):
+    teamwork.say(otto)
+    claim = teamwork.claim()
+
+    steer(otto, "pause", "resume")
+    put_aside(claim)
+
+    assert Run.objects.get().status == "queued"
+    assert len(claims.claim("host:2", ["Dialogue"], at_most=1)) == 1
+
+
+def test_a_decision_is_kept_while_it_is_held_and_acted_on_after(people, otto):
+    approval = teamwork.ask(otto)
+    steer(otto, "take_over")
+
+    decide.decide(people["approver"], approval.id, "approve")
+    assert claims.claim("host:1", ["Dialogue"], at_most=1) == []
+    steer(otto, "hand_back")
+
+    assert len(claims.claim("host:1", ["Dialogue"], at_most=1)) == 1
+
+
+def test_a_question_still_waits_after_a_pause(otto):
+    approval = teamwork.ask(otto)
+
+    steer(otto, "pause", "resume")
+
+    assert Run.objects.get().status == "waiting"
+    assert Approval.objects.open().get() == approval
+
+
+@pytest.mark.parametrize("verb", ["stop", "abort"])
+def test_what_runs_is_asked_and_what_is_queued_ends_at_once(otto, verb):
+    teamwork.say(otto)
+    claim = teamwork.claim()
+    teamwork.say(otto, content="more", client_id="2")
+
+    steer(otto, verb)
+
+    assert claims.renew([claim]) == {claim.run: verb}
+    assert [run.status for run in Run.objects.order_by("queued_seq")] == ["running", "cancelled"]
+    assert events("run.stopping")[0][1]["how"] == verb
+
+
+def test_an_abort_goes_before_a_stop_and_never_the_other_way(otto):
+    teamwork.say(otto)
+    claim = teamwork.claim()
+
+    steer(otto, "stop", "abort")
+    with pytest.raises(TooLate):
+        steer(otto, "stop")
+
+    assert claims.renew([claim]) == {claim.run: "abort"}
+
+
+def test_a_question_is_withdrawn_by_a_stop(otto):
+    approval = teamwork.ask(otto)
+
+    steer(otto, "stop")
+
+    approval.refresh_from_db()
+    assert (approval.status, approval.decided_by, ToolCall.objects.get().status) == (
+        "cancelled",
+        "user:otto",
+        "blocked",
+    )
+
+
+@pytest.mark.parametrize("let_go", ["wait", "put_back"])
+def test_a_run_that_was_asked_to_end_while_its_worker_let_go_of_it_ends(otto, let_go):
+    teamwork.say(otto)
+    claim = teamwork.claim()
+    steer(otto, "stop")
+
+    if let_go == "wait":
+        claims.wait(claim, "approval", **teamwork.SEALED)
+    else:
+        claims.put_back(claim, "the worker stopped")
+
+    assert (Run.objects.get().status, Run.objects.get().state) == ("cancelled", None)
