@@ -6,7 +6,6 @@ A row says who may; everybody else is refused: nobody with 401 or the sign-in pa
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 
@@ -19,205 +18,26 @@ from websockets.sync.client import connect
 
 from conversations.models.people import ROLES
 from dashboard.pages import errors
-from tests.support.access import addresses, doors, views
+from tests.support.access import addresses, views
+from tests.support.access_table import (
+    AGENT,
+    ANYBODY,
+    CELLS,
+    CHANGES,
+    DOOR_CELLS,
+    DOORS,
+    EVERYONE,
+    METHODS,
+    PROGRAMS,
+    SIGNED_IN,
+    TABLE,
+    TELEMETRY,
+    filled,
+)
 from tests.support.cast import cast, client_of
 from tests.support.doors import Caller, ask, said
 from tests.support.live import Server
 from tests.support.tiers import IS_QUICK
-
-EVERYONE, ADMIN = frozenset(ROLES), frozenset({"admin"})
-AUDITING = frozenset({"auditor", "admin"})
-REVIEWING = frozenset({"operator", "approver", "auditor", "admin"})
-OPERATING, DECIDING = frozenset({"operator", "admin"}), frozenset({"approver", "admin"})
-AGENT, TELEMETRY, SIGNED_IN, ANYBODY = "agent", "telemetry", "signed in", "anybody"
-PROGRAMS = frozenset({*ROLES, AGENT})
-
-# Address → method → who may. `own`: an agent's token for what is its own. `signed in`: also without a role.
-TABLE: dict[str, dict[str, frozenset[str]]] = {
-    "/": {"GET": EVERYONE},
-    "/conversations/{cid}/": {"GET": EVERYONE},
-    "/conversations/{cid}/entries/": {"GET": EVERYONE},
-    "/conversations/{cid}/panel/": {"GET": EVERYONE},
-    "/conversations/{cid}/outline/": {"GET": EVERYONE},
-    "/conversations/{cid}/playhead/": {"GET": EVERYONE},
-    "/conversations/{cid}/print/": {"GET": EVERYONE},
-    "/conversations/{cid}/prospect/": {"GET": OPERATING},
-    "/conversations/{cid}/standing/": {"GET": EVERYONE},
-    "/conversations/{cid}/fork/": {"GET": OPERATING, "POST": OPERATING},
-    "/first-steps/": {"GET": EVERYONE},
-    "/first-steps/dismissal/": {"POST": EVERYONE},
-    "/since-left/dismissal/": {"POST": EVERYONE},
-    "/connect/": {"GET": ADMIN, "POST": ADMIN},
-    "/connect/agents/": {"GET": ADMIN, "POST": ADMIN},
-    "/connect/agents/removals/": {"POST": ADMIN},
-    "/import/": {"GET": ADMIN, "POST": ADMIN},
-    "/import/pieces/": {"POST": ADMIN},
-    "/compare/": {"GET": EVERYONE},
-    "/agents/": {"GET": EVERYONE},
-    "/agents/{team}/{name}/": {"GET": EVERYONE},
-    "/tools/{team}/{name}/": {"GET": EVERYONE},
-    "/schemas/{hash}/": {"GET": EVERYONE},
-    "/calls/": {"GET": EVERYONE},
-    "/calls/export/{form}": {"GET": AUDITING},
-    "/calls/views/": {"POST": EVERYONE},
-    "/calls/views/{number}/": {"POST": EVERYONE},
-    "/numbers/": {"GET": EVERYONE},
-    "/calls/compare/": {"GET": EVERYONE},
-    "/calls/{id}/": {"GET": EVERYONE},
-    "/calls/{id}/replays/": {"POST": OPERATING},
-    "/approvals/": {"GET": EVERYONE},
-    "/approvals/{id}/": {"GET": EVERYONE, "POST": DECIDING},
-    "/calls/answers/": {"POST": OPERATING},
-    "/approvals/rules/": {"GET": EVERYONE},
-    "/approvals/rules/revocations/": {"POST": DECIDING},
-    "/audit/": {"GET": AUDITING},
-    "/audit/verification/": {"GET": AUDITING},
-    "/audit/record/": {"GET": AUDITING, "POST": AUDITING},
-    "/audit/export/{form}": {"GET": AUDITING},
-    "/audit/{number}/": {"GET": AUDITING},
-    "/audit/{number}/reveal/": {"POST": AUDITING},
-    "/runs/again/": {"POST": OPERATING},
-    "/runs/stop/": {"POST": OPERATING},
-    "/search/": {"GET": EVERYONE},
-    "/account/": {"GET": EVERYONE | {SIGNED_IN}, "POST": EVERYONE | {SIGNED_IN}},
-    "/ops/": {"GET": ADMIN},
-    "/alerts/": {"GET": ADMIN},
-    "/alerts/rules/": {"POST": ADMIN},
-    "/alerts/rules/{number}/{verb}/": {"POST": ADMIN},
-    "/alerts/alarms/{number}/ends/": {"POST": ADMIN},
-    "/alerts/deliveries/{id}/{verb}/": {"POST": ADMIN},
-    "/ops/quarantine/": {"GET": ADMIN},
-    "/ops/quarantine/{number}/": {"GET": ADMIN},
-    "/ops/quarantine/{number}/discards/": {"POST": ADMIN},
-    "/ops/quarantine/{number}/redrives/": {"POST": ADMIN},
-    "/people/": {"GET": ADMIN, "POST": ADMIN},
-    "/people/grants/": {"POST": ADMIN},
-    "/people/grants/removals/": {"POST": ADMIN},
-    "/people/{name}/activity/": {"POST": ADMIN},
-    "/people/{name}/link/": {"POST": ADMIN},
-    "/people/{name}/roles/": {"POST": ADMIN},
-    "/people/{name}/sign-outs/": {"POST": ADMIN},
-    "/tokens/": {"GET": ADMIN, "POST": ADMIN},
-    "/tokens/revocations/": {"POST": ADMIN},
-    "/policies/": {"GET": ADMIN, "POST": ADMIN},
-    "/policies/removals/": {"POST": ADMIN},
-    "/policies/budgets/": {"GET": ADMIN, "POST": ADMIN},
-    "/policies/budgets/removals/": {"POST": ADMIN},
-    "/redaction/": {"GET": ADMIN, "POST": ADMIN},
-    "/redaction/decisions/": {"POST": ADMIN},
-    "/retention/": {"GET": ADMIN, "POST": ADMIN},
-    "/retention/holds/": {"POST": ADMIN},
-    "/retention/releases/": {"POST": ADMIN},
-    "/retention/removals/": {"POST": ADMIN},
-    "/sign-in/": {"GET": frozenset({ANYBODY}), "POST": frozenset({ANYBODY})},
-    "/sign-in/link/": {"GET": frozenset({ANYBODY}), "POST": frozenset({ANYBODY})},
-    "/sign-out/": {"POST": EVERYONE | {SIGNED_IN}},
-    "/sign-out-everywhere/": {"POST": EVERYONE | {SIGNED_IN}},
-    "/api/v1/conversations": {"GET": PROGRAMS},
-    "/api/v1/conversations/{cid}": {"GET": PROGRAMS},
-    "/api/v1/conversations/{cid}/events": {"GET": PROGRAMS},
-    "/api/v1/conversations/{cid}/evidence": {"GET": AUDITING},
-    "/api/v1/evidence": {"GET": AUDITING},
-    "/api/v1/conversations/{cid}/export": {"GET": AUDITING},  # as JSON lines; texts and traces are for who may view
-    "/api/v1/conversations/{cid}/messages": {"POST": OPERATING},
-    "/api/v1/conversations/{cid}/control": {"POST": OPERATING},
-    "/api/v1/conversations/{cid}/annotations": {"GET": PROGRAMS, "POST": REVIEWING},
-    "/api/v1/conversations/{cid}/presence": {"POST": EVERYONE},
-    "/api/v1/conversations/{cid}/forks": {"POST": OPERATING},
-    "/api/v1/runs/{id}/forks": {"POST": OPERATING},
-    "/api/v1/control": {"POST": OPERATING},
-    "/api/v1/alert-rules": {"GET": ADMIN, "POST": ADMIN},
-    "/api/v1/alert-rules/{number}": {"PUT": ADMIN},
-    "/api/v1/alert-rules/{number}/removal": {"POST": ADMIN},
-    "/api/v1/alert-rules/{number}/test": {"POST": ADMIN},
-    "/api/v1/alert-rules/{number}/secret": {"POST": ADMIN},
-    "/api/v1/alert-rules/{number}/shelf": {"POST": ADMIN},
-    "/api/v1/alert-rules/{number}/unshelving": {"POST": ADMIN},
-    "/api/v1/alarms": {"GET": ADMIN},
-    "/api/v1/alarms/{number}/end": {"POST": ADMIN},
-    "/api/v1/alert-deliveries": {"GET": ADMIN},
-    "/api/v1/alert-deliveries/{id}/retry": {"POST": ADMIN},
-    "/api/v1/alert-deliveries/{id}/discard": {"POST": ADMIN},
-    "/api/v1/alerts": {"GET": ADMIN},
-    "/api/v1/approvals": {"GET": EVERYONE},
-    "/api/v1/approvals/{id}": {"GET": EVERYONE},
-    "/api/v1/approvals/decisions": {"POST": DECIDING},
-    "/api/v1/approvals/{id}/decision": {"POST": DECIDING},
-    "/api/v1/tool-calls/{id}/answer": {"POST": OPERATING},
-    "/api/v1/approval-rules": {"GET": EVERYONE, "POST": DECIDING},
-    "/api/v1/approval-rules/{id}/revocation": {"POST": DECIDING},
-    "/api/v1/runs/{id}/again": {"POST": OPERATING},
-    "/api/v1/runs/{id}/cancellation": {"POST": OPERATING},
-    "/api/v1/tool-calls": {"GET": EVERYONE},
-    "/api/v1/audit": {"GET": AUDITING},
-    "/api/v1/audit/{number}/reveal": {"POST": AUDITING},
-    "/api/v1/saved-views": {"GET": EVERYONE, "POST": EVERYONE},
-    "/api/v1/saved-views/{number}": {"PUT": EVERYONE},
-    "/api/v1/saved-views/{number}/removal": {"POST": EVERYONE},
-    "/api/v1/search": {"GET": EVERYONE},
-    "/api/v1/tool-calls/{id}": {"GET": EVERYONE},
-    "/api/v1/tool-calls/{id}/replays": {"POST": OPERATING},
-    "/api/v1/policies": {"GET": ADMIN, "PUT": ADMIN},
-    "/api/v1/budgets": {"GET": ADMIN, "POST": ADMIN},
-    "/api/v1/budgets/{id}/removal": {"POST": ADMIN},
-    "/api/v1/redactions": {"GET": ADMIN, "POST": ADMIN},
-    "/api/v1/redactions/preview": {"POST": ADMIN},
-    "/api/v1/redactions/{number}/decision": {"POST": ADMIN},
-    "/api/v1/holds": {"GET": ADMIN, "POST": ADMIN},
-    "/api/v1/holds/{number}/release": {"POST": ADMIN},
-    "/api/v1/retention-rules": {"GET": ADMIN, "POST": ADMIN},
-    "/api/v1/retention-rules/{number}/preview": {"GET": ADMIN},
-    "/api/v1/retention-rules/{number}/removal": {"POST": ADMIN},
-    "/api/v1/read-markers": {"GET": EVERYONE, "POST": EVERYONE},
-    "/api/v1/openapi.json": {"GET": frozenset({ANYBODY})},
-    # doors: bearers only
-    "/api/v1/publish": {"POST": ADMIN | {AGENT}},
-    "/api/v1/report": {"POST": ADMIN | {AGENT, TELEMETRY}},
-    "/api/v1/hooks/claude-code": {"POST": ADMIN | {AGENT}},
-    "/api/v1/hooks/codex": {"POST": ADMIN | {AGENT}},
-    "/api/v1/events": {"GET": PROGRAMS},
-    "/api/v1/approvals/requests": {"POST": ADMIN | {AGENT}},
-    "/api/v1/agui/agents/{id}": {"POST": OPERATING},
-    "/api/v1/agui/conversations/{id}": {"GET": EVERYONE},
-    "/api/v1/import": {"POST": ADMIN},
-    "/api/v1/door": {"POST": frozenset(), "DELETE": frozenset()},  # by the data directory's one-use token
-    "/api/v1/topics/{topic}/messages": {"GET": PROGRAMS},
-    "/v1/traces": {"POST": ADMIN | {AGENT, TELEMETRY}},
-    "/v1/logs": {"POST": ADMIN | {AGENT, TELEMETRY}},
-    "/v1/responses": {"POST": OPERATING},
-    "/v1/responses/compact": {"POST": OPERATING},
-    "/v1/responses/{id}": {"GET": EVERYONE, "DELETE": OPERATING},
-    "/v1/responses/{id}/cancel": {"POST": OPERATING},
-    "/v1/responses/{id}/input_items": {"GET": EVERYONE},
-    "/v1/models": {"GET": EVERYONE},
-    "/v1/models/{name}": {"GET": EVERYONE},
-    "/v1": {"GET": frozenset({ANYBODY})},  # nothing is there, and everybody is told so in JSON
-    "/healthz": {"GET": frozenset({ANYBODY})},
-    "/readyz": {"GET": frozenset({ANYBODY})},
-    "/metrics": {"GET": ADMIN},
-    "/ws/": {"GET": PROGRAMS},
-}
-FILLED = {
-    "cid": "mine",
-    "id": "none",
-    "name": "otto",
-    "number": "1",
-    "topic": "stream:mine",
-    "team": "Hall",
-    "hash": "0" * 64,
-    "form": "csv",
-    "verb": "tests",
-}
-DOORS = frozenset(doors())
-METHODS = ("GET", "POST", "PUT")
-CELLS = [(address, method) for address, row in TABLE.items() for method in row if address not in ("/ws/", *DOORS)]
-CHANGES = [(address, method) for address, method in CELLS if method in ("POST", "PUT")]
-DOOR_CELLS = [(address, method) for address in sorted(DOORS) for method in TABLE[address]]
-
-
-def filled(address: str, **names: str) -> str:
-    """Write an address with its parameters."""
-    return re.sub(r"\{(\w+)\}", lambda found: (FILLED | names)[found[1]], address)
 
 
 def is_refused(status: int) -> bool:
