@@ -9,7 +9,8 @@ import psycopg
 import pytest
 
 from tests.asgi.test_event_feed import following, publish
-from tests.asgi.test_hooks import CLAUDE, Asking, call, hook, pending
+from tests.asgi.test_hook_questions import Asking, pending
+from tests.asgi.test_hooks import CLAUDE, call, hook
 from tests.support.doors import Caller, encode, make_tokens
 from tests.support.live import Server, on_postgresql
 from tests.support.services import PostgresServer, running
