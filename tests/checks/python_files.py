@@ -20,7 +20,7 @@ class Defined(NamedTuple):
 
 
 class Module(NamedTuple):
-    """A module of the product."""
+    """A module of the product, or of its tests."""
 
     path: Path
     text: str
@@ -31,8 +31,18 @@ class Module(NamedTuple):
 def modules(root: Path) -> list[Module]:
     """List the product's modules, migrations aside; read once for all rules."""
     paths = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
-    texts = {path: path.read_text() for path in paths if not {"migrations", "build"} & {*path.relative_to(root).parts}}
-    return [Module(path, text, ast.parse(text)) for path, text in texts.items()]
+    return [_module(path) for path in paths if not {"migrations", "build"} & {*path.relative_to(root).parts}]
+
+
+@cache
+def modules_of_tests(root: Path) -> list[Module]:
+    """List the modules of tests and what supports them; read once for all rules."""
+    return [_module(path) for path in sorted((root / "tests").rglob("*.py"))]
+
+
+def _module(path: Path) -> Module:
+    text = path.read_text()
+    return Module(path, text, ast.parse(text))
 
 
 def defined(tree: ast.AST, is_public: bool = True) -> Iterator[Defined]:
@@ -47,8 +57,8 @@ def defined(tree: ast.AST, is_public: bool = True) -> Iterator[Defined]:
 
 
 def short_files(root: Path) -> Iterator[str]:
-    """A module has at most 400 lines."""
-    for path, text, _ in modules(root):
+    """A module has at most 400 lines, one of tests too."""
+    for path, text, _ in (*modules(root), *modules_of_tests(root)):
         if (lines := len(text.splitlines())) > MAX_FILE_LINES:
             yield f"{path.relative_to(root)}: {lines} lines, at most {MAX_FILE_LINES}"
 
