@@ -1,1 +1,1 @@
-"""What filtered lists of the record have in common: filters in an address, conditions, pages, files. No model."""
+"""What filtered lists share: filters in the address, SQL conditions, pages, files. It knows no model."""

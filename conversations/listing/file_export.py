@@ -1,7 +1,7 @@
-"""What is filtered as a file, CSV or lines of JSON: page after page, so that memory stays bounded.
+"""Write a filtered list as a file, CSV or JSON lines, page by page, so that memory stays bounded.
 
-What a spreadsheet would take for a formula gets an apostrophe before it, and what nobody can see is spelled out, both
-in CSV alone; a line of JSON is what the API answers.
+In CSV, a cell that a spreadsheet would read as a formula gets an apostrophe in front, and invisible characters are
+spelled out; JSON lines are as the API returns them.
 """
 
 import asyncio
@@ -49,19 +49,19 @@ def _checked(
 
 
 def head(form: Form, columns: Sequence[str]) -> bytes:
-    """Return what stands before the first line."""
+    """Return what comes before the first line: the column names in CSV, nothing in JSON lines."""
     return table([columns]) if form == "csv" else b""
 
 
 def lines(items: Iterable[Mapping[str, Any]], form: Form, columns: Sequence[str]) -> bytes:
-    """Write items, one a line."""
+    """Write items, one per line."""
     if form == "jsonl":
         return "".join(f"{json.dumps(item, ensure_ascii=False)}\n" for item in items).encode("utf-8", "replace")
     return table([[cell(item[column]) for column in columns] for item in items])
 
 
 def cell(value: Any) -> str:
-    """Write a value for a spreadsheet: no formula, nothing that the eye cannot see."""
+    """Write a value for a spreadsheet: no formula, no invisible character."""
     if value is None:
         return ""
     if not isinstance(value, str) and isinstance(value, int | float) and not isinstance(value, bool):

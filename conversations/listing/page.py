@@ -1,4 +1,4 @@
-"""Pages of a list, newest first: cut where a walk along an index ends, gone on from by a cursor. No query."""
+"""Pages of a list, newest first: cut where a walk along an index ends, continued by a cursor. It runs no query."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class ListPage(Generic[Row, Position]):
-    """Some rows, newest first. `after`: the position after which older ones follow; None at the end.
+    """Some rows, newest first. `after`: the position after which older rows follow; None at the end.
 
-    `looked_at` is how many rows were walked past when the walk ended before the page was full, else 0.
+    `looked_at`: how many rows were read, if the walk ended before the page was full; else 0.
     """
 
     items: list[Row]
@@ -28,14 +28,15 @@ class ListPage(Generic[Row, Position]):
 def cut_page(
     rows: list[Row], limit: int, position_of: Callable[[Row], Position], *, floor: Position | None, walk: int
 ) -> ListPage[Row, Position]:
-    """Return `limit` rows, given one more where there are more; else a walk of `walk` rows ended at `floor`."""
+    """Return a page of at most `limit` rows. `rows` has one more if there are more; else the walk of `walk` rows ended
+    at `floor`."""
     if len(rows) > limit:
         return ListPage(rows[:limit], position_of(rows[limit - 1]))
     return ListPage(rows, floor, walk if floor else 0)
 
 
 def read_cursor(cursor: str, numbers: int) -> tuple[int, ...] | None:
-    """Read the numbers of a cursor, None where it is empty. Raises `Invalid` for one that is none of ours."""
+    """Parse the numbers of a cursor; None if it is empty. Raises Invalid if it is not one of ours."""
     if not cursor:
         return None
     parts = cursor.split(".")

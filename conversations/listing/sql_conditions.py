@@ -1,4 +1,4 @@
-"""Conditions of a query, put together and fetched."""
+"""Combine SQL conditions into a query, and fetch its rows."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -9,14 +9,14 @@ Fetch = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]  # what `fetch_row
 
 
 class SqlCondition(NamedTuple):
-    """A condition on a row `t` of the list."""
+    """An SQL condition on a row `t` of the list, with its values."""
 
     sql: str
     values: tuple[Any, ...] = ()
 
 
 def join_conditions(tests: Iterable[SqlCondition]) -> tuple[str, list[Any]]:
-    """Return the SQL of all these conditions, and its values."""
+    """Return the SQL that requires all conditions, and its values."""
     some = list(tests)
     return " AND ".join(test.sql for test in some), [value for test in some for value in test.values]
 
@@ -36,8 +36,8 @@ def fetch_branches(
     limit: int,
     merged: tuple[str, str],
 ) -> list[tuple[Any, ...]]:
-    """Return the first rows of several walks along one index, each in `order`; `merged`: the columns and the order of
-    what all of them give."""
+    """Return the first rows of several walks along one index, each in `order`; `merged` names the columns and the order
+    of their combined result."""
     parts, values = [], []
     for number, conditions in enumerate(branches):
         where, given = join_conditions(conditions)

@@ -1,6 +1,6 @@
-"""Filters of a list as they stand in an address: read, written back, and what is wrong with them. No query.
+"""Filters of a list in its address: parsed, written back, and the errors in them. It runs no query.
 
-Filters combine: each must hold. Of several values for one name (`status=failed&status=timeout`) any may.
+Filters combine: each must match. Of several values for one name (`status=failed&status=timeout`) any may match.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -30,7 +30,8 @@ Reader = Callable[[str], Any]  # raises `Invalid`
 
 
 class ValuesReader(NamedTuple):
-    """How each value of a name is read: `max_length` in characters; `choices`, where there are no others."""
+    """How each value of a name is parsed. `max_length` in characters; `choices`: the only values allowed, if
+    limited."""
 
     max_length: int
     read: Callable[[str], str] = str
@@ -38,7 +39,8 @@ class ValuesReader(NamedTuple):
 
 
 class UrlFilters:
-    """Filters in force. A list's own are a frozen dataclass, its fields named and ordered as in the address.
+    """Filters in force. Each list declares its own as a frozen dataclass whose fields are named and ordered as in the
+    address.
 
     `last`, `since` and `until` are among the fields; times are µs UTC.
     """
@@ -58,7 +60,7 @@ class UrlFilters:
 
     @classmethod
     def read(cls, params: Params) -> tuple[Self, dict[str, str]]:
-        """Read filters and, by their names in the address, what is wrong with those that cannot be read."""
+        """Parse filters; return them with the errors of the invalid ones, by name in the address."""
         values: dict[str, Any] = {}
         wrong: dict[str, str] = {}
         readers: dict[str, ValuesReader | Reader] = {**cls.many, **cls.single}
@@ -74,34 +76,34 @@ class UrlFilters:
 
     @classmethod
     def parse_strict(cls, params: Params) -> Self:
-        """Read filters. Raises `Invalid` that names the first wrong one."""
+        """Parse filters. Raises Invalid that names the first invalid one."""
         filters, wrong = cls.read(params)
         for name, message in wrong.items():
             raise Invalid(message, field=name)
         return filters
 
     def __bool__(self) -> bool:
-        """Return whether anything is filtered."""
+        """Return whether any filter is set."""
         return self != type(self)()
 
     def without(self, *names: str) -> Self:
-        """Return the others."""
+        """Return the filters without those of these names."""
         empty = type(self)()
         return replace(self, **{name: getattr(empty, name) for name in names})
 
     def begins(self, now: datetime) -> int | None:
-        """Return from when on, in µs: the later of `from` and `last` before now."""
+        """Return the start of the range, µs UTC: the later of `from` and `last` before now; None without either."""
         at = to_micros(now - TIME_SPANS[self.last][1]) if self.last else None
         return max((moment for moment in (self.since, at) if moment is not None), default=None)
 
     @property
     def query(self) -> str:
-        """The address's query, without the question mark; the same filters have the same one."""
+        """Return the query string without the question mark; equal filters have equal strings."""
         return urlencode(self.pairs)
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Names and values as they stand in the address."""
+        """Return the filters as names and values, in the order of the address."""
         pairs: list[tuple[str, str]] = []
         for field in fields(self):
             value = getattr(self, field.name)
@@ -138,12 +140,12 @@ def _read_many(name: str, texts: Sequence[str], reader: ValuesReader) -> tuple[s
 
 
 def person(text: str) -> str:
-    """Read a principal; a bare name is a person's."""
+    """Parse a principal; a bare name is a person's."""
     return text if ":" in text else f"user:{text}"
 
 
 def one_of(*choices: str) -> Reader:
-    """Return a reader of one of these."""
+    """Return a reader that accepts only these values."""
 
     def read(text: str) -> str:
         if text not in choices:
@@ -154,7 +156,7 @@ def one_of(*choices: str) -> Reader:
 
 
 def short(max_length: int) -> Reader:
-    """Return a reader of texts of so many characters at most."""
+    """Return a reader that accepts texts of at most so many characters."""
 
     def read(text: str) -> str:
         if len(text) > max_length:
@@ -165,7 +167,7 @@ def short(max_length: int) -> Reader:
 
 
 def parse_time(text: str) -> int:
-    """Read ISO 8601, without a zone UTC, as µs. Raises `Invalid`."""
+    """Parse ISO 8601 as µs UTC; without a zone it is UTC. Raises Invalid."""
     try:
         at = datetime.fromisoformat(text)
         at = at if at.tzinfo else at.replace(tzinfo=UTC)
@@ -177,7 +179,7 @@ def parse_time(text: str) -> int:
 
 
 def to_iso(at: int) -> str:
-    """Write µs as ISO 8601 in UTC, no longer than it has to be."""
+    """Write µs UTC as ISO 8601, no longer than necessary."""
     text = to_datetime(at).isoformat().replace("+00:00", "")
     return f"{text.removesuffix(':00')}Z"
 

@@ -1,4 +1,4 @@
-"""One's own account: password, where one is signed in, sign out everywhere."""
+"""The signed-in person's own account: change the password, see the sessions, sign out everywhere."""
 
 from django.contrib.auth import authenticate, update_session_auth_hash
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -40,7 +40,8 @@ def _change_password(request: HttpRequest, user: User) -> None:
 
 
 def _needs_old(request: HttpRequest, user: User) -> bool:
-    """Return whether the present password is asked for: not after a link, which is how a forgotten one is replaced."""
+    """Return whether the current password is required. It is not after a sign-in link, which replaces a forgotten
+    one."""
     return user.has_usable_password() and request.session.get("how") != "link"
 
 

@@ -1,4 +1,4 @@
-"""What the address of a page names: a conversation by its id, events by their numbers."""
+"""Read what a page's address names: a conversation by its id, an event by its number."""
 
 from django.http import HttpRequest
 
@@ -7,7 +7,7 @@ from conversations.models import Conversation
 
 
 def conversation_of(key: str) -> Conversation:
-    """Return the conversation under this id. Raises `NotFound`, in words for a page."""
+    """Return the conversation with this id. Raises NotFound with a message for a page."""
     row = Conversation.objects.visible().filter(key=key).first()
     if row is None:
         raise NotFound(
@@ -17,6 +17,7 @@ def conversation_of(key: str) -> Conversation:
 
 
 def number_of(request: HttpRequest, name: str) -> int | None:
-    """Read a seq of the query. What is no seq counts as absent: a mangled link still opens the page."""
+    """Read an event number (`seq`) from the query; None if it is missing or invalid, so a mangled link still opens the
+    page."""
     text = request.GET.get(name, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None

@@ -1,4 +1,4 @@
-"""The agents page and an agent's own: teams, agents, tools and handoffs, as workers told of them."""
+"""The agents page and the page of one agent: teams, agents, tools and handoffs as workers reported them."""
 
 import json
 
@@ -19,7 +19,7 @@ from dashboard.pages.base_context import render_page
 
 @require_safe
 def agents(request: HttpRequest) -> HttpResponse:
-    """Show them; `?part=state` answers what changes, and the page renews itself by it."""
+    """List teams and agents; `?part=state` returns only what changes, which the page reloads by itself."""
     agent_colors.refresh_colors()
     is_part = request.GET.get("part") == "state"
     return render_page(
@@ -29,7 +29,7 @@ def agents(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def agent(request: HttpRequest, team: str, name: str) -> HttpResponse:
-    """Show one agent of a team: what it answers with, what it is offered, whom it hands over to, its runs."""
+    """Show one agent of a team: its output type, tools, handoffs and runs. 404 for an unknown agent."""
     agent_colors.refresh_colors()
     details = None if "\0" in team + name else described(team, name)
     if details is None:

@@ -1,4 +1,4 @@
-"""Alerts, for the admin: our own alarm rate, open alarms, rules, and what could not be delivered."""
+"""The alerts page, for admins: the alarm rate, open alarms, rules, and deliveries that failed."""
 
 from collections.abc import Callable
 
@@ -39,7 +39,8 @@ LISTED = 50
 @require_safe
 @require_permission("alerts")
 def alerts(request: HttpRequest) -> HttpResponse:
-    """Show it all; `?new=1` opens the form, `?edit=` fills it with a rule; `?part=state` answers rate and alarms."""
+    """Show the page; `?new=1` opens the form, `?edit=` fills it with a rule; `?part=state` returns only rate and
+    alarms."""
     edited = request.GET.get("edit", "")
     if edited:
         return _draw(request, entered=_entered_of(_rule(edited)))
@@ -49,7 +50,7 @@ def alerts(request: HttpRequest) -> HttpResponse:
 @require_POST
 @require_permission("alerts")
 def rules(request: HttpRequest) -> HttpResponse:
-    """Make a rule, or change the one that `number` names. A new secret is shown once."""
+    """Create a rule, or change the rule that `number` names. A new signing secret is shown once."""
     entered = {name: request.POST.get(name, "").strip() for name in ENTERED}
     try:
         fields, reason = _fields(entered), entered["reason"][:2000]
@@ -67,7 +68,7 @@ def rules(request: HttpRequest) -> HttpResponse:
 @require_POST
 @require_permission("alerts")
 def rule(request: HttpRequest, number: int, verb: str) -> HttpResponse:
-    """Do what a button of a rule says."""
+    """Perform what a button of a rule stands for (`verb`)."""
     if verb == "secrets":
         try:
             return _draw(request, secret_of=edit_rules.renew_secret(request.user, number))
@@ -92,14 +93,14 @@ def rule(request: HttpRequest, number: int, verb: str) -> HttpResponse:
 @require_POST
 @require_permission("alerts")
 def ends(request: HttpRequest, number: int) -> HttpResponse:
-    """End an alarm."""
+    """Close an alarm."""
     return _do(request, {"": ("ended", lambda: handle_alarms.end_alarm(request.user, number))}, "")
 
 
 @require_POST
 @require_permission("alerts")
 def delivery(request: HttpRequest, id: str, verb: str) -> HttpResponse:
-    """Send a dead letter again, or discard it."""
+    """Retry or discard a dead letter (`verb`)."""
     verbs: dict[str, tuple[str, Callable[[], object]]] = {
         "retries": ("retried", lambda: handle_alarms.retry_delivery(request.user, id)),
         "discards": ("discarded", lambda: handle_alarms.discard_delivery(request.user, id)),
@@ -149,7 +150,7 @@ def _number(text: str) -> int:
 
 
 def _entered_of(rule: AlertRule) -> dict[str, str]:
-    """Return the form's content for a rule; its address stays with us."""
+    """Return the form's fields for an existing rule; its destination address is never sent to the browser."""
     fields = {name: getattr(rule, name) for name in ("name", "kind", "form", "recipients", "agent", "grouping")}
     boxes = {name: "yes" if getattr(rule, name) else "" for name in BOXES}
     after = time_of(rule.after_s) if rule.after_s else ""

@@ -1,5 +1,5 @@
-"""The card of an approval request: its block in the transcript with the form where it is decided. For every page that
-has it: the approvals page, and a conversation. What the form has depends on who looks and on the policy of now."""
+"""Draw the card of an approval request: its block in the transcript with the decision form. Used by the approvals page
+and by conversations. The form depends on the reader's permissions and on the current policy."""
 
 import json
 import re
@@ -45,7 +45,8 @@ def card(
     posted: MultiValueDict[str, str] = NOTHING,
     error: SwitchboardError | None = None,
 ) -> Part:
-    """Return what `partials/approval.html` draws; with what was `posted` and what is wrong with it."""
+    """Return the context of `partials/approval.html`; after a refused decision with the `posted` fields and the
+    `error`."""
     return {
         "q": approval_request,
         "block": block(request, approval_request, posted, error),
@@ -60,7 +61,7 @@ def block(
     posted: MultiValueDict[str, str] = NOTHING,
     error: SwitchboardError | None = None,
 ) -> Markup:
-    """Draw a request's block, with the form while it can be decided."""
+    """Draw a request's block, with the decision form while it is open."""
     return _with_form(
         inbox.block(approval_request), approval_request.row.id, form(request, approval_request, posted, error)
     )
@@ -74,7 +75,8 @@ def form(
     *,
     leads_back: bool = False,
 ) -> Markup:
-    """Draw what stands where an open request is decided; without scripts, `leads_back` to its conversation."""
+    """Draw the decision form of an open request; without scripts, `leads_back` returns to its conversation
+    afterwards."""
     drawn = {
         "q": approval_request,
         "form": _form(request, approval_request, posted, error) | {"leads_back": leads_back},
@@ -83,7 +85,7 @@ def form(
 
 
 def with_forms(request: HttpRequest, entries: list[Markup]) -> list[Markup]:
-    """Put the forms of open requests into the entries of a transcript."""
+    """Insert the decision forms of open requests into the entries of a transcript."""
     number = 0
     for n, entry in enumerate(entries):
         for approval in _SLOT.findall(entry) if number < MAX_ITEMS else ():
@@ -94,7 +96,7 @@ def with_forms(request: HttpRequest, entries: list[Markup]) -> list[Markup]:
 
 
 def words_of(error: SwitchboardError, approval_request: inbox.ApprovalCard, request: HttpRequest) -> str:
-    """Say what is wrong; of a decision that came too late who was first."""
+    """Return the error message of a decision; if it came too late, with who decided first."""
     is_own = approval_request.row.decided_by == str(permissions.principal_of(request.user))
     if isinstance(error, Conflict) and error.code == "already_decided" and is_own:
         return f"You already decided this: {approval_request.row.decision}."
@@ -102,19 +104,20 @@ def words_of(error: SwitchboardError, approval_request: inbox.ApprovalCard, requ
 
 
 def schema_of(approval_request: inbox.ApprovalCard) -> dict[str, Any]:
-    """Return the JSON schema that the arguments have to fit; empty where it is not known."""
+    """Return the JSON schema that the arguments must match; empty if unknown."""
     read = _schema_body(approval_request).get("params_json_schema")
     return read if isinstance(read, dict) else {}
 
 
 def arguments_of(approval_request: inbox.ApprovalCard) -> dict[str, Any] | None:
-    """Return the arguments that were sent; None where they are no object."""
+    """Return the arguments of the call; None if they are not a JSON object."""
     arguments = approval_request.request.get("args")
     return arguments if isinstance(arguments, dict) else None
 
 
 def written(approval_request: inbox.ApprovalCard) -> str:
-    """Write arguments to be edited; where the eye cannot see a character, as escapes: it is the same JSON."""
+    """Return the arguments as JSON for editing, with invisible characters as escapes (the same JSON); the raw text if
+    they are not an object."""
     arguments = arguments_of(approval_request)
     if arguments is None:
         return str(approval_request.request.get("args_raw") or "")
@@ -176,7 +179,7 @@ def _form(
 
 
 def _why_not(request: HttpRequest, approval_request: inbox.ApprovalCard) -> str:
-    """Say why whoever looks may not decide; empty where they may."""
+    """Return why the reader may not decide; empty if they may."""
     if not permissions.has_permission(request.user, "decide"):
         return MAY_NOT
     return FOUR_EYES if str(permissions.principal_of(request.user)) in approval_request.barred else ""
@@ -193,13 +196,13 @@ def _schema_body(approval_request: inbox.ApprovalCard) -> dict[str, Any]:
 
 
 def _about(approval_request: inbox.ApprovalCard) -> Markup | None:
-    """Say what the tool does, by its own description."""
+    """Return the tool's own description, shortened; None without one."""
     about = _schema_body(approval_request).get("description")
     return richtext.inline(" ".join(about.split())[:ABOUT]) if isinstance(about, str) and about.strip() else None
 
 
 def _percent_left(approval_request: inbox.ApprovalCard) -> int:
-    """Return how much of the time to decide is left, in hundredths."""
+    """Return how much of the time to decide is left, in percent."""
     if approval_request.deadline is None:
         return 0
     whole = (approval_request.deadline - approval_request.asked_at).total_seconds()

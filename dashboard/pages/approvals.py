@@ -1,4 +1,4 @@
-"""The approvals page: what waits for a person in a list, and beside it one request with what can be done about it."""
+"""The approvals page: a list of requests, and beside it one request with its decision form."""
 
 from typing import Any
 
@@ -70,7 +70,8 @@ def _drawn(request: HttpRequest, approval_request: inbox.ApprovalCard) -> HttpRe
 
 
 def _decide(request: HttpRequest, approval_request: inbox.ApprovalCard) -> str:
-    """Do what the pressed button says; answer how many others it decided, as a number, or nothing."""
+    """Decide as the pressed button says; return the number of further requests it decided, as text, or an empty
+    text."""
     id_ = approval_request.row.id
     if request.POST.get("decide") != "always":
         decide.decide(request.user, id_, **_answer(request, approval_request))
@@ -81,7 +82,8 @@ def _decide(request: HttpRequest, approval_request: inbox.ApprovalCard) -> str:
 
 
 def _answer(request: HttpRequest, approval_request: inbox.ApprovalCard) -> dict[str, Any]:
-    """Read the form: `decide` is approve, reject, respond, fields (edit by the typed fields) or raw (by JSON)."""
+    """Read the decision from the form: `decide` is approve, reject, respond, fields (edited in typed fields) or raw
+    (edited as JSON)."""
     pressed, posted = request.POST.get("decide", ""), {name: str(value) for name, value in request.POST.items()}
     answer: dict[str, Any] = {"decision": {"fields": "edit", "raw": "edit"}.get(pressed, pressed)}
     answer |= {name: posted.get(name, "").strip()[:SHOWN] for name in ("message", "reason")}
@@ -106,7 +108,7 @@ def _next(request: HttpRequest, approval_request: inbox.ApprovalCard, also: str)
 
 
 def _refused(request: HttpRequest, id: str, error: SwitchboardError) -> HttpResponse:
-    """Show the approval request again: with what was entered and what is wrong, or with somebody else's decision."""
+    """Show the request again with what was entered and what is wrong, or with the decision someone else made."""
     approval_request = inbox.find(id)
     if not _is_script(request):
         return _page(request, approval_request, error)

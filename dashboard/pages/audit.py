@@ -1,5 +1,5 @@
-"""The audit log: every entry, newest first, by filters that live in the address; its chain, verified piece by piece.
-Without scripts it works the same; `static/js/audit-log.js` saves the reloads."""
+"""The audit log page: entries newest first, with filters in the address; its hash chain, verified piece by piece. It
+works without scripts; `static/js/audit-log.js` only avoids reloads."""
 
 from collections import Counter
 from typing import Any
@@ -46,8 +46,8 @@ LIST = FilteredList(
 @require_safe
 @require_permission("audit")
 def entries(request: HttpRequest) -> HttpResponse:
-    """List entries; `?part=list` answers the rows alone, `?part=facets` what else there is to filter by, and
-    `?part=news&after=N` how many of the newest 50 that match are newer than entry N: `{new, is_cut}`."""
+    """List entries; `?part=list` returns only the rows, `?part=facets` only the filter choices, and
+    `?part=news&after=N` how many of the newest 50 matching entries are newer than entry N: `{new, is_cut}`."""
     filters, wrong = AuditFilters.read(dict(request.GET.lists()))
     part = request.GET.get("part", "")
     if part == "facets":
@@ -64,7 +64,7 @@ def entries(request: HttpRequest) -> HttpResponse:
 @require_safe
 @require_permission("audit")
 def entry(request: HttpRequest, number: int) -> HttpResponse:
-    """Show one entry, opened, among those around it."""
+    """Show one entry opened, with the entries around it."""
     last = AuditEntry.objects.order_by("-seq").values_list("seq", flat=True).first() or 0
     if not 0 < number <= max(last, _head().seq):
         raise NotFound(f"The audit log has {last:,} entries; this entry does not exist.")
@@ -76,7 +76,7 @@ def entry(request: HttpRequest, number: int) -> HttpResponse:
 @require_POST
 @require_permission("audit")
 def revealed(request: HttpRequest, number: int) -> HttpResponse:
-    """Show one entry without masks, once; that somebody looked is an entry of its own."""
+    """Show one entry once without masking; revealing it is itself audited."""
     reveal.reveal(request.user, number)
     nothing = AuditFilters()
     listed = _listed(request, nothing, {}, number + PAGE // 2 + 1, opened=number, revealed=number)
@@ -88,7 +88,7 @@ def revealed(request: HttpRequest, number: int) -> HttpResponse:
 @require_safe
 @require_permission("audit")
 def verification(request: HttpRequest) -> HttpResponse:
-    """Verify the chain from the first entry, or a piece more of it; `?part=state` answers what is known alone."""
+    """Verify the chain from the first entry, or one more piece of it; `?part=state` returns only the result so far."""
     result = verify_step.check(request.GET.get("cursor", ""))
     bad = result.fault.seq if result.fault else 0
     context: dict[str, Any] = {
@@ -104,7 +104,8 @@ def verification(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_permission("audit")
 def record(request: HttpRequest) -> HttpResponse:
-    """Show how far the last check of the whole record is; a POST begins one. `?part=state` answers what changes."""
+    """Show the progress of the last check of the whole record; a POST starts one. `?part=state` returns only what
+    changes."""
     conflict = None
     if request.method == "POST":
         try:
@@ -128,7 +129,7 @@ def record(request: HttpRequest) -> HttpResponse:
 @require_safe
 @require_permission("export")
 def export(request: HttpRequest, form: str) -> HttpResponseBase:
-    """Send every entry that the filters leave, as CSV or JSON lines."""
+    """Send every entry that matches the filters, as CSV or JSON lines."""
     return LIST.send_file(request, EXPORT, form)
 
 
@@ -167,7 +168,8 @@ def _faceted(request: HttpRequest, filters: AuditFilters, wrong: dict[str, str])
 
 
 def _facets(filters: AuditFilters) -> list[tuple[str, list[str], list[str]]]:
-    """Return names to filter by: the most frequent of the newest entries, those chosen first, and all for typing."""
+    """Return filter names, each with the values to choose from (most frequent in the newest entries, chosen ones first)
+    and all values for typing."""
     columns = ("principal", "verb", "acting_as")
     newest = list(AuditEntry.objects.order_by("-seq").values_list(*columns)[:NEWEST])
     facets = []

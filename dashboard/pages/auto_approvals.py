@@ -1,4 +1,5 @@
-"""The page of auto-approval rules: what is approved without asking, by whose word, what it approved; revoked here."""
+"""The page of auto-approval rules: what is approved without a request, who made each rule, what it approved. Revokes
+rules."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -25,7 +26,7 @@ PAGE = 50  # rules
 @require_safe
 @require_permission("view")
 def rules(request: HttpRequest) -> HttpResponse:
-    """List rules, newest first: those that count, or `?view=ended`; `?rule=` one of them."""
+    """List rules, newest first: those in force, or with `?view=ended` the others; `?rule=` selects one."""
     return _draw(request)
 
 
@@ -43,7 +44,7 @@ def revocations(request: HttpRequest) -> HttpResponse:
 
 
 def scope_of(request: HttpRequest, approval_request: inbox.ApprovalCard) -> AutoApprovalScope:
-    """Read the scope that an approval request's form has. Raises Invalid naming the field."""
+    """Read the scope of a new rule from an approval request's form. Raises Invalid naming the field."""
     posted = request.POST
     uses, lasts = posted.get("uses", "").strip(), posted.get("lasts", "")
     if uses and not (uses.isascii() and uses.isdigit() and len(uses) < 10):
@@ -66,8 +67,8 @@ def scope_of(request: HttpRequest, approval_request: inbox.ApprovalCard) -> Auto
 
 
 def choices(approval_request: inbox.ApprovalCard) -> list[dict[str, str]] | None:
-    """Return the arguments that a rule may ask to be the same: each name, and its value in a line. None: no rule can be
-    about them."""
+    """Return the arguments whose values a rule can require, each as its name and its value on one line; None if no rule
+    can cover this request."""
     arguments = auto_approval_rules.call_of(approval_request.request).arguments
     if arguments is None:
         return None

@@ -1,4 +1,4 @@
-"""What every page is drawn with: who looks, and what they may."""
+"""What every page shows: who is signed in, and what they may do."""
 
 from typing import Any
 
@@ -12,16 +12,16 @@ from conversations.runs.approvals import pending_counts
 
 
 def render_page(request: HttpRequest, template: str, *, status: int = 200, **context: Any) -> HttpResponse:
-    """Draw a page for whoever is signed in; `context` is the template's own. A person is here who is sent one."""
+    """Render a page for whoever is signed in and note that they are present; `context` is added for the template."""
     if isinstance(person := getattr(request, "user", None), User):
         visits.note(person.pk)
     return render(request, template, {**viewer_context(request), **context}, status=status)
 
 
 def viewer_context(request: HttpRequest) -> dict[str, object]:
-    """Return `person` (none for nobody and for a token), `may`, the verbs allowed, `roles`, both space separated,
-    `waiting`, how many approval requests wait for a decision that this person can make, and `escalated`, how many of
-    them were escalated to a role of theirs."""
+    """Return `person` (None for nobody and for a token), `may` (permitted verbs) and `roles`, both separated by spaces,
+    `waiting` (how many approval requests this person can decide now), and `escalated` (how many of those were escalated
+    to one of their roles)."""
     who = getattr(request, "user", None)
     if who is None or not who.is_authenticated:
         return {"person": None, "may": "", "roles": "", "waiting": 0, "escalated": 0}

@@ -1,4 +1,4 @@
-"""Budgets, for the admin: what runs, conversations and agents may spend before a person is asked."""
+"""The budgets page, for admins: how much runs, conversations and agents may spend before a person is asked."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Two conversations or two runs side by side: where they part. GET and HEAD only; nothing is run or asked for."""
+"""Compare two conversations or two runs side by side, and where they diverge. Read-only."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ WORDS = {"said": "says", "call": "calls", "decision": "decided", "handoff": "han
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One move, drawn."""
+    """One step of a side, rendered."""
 
     seq: int
     kind: str
@@ -39,7 +39,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """Two moves beside each other, of which equal ones are drawn once. `is_first`: the two sides part here."""
+    """Two steps beside each other; equal steps are drawn once. `is_first`: the sides diverge here."""
 
     cells: tuple[Cell | None, Cell | None]
     is_same: bool
@@ -50,7 +50,8 @@ class ComparisonRow:
 @require_safe
 @require_permission("view")
 def compare(request: HttpRequest) -> HttpResponse:
-    """Compare `?a=` and `?b=`, each `CONVERSATION` or `CONVERSATION@RUN`; without both, ask for them."""
+    """Compare `?a=` and `?b=`, each `CONVERSATION` or `CONVERSATION@RUN`; without both, show the form to choose
+    them."""
     names = [request.GET.get(name, "").strip()[:400] for name in "ab"]
     if not all(names):
         return _asking(request, names)
@@ -108,7 +109,7 @@ def _clipped(text: str) -> str:
 
 
 def _side(side: ComparedSide) -> dict[str, Any]:
-    """Return what is told of a side, and what else of its conversation can be compared."""
+    """Return what is shown of a side, with the other runs of its conversation to choose from."""
     conversation = side.conversation
     runs = Run.objects.filter(conversation=conversation, parent_call=None).exclude(status="delivered")
     runs = runs.order_by("-queued_seq")[:RUNS]

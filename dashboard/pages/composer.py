@@ -1,4 +1,4 @@
-"""What the form to speak needs: as whom, to whom, where it goes, what becomes of it. For the pages of conversations."""
+"""The form to send a message: as whom, to whom, and what will happen to it. For the pages of conversations."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -22,7 +22,7 @@ OTHER = "other"  # of whom to speak as: an agent that is typed
 
 
 class Speaker(NamedTuple):
-    """One whom the reader may speak as: the sender, and its name."""
+    """A sender that the reader may use, with its name for the page."""
 
     sender: str
     name: str
@@ -30,9 +30,9 @@ class Speaker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Composer:
-    """A form to speak. `handler` is empty when nobody answers by themselves; `key` names the draft. `speakers` are whom
-    else the reader may speak as, by a heading; `prospect` is what becomes of what is said as oneself to whoever
-    handles it."""
+    """A message form. `handler` is empty if no agent answers by default; `key` names the browser's draft; `speakers`
+    are other senders the reader may use, by heading; `prospect` is what happens to a message sent as oneself to the
+    handler."""
 
     key: str
     action: str
@@ -49,7 +49,7 @@ class Composer:
 
 
 def for_conversation(request: HttpRequest, conversation: Conversation) -> Composer | None:
-    """Return the form of a conversation; None for who may not send."""
+    """Return the form for a conversation; None for readers who may not send."""
     if not may_speak(request):
         return None
     handler = conversation.handler.removeprefix("agent:")
@@ -70,7 +70,7 @@ def for_conversation(request: HttpRequest, conversation: Conversation) -> Compos
 
 
 def for_new(request: HttpRequest) -> Composer | None:
-    """Return the form that begins a conversation; None for who may not send, or where no agent is served."""
+    """Return the form that starts a conversation; None for readers who may not send, or if no agent is available."""
     if not may_speak(request) or not (names := _clean(_entries())):
         return None
     action = reverse("api-messages", args=[new_id()])
@@ -80,7 +80,8 @@ def for_new(request: HttpRequest) -> Composer | None:
 def prospect(
     request: HttpRequest, conversation: Conversation, *, sender: str, recipient: str, when: str = "after_run"
 ) -> DeliveryPreview:
-    """Return what becomes of what the reader says as `sender`, empty for oneself, to an agent's bare name or to all."""
+    """Return what will happen to a message that the reader sends as `sender` (empty: as themselves) to an agent's bare
+    name, or to everyone if `recipient` is empty."""
     principal = permissions.principal_of(request.user)
     to = f"agent:{recipient.removeprefix('agent:')}" if recipient else f"chat:{conversation.key}"
     preview = delivery_preview.preview_delivery(
@@ -91,12 +92,12 @@ def prospect(
 
 
 def may_speak(request: HttpRequest) -> bool:
-    """Return whether this person may send messages at all."""
+    """Return whether the reader may send messages."""
     return isinstance(request.user, User) and permissions.has_permission(request.user, "send")
 
 
 def _speakers(request: HttpRequest, here: list[str]) -> dict[str, list[Speaker]]:
-    """Return whom the reader may speak as, by their grants: who takes part, who is served, others."""
+    """Return the senders that the reader's grants allow, by heading: participants, available agents, others."""
     held = grants.granted_targets(request.user, SPEAK_AS)
     if not held:
         return {}
@@ -126,5 +127,5 @@ def _entries() -> list[str]:
 
 
 def _clean(names: list[str]) -> list[str]:
-    """Offer what can be read as it is, once."""
+    """Return the names that contain no hidden characters, each once."""
     return [name for name in dict.fromkeys(names) if hidden_characters.is_clean(name)]

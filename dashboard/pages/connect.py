@@ -1,4 +1,5 @@
-"""The page that connects an agent: what it runs on, a token made in place, lines to copy, and its first event live."""
+"""The page that connects an agent: choose what it runs on, make a token, copy the lines, and see its first event
+live."""
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -20,8 +21,8 @@ AGENT, SOURCE = "MyAgent", "http"
 @require_permission("tokens")
 @require_http_methods(["GET", "HEAD", "POST"])
 def connect(request: HttpRequest) -> HttpResponse:
-    """Make a token for an agent and show it, once, with what to run; `?token=` and `?after=` wait for its first event,
-    `&part=waiting` answers that alone. `?source=` is what it runs on."""
+    """Make a token for an agent (POST) and show it once with the set-up lines. `?source=` is what the agent runs on;
+    `?token=` and `?after=` wait for its first event, and `&part=waiting` returns only that part."""
     if request.method == "POST":
         return _create_token(request)
     token, after = request.GET.get("token", "")[:150], request.GET.get("after", "")

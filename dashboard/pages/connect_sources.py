@@ -1,4 +1,4 @@
-"""What people run already, and the lines that connect it: a card each on the page Connect."""
+"""The programs that can be connected, and the lines that connect each: one card each on the Connect page."""
 
 import json
 import shlex
@@ -20,7 +20,7 @@ DECISION_S = 600  # seconds that a program waits for a decision at most
 
 
 class Connection(NamedTuple):
-    """What the lines are made of. `url` ends without a slash, `person` is who is asking."""
+    """What the set-up lines are filled with. `url` has no trailing slash; `person` is the reader."""
 
     url: str
     secret: str
@@ -29,19 +29,19 @@ class Connection(NamedTuple):
 
     @property
     def exports(self) -> list[str]:
-        """Return the lines for a shell that say where the server is and hold the token."""
+        """Return shell lines that export the server's address and the token."""
         return [_export("SWITCHBOARD_URL", self.url), _export("SWITCHBOARD_TOKEN", self.secret)]
 
 
 class SetupStep(NamedTuple):
-    """Lines to copy, and where they go."""
+    """Lines to copy, with where they go."""
 
     label: str
     code: str
 
 
 class ProgramKind(NamedTuple):
-    """A kind of program: the role of the token that it needs, what to do, and the steps."""
+    """A kind of program: the role its token needs, a description, and the set-up steps."""
 
     title: str
     help: str
@@ -88,7 +88,7 @@ def _opentelemetry(to: Connection) -> list[SetupStep]:
 
 
 def _beside(to: Connection, provider: str) -> list[SetupStep]:
-    """Export to here beside the place to which a program exports already."""
+    """Return the steps that export to Switchboard in addition to the exporter a program already has."""
     lines = [
         "from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter",
         "from opentelemetry.sdk.trace.export import BatchSpanProcessor",
@@ -187,7 +187,7 @@ SOURCES = {
 
 
 class RecordingKind(NamedTuple):
-    """A program whose files are imported, and how one comes by such a file."""
+    """A program whose recordings can be imported, and how to get such a file."""
 
     title: str
     help: str

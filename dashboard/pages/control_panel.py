@@ -1,4 +1,5 @@
-"""How a conversation stands: who steers it and since when, what looks stuck, and what the reader can do about it."""
+"""The state of a conversation: who controls it and since when, what looks stuck, and which control actions the reader
+has."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ from conversations.runs.stuck_detection import StuckRun
 
 @dataclass(frozen=True, slots=True)
 class ShownState:
-    """One thing that is true of a conversation, in words: since when, by which event, why."""
+    """One state of a conversation in words: since when, set by which event, for which reason."""
 
     glyph: str
     words: str
@@ -38,7 +39,7 @@ class ShownState:
 
 @dataclass(frozen=True, slots=True)
 class ControlButton:
-    """A button. `asks`: the sentence over the field for a reason, empty when none is asked for."""
+    """A button. `asks`: the sentence above the field for a reason; empty if no reason is asked for."""
 
     action: str
     words: str
@@ -52,9 +53,9 @@ class ControlButton:
 
 @dataclass(frozen=True, slots=True)
 class ControlPanel:
-    """What the head of a conversation is drawn from. `states`: the most urgent first, never empty; `waits` counts what
-    is said and not answered yet; `request` is the event of the oldest open approval request, 0 for none; `folded` are
-    the verbs behind the menu where the head is narrow."""
+    """What the head of a conversation shows. `states`: the most urgent first, never empty; `waits`: how many messages
+    are unanswered; `request`: the event of the oldest open approval request, 0 for none; `folded`: the verbs that move
+    into the menu where the head is narrow."""
 
     action: str
     shown: str
@@ -84,8 +85,8 @@ ABORT = ControlButton(
 )
 
 
-def of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
-    """Return how it stands, with the verbs of this reader."""
+def panel_of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
+    """Return the panel of a conversation, with the verbs this reader may use."""
     columns = ("id", "kind", "parent_call", "status", "reason", "agent", "stop", "queued_seq")
     unfinished = Run.objects.filter(conversation=conversation, status__in=UNFINISHED).order_by("queued_seq")
     all_runs = list(unfinished.only(*columns))  # of replays and of agents elsewhere too: they ask as well
@@ -135,7 +136,8 @@ def _facts(
 
 
 def _active_agent(conversation: Conversation) -> str:
-    """Return the agent elsewhere that did something here within the last seconds, if any. Of ours, runs tell."""
+    """Return the external agent that was active here within the last seconds; empty for none. Our own agents have
+    runs."""
     if time.time_ns() // 1000 - conversation.last_at > ACTIVE_FOR * 1_000_000:
         return ""
     newest = Event.objects.filter(conversation=conversation, seq=conversation.head_seq).first()
@@ -146,7 +148,7 @@ def _active_agent(conversation: Conversation) -> str:
 
 
 def _open_request(conversation: Conversation, runs: Sequence[Run]) -> int:
-    """Return the event of the oldest open request, 0 for none; a recording's run is none of the agents'."""
+    """Return the event of the oldest open approval request, 0 for none; recorded runs of an import do not count."""
     if not conversation.is_demo and not _has_approval_request(runs):
         return 0
     requests = Approval.objects.open().filter(conversation=conversation).order_by("asked_seq")

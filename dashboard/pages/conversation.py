@@ -1,4 +1,4 @@
-"""One conversation: its page, further pages of entries, and the parts of it. GET and HEAD only."""
+"""One conversation: its page, further entries, and parts of the page that reload. GET and HEAD only."""
 
 from contextlib import AbstractContextManager, nullcontext
 from threading import BoundedSemaphore
@@ -28,9 +28,9 @@ from dashboard.pages import (
     timeline,
 )
 from dashboard.pages.address import conversation_of, number_of
+from dashboard.pages.agent_hues import use_hues_of, with_agent_hues
 from dashboard.pages.base_context import render_page
 from dashboard.pages.conversation_entries import Notes, entries_of, notes_of
-from dashboard.pages.in_its_hues import in_its_hues, take_hues_of
 from dashboard.pages.require_permission import require_permission
 from dashboard.pages.row_separators import separated
 
@@ -46,14 +46,15 @@ VIEWS = {  # `?view=` → template
 
 
 @require_safe
-@in_its_hues
+@with_agent_hues
 def conversation(request: HttpRequest, cid: str) -> HttpResponse:
-    """Show the newest entries, of one that is over the first or first unread; with `?event=N` those around event N.
+    """Show the newest entries, or, if it has ended, the first or first unread ones; with `?event=N` those around event
+    N.
 
-    `?view=lanes` shows a column for each voice, `?view=timeline` runs, calls and waits along time, `?view=graph` who
-    spoke to whom (with `&part=` the last two answer that part alone, lanes their overview strip); each with `&at=N` as
-    it was after event N.
-    404 for an unknown conversation; one that moved leads to where it went.
+    `?view=lanes` shows a column per participant, `?view=timeline` runs, calls and waits along time, `?view=graph` who
+    spoke to whom. With `&part=` the timeline and the graph return only that part, the lanes only their overview strip;
+    with `&at=N` every view shows the state after event N. 404 for an unknown conversation; one that was moved redirects
+    to its new id.
     """
     try:
         row = _find(cid)
@@ -70,12 +71,12 @@ def conversation(request: HttpRequest, cid: str) -> HttpResponse:
     at = playhead.seq_of(request, row)
     start = 0 if event or at else reading_position.first_shown(row, request.user)
     page = log.past_page(cid, at, event=min(event, at)) if at else _page_of(cid, event or start)
-    with _large_one_by_one(page):
+    with _limit_large(page):
         return _page(request, row, page, {"view": view, "event": event, "start": start, "at": at})
 
 
 def _page_of(cid: str, seq: int) -> log.EventWindow:
-    """Read the page around an event, from the first on, or (0) the newest."""
+    """Read the window around an event, from the first event on, or (0) the newest."""
     if seq > 1:
         return log.page_around(cid, seq)
     return log.page_after(cid, 0) if seq else log.newest_page(cid)
@@ -90,32 +91,33 @@ def _page(request: HttpRequest, row: Conversation, page: log.EventWindow, place:
         if view == "lanes"
         else {"entries": separated(_drawn(request, row, page, at))}
     )
-    drawn["standing"] = control_panel.of(request, row)
+    drawn["standing"] = control_panel.panel_of(request, row)
     drawn["moment"] = playhead.moment_at(request, row, at) if at else None
-    drawn["picked"] = conversation_sidebar.of_one(row, place["event"], request.user) if place["event"] else None
+    drawn["picked"] = conversation_sidebar.event_facts(row, place["event"], request.user) if place["event"] else None
     drawn["composer"] = None if at else composer.for_conversation(request, row)
     try:
-        return render_page(request, VIEWS[view], **drawn, **conversation_sidebar.of_conversation(row))
+        return render_page(request, VIEWS[view], **drawn, **conversation_sidebar.panel_context(row))
     finally:
-        _let_go(page, drawn.get("entries", []))
+        _free_memory_of(page, drawn.get("entries", []))
 
 
 @require_safe
-@in_its_hues
+@with_agent_hues
 def entries(request: HttpRequest, cid: str) -> JsonResponse:
-    """Return the entries before or after a seq; without either the newest. `?view=lanes` answers cards for lanes.
+    """Return the entries before or after an event number, or the newest; `?view=lanes` returns cards for lanes.
 
-    `{html, first, last, has_older, has_newer}`, and `{head, epoch}` to follow from when there is nothing newer.
+    JSON: `{html, first, last, has_older, has_newer, head, epoch}`; `head` and `epoch` are where to follow from once
+    there is nothing newer.
     """
     row = _find(cid)
     before, after = number_of(request, "before"), number_of(request, "after")
     at = playhead.seq_of(request, row)
     page = _further(cid, before, after, at)
     is_lanes = _view(request) == "lanes"
-    with _large_one_by_one(page):
+    with _limit_large(page):
         drawn = lanes.cards_alone(page, _notes(row, page, at)) if is_lanes else _drawn(request, row, page, at)
         html = render_to_string("partials/transcript_entries.html", {"entries": drawn})
-        _let_go(page, drawn)
+        _free_memory_of(page, drawn)
     bounds = {"first": page.first_seq, "last": page.last_seq, "has_older": page.has_older, "has_newer": page.has_newer}
     return JsonResponse({"html": html, **bounds, "head": page.head, "epoch": epoch.current()})
 
@@ -127,23 +129,24 @@ def _further(cid: str, before: int | None, after: int | None, at: int) -> log.Ev
 
 
 @require_safe
-@in_its_hues
+@with_agent_hues
 def panel(request: HttpRequest, cid: str) -> HttpResponse:
-    """Return the sections of the panel as they are now; with `?event=N` the facts of that event. Parts of a page."""
+    """Return the sections of the panel as they are now, or with `?event=N` the facts of that event. A part of the
+    page."""
     row = _find(cid)
     seq = number_of(request, "event")
     if seq is None:
-        return render_page(request, "partials/panel.html", **conversation_sidebar.of_conversation(row))
-    return render_page(request, "partials/picked.html", **conversation_sidebar.of_one(row, seq, request.user))
+        return render_page(request, "partials/panel.html", **conversation_sidebar.panel_context(row))
+    return render_page(request, "partials/picked.html", **conversation_sidebar.event_facts(row, seq, request.user))
 
 
 @require_safe
-@in_its_hues
+@with_agent_hues
 def standing(request: HttpRequest, cid: str) -> HttpResponse:
-    """Return the head of a conversation as it is now: who steers, and what the reader can do. A part of a page.
+    """Return the head of a conversation as it is now: its state and the reader's control actions. A part of the page.
 
-    `?of=SEQ&of=SEQ` asks what became of these messages, `?as=…&to=…&when=…` what becomes of words not sent yet, as
-    `prospect` has it, and `?panel=1` for the panel.
+    `?of=SEQ&of=SEQ` adds the delivery of these messages, `?as=…&to=…&when=…` what would happen to a message not sent
+    yet (as `prospect`), and `?panel=1` the panel.
     """
     row = _find(cid)
     seqs = [
@@ -152,29 +155,35 @@ def standing(request: HttpRequest, cid: str) -> HttpResponse:
         if item.isdecimal() and len(item) < 19
     ]
     deliveries = list(delivery_status.statuses_for(row, seqs).values())
-    drawn: dict[str, Any] = {"conversation": row, "standing": control_panel.of(request, row), "deliveries": deliveries}
+    drawn: dict[str, Any] = {
+        "conversation": row,
+        "standing": control_panel.panel_of(request, row),
+        "deliveries": deliveries,
+    }
     drawn["again_s"] = min((item.again_s for item in deliveries if item.again_s), default=0)
     drawn["prospect"] = _prospect(request, row) if "to" in request.GET and composer.may_speak(request) else None
     drawn["has_panel"] = request.GET.get("panel") == "1"
     if drawn["has_panel"]:
-        drawn |= conversation_sidebar.of_conversation(row)
+        drawn |= conversation_sidebar.panel_context(row)
     return render_page(request, "partials/control_panel_state.html", **drawn)
 
 
-def _large_one_by_one(page: log.EventWindow) -> AbstractContextManager[object]:
-    """Have few large pages drawn at a time: each needs several times its own size, and more at once are no faster."""
+def _limit_large(page: log.EventWindow) -> AbstractContextManager[object]:
+    """Limit how many large pages are drawn at a time: each needs several times its own size, and more at once are no
+    faster."""
     size = sum(len(event.body) for event in (*page.events, *page.open_tokens))
     return _drawing_large if size > LARGE else nullcontext()
 
 
-def _let_go(page: log.EventWindow, drawn: list[Markup]) -> None:
-    """Drop the MiB of a page that is written: templates leave cycles behind, which are collected much later."""
+def _free_memory_of(page: log.EventWindow, drawn: list[Markup]) -> None:
+    """Free the memory of a page that has been rendered: templates leave reference cycles, which are collected much
+    later."""
     for items in (page.events, page.open_tokens, page.calls, drawn):
         items.clear()
 
 
 def _part(request: HttpRequest, row: Conversation, view: str) -> HttpResponse:
-    """Show a view that is drawn anew as a whole; with `&part=` answer what is drawn alone."""
+    """Show a view that is drawn as a whole; with `&part=` return only that part."""
     event = min(number_of(request, "event") or 0, row.head_seq)
     at = playhead.seq_of(request, row)
     is_alone = request.GET.get("part") == view
@@ -185,10 +194,10 @@ def _part(request: HttpRequest, row: Conversation, view: str) -> HttpResponse:
     )
     if is_alone:
         return render_page(request, PARTS[view], **drawn)
-    drawn["picked"] = conversation_sidebar.of_one(row, event, request.user) if event else None
+    drawn["picked"] = conversation_sidebar.event_facts(row, event, request.user) if event else None
     drawn |= {"at": at, "moment": playhead.moment_at(request, row, at) if at else None}
-    drawn |= {"view": view, "event": event, "epoch": epoch.current(), "standing": control_panel.of(request, row)}
-    return render_page(request, VIEWS[view], **drawn, **conversation_sidebar.of_conversation(row))
+    drawn |= {"view": view, "event": event, "epoch": epoch.current(), "standing": control_panel.panel_of(request, row)}
+    return render_page(request, VIEWS[view], **drawn, **conversation_sidebar.panel_context(row))
 
 
 def _graph(request: HttpRequest, row: Conversation, event: int, at: int) -> graph.InteractionPage:
@@ -202,7 +211,7 @@ def _timeline(request: HttpRequest, row: Conversation, event: int, at: int, rows
 
 
 def _view(request: HttpRequest) -> str:
-    """Return which view is asked for; an unknown one is the transcript."""
+    """Return which view is asked for; the transcript if it is unknown."""
     view = request.GET.get("view", "")
     return view if view in VIEWS else "transcript"
 
@@ -221,10 +230,10 @@ def _notes(row: Conversation, page: log.EventWindow, at: int) -> Notes:
 
 @require_safe
 @require_permission("send")
-@in_its_hues
+@with_agent_hues
 def prospect(request: HttpRequest, cid: str) -> JsonResponse:
-    """Return `{words, waits, at_work}`: what becomes of words not sent yet, by `?as=` a sender, `?to=` an agent's name
-    and `?when=`; `at_work` is the agent that can get them at its next step."""
+    """Return `{words, waits, at_work}`: what would happen to a message not sent yet, by `?as=` (a sender), `?to=` (an
+    agent's name) and `?when=`; `at_work` is the agent that would get it at its next step."""
     return JsonResponse(_prospect(request, _find(cid))._asdict())
 
 
@@ -235,5 +244,5 @@ def _prospect(request: HttpRequest, row: Conversation) -> DeliveryPreview:
 
 def _find(key: str) -> Conversation:
     row = conversation_of(key)
-    take_hues_of(row)
+    use_hues_of(row)
     return row

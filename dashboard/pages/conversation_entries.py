@@ -1,4 +1,4 @@
-"""Draw the entries of a page of history, with the turns that are still being written. For the conversation page."""
+"""Draw the entries of a window of events, with the turns that are still being written. For the conversation page."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -30,8 +30,8 @@ NO_DELIVERIES: Mapping[int, DeliveryStatus] = MappingProxyType({})
 
 
 def notes_of(conversation: int, page: EventWindow, *, upto: int) -> Notes:
-    """Read what people said about the events of a page, and of its calls, as of event `upto`. One query where nobody
-    has said anything, two else."""
+    """Read the annotations of a window's events and of their calls, as of event `upto`. One query if there are none,
+    else two."""
     seqs = {event.seq for event in page.events}.union(*(call.seqs for call in page.calls.values()))
     return annotation_reads.of_events(conversation, seqs, upto)
 
@@ -39,24 +39,24 @@ def notes_of(conversation: int, page: EventWindow, *, upto: int) -> Notes:
 def entries_of(
     page: EventWindow, deliveries: Mapping[int, DeliveryStatus] = NO_DELIVERIES, notes: Notes = NO_NOTES
 ) -> list[Markup]:
-    """Draw a page in seq order; the tokens of an open turn are one block, where its first one stands.
+    """Draw a window in event order; the tokens of an open turn are one block, at the place of the first.
 
-    What happened inside a call stands in the call's block, when that is on this page. `deliveries` is what became of
-    messages, by their seqs, `notes` what people said about events: they stand under them.
+    What happened inside a call is drawn inside the call's block if that is in the window. `deliveries`: what happened
+    to messages, by event number; `notes`: annotations, drawn below their events.
     """
     renderer = EventRenderer(page.key, page.preview_after, page.before)
     return [entry.drawn() for entry in _sheet_of(page, renderer, deliveries, notes).entries]
 
 
 def cards_of(page: EventWindow, notes: Notes = NO_NOTES) -> list[tuple[Markup, Ends]]:
-    """Draw a page for lanes, in seq order: each card with whose lane it is in, and whose it points at."""
+    """Draw a window for lanes, in event order: each card with its sender and recipients (`Ends`)."""
     sheet = _sheet_of(page, LaneRenderer(page.key, page.preview_after, page.before), {}, notes)
     cards = [(entry.html, entry.ends) for entry in sheet.entries if entry.ends is not None]
     return [card for card, after in zip_longest(cards, cards[1:]) if after is None or not _folds(after[0], card[0])]
 
 
 def _folds(card: Markup, before: Markup) -> bool:
-    """Return whether a card stands for the one right before it: a message that repeats an output."""
+    """Return whether a card replaces the one right before it: a message that repeats an output."""
     folded = _FOLDED.search(card[:HEAD])
     return folded is not None and f' id="e{folded[1]}"' in before[:HEAD]
 
@@ -87,13 +87,13 @@ def _sheet_of(
 
 
 def _with(delivery: DeliveryStatus, html: Markup) -> Markup:
-    """Put what became of a message in its place."""
+    """Insert the delivery status of a message."""
     slot, drawn = macro("macros/delivery.html", "slot"), macro("macros/delivery.html", "drawn")
     return html.replace(Markup(slot()), Markup(drawn(delivery)), 1)
 
 
 def _with_notes(notes: Notes, html: Markup, seqs: Collection[int]) -> Markup:
-    """Put what people said about these events at the end of their row; of a card of lanes, in its last line."""
+    """Insert the annotations of these events at the end of their row, or in the last line of a lane's card."""
     those = sorted(note for seq in seqs for note in notes.get(seq, ()))
     if not those:
         return html
@@ -106,14 +106,14 @@ def _with_notes(notes: Notes, html: Markup, seqs: Collection[int]) -> Markup:
 
 
 class _Entry:
-    """A drawn event and what stands in it."""
+    """A drawn event and the entries nested in it."""
 
     def __init__(self, html: Markup, ends: Ends | None = None) -> None:
         self.html, self.ends = html, ends
         self.inner: list[_Entry] = []
 
     def drawn(self) -> Markup:
-        """Return it whole."""
+        """Return the entry as HTML, with what is nested in it."""
         if not self.inner:
             return self.html
         slot = Markup(macro("events/parts.html", "slot")())
@@ -123,14 +123,14 @@ class _Entry:
 
 
 class _Sheet:
-    """The entries of a page, and the blocks among them that others may stand in."""
+    """The entries of a window, and the call blocks in which others may be nested."""
 
     def __init__(self) -> None:
         self.entries: list[_Entry] = []
         self._blocks: dict[str, _Entry] = {}
 
     def place(self, entry: _Entry, fragment: Fragment) -> _Entry:
-        """Put an entry in its call's block, else at the end."""
+        """Add an entry: inside its call's block if there is one, else at the end."""
         block = self._blocks.get(fragment.within)
         (self.entries if block is None else block.inner).append(entry)
         if fragment.group is not None and fragment.group.startswith("call:"):

@@ -1,4 +1,4 @@
-"""A conversation to be printed: its entries from the beginning on, results open, without the frame of the pages."""
+"""The print view of a conversation: its entries from the beginning, with results unfolded and without navigation."""
 
 import re
 from typing import Any
@@ -22,7 +22,7 @@ _FOLDED = re.compile(r'<details class="(tool|unfold)"')
 
 @require_safe
 def printed(request: HttpRequest, cid: str) -> HttpResponse:
-    """Show the entries after `?after=`, up to a thousand, and say which events these are and what is left out.
+    """Show up to a thousand entries after `?after=`, and say which events these are and what is left out.
 
     404 for an unknown conversation.
     """
@@ -37,7 +37,7 @@ def printed(request: HttpRequest, cid: str) -> HttpResponse:
 
 
 def _entries(row: Conversation, after: int) -> tuple[list[Markup], int]:
-    """Draw entries, page after page; answer them and the last event among them."""
+    """Draw entries, window by window; return them and the number of the last event."""
     entries: list[Markup] = []
     last = after
     while len(entries) < MAX_ITEMS:
@@ -51,5 +51,5 @@ def _entries(row: Conversation, after: int) -> tuple[list[Markup], int]:
 
 
 def _unfolded(entry: Markup) -> Markup:
-    """Open what is folded: calls and long texts. What somebody wrote holds no such mark, it is escaped."""
+    """Unfold calls and long texts. Text that people or agents wrote cannot contain this markup: it is escaped."""
     return Markup(_FOLDED.sub(r'<details open class="\1"', str(entry)))

@@ -1,4 +1,5 @@
-"""What is told beside a transcript: of the conversation now, and of one event. Called by the conversation page."""
+"""The panel beside a transcript: facts about the conversation now, and about one event. Called by the conversation
+page."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -25,14 +26,14 @@ MODELS = 4  # of a conversation, the most used
 
 
 class OwnAnnotation(NamedTuple):
-    """What the reader's form about an event begins with: their thumb, and an id of what they say next."""
+    """The reader's own annotation of an event: their thumb, and the client id of their next one."""
 
     thumb: str
     client_id: str
 
 
-def of_conversation(conversation: Conversation) -> dict[str, Any]:
-    """Return what the panel's template asks for. Texts of strangers are fit for text and attributes."""
+def panel_context(conversation: Conversation) -> dict[str, Any]:
+    """Return the panel's template context; all texts are escaped."""
     names = Participant.objects.filter(conversation=conversation).order_by("name").values_list("name", flat=True)
     first = (conversation.copied_seq or 0) + 1  # a fork begins where its copies end
     opened = Event.objects.filter(conversation=conversation, seq=first).values_list("at", flat=True).first()
@@ -54,7 +55,7 @@ def of_conversation(conversation: Conversation) -> dict[str, Any]:
 
 
 def _forks(conversation: Conversation) -> dict[str, Any]:
-    """Return whose fork it is, and the newest of its own."""
+    """Return the parent of a fork, and the newest forks of this conversation."""
     children = conversation.forks.visible().order_by("-id").values_list("key", "title", "forked_at", "copied_seq")
     forks = [
         (key, spelled_out(title or key), forked_at, copied) for key, title, forked_at, copied in children[: FORKS + 1]
@@ -69,8 +70,8 @@ def _results(conversation: Conversation, run: Run) -> list[run_results.RunResult
 
 
 def _spent(conversation: Conversation) -> dict[str, Any]:
-    """Return what each model has spent here, the one with most turns first, and what all cost: empty without a model
-    that costs anything."""
+    """Return the tokens and cost per model, the model with most turns first, and the total cost as text, empty if only
+    demo models ran."""
     lines, cost = spending.of_conversation(conversation.pk)
     named = [line._replace(model=spelled_out(line.model)) for line in lines if line.model]
     is_paid = any(not line.is_demo for line in lines)
@@ -82,8 +83,8 @@ def _timeline(conversation: Conversation, runs: Sequence[Run]) -> list[timeline.
     return timeline.lines([(run.id, run.agent, run.status) for run in runs], events)
 
 
-def of_one(conversation: Conversation, seq: int, who: Who) -> dict[str, Any]:
-    """Return what the record holds about one event, and what `who` may say about it. Raises NotFound."""
+def event_facts(conversation: Conversation, seq: int, who: Who) -> dict[str, Any]:
+    """Return what the record holds about one event, and how `who` may annotate it. Raises NotFound."""
     event = next(iter(log.read_after(conversation.key, seq - 1, 1)), None)
     link = Event.objects.filter(conversation=conversation, seq=seq).values_list("hash", flat=True).first()
     if event is None or link is None:
@@ -108,7 +109,7 @@ def of_one(conversation: Conversation, seq: int, who: Who) -> dict[str, Any]:
 
 
 def _annotation(conversation: Conversation, event: Stored, who: Who) -> OwnAnnotation | None:
-    """Return what the form of the reader's thumb and note is drawn with; None where they may not annotate."""
+    """Return the reader's thumb and note for the form; None if they may not annotate."""
     if event.kind in NEVER_ANNOTATED or not permissions.has_permission(who, "annotate"):
         return None
     me = str(permissions.principal_of(who))

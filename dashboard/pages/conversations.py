@@ -1,4 +1,4 @@
-"""The conversations page: the list, its filter, its older pages. Live by `static/js/conversation-list.js`."""
+"""The conversations page: the list, its filters, its older pages. Live by `static/js/conversation-list.js`."""
 
 from typing import Any
 
@@ -22,9 +22,9 @@ MAX_NAMES = 50  # offered by the participant field
 
 @require_safe
 def conversations(request: HttpRequest) -> HttpResponse:
-    """List the newest conversations, by `?q=`, `?participant=` and `?state=`; `?part=list` answers the rows alone,
-    `?part=bulk` the verbs over a selection, `?part=beginning` the form that begins one, nothing while there is no agent
-    to answer."""
+    """List the newest conversations, by `?q=`, `?participant=` and `?state=`. `?part=list` returns only the rows,
+    `?part=bulk` the control actions over a selection, `?part=beginning` the form that starts a conversation (empty if
+    no agent is available)."""
     if request.GET.get("part") == "beginning":
         return render_page(request, "partials/new_conversation.html", composer=composer.for_new(request))
     if request.GET.get("part") == "bulk":
@@ -63,20 +63,20 @@ def conversations(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def dismissal(request: HttpRequest) -> HttpResponse:
-    """Tell a person no more of what happened since they left."""
+    """Dismiss the summary of what happened since the reader left."""
     if isinstance(request.user, User):
         visits.catch_up(request.user.pk)
     return HttpResponseRedirect(reverse("conversations"))
 
 
 def _missed(reader: User) -> SinceLeft | None:
-    """Return what happened since the reader left; a page that is sent after a long time begins it."""
+    """Return what happened since the reader left; loading a page after a long absence starts a new summary."""
     since = visits.note(reader.pk)
     return since_left.since_left(since, str(permissions.principal_of(reader))) if since else None
 
 
 def _names(page: conversation_list.ConversationPage) -> list[str]:
-    """Offer the names in sight that can be read as they are."""
+    """Return the participants on this page to offer as filters, without names that contain hidden characters."""
     names = {conversation_row.strip_prefix(name) for row in page.rows for name, _ in row.participants}
     return sorted(name for name in names if hidden_characters.is_clean(name))[:MAX_NAMES]
 

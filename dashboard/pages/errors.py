@@ -1,4 +1,4 @@
-"""Pages for when it does not work: in the product's look, in plain words, never a stack trace."""
+"""Error pages: in the product's look, in plain words, never a stack trace."""
 
 import logging
 import sys
@@ -37,7 +37,7 @@ DAMAGED = "The database is damaged. The operator of this server can run `switchb
 
 
 def answer(request: HttpRequest, error: SwitchboardError) -> HttpResponse:
-    """Return an error of ours: JSON as in §3.6 below `/api/`, else a page."""
+    """Return an error as a response: JSON (§3.6) below `/api/`, else a page."""
     if request.path.startswith("/api/"):
         response: HttpResponse = JsonResponse({"error": error.as_dict()}, status=error.status)
     else:
@@ -50,14 +50,14 @@ def answer(request: HttpRequest, error: SwitchboardError) -> HttpResponse:
 
 
 def status_of(error: SwitchboardError | None) -> int:
-    """Return the status of a form that is drawn again with what was wrong; 200 where nothing was."""
+    """Return the status of a form that is shown again after an error; 200 without an error."""
     if error is None:
         return 200
     return 422 if error.status == Invalid.status else error.status
 
 
 def problems_of(error: SwitchboardError | None) -> dict[str, str]:
-    """Return what is wrong with which field of a form, as it stands beside the field."""
+    """Return a form's error messages by field, as they stand beside the field."""
     if isinstance(error, InvalidArguments):
         problems = error.problems
     else:
@@ -67,13 +67,14 @@ def problems_of(error: SwitchboardError | None) -> dict[str, str]:
 
 
 def page(request: HttpRequest, error: SwitchboardError, advice: str = "") -> HttpResponse:
-    """Return an error as a page, whatever the address; records refusals at the edge."""
+    """Return an error as a page, whatever the address; refusals are recorded in the audit log."""
     _record(request, error)
     return _page(request, error.status, f"{error.sentence} {advice}".strip())
 
 
 def answer_exception(request: HttpRequest, exception: Exception) -> HttpResponse | None:
-    """Return what a view raised, when it is of our tree; the rest becomes a 500. Records refusals at the edge."""
+    """Return the response for a SwitchboardError that a view raised; None for other exceptions, which become a 500.
+    Refusals are recorded in the audit log."""
     if isinstance(exception, DataError):
         return bad_request(request)
     if not isinstance(exception, SwitchboardError):
@@ -108,7 +109,7 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """Return 403 to a form without a good token, and count it."""
+    """Return 403 for a form without a valid CSRF token, and count it."""
     refusal_counter.record_refusal(
         request.META.get("REMOTE_ADDR", "unknown"), "forged_form", "pages", reason=reason or "no token"
     )
@@ -139,7 +140,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _no_database(request: HttpRequest, error: Unavailable, message: str) -> HttpResponse:
-    """Return 503: nothing was changed, and the same works again as soon as the database does."""
+    """Return 503: nothing was changed, and the request can be repeated once the database is available."""
     logger.warning("request %s: %s", getattr(request, "id", ""), error.message)
     is_api = request.path.startswith("/api/")
     answered = (
@@ -153,7 +154,7 @@ def _no_database(request: HttpRequest, error: Unavailable, message: str) -> Http
 
 
 def no_role(request: HttpRequest) -> HttpResponse:
-    """Tell a signed-in person without any role what to do."""
+    """Tell a signed-in person without a role whom to ask."""
     refusal_counter.record_refusal(
         request.META.get("REMOTE_ADDR", ""), "view", str(permissions.principal_of(request.user)), reason="no role"
     )

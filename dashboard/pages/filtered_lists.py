@@ -1,4 +1,4 @@
-"""Lists whose filters live in the address: their pages, the filters in force, the file of what matches."""
+"""Lists with filters in the address: their pages, the filters in force, and the export of everything that matches."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ Position = TypeVar("Position")
 
 @dataclass(frozen=True, slots=True)
 class FilteredList(Generic[Filters, Row, Position]):
-    """One of these lists. Lengths in characters."""
+    """One such list. Lengths in characters."""
 
     route: str
     filters: type[Filters]
@@ -42,7 +42,8 @@ class FilteredList(Generic[Filters, Row, Position]):
     def page(
         self, request: HttpRequest, filters: Filters, wrong: dict[str, str], position: Position | None = None
     ) -> ListPage[Row, Position]:
-        """Return the rows after a position, by default the address's; none if a filter or the cursor is invalid."""
+        """Return the rows after a position, by default the one in the address; no rows if a filter or the cursor is
+        invalid."""
         try:
             position = position or self.position_of(request.GET.get("before", ""))
         except Invalid as error:
@@ -51,7 +52,7 @@ class FilteredList(Generic[Filters, Row, Position]):
         return ListPage([]) if wrong else self.newest(filters, before=position, limit=PAGE, walk=walk)
 
     def page_context(self, filters: Filters, wrong: Mapping[str, str], page: ListPage[Row, Position]) -> dict[str, Any]:
-        """Return what the rows are drawn with."""
+        """Return the template context of the rows."""
         return {
             "filters": filters,
             "wrong": _spelled_out(wrong),
@@ -63,7 +64,7 @@ class FilteredList(Generic[Filters, Row, Position]):
         }
 
     def facets_context(self, request: HttpRequest, filters: Filters, wrong: Mapping[str, str]) -> dict[str, Any]:
-        """Return what the form of the filters is drawn with."""
+        """Return the template context of the filter form."""
         times = (("from", filters.since), ("to", filters.until))
         return {
             "entered": {name: request.GET.get(name, "")[: self.max_typed] for name in self.as_typed},
@@ -85,7 +86,7 @@ class FilteredList(Generic[Filters, Row, Position]):
     def send_file(
         self, request: HttpRequest, export: ListExport[Filters, Position], form: str
     ) -> StreamingHttpResponse:
-        """Send all that match in pieces, to a GET alone. Raises `NotFound` for another form than csv and jsonl."""
+        """Stream every matching row, for GET only. Raises NotFound for a form other than csv and jsonl."""
         if form not in TYPES:
             raise NotFound("The format must be csv or jsonl.")
         kind: Form = "csv" if form == "csv" else "jsonl"

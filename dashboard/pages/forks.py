@@ -1,4 +1,4 @@
-"""The page of a fork to be made: what it will have, other words for its last message, who goes on. A POST makes it."""
+"""The page that makes a fork: what it will contain, another text for its last message, which agent continues."""
 
 from typing import Any
 
@@ -27,7 +27,8 @@ MAX_ITEMS = 200  # agents offered
 @require_http_methods(["GET", "HEAD", "POST"])
 @require_permission("control")
 def fork_page(request: HttpRequest, cid: str) -> HttpResponse:
-    """Ask how to fork at `?event=N` (without it: at the end) or from where `?run=ID` began; a POST does it."""
+    """Show the form for a fork at `?event=N` (default: at the end) or from where `?run=ID` began; a POST makes the
+    fork."""
     conversation = conversation_of(cid)
     if not conversation.head_seq:
         raise NotFound("This conversation has no events yet, so there is nothing to fork.")
@@ -45,7 +46,7 @@ def fork_page(request: HttpRequest, cid: str) -> HttpResponse:
 
 
 def _forked(request: HttpRequest, conversation: Conversation, at: int, run: Run | None) -> fork.CreatedFork:
-    """Do what the pressed button says. Words that were not changed are the old ones."""
+    """Make the fork as the pressed button says. An unchanged text counts as the old one."""
     options: dict[str, Any] = {
         "reason": _posted(request, "reason"),
         "client_id": request.POST.get("client_id", "")[:100],
@@ -98,7 +99,7 @@ def _whom(answering: AnsweringRun) -> str:
 
 
 def _words_of(conversation: Conversation, at: int) -> str | None:
-    """Return what can be said in other words: that of a message at the fork."""
+    """Return the text that can be edited: that of a message at the fork; None if the event is not one."""
     event = Event.objects.filter(conversation=conversation, seq=at).first()
     return log.spoken_text(event.body) if event is not None and fork.is_changeable(event) else None
 

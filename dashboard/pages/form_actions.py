@@ -1,4 +1,5 @@
-"""What the buttons of a conversation do without scripts: answer, run again, stop. They lead back to it."""
+"""The buttons of a conversation without scripts: answer a call, run again, stop. Each redirects back to the
+conversation."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.views.decorators.http import require_POST
@@ -13,7 +14,7 @@ from dashboard.pages.require_permission import require_permission
 @require_POST
 @require_permission("respond")
 def answers(request: HttpRequest) -> HttpResponse:
-    """Return by hand the client's call that the pressed button names, with the fields beside it."""
+    """Supply the output of a client's call: the pressed button names the call, the fields beside it hold the output."""
     name = request.POST.get("call", "")
     output = request.POST.get(f"output:{name}", "").replace("\r\n", "\n")
     manual_output.answer_call(request.user, name, output, reason=request.POST.get(f"reason:{name}", "")[:2000])
@@ -24,7 +25,7 @@ def answers(request: HttpRequest) -> HttpResponse:
 @require_POST
 @require_permission("control")
 def again(request: HttpRequest) -> HttpResponse:
-    """Run again what the pressed button names."""
+    """Run again the run that the pressed button names."""
     new = Run.objects.get(id=stop_and_rerun.run_again(request.user, request.POST.get("run", "")))
     return _back(new.conversation_id, new.queued_seq)
 
@@ -32,7 +33,7 @@ def again(request: HttpRequest) -> HttpResponse:
 @require_POST
 @require_permission("control")
 def stop(request: HttpRequest) -> HttpResponse:
-    """Stop what the pressed button names."""
+    """Stop the run that the pressed button names."""
     name = request.POST.get("run", "")
     stop_and_rerun.stop(request.user, name)
     run = Run.objects.get(id=name)

@@ -1,4 +1,4 @@
-"""Grants of people, for the admin: drawn on the People page, given and taken here."""
+"""Grants to people, for admins: listed on the People page, given and revoked here."""
 
 from datetime import UTC, datetime
 
@@ -24,14 +24,14 @@ def grants(request: HttpRequest) -> HttpResponse:
 @admins_only
 @require_POST
 def removals(request: HttpRequest) -> HttpResponse:
-    """Take a grant away."""
+    """Revoke a grant."""
     name, what, target, reason = (request.POST.get(field, "") for field in ("person", "what", "target", "reason"))
     take_grant(request.user, name, what, target, reason=reason[:2000])
     return _back()
 
 
 def _until(text: str) -> datetime | None:
-    """Read a time as a form gives it, in UTC."""
+    """Parse a form's date and time as UTC; None if empty."""
     if not text:
         return None
     try:

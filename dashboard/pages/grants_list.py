@@ -1,4 +1,4 @@
-"""Grants as the People page lists them, and what it proposes for a new one."""
+"""Grants as the People page lists them, and the targets it proposes for a new one."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ MAX_ITEMS = 200  # names of agents, and of tools, that are proposed
 
 
 class GrantRow(NamedTuple):
-    """A grant: `target` and `given_by` fit to be shown, `grant` as it is stored."""
+    """A grant: `target` and `given_by` escaped for display, `grant` as stored."""
 
     person: str
     words: str
@@ -22,7 +22,7 @@ class GrantRow(NamedTuple):
 
 
 def listed() -> list[GrantRow]:
-    """Return all grants, those whose time is up among them, by person."""
+    """Return all grants by person, including expired ones."""
     rows = Grant.objects.select_related("user").order_by("user__username", "what", "target")
     return [
         GrantRow(
@@ -38,7 +38,7 @@ def listed() -> list[GrantRow]:
 
 
 def proposed() -> list[str]:
-    """Return what a grant may be about: all, the system, agents and tools that are served."""
+    """Return possible targets of a grant: everything, the system, and available agents and tools."""
     names = Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:MAX_ITEMS]
     tools = sorted({tool for _, tool in view.codes_of_served() if tool})[:MAX_ITEMS]
     return [ALL, "system", *(f"agent:{name}" for name in names), *tools]

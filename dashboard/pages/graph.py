@@ -1,4 +1,4 @@
-"""The graph of a conversation: who spoke to whom how often. Called by the conversation page."""
+"""The graph of a conversation: who spoke to whom, how often. Called by the conversation page."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,8 +15,8 @@ from conversations.rendering.interaction_graph import Between, Drawing, Edge
 
 
 class InteractionPage(NamedTuple):
-    """The picture, its table, and what was counted: from event `first` to `head`. `picked` is the selected event, where
-    an edge stands for it."""
+    """The drawing, its table, and what was counted: from event `first` to `head`. `picked` is the selected event if an
+    edge covers it."""
 
     drawing: Drawing
     edges: list[Edge]
@@ -29,15 +29,15 @@ class InteractionPage(NamedTuple):
     marks: dict[Between, AnnotationMarks]
 
     def marks_of(self, edge: Edge) -> AnnotationMarks:
-        """Return the thumbs and notes of the events that an edge stands for."""
+        """Return the thumbs and notes of an edge's events."""
         return self.marks.get(edge[:3], NONE)
 
     def is_picked(self, edge: Edge) -> bool:
-        """Return whether an edge stands for the selected event."""
+        """Return whether an edge covers the selected event."""
         return edge == self.picked_edge
 
     def seq_of(self, edge: Edge) -> int:
-        """Return the event that an edge leads to: the selected one, else its newest."""
+        """Return the event that an edge links to: the selected one, else its newest."""
         return self.picked if edge == self.picked_edge else edge.seq
 
 
@@ -48,7 +48,8 @@ class _Counted(NamedTuple):
 
 
 def graph_of(conversation: Conversation, *, event: int = 0, whole: bool = False, at: int = 0) -> InteractionPage:
-    """Count and draw a conversation as it is now, or was after event `at`; of one that is looked at by many, once."""
+    """Count and draw a conversation as it is now, or as it was after event `at`; the result is cached for all
+    readers."""
     head = at or conversation.head_seq
     counted = _counted(conversation.pk, conversation.key, head, epoch.current())
     picked = _edge_at(conversation.pk, counted, event) if event else None

@@ -1,4 +1,4 @@
-"""Import in the browser: a file is sent, read for a summary, and imported when a person says so."""
+"""Import in the browser: upload a file, read its summary, then confirm the import."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ MAX_ROWS = 200  # conversations of a summary
 @require_permission("publish")
 @require_http_methods(["GET", "HEAD", "POST"])
 def imports(request: HttpRequest) -> HttpResponse:
-    """Show the form, and with `?job=` what has become of a file (`&part=state` answers that alone). A POST reads one
-    (`do=check`) or imports it (`do=import`): one that came in pieces, or a small one in the form itself."""
+    """Show the form; with `?job=` the state of an upload (`&part=state` returns only that). A POST checks a file
+    (`do=check`) or imports it (`do=import`), whether it was uploaded in pieces or is in the form itself."""
     if request.method != "POST":
         job = _shown_job(request)
         if request.GET.get("part") == "state":
@@ -41,7 +41,7 @@ def imports(request: HttpRequest) -> HttpResponse:
 @require_permission("publish")
 @require_POST
 def pieces(request: HttpRequest) -> HttpResponse:
-    """Take the next piece of a file: `?name=`, `?size=` and `?offset=` (bytes), `?job=` but for the first."""
+    """Store the next piece of an upload: `?name=`, `?size=` and `?offset=` in bytes; `?job=` for all but the first."""
     name, job = request.GET.get("name", "")[:1000], request.GET.get("job", "")[:100]
     try:
         size, offset = (_whole(request, name) for name in ("size", "offset"))
@@ -59,7 +59,7 @@ def _whole(request: HttpRequest, name: str) -> int:
 
 
 def _sent_whole(request: HttpRequest) -> ImportJob:
-    """Take a file that is in the form: what a page may send at all bounds it."""
+    """Store a file that the form contains; the limit of a request's size bounds it."""
     file = request.FILES.get("file")
     if file is None or not file.size:
         raise Invalid("must be a file that is not empty", field="file")
@@ -80,7 +80,7 @@ def _job(request: HttpRequest, id_: str) -> ImportJob | None:
 
 
 def _state_context(job: ImportJob | None) -> dict[str, Any]:  # what a template draws
-    """Return what the state's part draws; texts of the file are fit to be read."""
+    """Return the template context of an upload's state; texts of the file are escaped."""
     shown = hidden_characters.spelled_out
     return {
         "job": job,

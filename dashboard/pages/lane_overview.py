@@ -1,4 +1,4 @@
-"""The strip beside the lanes: the whole conversation at a glance. Called by the conversation page."""
+"""The overview strip beside the lanes: the whole conversation at a glance. Called by the conversation page."""
 
 import re
 from functools import lru_cache
@@ -17,16 +17,16 @@ _NAMED = re.compile(r'"(sender|agent|from_agent)"\s*:\s*"([^"\\]{1,200})"')
 
 
 class OverviewColumn(NamedTuple):
-    """The events of one hue in the strip, none for people: how far down (of HEIGHT) each is."""
+    """The events of one hue in the strip (no hue for people): their positions, 0 to HEIGHT."""
 
     hue: int | None
     places: list[float]
 
 
 class LaneOverview(NamedTuple):
-    """What templates/partials/lane_overview.html draws, up to event `head`. Failures and waits by how far down.
+    """The context of `templates/partials/lane_overview.html` up to event `head`; failures and waits by their position.
 
-    A shape for each column, not for each event: the strip is laid out with every change of the lanes beside it.
+    One shape per column, not per event: the browser lays out the strip with every change of the lanes beside it.
     """
 
     head: int
@@ -66,7 +66,7 @@ def _columns(samples: list[Sample], head: int) -> list[OverviewColumn]:
 
 
 def _sender(sample: Sample) -> str:
-    """Return who an event is of, as far as its beginning names them."""
+    """Return the sender of an event, as far as the beginning of its body names one."""
     named: dict[str, str] = dict(reversed(_NAMED.findall(sample.beginning)))
     agent = named.get("agent") or named.get("from_agent")
     if "sender" in named:

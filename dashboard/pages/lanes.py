@@ -1,4 +1,4 @@
-"""The lanes of a conversation: a column for each voice, a card for each event. Called by the conversation page."""
+"""The lanes of a conversation: a column per participant, a card per event. Called by the conversation page."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -17,7 +17,7 @@ WINDOW = 28  # cards that are about in view: where participants are many, theirs
 
 
 class Lanes(NamedTuple):
-    """Who has a lane, in the order of the page's first words, and the cards in their places."""
+    """The participants with a lane, in order of their first event in the window, and the cards with their positions."""
 
     heads: list[ParticipantMark]
     cards: list[Markup]
@@ -25,7 +25,7 @@ class Lanes(NamedTuple):
 
 
 def lanes_of(page: log.EventWindow, notes: Notes = NO_NOTES, event: int = 0) -> Lanes:
-    """Draw a page of the history in lanes; the cards around `event` are in view first, else the newest."""
+    """Draw a window of events in lanes; scrolled to the cards around `event`, else to the newest."""
     cards = cards_of(page, notes)
     voices = _voices(ends for _, ends in cards)
     active = voices if len(voices) <= MAX_OWN_LANES else _voices(ends for _, ends in _in_view(cards, event))
@@ -36,7 +36,7 @@ def lanes_of(page: log.EventWindow, notes: Notes = NO_NOTES, event: int = 0) -> 
 
 
 def cards_alone(page: log.EventWindow, notes: Notes = NO_NOTES) -> list[Markup]:
-    """Draw a page of the history without places: the reader's page knows the lanes."""
+    """Draw the cards of a window without positions, for a page that already has its lanes."""
     return [html for html, _ in cards_of(page, notes)]
 
 

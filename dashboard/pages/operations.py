@@ -1,4 +1,4 @@
-"""The state of the deployment: processes, Redis, posts, the database, renewed by `static/js/polling-part.js`."""
+"""The state of the deployment: processes, Redis, posts and the database, reloaded by `static/js/polling-part.js`."""
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -17,7 +17,7 @@ QUARANTINED = 10  # messages shown here; the rest has a page
 @require_permission("metrics")
 @require_safe
 def ops(request: HttpRequest) -> HttpResponse:
-    """Show it; `?part=state` answers what changes, `?stream=` picks Redis streams by name."""
+    """Show the state; `?part=state` returns only what changes, `?stream=` filters Redis streams by name."""
     stream = request.GET.get("stream", "").strip()[:250]
     params = {"part": "state", "stream": stream} if stream else {"part": "state"}
     return render_page(

@@ -1,4 +1,5 @@
-"""The outline of a conversation: turns, agents, approvals and failures, in pages. Called by the conversation page."""
+"""The outline of a conversation: turns, agents, approvals and failures, page by page. Called by the conversation
+page."""
 
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from dashboard.pages.base_context import render_page
 
 
 class Outline(NamedTuple):
-    """Lines from event `start` to `end`; `first` is the first event that was looked at."""
+    """Rows from event `start` to `end`; `first` is the first event that was read."""
 
     rows: list[OutlineRow]
     first: int
@@ -27,7 +28,7 @@ class Outline(NamedTuple):
 
 @require_safe
 def outline(request: HttpRequest, cid: str) -> HttpResponse:
-    """Return a page of the outline: `?before=`, `?after=` or around `?event=`, else the end. A part of a page."""
+    """Return a page of the outline: `?before=`, `?after=` or around `?event=`, else the end. A part of the page."""
     row = conversation_of(cid)
     agent_colors.refresh_colors()
     return render_page(request, "partials/outline.html", outline=_outline_of(request, row))

@@ -1,4 +1,4 @@
-"""People and their roles, for the admin."""
+"""The People page, for admins: accounts and their roles."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -23,7 +23,7 @@ View = Callable[..., HttpResponse]  # a request, and what the route names
 
 
 def admins_only(view: View) -> View:
-    """Let admins in; what goes wrong is told on the People page."""
+    """Let only admins in, and show errors on the People page."""
 
     @wraps(view)
     def checked(request: HttpRequest, **kwargs: str) -> HttpResponse:
@@ -41,7 +41,7 @@ def admins_only(view: View) -> View:
 @admins_only
 @require_http_methods(["GET", "HEAD", "POST"])
 def people(request: HttpRequest) -> HttpResponse:
-    """List people; a POST adds one and shows their sign-in link, once."""
+    """List accounts; a POST creates one and shows its sign-in link once."""
     if request.method != "POST":
         return _draw(request)
     person = create_person(request.user, request.POST.get("name", ""), _roles(request))
@@ -51,7 +51,7 @@ def people(request: HttpRequest) -> HttpResponse:
 @admins_only
 @require_POST
 def roles(request: HttpRequest, name: str) -> HttpResponse:
-    """Give a person exactly the roles ticked, unless somebody changed them since the page was drawn."""
+    """Set a person's roles to those ticked. Raises Conflict if they changed since the page was drawn."""
     set_roles(request.user, name, _roles(request), expected=request.POST.get("expected", "").split())
     return _back(name)
 

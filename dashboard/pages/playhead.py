@@ -1,4 +1,4 @@
-"""The playhead of a conversation: a moment of its past, `?at=N` in every view. Called by the conversation page."""
+"""The playhead of a conversation: a moment in its past, `?at=N` in every view. Called by the conversation page."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from dashboard.pages.base_context import render_page
 
 
 class ShownMoment(NamedTuple):
-    """What the bar and the panel draw. `why_not` says why there is no state."""
+    """What the bar and the panel show of a moment. `why_not`: why its state is not available."""
 
     at: int
     head: int
@@ -30,12 +30,12 @@ class ShownMoment(NamedTuple):
 
 
 def seq_of(request: HttpRequest, conversation: Conversation) -> int:
-    """Return which moment is asked for; 0: the present. Beyond the head it is the head."""
+    """Return the event number of the requested moment, at most the head; 0 for the present."""
     return min(number_of(request, "at") or 0, conversation.head_seq)
 
 
 def moment_at(request: HttpRequest, conversation: Conversation, at: int) -> ShownMoment:
-    """Return a moment as this reader sees it."""
+    """Return a moment as this reader may see it."""
     me = str(permissions.principal_of(request.user))
     try:
         then = moment.moment_of(conversation, at, me)
@@ -51,7 +51,7 @@ def moment_at(request: HttpRequest, conversation: Conversation, at: int) -> Show
 
 @require_safe
 def playhead(request: HttpRequest, cid: str) -> HttpResponse:
-    """Return the bar of a moment and its figures, `?at=N`. A part of a page."""
+    """Return the bar and the figures of the moment `?at=N`. A part of the page."""
     row = conversation_of(cid)
     then = moment_at(request, row, seq_of(request, row) or row.head_seq)
     return render_page(request, "partials/playhead_moved.html", conversation=row, moment=then)

@@ -1,4 +1,4 @@
-"""The operators' policy, for the admin: rules about tools, each in words."""
+"""The policies page, for admins: the operators' rules for tools, each in words."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -21,7 +21,7 @@ MAX_ITEMS = 200  # rows of a page; a search finds the others
 @require_permission("policies")
 @require_http_methods(["GET", "HEAD", "POST"])
 def policies(request: HttpRequest) -> HttpResponse:
-    """List the rules; `?q=` searches, `?edit=1&agent=&tool=` fills the form with one. A POST sets one."""
+    """List the rules; `?q=` searches, `?edit=1&agent=&tool=` fills the form with one. A POST sets a rule."""
     if request.method != "POST":
         return _draw(request, entered=_edited(request))
     entered = {field: request.POST.get(field, "").strip() for field in ENTERED}
@@ -39,7 +39,7 @@ def policies(request: HttpRequest) -> HttpResponse:
 @require_permission("policies")
 @require_POST
 def removals(request: HttpRequest) -> HttpResponse:
-    """Remove a rule, unless it was changed since the page was drawn."""
+    """Remove a rule. Raises Conflict if it changed since the page was drawn."""
     target = (request.POST.get("agent", ""), request.POST.get("tool", ""))
     try:
         edit_policy.remove_policy(request.user, target, expected=request.POST.get("expected", ""))
@@ -49,7 +49,7 @@ def removals(request: HttpRequest) -> HttpResponse:
 
 
 def _terms(entered: dict[str, str]) -> dict[str, object]:
-    """Read what a form says of approval requests: a time, and boxes that are ticked."""
+    """Read the terms for approval requests from the form: a time limit and check boxes."""
     notify = entered["notify"] if entered["on_expiry"] == "notify" else ""  # a list has always one chosen
     limit: dict[str, object] = {"deadline_s": seconds_of(entered["deadline_s"]), "notify": notify}
     return limit | {field: bool(entered[field]) for field in ("four_eyes", "no_always")}
@@ -60,7 +60,7 @@ def _back(done: str) -> HttpResponse:
 
 
 def _edited(request: HttpRequest) -> dict[str, str]:
-    """Return the form's content: the rule that is edited, or what a link proposes for a new one."""
+    """Return the form's fields: of the edited rule, or as a link proposes them for a new one."""
     agent, tool = request.GET.get("agent", "")[:200], request.GET.get("tool", "")[:401]
     row = evaluate.stored().get((agent, tool))
     if row is None:

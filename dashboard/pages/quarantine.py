@@ -1,4 +1,4 @@
-"""Messages that could not be stored: the list, one of them, and what a person does with it."""
+"""Quarantined messages, which could not be stored: the list, one message, and what can be done with it."""
 
 import json
 from datetime import datetime
@@ -26,7 +26,7 @@ PAGE = 50  # rows
 
 
 class QuarantineRow(NamedTuple):
-    """One message of a list; every text is fit for text and attributes."""
+    """One message in the list; every text is escaped."""
 
     number: int
     at: datetime
@@ -40,7 +40,8 @@ class QuarantineRow(NamedTuple):
 @require_permission("quarantine")
 @require_safe
 def entries(request: HttpRequest) -> HttpResponse:
-    """List the open ones, or with `?settled=yes` the others; `?q=` searches stream and reason, `?before=` pages."""
+    """List the waiting messages, or with `?settled=yes` the others; `?q=` searches stream and reason, `?before=`
+    pages."""
     q, settled = request.GET.get("q", "").strip()[:200], request.GET.get("settled") == "yes"
     messages = Quarantine.objects.settled() if settled else Quarantine.objects.open()
     chosen = messages.matching(q)
@@ -55,14 +56,14 @@ def entries(request: HttpRequest) -> HttpResponse:
 @require_permission("quarantine")
 @require_safe
 def entry(request: HttpRequest, number: int) -> HttpResponse:
-    """Show one: where it came from, why it is here, its bytes, and what became of it."""
+    """Show one message: its origin, the reason, its bytes, and what was done with it."""
     return _draw(request, number)
 
 
 @require_permission("quarantine")
 @require_POST
 def redrives(request: HttpRequest, number: int) -> HttpResponse:
-    """Read it again."""
+    """Retry a message."""
     try:
         quarantine.redrive(request.user, number, conversation=request.POST.get("conversation", ""))
     except SwitchboardError as error:
@@ -73,7 +74,7 @@ def redrives(request: HttpRequest, number: int) -> HttpResponse:
 @require_permission("quarantine")
 @require_POST
 def discards(request: HttpRequest, number: int) -> HttpResponse:
-    """Discard it; with `alike` the oldest 200 like it."""
+    """Discard a message; with `alike` also the oldest 200 like it."""
     act = quarantine.discard_alike if request.POST.get("alike") == "yes" else quarantine.discard
     try:
         act(request.user, number, request.POST.get("reason", ""))
@@ -83,7 +84,7 @@ def discards(request: HttpRequest, number: int) -> HttpResponse:
 
 
 def rows_of(chosen: QuarantineQuerySet, most: int) -> list[QuarantineRow]:
-    """Return the newest `most` as rows of a list; of each message only the beginning is read."""
+    """Return the newest `most` messages as rows; of each message only the beginning is read."""
     messages = chosen.order_by("-id").previewed()[:most]
     return [
         QuarantineRow(
@@ -100,7 +101,7 @@ def rows_of(chosen: QuarantineQuerySet, most: int) -> list[QuarantineRow]:
 
 
 def _draw(request: HttpRequest, number: int, error: SwitchboardError | None = None, *, verb: str = "") -> HttpResponse:
-    """Draw one; what an action refused is told on top. 401, 403 and 404 are pages of their own."""
+    """Show one message, with an error above it. Errors 401, 403 and 404 have pages of their own."""
     if isinstance(error, NotAllowed | NotFound):
         raise error
     row = quarantine.find(number)
@@ -128,7 +129,7 @@ def _draw(request: HttpRequest, number: int, error: SwitchboardError | None = No
 
 
 def _settlement(row: Quarantine) -> dict[str, Any] | None:
-    """Return who settled it, when, why, and where a re-driven one went."""
+    """Return who settled a message, when, why, and where a retried one went; None while it waits."""
     entry = quarantine.settlement(row.pk) if row.outcome else None
     if entry is None:
         return None

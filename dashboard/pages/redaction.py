@@ -1,6 +1,7 @@
-"""Redaction, for the admin: what would go and where, the reason, and requests that wait for a second person.
+"""The redaction page, for admins: what would be removed and where, the reason, and requests that wait for a second
+person.
 
-What is entered about a person is posted, never part of an address: addresses stay in histories and logs.
+Personal data is posted, never part of an address: addresses stay in histories and logs.
 """
 
 import re
@@ -32,13 +33,13 @@ NUMBERS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 
 
 class EventNumbers(NamedTuple):
-    """Numbers of events or entries as people write them: `3, 5-7`."""
+    """Numbers of events or audit entries as people type them: `3, 5-7`."""
 
     text: str
     field: str = "events"
 
     def read(self) -> list[int]:
-        """Return them. Raises Invalid."""
+        """Return the numbers. Raises Invalid."""
         noun = "event" if self.field == "events" else "entry"
         numbers: list[int] = []
         for part in re.split(r"[\s,]+", self.text.strip()) if self.text.strip() else ():
@@ -53,7 +54,7 @@ class EventNumbers(NamedTuple):
 @require_permission("redact")
 @require_http_methods(["GET", "HEAD", "POST"])
 def redaction(request: HttpRequest) -> HttpResponse:
-    """Show what would go, or with the button that says so redact it, or ask a second person to confirm."""
+    """Preview a redaction; with the confirming button redact, or request a second person's confirmation."""
     fields = request.POST if request.method == "POST" else request.GET
     names = ENTERED if request.method == "POST" else IN_ADDRESS
     entered = {name: fields.get(name, "").replace("\r\n", "\n").strip()[:2000] for name in names}
@@ -73,7 +74,7 @@ def redaction(request: HttpRequest) -> HttpResponse:
 @require_permission("redact")
 @require_POST
 def decisions(request: HttpRequest) -> HttpResponse:
-    """Confirm or decline what somebody else asked for."""
+    """Confirm or decline another person's request."""
     number = int(text) if (text := request.POST.get("request", "")).isdecimal() and len(text) < 19 else 0
     try:
         if request.POST.get("do") != "confirm":

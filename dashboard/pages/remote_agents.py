@@ -1,4 +1,4 @@
-"""Agents elsewhere that speak AG-UI, for the admin: registered by address, listed, removed."""
+"""External agents that speak AG-UI, for admins: register by address, list, remove."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -20,7 +20,7 @@ SECRET = "token"  # what is not drawn again
 @require_permission("tokens")
 @require_http_methods(["GET", "HEAD", "POST"])
 def remote_agents(request: HttpRequest) -> HttpResponse:
-    """List them; a POST registers one."""
+    """List the registered agents; a POST registers one."""
     if request.method != "POST":
         return _draw(request)
     remote = RemoteAgent(**{field: request.POST.get(field, "").strip() for field in ENTERED})
@@ -34,7 +34,7 @@ def remote_agents(request: HttpRequest) -> HttpResponse:
 @require_permission("tokens")
 @require_POST
 def removals(request: HttpRequest) -> HttpResponse:
-    """Remove one."""
+    """Remove an agent."""
     name = request.POST.get("name", "")
     try:
         registration.remove(request.user, name, reason=request.POST.get("reason", "").strip()[:2000])

@@ -1,4 +1,4 @@
-"""The form of a call's page that replays it: what would be sent, and what that requires. Starts nothing."""
+"""The replay form on a call's page: what would be sent, and what that requires. It starts nothing."""
 
 import json
 from collections.abc import Mapping
@@ -39,14 +39,14 @@ def current_eligibility(recorded: RecordedCall) -> ReplayEligibility:
     return eligibility_of(recorded.row, recorded.called_body)
 
 
-def part(
+def form_context(
     request: HttpRequest,
     recorded: RecordedCall,
     eligibility: ReplayEligibility,
     entered: Mapping[str, str],
     error: SwitchboardError | None = None,
 ) -> Part:
-    """Return the form as it was filled in, and the request that would result."""
+    """Return the form as it was filled in, with the request that would result."""
     schema = schema_of(eligibility)
     sent = _object(recorded.ran)
     prepared, wrong = ((sent or {}, "", False), None)
@@ -84,7 +84,7 @@ def part(
 def posted_arguments(
     recorded: RecordedCall, eligibility: ReplayEligibility, posted: Mapping[str, str]
 ) -> dict[str, Any] | str | None:
-    """Read the arguments that a form gives; None for the recorded ones, which is what an untouched form gives."""
+    """Return the arguments in the form, an object or raw text; None for the recorded ones, as an untouched form has."""
     how = posted.get("do", "")
     if how.endswith("raw"):
         return posted.get("raw", "")
@@ -105,7 +105,7 @@ def schema_of(eligibility: ReplayEligibility) -> dict[str, Any]:
 def request_parts(
     recorded: RecordedCall, eligibility: ReplayEligibility, *, is_edited: bool
 ) -> list[tuple[str, Markup]]:
-    """Return what a replay would request of the worker."""
+    """Return what a replay would request from the worker, as terms and values."""
     if not eligibility.facts:
         return []
     limit = eligibility.facts.get("timeout_s")
@@ -149,8 +149,8 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def approval_today(call: str) -> Part | None:
-    """Return what would happen to an approval request's call now, by the current rules and tool; None if it is not
-    recorded. Starts nothing."""
+    """Return how an approval request's call would be decided now, by the current rules and tool; None if the call is
+    not recorded. It starts nothing."""
     try:
         recorded = recorded_call.find(call)
     except NotFound:

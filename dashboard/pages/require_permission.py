@@ -1,4 +1,4 @@
-"""Pages that take a right: everybody else gets 403 and an entry in the audit log."""
+"""Restrict pages to a permission: everyone else gets 403 and an entry in the audit log."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -12,7 +12,7 @@ View = Callable[..., HttpResponseBase]  # a request, and what the route names
 
 
 def require_permission(verb: str) -> Callable[[View], View]:
-    """Let in only who may do `verb` (§3.7)."""
+    """Let in only callers who may do `verb` (§3.7)."""
 
     def guard(view: View) -> View:
         @wraps(view)

@@ -1,4 +1,4 @@
-"""Legal holds and retention rules, for the admin: what must stay, and what goes after a time."""
+"""Legal holds and retention rules, for admins: what must be kept, and what is removed after a time."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ MAX_TEAMS = 200
 @require_permission("redact")
 @require_http_methods(["GET", "HEAD", "POST"])
 def retention(request: HttpRequest) -> HttpResponse:
-    """List rules and holds; `?dry_run=NUMBER` counts what a rule would take now. A POST sets a rule."""
+    """List rules and holds; `?dry_run=NUMBER` counts what a rule would remove now. A POST sets a rule."""
     if request.method != "POST":
         return _draw(request, entered={})
     entered = {name: request.POST.get(name, "").strip()[:2000] for name in (*OF_RULE, "reason")}

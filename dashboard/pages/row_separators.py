@@ -1,5 +1,5 @@
-"""What a row of a transcript looks like after the row before it, as static/js/row-separators.js has it: drawn by the
-server, so that nothing moves once scripts run. Called by the conversation page."""
+"""Day lines and repeated names in a transcript, as static/js/row-separators.js draws them: done on the server first, so
+that nothing moves once scripts run. Called by the conversation page."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,8 @@ _NEW_DAY = Markup('<div class="day">{}</div>\n{}')
 
 
 def separated(rows: Iterable[Markup]) -> list[Markup]:
-    """Put a line between two days (UTC, until the page has the reader's zone), and name a voice that goes on once."""
+    """Add a line between two days (UTC, until the page knows the reader's time zone), and name a sender only at the
+    first of several rows in a row."""
     return list(_separated(rows))
 
 
@@ -34,7 +35,7 @@ def _separated(rows: Iterable[Markup]) -> Iterator[Markup]:
 
 
 def _day_of(row: str) -> str:
-    """Read the day of a row's own time: the last one, behind its words."""
+    """Read the day of a row's own time: the last time in the row."""
     day = _DAY.match(row, max(0, row.rfind("<time ")))
     return day[1] if day else ""
 

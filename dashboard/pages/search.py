@@ -1,4 +1,4 @@
-"""The search page: every conversation's words, newest first; each hit opens its event in context."""
+"""The search page: the texts of every conversation, newest first; each hit opens its event in context."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _BROADER = {
 
 @dataclass(frozen=True, slots=True)
 class HitLine:
-    """A hit, ready to draw."""
+    """A search hit, ready to draw."""
 
     hit: search.SearchHit
     face: ParticipantMark
@@ -47,17 +47,17 @@ class HitLine:
 
     @property
     def caption(self) -> str:
-        """What its conversation is called, fit for text."""
+        """Return the conversation's title or id, escaped."""
         return richtext.inline(self.hit.title or self.hit.event.conversation)
 
     @property
     def href(self) -> str:
-        """Where it stands in context."""
+        """Return the address of the event in context."""
         return page_urls.event_url(self.hit.event.conversation, self.hit.event.seq)
 
     @property
     def at(self) -> datetime:
-        """When it was recorded."""
+        """Return when the event was recorded."""
         return nearest_datetime(self.hit.event.at)
 
 

@@ -1,4 +1,4 @@
-"""Signing in by password or link, and signing out."""
+"""Sign in by password or link, and sign out."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -27,7 +27,7 @@ _line = sign_in_throttle.PasswordCheckQueue()
 @ensure_csrf_cookie
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
-    """Ask for name and password; let in, or say how many tries are left."""
+    """Ask for name and password; sign the person in, or say how many tries are left."""
     if request.method != "POST":
         return _to_next(request) if request.user.is_authenticated else _draw(request)
     name = request.POST.get("username", "").strip()[:150]
@@ -51,7 +51,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 @ensure_csrf_cookie
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in_link(request: HttpRequest) -> HttpResponse:
-    """Use a link. One that another page opened, or that is fetched ahead, waits for a click on a button."""
+    """Use a sign-in link. If another page opened it or a browser prefetched it, wait for a click on a button."""
     secret = request.POST.get("t", "") or request.GET.get("t", "")
     if request.method != "POST" and not _is_by_hand(request):
         return render_page(request, "sign_in_link.html", secret=secret, error="")
@@ -73,7 +73,7 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def sign_out_everywhere(request: HttpRequest) -> HttpResponse:
-    """End all of one's sessions, this one too."""
+    """End all sessions of this person, including this one."""
     if isinstance(request.user, User):
         sessions.sign_out_everywhere(request.user, request.user.username)
         logout(request)
@@ -81,7 +81,7 @@ def sign_out_everywhere(request: HttpRequest) -> HttpResponse:
 
 
 def locked_out(request: HttpRequest, response: HttpResponse | None, credentials: dict[str, Any] | None) -> HttpResponse:
-    """Return when to try again; django-axes calls it."""
+    """Return the page that says when to try again; called by django-axes."""
     name = (credentials or {}).get("username") or request.POST.get("username", "")
     until = sign_in_throttle.locked_until(name, request.META["REMOTE_ADDR"]) or timezone.now()
     message = f"Too many failed attempts. Try again after {until:%H:%M:%S} UTC, or use a sign-in link."
@@ -102,8 +102,8 @@ def _begin(request: HttpRequest, user: User, how: str) -> None:
 
 
 def _is_by_hand(request: HttpRequest) -> bool:
-    """Return whether the browser says that it went here by itself: typed, a terminal's link, our own page; not ahead of
-    a click. Whoever says nothing may be a preview of the link, and waits for the button."""
+    """Return whether the browser says that a person opened the address: typed, from a terminal or from our own page,
+    and not prefetched. A client that says nothing may be a link preview and gets the button."""
     ahead = ("Sec-Purpose", "Purpose", "X-Moz")
     if request.method != "GET" or any("prefetch" in request.headers.get(name, "") for name in ahead):
         return False
@@ -114,7 +114,7 @@ def _is_by_hand(request: HttpRequest) -> bool:
 
 
 def _first_page() -> str:
-    """Return where a link leads: to the demo while it is all there is to see, else to the list."""
+    """Return where a sign-in link leads: to the demo if there is nothing else to see, else to the list."""
     newest = Conversation.objects.visible().newest_first().first()
     is_demo = newest is not None and newest.is_demo
     return reverse("conversation", args=[newest.key]) if newest and is_demo else reverse("conversations")

@@ -1,4 +1,4 @@
-"""The numbers page: charts over a range of time, each with the table behind it."""
+"""The statistics page: charts over a range of time, each with its table."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ PERCENTS = (50, 95, 99)
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One kind of value: its name, and what colours it."""
+    """One kind of value: its name and its color."""
 
     name: str | Markup
     tone: str = ""
@@ -36,7 +36,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart with its table. `core` are bars or lines; `rows` begin with the moment of their span."""
+    """A chart with its table. `core` holds bars or lines; each of `rows` begins with the start of its interval."""
 
     name: str
     title: str
@@ -53,7 +53,7 @@ class Chart:
 @require_safe
 @require_permission("view")
 def numbers(request: HttpRequest) -> HttpResponse:
-    """Draw the range `?last=` (1h, 24h, 7d, 30d), or `?from=` and `?to=`."""
+    """Show the charts of the range `?last=` (1h, 24h, 7d, 30d), or of `?from=` and `?to=`."""
     agent_colors.refresh_colors()
     params = {name: request.GET.get(name, "").strip()[:40] for name in ("last", "from", "to")}
     try:
@@ -73,7 +73,7 @@ def numbers(request: HttpRequest) -> HttpResponse:
 
 
 def _totals(stats: Numbers) -> dict[str, tuple[str, str]]:
-    """Return the figures over the whole range, each with its tone."""
+    """Return the figures for the whole range, each with its tone."""
     calls, failed = sum(span.calls for span in stats.spans), sum(span.failed for span in stats.spans)
     plus = "+" if any(span.is_cut for span in stats.spans) else ""
     durations_ms = sorted(ms for span in stats.spans for ms in span.took)
@@ -94,7 +94,7 @@ def _totals(stats: Numbers) -> dict[str, tuple[str, str]]:
 
 
 def _total_cost(stats: Numbers) -> str:
-    """Say what all turns of known models cost, and that it is more where a price is unknown."""
+    """Return the cost of all turns with a known price as text, which says if the price of others is unknown."""
     costs = [model_prices.cost(entry.model, entry.input, entry.output) for entry in stats.spent if not entry.is_demo]
     known = [dollars for dollars in costs if dollars is not None]
     if not known:
@@ -155,7 +155,7 @@ def _tokens(stats: Numbers) -> Chart:
 
 
 def _spent(stats: Numbers) -> list[dict[str, Any]]:
-    """Return the tokens by agent and model over the whole range, the most first."""
+    """Return the tokens by agent and model over the whole range, the highest first."""
     sums: dict[tuple[str, str, bool], list[int]] = {}
     for entry in stats.spent:
         totals = sums.setdefault((entry.agent, entry.model, entry.is_demo), [0, 0, 0, 0])
@@ -177,7 +177,7 @@ def _spent(stats: Numbers) -> list[dict[str, Any]]:
 
 
 def _reviews(stats: Numbers) -> list[dict[str, Any]]:
-    """Return what people thought of each speaker, with the share of thumbs up."""
+    """Return the thumbs given to each sender, with the share of thumbs up."""
     return [
         {
             "speaker": participant_marks.mark_for(reviews.speaker) if reviews.speaker else None,
@@ -226,7 +226,7 @@ def _lined(
 
 
 def _table(stats: Numbers, rows: list[list[str]]) -> list[tuple[datetime, list[str]]]:
-    """Return the rows of a table, the newest first: who looks at it looks for what was just now."""
+    """Return the rows of a table, newest first: readers look for the most recent."""
     return [(to_datetime(span.start), row) for span, row in zip(stats.spans, rows, strict=True)][::-1]
 
 

@@ -1,4 +1,4 @@
-"""The timeline of a conversation: its rows, a window of them drawn. Called by the conversation page."""
+"""The timeline of a conversation: its rows, drawn one window at a time. Called by the conversation page."""
 
 import time
 from functools import lru_cache
@@ -20,8 +20,8 @@ REDRAWN_US = 10_000_000  # by which a wait that goes on grows
 
 
 class TimelinePage(NamedTuple):
-    """A window of the rows, and what is said of all of them. `scale`: start, end (ms since the first moment), place,
-    place of the end, and whether it is folded, of each stretch."""
+    """A window of the rows, with figures about all of them. `scale`: for each stretch its start and end (ms since the
+    first moment), the positions of both, and whether it is folded."""
 
     rows: list[DrawnRow]
     start: int
@@ -51,7 +51,8 @@ def timeline_of(
     at: int = 0,
     rows: int = ROWS,
 ) -> TimelinePage:
-    """Draw a window of `rows` rows from number `start`, else around an event, else the newest; `at`: as it was then."""
+    """Draw a window of `rows` rows from row number `start`, else around an event, else the newest; `at`: as it was
+    after that event."""
     head = at or conversation.head_seq
     upto = 0 if at else _waits_until(conversation.pk)
     read_from, layout, marks = _layout(conversation.pk, conversation.key, head, epoch.current(), failures, upto)
@@ -82,7 +83,8 @@ def timeline_of(
 
 
 def _waits_until(conversation: int) -> int:
-    """Return until when a wait that goes on is drawn, µs UTC, in steps: looks in a row share a drawing."""
+    """Return until when an unfinished wait is drawn, µs UTC, rounded so that requests close together share a cached
+    drawing."""
     if not Run.objects.filter(conversation=conversation, status="waiting").exists():
         return 0
     return time.time_ns() // 1000 // REDRAWN_US * REDRAWN_US

@@ -1,4 +1,4 @@
-"""Bearer tokens of programs and agents, for the admin."""
+"""The tokens page, for admins: bearer tokens of programs and agents."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -21,7 +21,7 @@ MAX_ITEMS = 200  # rows of each list; a search finds the others
 @require_permission("tokens")
 @require_http_methods(["GET", "HEAD", "POST"])
 def tokens(request: HttpRequest) -> HttpResponse:
-    """List tokens, `?q=` searches names and agents; a POST makes one and shows its secret, once."""
+    """List tokens; `?q=` searches names and agents. A POST makes a token and shows its secret once."""
     if request.method != "POST":
         return _draw(request)
     name, role, agent = (request.POST.get(field, "").strip() for field in ("name", "role", "agent"))
@@ -35,7 +35,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 @require_permission("tokens")
 @require_POST
 def revocations(request: HttpRequest) -> HttpResponse:
-    """End a token at once: of the table by its `name`, of a command by its id, `command`."""
+    """Revoke a token at once: by its `name`, or a command's token by its id, `command`."""
     name, command = request.POST.get("name", ""), request.POST.get("command", "")
     try:
         if command:
@@ -77,5 +77,5 @@ def _draw(
 
 
 def _row(token: Token) -> tuple[Token, str]:
-    """Return a token and its agent's name, fit to be shown."""
+    """Return a token and its agent's name, escaped."""
     return token, hidden_characters.spelled_out(token.agent if token.role == "agent" else "")

@@ -1,4 +1,4 @@
-"""One tool call: its page, two of them compared, and the form that makes it again (§3.4)."""
+"""The page of one tool call, the comparison of two, and the replay form (§3.4)."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from dashboard.pages.require_permission import require_permission
 @require_safe
 @require_permission("view")
 def call(request: HttpRequest, id: str) -> HttpResponse:
-    """Draw one call; `?part=outcome` only what changes while it runs."""
+    """Show one call; `?part=outcome` returns only what changes while it runs."""
     if request.GET.get("part") == "outcome":
         agent_colors.refresh_colors()
         recorded = recorded_call.find(id)
@@ -51,7 +51,7 @@ def create_replay(request: HttpRequest, id: str) -> HttpResponse:
 @require_safe
 @require_permission("view")
 def compare(request: HttpRequest) -> HttpResponse:
-    """Draw what differs between two calls, `?a=` and `?b=`."""
+    """Show what differs between two calls, `?a=` and `?b=`."""
     agent_colors.refresh_colors()
     ids = [request.GET.get(side, "").strip()[:64] for side in ("a", "b")]
     if not all(ids):
@@ -102,7 +102,7 @@ def _draw(
         ids=tool_call_sections.ids(recorded, eligibility.facts),
         schema=recorded.row.schema or "",
         arguments=tool_call_sections.arguments(recorded, eligibility.schema),
-        replay=replay_form.part(request, recorded, eligibility, entered, error),
+        replay=replay_form.form_context(request, recorded, eligibility, entered, error),
         bars=tool_call_sections.bars(recorded, recorded_call.siblings(recorded)),
         inside=tool_call_sections.lines(recorded, recorded_call.nested_events(recorded)),
         around=tool_call_sections.lines(recorded, recorded_call.neighbouring_events(recorded)),

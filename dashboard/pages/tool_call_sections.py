@@ -1,4 +1,4 @@
-"""Parts of a call's pages, fit for drawing: every text of a team, a model or a person goes through the renderer."""
+"""Sections of a call's page, ready to draw: every text from a team, a model or a person is escaped by the renderer."""
 
 import json
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ Layer = tuple[str, list[Markup], str]  # a term, its texts in the record, and "t
 
 
 class CallEventLine(NamedTuple):
-    """An event in a list: where it is, what it is, who says what; `call` leads to a call's own page."""
+    """An event in a list: its address, type, sender and text; `call` links to a call's own page."""
 
     seq: int
     href: str
@@ -51,7 +51,7 @@ class CallEventLine(NamedTuple):
 
 
 class SiblingBar(NamedTuple):
-    """A call beside its siblings."""
+    """A call as a bar beside its siblings."""
 
     name: Markup
     href: str
@@ -64,7 +64,7 @@ class SiblingBar(NamedTuple):
 
 
 def heading(recorded: RecordedCall) -> Part:
-    """Draw the heading of a call: its name, state, agent and place."""
+    """Return the heading of a call: its name, state, agent and place."""
     row, called = recorded.row, recorded.call.called
     conversation_href = reverse("conversation", args=[recorded.conversation_key])
     shown = timestamps.of_event(called.at, called.principal, recorded.called_body).shown
@@ -89,7 +89,7 @@ def heading(recorded: RecordedCall) -> Part:
 
 
 def identity(call: RecordedCall) -> list[Layer]:
-    """Draw what the tool is by its names, each apart, as the record has them."""
+    """Return the recorded names that identify the tool, each on its own line."""
     row, body = call.row, call.called_body
     return _layers([
         ("Public name", row.name), ("Namespace", row.namespace), ("Qualified name", body.get("qualified_name")),
@@ -98,8 +98,8 @@ def identity(call: RecordedCall) -> list[Layer]:
 
 
 def ids(call: RecordedCall, tool_fields: dict[str, Any]) -> list[Layer]:
-    """Draw what programs know the tool and the call by; `tool_fields` of the tool as offered now has what the record
-    does not tell."""
+    """Return the ids and keys of the call and its tool; `tool_fields`, of the tool as offered now, supplies those that
+    are not recorded."""
     row, whose = call.row, " of this replay" if call.row.run and call.row.replay_of else " from the provider"
     recorded = _layers([
         ("Lookup key", row.lookup_key), (f"Call ID{whose}", row.call_id), ("ID", row.id), ("Run", row.run),
@@ -120,8 +120,8 @@ def _texts(value: Any) -> list[Markup]:
 
 
 def arguments(recorded: RecordedCall, schema: str) -> Part:
-    """Draw the arguments: as they were sent, what a person made of them, and those that ran beside the schema of then
-    and of now (a hash; empty: not offered)."""
+    """Return the arguments as sent, as a person edited them, and as they ran, checked against the schema at the time
+    and the current one (`schema`: its hash, empty if the tool is no longer offered)."""
     text, edited = recorded.arguments, recorded.edited
     sent, raw = _object(recorded.ran), recorded.called_body.get("args_raw")
     before = _object(text) if edited is not None else None
@@ -139,13 +139,14 @@ def arguments(recorded: RecordedCall, schema: str) -> Part:
 
 
 def _editor(recorded: RecordedCall) -> ParticipantMark | None:
-    """Return who changed the arguments before the call ran."""
+    """Return who edited the arguments before the call ran; None if nobody did."""
     by = recorded.approval.decided_by if recorded.approval and recorded.edited is not None else None
     return mark_for(by, by) if by else None
 
 
 def _fits(sent: dict[str, Any] | None, before: dict[str, Any] | None, schema: dict[str, Any], size: int) -> list[Part]:
-    """Hold the arguments that ran (`sent`) against a schema, beside those that were `before` with where they differ."""
+    """Check the arguments that ran (`sent`) against a schema, field by field, and mark where they differ from
+    `before`."""
     parameters = schema.get("params_json_schema")
     if sent is None or not isinstance(parameters, dict):
         return []
@@ -175,7 +176,7 @@ def _changes(then: dict[str, Any], now: dict[str, Any]) -> Part:
 
 
 def outcome(recorded: RecordedCall) -> Part:
-    """Draw the output and error of a call; of a replay, also the replayed call and how the two differ."""
+    """Return the output and error of a call; for a replay, also the original call and how the two differ."""
     before, size = recorded_call.original(recorded), recorded.ended_body.get("output_bytes")
     return {
         "output": message_body.result(recorded.output) if recorded.output else None, "error": _error(recorded),
@@ -193,14 +194,14 @@ def _error(recorded: RecordedCall) -> Markup | None:
 
 
 def compared(first: RecordedCall, other: RecordedCall) -> list[tuple[str, json_diff.RenderedDiff]]:
-    """Draw what differs between two calls: arguments, output, error, each where one of them has it."""
+    """Return the differences between two calls in arguments, output and error, where either has any."""
     parts = [("Arguments", first.ran, other.ran), ("Output", first.output, other.output)]
     parts.append(("Error", first.error, other.error))
     return [(name, json_diff.draw(before, after)) for name, before, after in parts if before or after]
 
 
 def decision(call: RecordedCall) -> Part | None:
-    """Draw who was asked about it, and who decided what."""
+    """Return who was asked about the call, and who decided what; None if nobody was asked."""
     approval = call.approval
     if approval is None:
         return None
@@ -218,7 +219,7 @@ def decision(call: RecordedCall) -> Part | None:
 
 
 def bars(recorded: RecordedCall, siblings: Sequence[ToolCall]) -> list[SiblingBar]:
-    """Draw calls as bars on one scale of time, this one among them."""
+    """Return calls as bars on one time scale, including this one."""
     ends = [row.started_at + int((row.duration_ms or 0) * 1000) for row in siblings]
     first = min((row.started_at for row in siblings), default=0)
     span = max(1, max(ends, default=1) - first)
@@ -244,7 +245,7 @@ def bars(recorded: RecordedCall, siblings: Sequence[ToolCall]) -> list[SiblingBa
 
 
 def lines(recorded: RecordedCall, events: Sequence[Stored]) -> list[CallEventLine]:
-    """Draw events as a list, a call's step with the way to its own page."""
+    """Return events as a list; the step of another call links to its own page."""
     ids, own = _call_ids(recorded.conversation_key, events), set(recorded.call.seqs)
     return [_event(event, ids.get(event.seq, ""), own) for event in events]
 
@@ -269,7 +270,7 @@ def _event(event: Stored, call: str, own: set[int]) -> CallEventLine:
 
 
 def row(call: ToolCall) -> Part:
-    """Draw a call of a short list."""
+    """Return a call for a short list."""
     return {
         "row": call, "state": STATES.get(call.status, "unknown"), "word": tool_call_block.word_of(call.status),
         "href": reverse("call", args=[call.id]), "took": timestamps.duration(call.duration_ms),
@@ -278,7 +279,7 @@ def row(call: ToolCall) -> Part:
 
 
 def raw(recorded: RecordedCall) -> list[tuple[Markup, Markup]]:
-    """Draw the stored texts."""
+    """Return the stored texts."""
     return [(richtext.inline(name), json_tree.draw(text)) for name, text in recorded_call.raw(recorded)]
 
 

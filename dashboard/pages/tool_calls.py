@@ -1,4 +1,4 @@
-"""The tool-calls page: every call of every agent, newest first, by filters that live in the address. Live by
+"""The tool calls page: every call of every agent, newest first, with filters in the address. Live by
 `static/js/call-list.js`."""
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ LIST = FilteredList(
 @require_safe
 @require_permission("view")
 def calls(request: HttpRequest) -> HttpResponse:
-    """List the calls; `?part=list` answers the rows alone, `?part=facets` what else there is to filter by."""
+    """List the calls; `?part=list` returns only the rows, `?part=facets` only the filter choices."""
     filters, wrong = CallFilters.read(dict(request.GET.lists()))
     part = request.GET.get("part", "")
     if part == "facets":
@@ -57,7 +57,7 @@ def calls(request: HttpRequest) -> HttpResponse:
 @require_POST
 @require_permission("view")
 def save(request: HttpRequest) -> HttpResponse:
-    """Save a filter under a name, for everyone."""
+    """Save the current filters as a view with a name, for everyone."""
     name, query = request.POST.get("name", ""), request.POST.get("query", "")
     return _changed(request, lambda: saved_views.save_view(request.user, name, query).query)
 
@@ -79,12 +79,12 @@ def change(request: HttpRequest, number: int) -> HttpResponse:
 @require_safe
 @require_permission("export")
 def export(request: HttpRequest, form: str) -> HttpResponseBase:
-    """Send every call that the filters leave, as CSV or JSON lines."""
+    """Send every call that matches the filters, as CSV or JSON lines."""
     return LIST.send_file(request, EXPORT, form)
 
 
 def _changed(request: HttpRequest, act: Callable[[], str]) -> HttpResponse:
-    """Do it and go to the list by the view's filters; what cannot be done is said there."""
+    """Change a saved view and redirect to the list with its filters; an error is shown there."""
     try:
         query = act()
     except NotAllowed:

@@ -1,4 +1,4 @@
-"""Parts of the tool and agent pages, fit for drawing: every text of a team or a model goes through the renderer."""
+"""Sections of the tool and agent pages, ready to draw: every text from a team or a model is escaped by the renderer."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ Part = dict[str, Any]  # what a template asks for by name
 
 
 def offer(tool_offer: tool_offers.ToolOffer) -> Part:
-    """Make what is told of a tool, for those agents to whom it is alike, fit for drawing."""
+    """Return a tool as it is offered to the agents for which it is the same, ready to draw."""
     words = ("public_name", "namespace", "name", "lookup_key", "trace_name", "mcp_server", "name_there")
     rules = ("effect", "enabled", "injected", "returns", "agent_inside", "to", "origin")
     return {
@@ -43,7 +43,7 @@ def offer(tool_offer: tool_offers.ToolOffer) -> Part:
 
 
 def _policy(tool_offer: tool_offers.ToolOffer, agent: str) -> list[str]:
-    """Return how the operators' rules tighten what the code says of a tool for an agent."""
+    """Return how the operators' rules tighten a tool's own settings for an agent."""
     rule: evaluate.Rule = "allow" if tool_offer.asks == "never" else "ask"
     effect: evaluate.Effect = next((word for word in evaluate.EFFECTS if word == tool_offer.text("effect")), "unsafe")
     rows = evaluate.matching(evaluate.rows(), agent, tool_offer.text("name"))
@@ -57,7 +57,7 @@ def _policy(tool_offer: tool_offers.ToolOffer, agent: str) -> list[str]:
 
 
 def draw_schema(schema: versions.Seen) -> Part:
-    """Draw what a model sees."""
+    """Return a schema as the model sees it, ready to draw."""
     return {
         "is": schema,
         "description": richtext.plain(schema.description[:8000]) if schema.description else None,
@@ -80,13 +80,13 @@ def _field(field: schema_table.Field) -> Part:
 
 
 def compared(before: versions.Version, body: dict[str, Any]) -> Part:
-    """Draw what changed from an earlier schema to the body of another."""
+    """Return what changed from an earlier schema to another's `body`."""
     diff = versions.compared(versions.body_of(before.hash), body)
     return {"before": before, "changes": [_change(change) for change in diff.changes], "is_cut": diff.is_cut}
 
 
 def _change(change: ValueChange) -> dict[str, Markup | None]:
-    """Draw a difference, each side of it whole."""
+    """Return one difference, with both values whole."""
     sides = {"before": change.before, "after": change.after}
     return {"path": richtext.inline(change.path[:400])} | {
         side: None if parts is None else richtext.inline(parts[0].text) for side, parts in sides.items()
@@ -94,7 +94,7 @@ def _change(change: ValueChange) -> dict[str, Markup | None]:
 
 
 def call(tool_call: ToolCall) -> Part:
-    """Draw a call of a list."""
+    """Return a call for a list."""
     return {
         "is": tool_call,
         "state": STATES.get(tool_call.status, "unknown"),

@@ -1,4 +1,4 @@
-"""A tool's page: what a model sees of it beside what is injected, its rules, users, versions and calls. Rows only."""
+"""A tool's page: what the model sees, what is injected, its rules, agents, versions and calls. Read-only."""
 
 from typing import Any
 
@@ -17,7 +17,8 @@ from dashboard.pages.base_context import render_page
 
 @require_safe
 def tool(request: HttpRequest, team: str, name: str) -> HttpResponse:
-    """Show a tool of a team (qualified name), with `?version=` at that schema, and with `?against=` beside another."""
+    """Show a tool of a team (by qualified name), with `?version=` at that schema, and with `?against=` compared with
+    another."""
     agent_colors.refresh_colors()
     every, offered = _versions_and_offers(team, name)
     shown = _shown(request.GET.get("version", ""), every, offered)
@@ -42,7 +43,7 @@ def tool(request: HttpRequest, team: str, name: str) -> HttpResponse:
 
 @require_safe
 def schema(request: HttpRequest, hash: str) -> HttpResponse:
-    """Lead to the tool that was offered under a schema, at that version; `?agent=` says whose it was."""
+    """Redirect to the tool that had a schema, at that version; `?agent=` names the agent."""
     home = versions.home_of(hash[:64], request.GET.get("agent", "")[:200].replace("\0", "")) if hash.isalnum() else None
     if home is None:
         raise NotFound("No team here has offered a tool with this schema. The call may come from another record.")
@@ -67,7 +68,7 @@ def _head(team: str, name: str) -> dict[str, Any]:
 
 
 def _shown(requested: str, every: list[versions.Version], offered: list[tool_offers.ToolOffer]) -> str:
-    """Return the hash of the version to show: the one asked for, else what is offered now, else the newest."""
+    """Return the hash of the version to show: the one asked for, else the one offered now, else the newest."""
     hashes = [version.hash for version in every]
     if requested in hashes:
         return requested
@@ -75,7 +76,7 @@ def _shown(requested: str, every: list[versions.Version], offered: list[tool_off
 
 
 def _against(requested: str, shown: str, every: list[versions.Version]) -> versions.Version | None:
-    """Return the version to compare with: the one asked for, else the one before the shown."""
+    """Return the version to compare with: the one asked for, else the one before the version shown."""
     chosen = next((version for version in every if version.hash == requested != shown), None)
     index = next((n for n, version in enumerate(every) if version.hash == shown), len(every))
     return chosen or next(iter(every[index + 1 :]), None)

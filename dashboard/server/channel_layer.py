@@ -1,4 +1,5 @@
-"""The channel layer of deployments with a Redis, named in settings. Its library is imported when a process uses it."""
+"""The channel layer of deployments with Redis, named in settings. The library is imported only when a process uses
+it."""
 
 from typing import Any
 
@@ -8,7 +9,8 @@ from redis.backoff import NoBackoff
 
 
 class DoorbellLayer(RedisPubSubChannelLayer):  # type: ignore[misc]  # untyped
-    """Fails at once, instead of trying again by itself: the broadcast sender and listener do that, and say so."""
+    """A Redis channel layer that fails at once instead of retrying: the broadcast sender and listener retry, and report
+    it."""
 
     def __init__(self, hosts: list[dict[str, Any]], **options: Any) -> None:  # Any: as redis-py takes them
         super().__init__(hosts=[host | {"retry": Retry(NoBackoff(), 0)} for host in hosts], **options)

@@ -1,8 +1,8 @@
-"""Django's pages under ASGI with one hop into a thread. `asgi` routes to it what no other endpoint takes.
+"""Serve Django's pages under ASGI with a single switch into a thread. `asgi` routes here what no other endpoint takes.
 
-Django's own handler hops once for every synchronous middleware, the view and the signals (8 times for a page of ours),
-and opens a database connection for each request, since each gets a thread of its own. Here the chain is synchronous
-from end to end and a few threads keep their connections: half the time.
+Django's own handler switches threads for every synchronous middleware, the view and the signals (8 times for one of our
+pages), and opens a database connection per request, since each gets a new thread. Here the whole chain is synchronous
+and a few threads keep their connections, which halves the time.
 """
 
 import asyncio
@@ -36,7 +36,8 @@ MAX_BODY = 4 << 20  # bytes, before anything looks at them; settings limit what 
 
 
 class PageHandler(ASGIHandler):
-    """Answers HTTP requests with views. Views are plain functions; what streams does so by an asynchronous iterator."""
+    """Answers HTTP requests with views. Views are plain functions; a streaming response has an asynchronous
+    iterator."""
 
     def __init__(self, socket_registry: SocketRegistry) -> None:
         BaseHandler.__init__(self)
@@ -45,7 +46,7 @@ class PageHandler(ASGIHandler):
         self._pool = ThreadPoolExecutor(POOL_SIZE["pages"], thread_name_prefix="pages")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # Any: ASGI's own types
-        """Read the request, answer it in a thread, send the answer."""
+        """Read the request, answer it in a thread, and send the response."""
         scope = with_slashes(scope)
         try:
             body = await self.read_body(receive)
@@ -68,7 +69,8 @@ class PageHandler(ASGIHandler):
             await loop.run_in_executor(self._pool, response.close)
 
     async def _stream(self, response: HttpResponseBase, receive: Any, send: Any) -> None:
-        """Send a file while its reader is there and may have it (law H). Raises `NotSignedIn` once that is over."""
+        """Send a streaming response while its reader is connected and still permitted (law H). Raises NotSignedIn once
+        the reader is not."""
         caller: Caller | None = getattr(response, "_caller", None)  # noted by `middleware.signed_in`
         sending = _while_there(receive, self.send_response(response, send))
         if caller is None:
@@ -78,7 +80,7 @@ class PageHandler(ASGIHandler):
             await reader.unless_dismissed(sending)
 
     async def read_body(self, receive: Any) -> IO[bytes]:
-        """Read the body into memory. Raises `RequestDataTooBig` beyond `MAX_BODY`."""
+        """Read the body into memory. Raises RequestDataTooBig beyond `MAX_BODY` bytes."""
         body, more = io.BytesIO(), True
         while more:
             message = await receive()
@@ -114,7 +116,7 @@ class PageHandler(ASGIHandler):
 
 
 async def _while_there(receive: Any, sending: Coroutine[Any, Any, None]) -> None:
-    """Send as long as the reader is there: after the body, all that `receive` tells is that they left."""
+    """Send while the client is connected: after the body, all that `receive` can report is a disconnect."""
     task, leaving = asyncio.create_task(sending), asyncio.ensure_future(receive())
     try:
         await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -127,7 +129,7 @@ async def _while_there(receive: Any, sending: Coroutine[Any, Any, None]) -> None
 
 
 def _too_large() -> HttpResponse:
-    """Return what no middleware has seen."""
+    """Return the 413 response, which passes no middleware."""
     guard = {
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
         "X-Content-Type-Options": "nosniff",

@@ -1,5 +1,5 @@
-"""uvicorn's HTTP protocol with bounds: on what is no body, else a head that never ends fills the memory; and on time,
-else clients that trickle hold connections for ever, and those that do not read what they asked for hold that too.
+"""uvicorn's HTTP protocol with limits on size and time: an endless head would fill the memory, and clients that send or
+read very slowly would hold connections forever.
 
 Called by uvicorn for every connection; `dashboard.server.uvicorn_config` names it.
 """
@@ -22,8 +22,8 @@ TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\n" + _CLOSE
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """Hangs up on a request whose head, chunk frames and trailers are larger than any sensible one, and on one that
-    does not come in: a look at each connection every 5 seconds costs nothing a request."""
+    """Closes a connection whose head, chunk frames and trailers exceed a limit, and one whose request or response makes
+    no progress. Each connection is checked every 5 seconds, so a request costs nothing extra."""
 
     _stopping: asyncio.Event
     _body = 0  # bytes of bodies on this connection
@@ -56,7 +56,8 @@ class BoundedHttp(HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def _look(self) -> None:
-        """Close what does not come on; while nothing is awaited, or the server itself reads nothing, nothing need."""
+        """Close the connection if it makes no progress; one on which nothing is expected, or which the server itself
+        does not read, is left open."""
         now = self.loop.time()
         if self._is_left_unread(now):
             self.transport.abort()  # forgets what waits; to close it would wait for the reader
@@ -70,7 +71,8 @@ class BoundedHttp(HttpToolsProtocol):
         self._looking = self.loop.call_later(LOOK_EVERY, self._look)
 
     def _is_left_unread(self, now: float) -> bool:
-        """Return whether an answer was not read on for too long. While nothing is added, what waits can only shrink."""
+        """Return whether the client has not read its response for too long. While nothing is added, what is buffered
+        can only shrink."""
         size = self.transport.get_write_buffer_size()
         may_grow = not (self.flow.write_paused or self.cycle is None or self.cycle.response_complete)
         is_stuck = self._unread - PROGRESS < size <= self._unread
@@ -79,24 +81,24 @@ class BoundedHttp(HttpToolsProtocol):
         return now - self._unread_since >= PATIENCE
 
     def resume_writing(self) -> None:
-        """The reader has read."""
+        """Note that the client has read."""
         self._has_resumed = True
         super().resume_writing()
 
     def shutdown(self) -> None:
-        """Tell long requests to come to their end."""
+        """Ask long requests to finish."""
         self._stopping.set()
         super().shutdown()
 
     def on_message_begin(self) -> None:
-        """Count anew."""
+        """Start counting the bytes of a new request."""
         self._at_begin = self._at_answer = self._body
         self._other, self._is_coming, self._at_mark, self._marked = 0, True, self._body, self.loop.time()
         super().on_message_begin()
         self.scope["extensions"] = self._extensions
 
     def on_body(self, body: bytes) -> None:
-        """Count a part of the body."""
+        """Count a piece of the body, which the limits of a head do not include."""
         self._body += len(body)
         super().on_body(body)
         if not self.cycle.response_complete:
@@ -105,12 +107,12 @@ class BoundedHttp(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_complete(self) -> None:
-        """Nothing more is awaited."""
+        """Note that the request is complete."""
         self._is_coming = False
         super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; answer 431 and close once it is too much."""
+        """Parse what arrived; answer 431 and close the connection if the head is too large."""
         before = self._body
         super().data_received(data)
         self._other += len(data) - (self._body - before)

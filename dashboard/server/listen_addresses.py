@@ -1,4 +1,4 @@
-"""Where `serve` listens, in words: the addresses, what is wrong with one, a warning where the network can reach it."""
+"""Where `serve` listens, for people: the addresses, what is wrong with one, a warning if the network can reach it."""
 
 import errno
 import ipaddress
@@ -53,13 +53,13 @@ def is_wildcard(host: str) -> bool:
 
 
 def local_url(host: str, port: int) -> str:
-    """Return an address that this machine reaches the server by; for a wildcard its loopback."""
+    """Return the URL at which this machine reaches the server; for a wildcard host that of its loopback."""
     name = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://{f'[{name}]' if ':' in name else name}:{port}"
 
 
 def public_url(host: str, port: int, origins: Sequence[str]) -> str:
-    """Return the address for people: the first `https` origin, else the first origin, else the local one."""
+    """Return the URL for people: the first `https` origin, else the first origin, else the local one."""
     secure = [origin for origin in origins if origin.startswith("https://")]
     return [*secure, *origins, local_url(host, port)][0].rstrip("/")
 

@@ -1,7 +1,8 @@
-"""Has the C library give freed memory back, so that a server is as large as what it holds. Called by `asgi` at start.
+"""Make the C library return freed memory to the system, so that the server's size follows its contents. Called by
+`asgi` at start.
 
-glibc keeps large blocks for later once one was freed, in an arena for every thread: after sixteen pages of 5 MB the
-server stayed at 600 MiB, with these bounds at 370.
+glibc keeps large freed blocks for later, in one arena per thread: after sixteen pages of 5 MB the server stayed at 600
+MiB, with these limits at 370 MiB.
 """
 
 import ctypes
@@ -13,7 +14,7 @@ _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # malloc.h
 
 
 def give_back_freed() -> bool:
-    """Set both; return whether this C library took them. Another one is left as it is."""
+    """Set both limits; return whether this C library accepted them. Another one is left as it is."""
     if not sys.platform.startswith("linux"):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

@@ -1,5 +1,5 @@
-"""Every HTTP request has an id: the one it brought as X-Request-ID, if that is fit, else a new one. Answered back, on
-every log line and error page of the request. Called by `asgi` in front of endpoints and pages."""
+"""Give every HTTP request an id: the X-Request-ID it carries, if valid, else a new one. It is returned to the client
+and is on every log line and error page of the request. Called by `asgi` in front of endpoints and pages."""
 
 import random
 import re
@@ -14,7 +14,7 @@ _FIT = re.compile(rb"[\w.:-]{1,64}", re.ASCII)
 
 
 def of_scope(scope: Scope) -> str:
-    """Return the id a request brought, or a new one."""
+    """Return the id of a request: its X-Request-ID if valid, else a new one."""
     for name, value in scope["headers"]:
         if name == HEADER and _FIT.fullmatch(value):
             return str(value.decode())
@@ -22,7 +22,7 @@ def of_scope(scope: Scope) -> str:
 
 
 async def with_request_id(app: Endpoint, scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer one HTTP request under its id."""
+    """Answer one HTTP request with its id set for logging and returned in a header."""
     number = scope["request_id"] = of_scope(scope)
 
     def answer(message: dict[str, Any]) -> Awaitable[None]:  # no coroutine of its own: this is passed by every message

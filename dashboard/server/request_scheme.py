@@ -1,7 +1,8 @@
-"""Which scheme the browser used: `https` behind a proxy that ends TLS. Called by `asgi` for every request and socket.
+"""Determine which scheme the browser used: `https` behind a proxy that terminates TLS. Called by `asgi` for every
+request and socket.
 
-Cookies, links, the content policy and HSTS follow the scheme, so it must not depend on what an untrusted peer says: the
-request is secure when its Host is an `https` origin of `SWITCHBOARD_ORIGINS`, or a trusted proxy forwards that scheme.
+Cookies, links, the content security policy and HSTS follow the scheme, so it must not depend on an untrusted peer: the
+request is secure if its Host is an `https` origin of `SWITCHBOARD_ORIGINS`, or if a trusted proxy forwards that scheme.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,8 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def https_hosts(origins: Iterable[str]) -> frozenset[bytes]:
-    """Return the Host headers, in lower case, that only `https` origins have; one listed with both schemes is none."""
+    """Return the Host headers, in lower case, that occur only in `https` origins; a host listed with both schemes is
+    left out."""
     hosts: dict[str, set[bytes]] = {"http": set(), "https": set()}
     for origin in origins:
         parts = urlsplit(origin.lower())
@@ -28,7 +30,7 @@ def https_hosts(origins: Iterable[str]) -> frozenset[bytes]:
 
 
 def with_browser_scheme(scope: Scope, secure_hosts: frozenset[bytes], proxies: Sequence[Network]) -> Scope:
-    """Return the scope with scheme `https` or `wss` where the browser used TLS; else as it is."""
+    """Return the scope with scheme `https` or `wss` if the browser used TLS; else unchanged."""
     scheme = SECURE.get(scope.get("scheme", ""))
     if scheme is None or not (secure_hosts or proxies):
         return scope
@@ -37,6 +39,6 @@ def with_browser_scheme(scope: Scope, secure_hosts: frozenset[bytes], proxies: S
 
 
 def _forwards_https(scope: Scope, proxies: Sequence[Network]) -> bool:
-    """Return whether the peer is a trusted proxy and the scheme it was asked by, the last one named, is secure."""
+    """Return whether the peer is a trusted proxy and the last scheme it forwards is secure."""
     last = header(scope, FORWARDED).rpartition(b",")[2].strip().lower()
     return last in (b"https", b"wss") and is_trusted(scope.get("client"), proxies)

@@ -1,9 +1,9 @@
-"""Whose request it is behind a proxy: where the peer is one of `SWITCHBOARD_PROXIES`, the address it forwards.
+"""Determine the client's address behind a proxy: if the peer is one of `SWITCHBOARD_PROXIES`, the address it forwards.
 
-Read from the right, as each proxy adds the address it saw at the end: the first one that is no proxy of ours is the
-client. What stands further left the client may have written itself. uvicorn's middleware for proxies reads it likewise,
-but takes what is no address (`unknown`, `<script>`) for the client, gives one address several spellings, by which the
-throttle would count apart, and trusts no IPv4 proxy that reaches an IPv6 socket.
+The header is read from the right, since each proxy appends the address it saw: the first address that is not one of our
+proxies is the client. Anything further left may be forged by the client. uvicorn's proxy middleware reads it the same
+way, but accepts values that are no address (`unknown`, `<script>`), keeps several spellings of one address, which a
+throttle would count separately, and trusts no IPv4 proxy that connects to an IPv6 socket.
 """
 
 import ipaddress
@@ -20,7 +20,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def apply_forwarded_for(scope: Scope, proxies: Sequence[Network]) -> Scope:
-    """Return the scope with the client's own address where a trusted proxy tells it; else as it is."""
+    """Return the scope with the client's own address if a trusted proxy forwards it; else unchanged."""
     if not proxies or not (peer := scope.get("client")):
         return scope
     forwarded = ",".join(value.decode("latin-1") for name, value in scope["headers"] if name == HEADER)
@@ -37,7 +37,7 @@ def apply_forwarded_for(scope: Scope, proxies: Sequence[Network]) -> Scope:
 
 
 def is_trusted(peer: tuple[str, int] | None, proxies: Sequence[Network]) -> bool:
-    """Return whether a connection comes from a proxy of ours, IPv4 on an IPv6 socket too."""
+    """Return whether a connection comes from one of our proxies, including IPv4 on an IPv6 socket."""
     address = _address(peer[0]) if peer else None
     return address is not None and _is_within(address, proxies)
 
@@ -47,7 +47,7 @@ def _is_within(address: Address, proxies: Sequence[Network]) -> bool:
 
 
 def _address(text: str) -> Address | None:
-    """Read an address, also one with a port behind it."""
+    """Parse an IP address, with or without a port; None if it is none."""
     return _parsed(text) if len(text) <= MAX_ADDRESS else None
 
 

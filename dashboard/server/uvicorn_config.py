@@ -1,4 +1,4 @@
-"""How uvicorn runs here: one place for `serve` and for the benchmarks."""
+"""The configuration of uvicorn, shared by `serve` and the benchmarks."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,8 @@ AFTER_DRAIN = 20.0  # seconds for all else: threads that wait for a database can
 
 
 class DrainingServer(uvicorn.Server):
-    """Stops in the order of §9: readiness off, intake stopped, queue flushed; then sockets 1012, and the end."""
+    """Stops in the order of §9: not ready, no new requests, queues flushed; then sockets closed with 1012, then the
+    end."""
 
     def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]]) -> None:
         super().__init__(config)
@@ -33,7 +34,7 @@ class DrainingServer(uvicorn.Server):
         self._wake: Callable[[], object] = lambda: None
 
     async def main_loop(self) -> None:
-        """Wait to be stopped, and write the date of answers each second; uvicorn's own looks ten times a second."""
+        """Wait for the stop, and update the Date header once a second; uvicorn's own loop wakes ten times a second."""
         loop, stopped = asyncio.get_running_loop(), asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(stopped.set)
         while not await self.on_tick(0):
@@ -42,12 +43,12 @@ class DrainingServer(uvicorn.Server):
                     await stopped.wait()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop, at once."""
+        """Stop at once."""
         super().handle_exit(sig, frame)
         self._wake()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Drain before anything is closed, so that whoever waits for an answer has it."""
+        """Drain before anything is closed, so that every waiting client gets its response."""
         limit = drain_limit(settings.CONFIG.stop_s)
         last = threading.Timer(limit + AFTER_DRAIN, _end, [limit + AFTER_DRAIN])
         last.daemon = True  # an orderly end comes before it
@@ -60,13 +61,14 @@ class DrainingServer(uvicorn.Server):
 
 
 def drain_limit(stop_s: float) -> float:
-    """Return how many seconds a drain may take: runs may go on for `stop_s` (half as long again where one has to be
-    aborted), and what they end with has to be written."""
+    """Return how many seconds a drain may take: runs may continue for `stop_s`, half as long again if one has to be
+    aborted, and then their last events are written."""
     return max(MIN_DRAIN, 1.5 * stop_s + 2.5)
 
 
 def _end(after: float) -> None:
-    """End the process as it is. Nothing acknowledged is lost by it: that is in the database."""
+    """End the process without clean-up, `after` seconds from now. Nothing acknowledged is lost: it is in the
+    database."""
     logger.error("the shutdown took longer than %.0f s: something still waits for the database", after)
     logging.shutdown()
     os._exit(1)

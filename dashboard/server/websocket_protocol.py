@@ -1,7 +1,7 @@
-"""uvicorn's websocket protocol plus one ASGI extension: write a prepared frame, wait until there is room for one, and
-close the connection of a client that does not read.
+"""uvicorn's WebSocket protocol plus an ASGI extension: write a prepared frame, wait until the buffer has room, and
+disconnect a client that does not read.
 
-It halves the CPU time of the fan-out (§6). It uses internal names of uvicorn, which is therefore pinned.
+It halves the CPU time of the fan-out (§6). It uses uvicorn's internal names, so uvicorn's version is pinned.
 """
 
 import struct
@@ -23,17 +23,18 @@ class FrameProtocol(WebSocketsSansIOProtocol):
     has_room = True
 
     def pause_writing(self) -> None:
-        """The transport's buffer is full."""
+        """Note that the transport's buffer is full."""
         self.has_room = False
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """It has drained."""
+        """Note that the transport's buffer has drained."""
         self.has_room = True
         super().resume_writing()
 
     def handle_connect(self, event: Request) -> None:
-        """Add the extension to the scope, unless frames are compressed; let larger messages in where they belong."""
+        """Add the extension to the scope, unless frames are compressed; raise the message size limit for endpoints that
+        need it."""
         super().handle_connect(event)
         self.conn.max_message_size = LARGER.get(event.path.partition("?")[0], self.conn.max_message_size)
         if hasattr(self, "scope") and not self.conn.extensions:

@@ -206,7 +206,7 @@ def test_a_claim_is_in_no_timeline(flood, team):
         }
         teamwork.claim_from_outside("flood", claim)
 
-    assert "Eve" not in str(conversation_sidebar.of_conversation(Conversation.objects.get(key="flood"))["timeline"])
+    assert "Eve" not in str(conversation_sidebar.panel_context(Conversation.objects.get(key="flood"))["timeline"])
 
 
 @pytest.mark.django_db

@@ -1,4 +1,4 @@
-"""Pages of one conversation are drawn in the hues that its agents have there."""
+"""Use a conversation's own agent colors while one of its pages is drawn."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -13,8 +13,8 @@ from conversations.rendering import agent_colors, conversation_hues, participant
 Response = TypeVar("Response", bound=HttpResponseBase)
 
 
-def in_its_hues(view: Callable[[HttpRequest, str], Response]) -> Callable[[HttpRequest, str], Response]:
-    """Let a view take the hues of its conversation, and forget them after it."""
+def with_agent_hues(view: Callable[[HttpRequest, str], Response]) -> Callable[[HttpRequest, str], Response]:
+    """Let a view use the colors of its conversation, and reset them afterwards."""
 
     @wraps(view)
     def drawn(request: HttpRequest, cid: str) -> Response:
@@ -24,8 +24,8 @@ def in_its_hues(view: Callable[[HttpRequest, str], Response]) -> Callable[[HttpR
     return drawn
 
 
-def take_hues_of(conversation: Conversation) -> None:
-    """Draw in the hues of a conversation from here on, until the view ends."""
+def use_hues_of(conversation: Conversation) -> None:
+    """Use the colors of a conversation until the view ends."""
     agent_colors.refresh_colors()
     head = (conversation.head_seq, conversation.head_hash)
     participant_marks.take_hues(conversation_hues.of_conversation(conversation.key, head).hues())
