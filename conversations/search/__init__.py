@@ -1,7 +1,7 @@
 """Full-text search in all conversations: FTS5 on SQLite, tsvector with GIN on PostgreSQL, one interface.
 
-`read` and `find` for whoever asks; `index_writer` brings it up to date, the `Indexer` in the background; `forget`
-takes events out. The index is no part of the record: it can be made again from the events at any time.
+`read` and `find` answer queries; `index_writer` brings the index up to date, the `Indexer` does so in the background;
+`forget` removes events. The index is not part of the record: it can be rebuilt from the events at any time.
 """
 
 from conversations.search.excerpt import Excerpt, of_hits

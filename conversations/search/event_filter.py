@@ -1,6 +1,6 @@
-"""Which events hold some words, for lists of something else than events: as places, or as a test in SQL.
+"""Which events contain given words, for lists of other things than events: as places, or as an SQL condition.
 
-Called by the list of tool calls. What is not indexed yet is not found, as on the search page.
+Called by the list of tool calls. Events that are not indexed yet do not match, as on the search page.
 """
 
 import time
@@ -17,8 +17,8 @@ from conversations.search.query import read as read_query
 
 
 class Matching(NamedTuple):
-    """Events that hold the words. `places` are (conversation's row, seq) of all of them, None where there are more than
-    was asked for; `sql` is a condition on an event `e`, with its `values`."""
+    """Events that contain the words. `places`: (conversation's row id, seq) of each, None if there are more than asked
+    for; `sql`: a condition on an event `e`, with its `values`."""
 
     places: list[tuple[int, int]] | None
     sql: str
@@ -29,7 +29,8 @@ NOTHING = Matching([], "1=0", ())
 
 
 def matching(q: str, most: int) -> Matching | None:
-    """Find events by words, "phrases" and prefix*; None where `q` has no word. Raises Invalid as `search.find` does."""
+    """Find events by words, "phrases" and prefix*; None if `q` has no word. `most`: how many places to return at most.
+    Raises Invalid as `search.find` does."""
     query = read_query(q)
     if not query.terms:
         return None

@@ -1,4 +1,5 @@
-"""A few words around what was found, with the found ones marked. The marks are ours, the text is escaped in pieces."""
+"""Short excerpts of an event around the words that were searched for, which are marked. Text is escaped piece by
+piece."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -21,7 +22,8 @@ Span = tuple[int, int]
 
 
 class Excerpt(NamedTuple):
-    """Some text of an event. `label`: the field it is of, empty for what was said. `marks`: where the words are."""
+    """Some text of an event. `label`: the field it comes from, empty for the spoken text. `marks`: the spans of the
+    matches."""
 
     label: str
     text: str
@@ -29,7 +31,7 @@ class Excerpt(NamedTuple):
 
     @property
     def html(self) -> Markup:
-        """Draw it, every character visible."""
+        """Draw the excerpt with every character visible."""
         from conversations.rendering import richtext  # late: commands draw nothing
 
         pieces, at = Markup(), 0
@@ -40,12 +42,13 @@ class Excerpt(NamedTuple):
 
     @property
     def caption(self) -> str:
-        """The field's name, fit for text."""
+        """Return the field's name, escaped."""
         return hidden_characters.spelled_out(self.label[:60])
 
 
 def of_hits(hits: Sequence[SearchHit], query: Query) -> Iterator[list[Excerpt]]:
-    """Cut excerpts of the hits of a page, in order: `MAX_READ` characters of one, `MAX_OF_ALL` of all together."""
+    """Yield the excerpts of each hit of a page, in order; at most `MAX_READ` characters are read per hit, `MAX_OF_ALL`
+    in all."""
     left = MAX_OF_ALL
     for at, hit in enumerate(hits):
         most = min(MAX_READ, max(left // (len(hits) - at), MAX_EXCERPT))
@@ -55,8 +58,8 @@ def of_hits(hits: Sequence[SearchHit], query: Query) -> Iterator[list[Excerpt]]:
 
 
 def _of_hit(hit: SearchHit, query: Query, most: int) -> tuple[list[Excerpt], int]:
-    """Cut out the first place of the two fields that hold most of the words, else how the event begins; answer how many
-    characters were looked at, too."""
+    """Return the first match in each of the two fields with the most matching words, else the beginning of the event;
+    with how many characters were read."""
     left, candidates = most, []
     parts = searchable_text.parts_of(hit.event.kind, searchable_text.read(hit.event.body))
     for part in parts if query.terms else ():
@@ -78,14 +81,15 @@ def _of_hit(hit: SearchHit, query: Query, most: int) -> tuple[list[Excerpt], int
 
 
 def _marked(label: str, text: str, terms: Sequence[Term]) -> tuple[str, list[Span]]:
-    """Find terms in what was said without its Markdown, in a field or where only an address holds them as it is."""
+    """Find terms in spoken text without its Markdown, in a field, or, if only an address contains them, in the raw
+    text."""
     plain = text if label else without_markers(text)
     spans = places(plain, terms)
     return (plain, spans) if spans else (text, places(text, terms))
 
 
 def places(text: str, terms: Sequence[Term]) -> list[Span]:
-    """Return where a composed text holds the words of these terms, in order, what overlaps joined."""
+    """Return the spans in a composed text that match these terms, in order, overlapping ones joined."""
     tokens = list(tokenizer.read(text))
     spans = list(_together(tokens, [term for term in terms if not term.is_character]))
     spans += [span for term in terms if term.is_character for span in _alone(text, term)]
@@ -99,7 +103,7 @@ def places(text: str, terms: Sequence[Term]) -> list[Span]:
 
 
 def _together(tokens: Sequence[tokenizer.Word], terms: Sequence[Term]) -> Iterator[Span]:
-    """Find terms in one pass: by their first words, and by beginnings where the first may go on."""
+    """Find terms in one pass: by their first words, and by prefixes."""
     exact: dict[str, list[Term]] = {}
     for term in terms:
         if len(term.words) > 1 or not term.is_prefix:
@@ -120,7 +124,7 @@ def _alone(text: str, term: Term) -> list[Span]:
 
 
 def _cut(label: str, text: str, spans: Sequence[Span]) -> Excerpt:
-    """Cut at spaces where there are some near."""
+    """Cut an excerpt, at spaces if there are any near."""
     first = spans[0][0] if spans else 0
     start = max(0, first - BEFORE)
     if start:

@@ -1,4 +1,4 @@
-"""Find events, newest first, a page at a time by keyset. Never an OFFSET, never longer than a moment."""
+"""Find events, newest first, page by page with keyset cursors: no OFFSET, and a time limit on every page."""
 
 import time
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ END = (1 << 63) - 1
 
 
 class SearchHit(NamedTuple):
-    """An event that was found."""
+    """An event that matches."""
 
     id: int
     title: str
@@ -33,8 +33,8 @@ class SearchHit(NamedTuple):
 
 
 class SearchPage(NamedTuple):
-    """Hits, newest first. `cursor`: where older ones begin, None where all was looked at. `looked_to`: µs UTC, the
-    moment after which all was looked at, when it gave up looking before it had a full page."""
+    """Hits, newest first. `cursor`: where older ones begin, None if everything was searched. `looked_to`: if the time
+    limit ended the search before the page was full, µs UTC back to which everything was searched."""
 
     hits: Sequence[SearchHit]
     cursor: str | None
@@ -42,8 +42,8 @@ class SearchPage(NamedTuple):
 
 
 def find(query: Query, *, before: str = "", limit: int = 25) -> SearchPage:
-    """Return the newest hits, older than the cursor `before`. Raises Invalid for a cursor that is none of ours, and for
-    a prefix that more than 500 words begin with."""
+    """Return the newest hits that are older than the cursor `before`. Raises Invalid for a cursor that is not one of
+    ours, and for a prefix that more than 500 words begin with."""
     cursor_ids = read_cursor(before, 1)
     high = cursor_ids[0] if cursor_ids else END
     if query.is_empty:
@@ -57,7 +57,7 @@ def find(query: Query, *, before: str = "", limit: int = 25) -> SearchPage:
 
 
 def _walk(cursor: CursorWrapper, query: Query, index_query: Wanted, high: int, limit: int) -> SearchPage:
-    """Look through the stretches of ids that may hold the time asked for, until the page is full or patience ends."""
+    """Search the ranges of ids that may contain the requested time, until the page is full or the time is up."""
     deadline, hits, has_looked = time.monotonic() + PATIENCE, list[SearchHit](), False
     for low, top in recorded_times.stretches(cursor, query.since, query.until, high):
         high = top
@@ -74,13 +74,13 @@ def _walk(cursor: CursorWrapper, query: Query, index_query: Wanted, high: int, l
 
 
 def _looked_to(cursor: CursorWrapper, query: Query, high: int) -> int | None:
-    """Return the moment after which all was looked at; None where no event is below this place, so that all was."""
+    """Return the moment back to which everything was searched, µs UTC; None if no event is older."""
     latest = recorded_times.latest_below(cursor, high)
     return min(latest, query.until) if latest is not None and query.until is not None else latest
 
 
 def _conversation(cursor: CursorWrapper, key: str) -> int | None:
-    """Return its row's id; 0 for none of this name, None where none was named."""
+    """Return the conversation's row id; 0 if there is none with this name, None if no name was given."""
     if not key:
         return None
     cursor.execute("SELECT id FROM conversations_conversation WHERE key=%s AND NOT is_staged", [key])
@@ -89,7 +89,7 @@ def _conversation(cursor: CursorWrapper, key: str) -> int | None:
 
 
 def spread(cursor: CursorWrapper, query: Query) -> dict[Term, list[str]]:
-    """Return the words that each prefix of a query stands for. Raises Invalid where those are more than 500."""
+    """Return the words that each prefix of a query stands for. Raises Invalid if there are more than 500."""
     return {term: _words_starting_with(cursor, term) for term in query.terms if term.is_prefix}
 
 
@@ -102,8 +102,8 @@ def _words_starting_with(cursor: CursorWrapper, term: Term) -> list[str]:
 
 
 def _read(cursor: CursorWrapper, ids: Sequence[int], query: Query) -> tuple[list[SearchHit], bool]:
-    """Read the events, those that are to be seen and of the time asked for, in the order of `ids`; tell whether all of
-    them, or no more than pass `MAX_BODIES`."""
+    """Read the events that are visible and of the requested time, in the order of `ids`; return whether all fitted
+    within `MAX_BODIES` characters."""
     if not ids:
         return [], True
     columns = ",".join(f"e.{name}" for name in COLUMNS.split(","))

@@ -1,4 +1,4 @@
-"""Rows of the search index, and what a query looks for in it."""
+"""Rows of the search index, and a query in the index's terms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WORDS_TABLE = "conversations_searchword"
 
 @dataclass(frozen=True, slots=True)
 class IndexRow:
-    """One event as it is indexed. `characters`: those of runs without spaces, each alone."""
+    """One event as indexed. `characters`: the single characters of scripts without spaces."""
 
     id: int
     words: Sequence[str]
@@ -20,7 +20,7 @@ class IndexRow:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A query in words of the index: each term its places, each place the words that fit there."""
+    """A query in the index's terms: per term its positions, per position the words that match there."""
 
     terms: Sequence[Sequence[Sequence[str]]]
     characters: Sequence[str]
@@ -28,7 +28,7 @@ class Wanted:
 
 
 def blocks_of(rows: Iterable[IndexRow], bits: int, name: str = "words") -> dict[int, set[str]]:
-    """Return which words stand in which block."""
+    """Return the words of each block of ids."""
     blocks: dict[int, set[str]] = {}
     for row in rows:
         blocks.setdefault(row.id >> bits, set()).update(getattr(row, name))

@@ -1,8 +1,8 @@
-"""The rows of the index and how they are asked, on either database. Inside `write_transaction()` where they change.
+"""The tables of the index and their queries, on either database. Changes run inside `write_transaction()`.
 
 An event is one row under its own id, so newest first is the order of ids. Beside its words it has marks: of its
-conversation, kinds and names. `conversations_searchword` knows every word there is: it turns a prefix into words, and
-on PostgreSQL says in which block of ids a word stands.
+conversation, types and names. `conversations_searchword` lists every word: it expands prefixes, and on PostgreSQL it
+says in which block of ids a word occurs.
 """
 
 from __future__ import annotations
@@ -29,35 +29,34 @@ VERSION = (
 
 
 class Tables(Protocol):
-    """What each database does its own way. `cursor` is inside `write_transaction()` for what changes rows."""
+    """What differs between the databases. The `cursor` of a change is inside `write_transaction()`."""
 
     block: int  # bits of an id that words are kept by; 63: all are one block
 
     def insert(self, cursor: CursorWrapper, rows: Sequence[IndexRow]) -> None:
-        """Put rows in, lowest id first."""
+        """Insert rows, lowest id first."""
 
     def delete(self, cursor: CursorWrapper, rows: Sequence[IndexRow]) -> None:
-        """Take out rows as they were put in."""
+        """Delete rows, given exactly as they were inserted."""
 
     def empty(self, cursor: CursorWrapper) -> None:
-        """Take out all."""
+        """Delete all rows."""
 
     def stands(self, cursor: CursorWrapper, word: str, block: int) -> bool:
-        """Return whether a word still stands in a block."""
+        """Return whether a word still occurs in a block."""
 
     def find(
         self, cursor: CursorWrapper, query: Wanted, low: int, high: int, limit: int, deadline: float
     ) -> tuple[list[int], int]:
-        """Return the newest ids from `low` on and below `high`, and down to which one all was looked at: `low` unless
-        there are more than `limit`, or `time.monotonic()` passed the deadline."""
+        """Return the newest matching ids, `low` <= id < `high`, and the id down to which everything was searched:
+        `low`, unless there are more than `limit` or `time.monotonic()` passed `deadline`."""
 
     def holding(self, query: Wanted) -> tuple[str, str]:
-        """Return a condition on an event `e`, and its one value: by its id in the index, whose other rows are not
-        touched."""
+        """Return an SQL condition on an event `e`, with its one value; it looks the event up in the index by id."""
 
 
 def of_this() -> Tables:
-    """Return those of the database in use."""
+    """Return the tables of the database in use."""
     from conversations.search.postgresql import Postgres
     from conversations.search.sqlite import Sqlite
 
@@ -65,7 +64,7 @@ def of_this() -> Tables:
 
 
 def row_of(id_: int, conversation: int, kind: str, principal: str, body: str) -> IndexRow:
-    """Make the row of an event."""
+    """Return the index row of an event."""
     value = searchable_text.read(body)
     all_words: list[str] = []
     characters: set[str] = set()
@@ -82,7 +81,7 @@ def row_of(id_: int, conversation: int, kind: str, principal: str, body: str) ->
 
 
 def _within(all_words: Sequence[str]) -> list[str]:
-    """Keep the first words, as many as a tsvector can hold."""
+    """Return the first words, as many as a tsvector can hold."""
     size, seen = 0, set()
     for at, word in enumerate(all_words[:MAX_WORDS]):
         if word not in seen:
@@ -99,12 +98,12 @@ def of_conversation(id_: int) -> str:
 
 
 def of_kind(kind: str) -> str:
-    """Return the mark of a kind or a family of them."""
+    """Return the mark of an event type or of a family of types."""
     return f"k{_digest(kind)}"
 
 
 def of_name(name: str) -> str:
-    """Return the mark of a sender; case does not matter."""
+    """Return the mark of a sender, without case."""
     return f"s{_digest(name)}"
 
 
@@ -114,7 +113,7 @@ def _digest(text: str) -> str:
 
 
 def query_terms(query: Query, conversation: int | None, spread: Mapping[Term, Sequence[str]]) -> Wanted:
-    """Say a query in words of the index; `spread` are the words that each prefix stands for."""
+    """Translate a query into the index's terms; `spread` maps each prefix to its words."""
     terms = []
     for term in query.terms:
         if not term.is_character:
@@ -129,7 +128,7 @@ def query_terms(query: Query, conversation: int | None, spread: Mapping[Term, Se
 
 
 def beginning_with(cursor: CursorWrapper, prefix: str, most: int) -> list[str]:
-    """Return the words of the index that begin so, at most `most`."""
+    """Return at most `most` words of the index with this prefix."""
     end = prefix[:-1] + chr(min(ord(prefix[-1]) + 1, 0x10FFFF))
     if 0xD800 <= ord(end[-1]) <= 0xDFFF:
         end = prefix[:-1] + "\ue000"

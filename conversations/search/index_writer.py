@@ -1,6 +1,7 @@
 """Bring the index up to date with the record, a few events at a time. Called by the indexer and by `reindex`.
 
-`conversation.indexed_seq` says how far: it moves in the transaction that stores the rows, only from where it was read.
+`conversation.indexed_seq` is the last indexed event: it moves in the transaction that stores the rows, and only from
+the value that was read.
 """
 
 import logging
@@ -40,11 +41,11 @@ _ADVANCE = "UPDATE conversations_conversation SET indexed_seq=%s WHERE id=%s AND
 
 
 class IndexSuperseded(Exception):
-    """Somebody else changed what was about to be indexed; nothing was stored."""
+    """Another process changed what was about to be indexed; nothing was stored."""
 
 
 class IndexStep(NamedTuple):
-    """A conversation on its way: from this seq up to that one."""
+    """A conversation's next events to index: from this seq to that one."""
 
     conversation: int
     before: int
@@ -52,9 +53,9 @@ class IndexStep(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What is to be stored together. `last`: the conversation where the next round begins, 0 after all of them;
-    `moments`: when each event was recorded, by its id; `at_head`: conversations that it brings to their heads;
-    `erased`: by what each event that was erased by then was erased, by its id."""
+    """What is stored together. `last`: the conversation after which the next round begins, 0 after all of them;
+    `moments`: when each event was recorded, by id; `at_head`: conversations that are complete afterwards; `erased`:
+    which event erased each event that was erased by then, by id."""
 
     steps: Sequence[IndexStep]
     rows: Sequence[IndexRow]
@@ -64,21 +65,21 @@ class Round(NamedTuple):
     erased: Mapping[int, str]
 
     def bare(self) -> "Round":
-        """Leave the words out: these events are found by their conversation and kind alone."""
+        """Return the round without words: its events are found only by conversation and type."""
         return self._replace(rows=[IndexRow(row.id, (), frozenset(), row.marks) for row in self.rows])
 
 
 class Lag(NamedTuple):
-    """How many events, tokens left out, are recorded and cannot be found yet. `is_more`: so many at least."""
+    """How many events, except tokens, are recorded and not indexed yet. `is_more`: at least so many."""
 
     events: int
     is_more: bool = False
 
 
 def read(after: int, most: int, *, passes_tokens: bool = True) -> Round:
-    """Read up to `most` events of conversations with ids after this one. Holds no lock.
+    """Read up to `most` events of conversations with greater ids than `after`. Takes no lock.
 
-    `passes_tokens`: move on in conversations with nothing but tokens, too. While an answer streams that would be a
+    `passes_tokens`: advance conversations that have only new tokens as well. While an answer streams, that would be a
     write for nothing.
     """
     steps: list[IndexStep] = []
@@ -111,8 +112,8 @@ def read(after: int, most: int, *, passes_tokens: bool = True) -> Round:
 def _events(
     cursor: CursorWrapper, bounds: Sequence[int], most: int, room: int, *, is_first: bool
 ) -> tuple[list[bounded_reads.Row], bool]:
-    """Read the next events of a conversation that have room, the first of a round in any case; tell whether these are
-    all up to its head."""
+    """Read the next events of a conversation that fit into `room` characters, but at least the first of a round; return
+    whether they reach its head."""
     rows = bounded_reads.rows(cursor, _COLUMNS, _EVENTS, bounds, order="seq", limit=most, most=room)
     is_cut = bounded_reads.size(rows) > room
     if is_cut and not (is_first and len(rows) == 1):
@@ -121,7 +122,8 @@ def _events(
 
 
 def _row(id_: int, conversation: int, kind: str, principal: str, body: str) -> IndexRow:
-    """Make a row. One event that cannot be read takes no other with it: it is found by its conversation alone."""
+    """Return the index row of an event. An event that cannot be read does not stop the others: it is found by
+    conversation alone."""
     try:
         return row_of(id_, conversation, kind, principal, body)
     except Exception:
@@ -130,7 +132,7 @@ def _row(id_: int, conversation: int, kind: str, principal: str, body: str) -> I
 
 
 def store(batch: Round) -> None:
-    """Store it in one short transaction. Raises Superseded, with nothing stored, when it is out of date."""
+    """Store a round in one short transaction. Raises IndexSuperseded, with nothing stored, if it is out of date."""
     if not batch.steps:
         return
     tables = of_this()
@@ -157,10 +159,10 @@ def lag() -> Lag:
 
 
 def forget(conversation: int, seqs: Sequence[int] | None = None) -> None:
-    """Take these events (or all) of a conversation out of the index, and words that stand nowhere else.
+    """Delete these events of a conversation (or all) from the index, and words that occur nowhere else.
 
-    Inside the `write_transaction()` that changes or removes them, and before that: SQLite has to be told what they
-    said. Those not indexed yet are left to the indexer, which stores nothing of an erased event.
+    Call it inside the `write_transaction()` that changes or deletes them, before the change: SQLite needs their old
+    text. Events not indexed yet are left to the indexer, which stores nothing of an erased event.
     """
     begin()
     tables = of_this()
@@ -180,7 +182,7 @@ def forget(conversation: int, seqs: Sequence[int] | None = None) -> None:
 
 
 def index_again(conversation: int, seqs: Sequence[int]) -> None:
-    """Put back what these events still say, after `forget` and their change, inside the same transaction."""
+    """Index what these events still contain, after `forget` and their change, in the same transaction."""
     with write_transaction(), connection.cursor() as cursor:
         cursor.execute(
             "SELECT e.id,e.kind,e.principal,e.body FROM conversations_event e JOIN conversations_conversation c"
@@ -192,7 +194,7 @@ def index_again(conversation: int, seqs: Sequence[int]) -> None:
 
 
 def caption_again(conversations: Sequence[int]) -> None:
-    """Index what these are called now: whoever folds one anew, because its words went, holds its row meanwhile."""
+    """Index the current captions of conversations whose text was redacted; the caller holds their rows."""
     if not conversations:
         return
     lock = " FOR UPDATE" if connection.vendor == "postgresql" else ""
@@ -206,7 +208,7 @@ def caption_again(conversations: Sequence[int]) -> None:
 
 
 def begin() -> None:
-    """See to it that the index is of these words: one that was made by other rules is begun anew."""
+    """Start a new index if the present one was built by other rules."""
     if Meta.objects.filter(name=NAME).values_list("value", flat=True).first() != VERSION:
         with write_transaction():
             empty()
@@ -214,7 +216,7 @@ def begin() -> None:
 
 
 def empty() -> None:
-    """Forget all, so that it is filled again from the events."""
+    """Delete the whole index, so that it is filled again from the events."""
     with write_transaction(), connection.cursor() as cursor:
         of_this().empty(cursor)
         recorded_times.empty(cursor)
@@ -223,8 +225,8 @@ def empty() -> None:
 
 
 def purge() -> None:
-    """Write SQLite's index anew without what was taken out of it, in short steps: its segments keep deleted words until
-    they are merged. PostgreSQL's rows are gone with its next VACUUM."""
+    """Rewrite SQLite's index without deleted words, in short steps: its segments keep them until they are merged. On
+    PostgreSQL the next VACUUM removes them."""
     if connection.vendor != "sqlite":
         return
     for table in ("conversations_search", title_index.TABLE):
@@ -243,7 +245,7 @@ def _total_changes(cursor: CursorWrapper) -> int:
 
 
 def _there(cursor: CursorWrapper, tables: Tables, conversation: int, rows: Sequence[IndexRow]) -> list[IndexRow]:
-    """Keep those that are in the index: to be told of one that is not breaks FTS5."""
+    """Return the rows that are in the index: deleting one that is not would corrupt FTS5."""
     if not rows:
         return []
     ids = [row.id for row in rows]
@@ -266,7 +268,8 @@ def _forget_words(cursor: CursorWrapper, tables: Tables, rows: Sequence[IndexRow
 
 
 def _erased(cursor: CursorWrapper, ids: Sequence[int]) -> dict[int, str]:
-    """Return which are erased, and by what: under the conversation's row, which their eraser holds too."""
+    """Return which events are erased, and by which event. The caller holds the conversation's row, which an eraser
+    needs too."""
     if not ids:
         return {}
     cursor.execute(

@@ -1,7 +1,8 @@
-"""Keeps the index up to date, beside whoever writes and after them. One thread of a serving process.
+"""Keep the index up to date in the background. One thread of a serving process.
 
-On PostgreSQL, where many may serve, the one that holds the lease works; the others stand by. Its transactions are
-short: a writer waits for one of some 20 ms at most. A crash costs nothing: `indexed_seq` says where to go on.
+On PostgreSQL, where several processes may serve, the one that holds the lease works and the others stand by.
+Transactions are short: a writer waits for one of about 20 ms at most. A crash loses nothing: `indexed_seq` says where
+to continue.
 """
 
 import logging
@@ -29,7 +30,7 @@ SHORT, LONG = 0.01, 0.03  # seconds of a transaction: below the first the next m
 
 
 class Indexer(ExclusiveThread):
-    """Started by the server, ended by `close`."""
+    """The indexer thread, started by the server and ended by `close`."""
 
     ENDED = "the indexing thread has ended"
     WAITING = "indexing is waiting"
@@ -62,7 +63,7 @@ class Indexer(ExclusiveThread):
         self.wake()
 
     def _round(self) -> bool:
-        """Do one batch if it is ours to do; answer whether there is more at once."""
+        """Index one batch if this process holds the lease; return whether there is more at once."""
         try:
             is_more = with_connection(self._work)
         except index_writer.IndexSuperseded:
@@ -88,7 +89,7 @@ class Indexer(ExclusiveThread):
         return self.step()
 
     def step(self) -> bool:
-        """Index one batch; answer whether there may be more at once."""
+        """Index one batch; return whether there may be more at once."""
         after, now = self._after, time.monotonic()
         is_sweep = now - self._swept_at > SWEEP_EVERY
         batch = index_writer.read(after, self._size, passes_tokens=is_sweep)
@@ -116,5 +117,5 @@ class Indexer(ExclusiveThread):
 
 
 def _is_a_rows_fault(error: DatabaseError) -> bool:
-    """Tell a value that no index takes from a database that cannot write now."""
+    """Return whether an error is about one value rather than a database that cannot be written."""
     return isinstance(error, DataError) or sqlstate(error).startswith(("22", "54"))

@@ -1,9 +1,9 @@
-"""The index on PostgreSQL: a tsvector of ours under GIN, read block by block of ids from the newest on.
+"""The index on PostgreSQL: a tsvector under GIN, read in blocks of ids from the newest on.
 
-GIN knows no order: asked for the newest 50 of a word with 300,000 hits it fetches and sorts all of them. So each row
-also holds the mark of its block (2,048 ids), `conversations_searchword` says which blocks hold a word, and a block is
-asked for by its mark: GIN walks from the few of the block into the many of the word. `id+0` keeps the planner from the
-primary key, along which it would look for rare words row by row.
+GIN has no order: for the newest 50 of a word with 300,000 hits it fetches and sorts all of them. So each row also holds
+the mark of its block (2,048 ids), `conversations_searchword` says which blocks contain a word, and a block is queried
+by its mark: GIN then starts from the few rows of the block. `id+0` keeps the planner off the primary key, along which
+it would test row by row for rare words.
 """
 
 import time
@@ -24,12 +24,12 @@ ORDER BY id+0 DESC LIMIT %s"""
 
 
 class Postgres:
-    """The statements; see `tables.Tables`."""
+    """The statements for PostgreSQL; see `index_tables.Tables`."""
 
     block = 11
 
     def insert(self, cursor: CursorWrapper, rows: Sequence[IndexRow]) -> None:
-        """Put rows in."""
+        """Insert rows."""
         flat = [value for row in rows for value in (row.id, _vector(row, self.block))]
         statements.insert(cursor, f"INSERT INTO {TABLE}(id,words) VALUES %s ON CONFLICT DO NOTHING", 2, flat)
         words_by_block = blocks_of(rows, self.block)
@@ -44,22 +44,22 @@ class Postgres:
         )
 
     def delete(self, cursor: CursorWrapper, rows: Sequence[IndexRow]) -> None:
-        """Take rows out."""
+        """Delete rows."""
         cursor.execute(f"DELETE FROM {TABLE} WHERE id=ANY(%s)", [[row.id for row in rows]])
 
     def empty(self, cursor: CursorWrapper) -> None:
-        """Take out all."""
+        """Delete all rows."""
         cursor.execute(f"TRUNCATE {TABLE}, {WORDS_TABLE}")
 
     def stands(self, cursor: CursorWrapper, word: str, block: int) -> bool:
-        """Return whether a word still stands in a block."""
+        """Return whether a word still occurs in a block."""
         cursor.execute(f"SELECT 1 FROM {TABLE} WHERE words @@ %s::tsquery LIMIT 1", [f"'{word}' & ':b{block}'"])
         return cursor.fetchone() is not None
 
     def find(
         self, cursor: CursorWrapper, query: Wanted, low: int, high: int, limit: int, deadline: float
     ) -> tuple[list[int], int]:
-        """Return the newest ids, a few blocks at a time: as many as what was found so far lets expect to be enough."""
+        """Return the newest ids, reading as many blocks at a time as should be enough, given the hits so far."""
         cursor.execute(f"SELECT COALESCE(MAX(id),0) FROM {TABLE}")
         high = min(high, cursor.fetchone()[0] + 1)
         ids: list[int] = []
@@ -85,7 +85,7 @@ class Postgres:
         return f"EXISTS (SELECT 1 FROM {TABLE} s WHERE s.id=e.id AND s.words @@ %s::tsquery)", _tsquery(query)
 
     def _blocks(self, cursor: CursorWrapper, query: Wanted, first: int, last: int) -> Iterator[tuple[int, list[int]]]:
-        """Return the blocks in which every word wanted stands, newest first: of so many, those."""
+        """Yield the blocks in which every wanted word occurs, newest first, in batches with the range they cover."""
         sets = [list(alternatives) for places in query.terms for alternatives in places]
         sets += [[f".{character}"] for character in query.characters] + [[f":{mark}"] for mark in query.marks]
         block_query = f"SELECT DISTINCT block FROM {WORDS_TABLE} WHERE word=ANY(%s) AND block BETWEEN %s AND %s"
@@ -99,7 +99,7 @@ class Postgres:
 
 
 def _vector(row: IndexRow, bits: int) -> str:
-    """Write a tsvector. Words have letters and digits only: none needs an escape."""
+    """Write a tsvector. Words have only letters and digits, so nothing needs an escape."""
     places: dict[str, list[str]] = {}
     for at, word in enumerate(row.words, 1):
         positions = places.setdefault(word, [])
@@ -111,7 +111,7 @@ def _vector(row: IndexRow, bits: int) -> str:
 
 
 def _tsquery(query: Wanted) -> str:
-    """Write it as a tsquery."""
+    """Write a query as a tsquery."""
     parts = [
         "<->".join("(" + "|".join(f"'{word}'" for word in alternatives) + ")" for alternatives in places)
         for places in query.terms

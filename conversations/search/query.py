@@ -1,6 +1,6 @@
-"""What a person asks for, read from what they typed: words, "phrases", prefix*, and who, what, where, when.
+"""Parse what a person typed into a query: words, "phrases", prefix*, and who, what, where, when.
 
-Nothing typed reaches a database as its query language: a query is words of ours, and databases are given those.
+Nothing typed reaches a database as its query language: databases are given only parsed words.
 """
 
 import re
@@ -22,21 +22,21 @@ _BOUNDS = range(1970, 9999)  # years
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Words that stand side by side, one of them or more. `is_prefix`: the last one may go on."""
+    """One or more adjacent words. `is_prefix`: the last one is a prefix."""
 
     words: tuple[str, ...]
     is_prefix: bool = False
     is_character: bool = False  # one character of a script without spaces, anywhere in a run
 
     def fits(self, at: int, word: str) -> bool:
-        """Return whether a word of a text fits the one at this place of the term."""
+        """Return whether a word of a text matches the term's word at position `at`."""
         expected = self.words[at]
         return word.startswith(expected) if self.is_prefix and at == len(self.words) - 1 else word == expected
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """All of it has to hold. `since` and `until` are µs UTC, from the first on and before the second."""
+    """A query; every part must match. `since` (inclusive) and `until` (exclusive) are µs UTC."""
 
     terms: tuple[Term, ...] = ()
     conversation: str = ""
@@ -48,14 +48,15 @@ class Query:
 
     @property
     def is_empty(self) -> bool:
-        """Tell that there is nothing to look for: a time alone is no search."""
+        """Return whether there is nothing to search for; a time alone is no search."""
         return not (self.terms or self.conversation or self.kind or self.sender)
 
 
 def read(
     q: str = "", *, conversation: str = "", kind: str = "", sender: str = "", since: str = "", until: str = ""
 ) -> Query:
-    """Read a query. Any text is one; raises Invalid for more than 16 words or phrases, and for a time that is none."""
+    """Parse a query. Every text is valid, except for more than 16 words or phrases and for invalid times: raises
+    Invalid."""
     terms: list[Term] = []
     unread: list[str] = []
     for phrase, star, piece in _PIECE.findall(clean_text(q[:MAX_QUERY])):
@@ -87,7 +88,7 @@ def _term(text: str, *, is_prefix: bool) -> Term | None:
 
 
 def _moment(text: str, name: str, *, is_end: bool = False) -> int | None:
-    """Read a day or a moment of ISO 8601, UTC unless it says otherwise. A day as the end is within."""
+    """Parse a day or a moment in ISO 8601, UTC by default; as the end of a range, a day is included."""
     text = text.strip()
     if not text:
         return None

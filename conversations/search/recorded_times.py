@@ -1,8 +1,8 @@
-"""When events were recorded, by spans of their ids: where a search with a time has to look. Called by `finder`,
+"""When events were recorded, by ranges of their ids: where a search with a time has to look. Called by `finder` and
 `index_writer`.
 
-Ids tell nothing about times: a fork copies old events under new ids, a clock may be set back. So of each span the
-earliest and the latest moment are kept. They are only ever widened: an erased event leaves its span as wide as it was.
+Ids say nothing about times: a fork copies old events under new ids, a clock may be set back. So the earliest and the
+latest moment of each range are kept. They are only ever widened: erasing an event leaves its range as wide as it was.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _SMALLER_AND_LARGER = {"sqlite": ("MIN", "MAX"), "postgresql": ("LEAST", "GREATE
 
 
 def note(cursor: CursorWrapper, moments: Mapping[int, int]) -> None:
-    """Widen the spans of these ids by their moments (µs), inside `write_transaction()`."""
+    """Widen the ranges of these ids by their moments (µs UTC), inside `write_transaction()`."""
     spans: dict[int, tuple[int, int]] = {}
     for id_, at in moments.items():
         least, most = spans.get(id_ >> BITS, (at, at))
@@ -35,14 +35,14 @@ def note(cursor: CursorWrapper, moments: Mapping[int, int]) -> None:
 
 
 def empty(cursor: CursorWrapper) -> None:
-    """Forget all, inside `write_transaction()`."""
+    """Delete all ranges, inside `write_transaction()`."""
     cursor.execute(f"DELETE FROM {TABLE}")
 
 
 def stretches(cursor: CursorWrapper, since: int | None, until: int | None, high: int) -> Iterator[tuple[int, int]]:
-    """Yield ids, from the first of a pair on and below the second, newest first: no event elsewhere is of this time.
+    """Yield ranges of ids (first, end), newest first; no other event below `high` is of this time.
 
-    `since` and `until` are µs UTC, from the one on and before the other.
+    `since` (inclusive) and `until` (exclusive) are µs UTC.
     """
     if since is None and until is None:
         yield 1, high
@@ -63,7 +63,7 @@ def stretches(cursor: CursorWrapper, since: int | None, until: int | None, high:
 
 
 def latest_below(cursor: CursorWrapper, id_: int) -> int | None:
-    """Return the latest moment of the spans of all ids below this one, µs; None where there are none."""
+    """Return the latest moment of all ids below this one, µs UTC; None if there are none."""
     cursor.execute(f"SELECT MAX(latest) FROM {TABLE} WHERE span<=%s", [(id_ - 1) >> BITS])
     row = cursor.fetchone()
     return int(row[0]) if row and row[0] is not None else None

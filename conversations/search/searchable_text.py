@@ -1,6 +1,6 @@
-"""What of an event is searched: the words people and agents said, arguments, outputs, errors, titles, notes, reasons.
+"""What is searched of an event: messages, arguments, outputs, errors, titles, notes, reasons.
 
-Never tokens (their output says the same), nor what only holds things together: ids, hashes, times, counts.
+Never tokens, whose output has the same text, nor ids, hashes, times and counts.
 """
 
 import json
@@ -38,14 +38,14 @@ _OPAQUE = frozenset({"image_url", "video_url", "file_data", "encrypted_content",
 
 
 class TextField(NamedTuple):
-    """A stretch of text, and which field it is of; `label` is empty for what was simply said."""
+    """Some text and the field it comes from; `label` is empty for spoken text."""
 
     label: str
     text: str
 
 
 def read(body: str) -> dict[str, Any]:  # any JSON
-    """Read a stored body; one that is no object is one text."""
+    """Parse a stored body; a body that is no object counts as one text."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -54,7 +54,7 @@ def read(body: str) -> dict[str, Any]:  # any JSON
 
 
 def parts_of(kind: str, value: dict[str, Any]) -> list[TextField]:
-    """Return what is searched of an event, fit for a column."""
+    """Return the searched texts of an event, valid for a text column."""
     known = registry.get(kind)
     if known is not None and not known.search.is_indexed:
         return []
@@ -68,21 +68,22 @@ def parts_of(kind: str, value: dict[str, Any]) -> list[TextField]:
 
 
 def names_of(principal: str, value: dict[str, Any]) -> set[str]:
-    """Return by which names its sender is found: as on the wire, without what it is, and the principal."""
+    """Return the names under which an event's sender is found: without their prefix, and the principal."""
     senders = [value.get(name) for name in ("sender", "agent", "by")]
     names = {clean_text(name) for name in (*senders, principal) if isinstance(name, str) and name}
     return names | {bare for name in names if (bare := name.partition(":")[2])}
 
 
 def kinds_of(kind: str, value: dict[str, Any]) -> set[str]:
-    """Return by which kinds it is found: its own, the family of one with a dot, and `error` where something failed."""
+    """Return the types under which an event is found: its own, its family if it has a dot, and `error` if something
+    failed."""
     kinds = {kind, kind.partition(".")[0]}
     is_bad = (known := registry.get(kind)) is not None and known.search.is_error
     return kinds | {"error"} if is_bad or value.get("error") else kinds
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Say a JSON value in words, names before what they name."""
+    """Yield the texts of a JSON value, keys before their values."""
     match value:
         case str():
             if value and not (value.startswith("data:") and ";base64," in value[:100]):

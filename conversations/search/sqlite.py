@@ -1,6 +1,6 @@
-"""The index on SQLite: FTS5 without the text, its rows under the events' ids, read from the newest on.
+"""The index on SQLite: FTS5 without stored text, rows under the events' ids, read from the newest on.
 
-The ascii tokenizer cuts at nothing but ASCII signs, of which our words have none: they stay as they are.
+The ascii tokenizer splits only at ASCII signs, which our words do not contain, so they stay as they are.
 """
 
 import time
@@ -16,12 +16,12 @@ FIRST = 1 << 17  # ids of the first stretch; each next one is four times as long
 
 
 class Sqlite:
-    """The statements; see `tables.Tables`."""
+    """The statements for SQLite; see `index_tables.Tables`."""
 
     block = 63
 
     def insert(self, cursor: CursorWrapper, rows: Sequence[IndexRow]) -> None:
-        """Put rows in."""
+        """Insert rows."""
         flat = [value for row in rows for value in _values(row)]
         blocks.insert(cursor, f"INSERT INTO {TABLE}(rowid,words,characters,marks) VALUES %s", 4, flat)
         distinct_words = sorted({word for row in rows for word in row.words})
@@ -29,24 +29,24 @@ class Sqlite:
         blocks.insert(cursor, f"INSERT OR IGNORE INTO {WORDS_TABLE}(word,block) VALUES %s", 2, flat)
 
     def delete(self, cursor: CursorWrapper, rows: Sequence[IndexRow]) -> None:
-        """Take rows out; without the text, FTS5 has to be told what they were."""
+        """Delete rows; without stored text, FTS5 needs their words again."""
         flat = [value for row in rows for value in ("delete", *_values(row))]
         blocks.insert(cursor, f"INSERT INTO {TABLE}({TABLE},rowid,words,characters,marks) VALUES %s", 5, flat)
 
     def empty(self, cursor: CursorWrapper) -> None:
-        """Take out all."""
+        """Delete all rows."""
         cursor.execute(f"INSERT INTO {TABLE}({TABLE}) VALUES('delete-all')")
         cursor.execute(f"DELETE FROM {WORDS_TABLE}")
 
     def stands(self, cursor: CursorWrapper, word: str, block: int) -> bool:
-        """Return whether a word still stands anywhere."""
+        """Return whether a word still occurs anywhere."""
         cursor.execute(f"SELECT 1 FROM {TABLE} WHERE {TABLE} MATCH %s LIMIT 1", [f'words : "{word}"'])
         return cursor.fetchone() is not None
 
     def find(
         self, cursor: CursorWrapper, query: Wanted, low: int, high: int, limit: int, deadline: float
     ) -> tuple[list[int], int]:
-        """Return the newest ids, stretch by stretch: two words that never meet are walked along to the end."""
+        """Return the newest ids, range by range: two words that never meet would be walked to the end."""
         ids: list[int] = []
         match_query, length = _fts_query(query), FIRST
         if high > 1 << 62:
@@ -77,7 +77,8 @@ def _values(row: IndexRow) -> tuple[int, str, str, str]:
 
 
 def _fts_query(query: Wanted) -> str:
-    """Write it for FTS5. Words have letters and digits only, so they need no escapes; quotes keep AND and OR words."""
+    """Write a query for FTS5. Words have only letters and digits and need no escapes; quotes keep AND and OR plain
+    words."""
     parts = [f'marks : "{mark}"' for mark in query.marks]
     parts += [f'characters : "{character}"' for character in query.characters]
     for places in query.terms:

@@ -1,8 +1,8 @@
-"""Titles, ids and last lines by any part of a word: which conversations may hold it. Filled by `index_writer`.
+"""Find conversations by any part of a word in their titles, ids and last lines. Filled by `index_writer`.
 
-Each caption is kept as its grams, the runs of three characters within its words, and of one and two where scripts put
-no spaces between words. What is found may hold a word; the list holds each row against the words themselves. What is
-not indexed yet counts as found, so a word that was said a moment ago is there, too.
+Each caption is stored as grams: the runs of three characters in its words, and of one and two in scripts without
+spaces. The result are candidates, which the list tests against the words themselves. Conversations not indexed yet are
+always candidates, so a word said a moment ago is found too.
 """
 
 import time
@@ -32,15 +32,15 @@ _PENDING = "SELECT id FROM conversations_conversation WHERE indexed_seq<head_seq
 
 
 def indexed_text(key: str, title: str, last_line: str) -> str:
-    """Return what is indexed of a conversation."""
+    """Return the text that is indexed for a conversation."""
     return f"{key}\n{title}\n{last_line}"
 
 
 def find(words: Iterable[str], most: int) -> list[int] | None:
-    """Return the conversations that may hold every word, the ones not indexed yet among them.
+    """Return the row ids of candidates for all words, including conversations not indexed yet.
 
-    None where there are more than `most`, the words are too short to be looked for, or on PostgreSQL all their parts
-    are in very many.
+    None if there are more than `most`, if the words are too short, or, on PostgreSQL, if all their grams are very
+    frequent.
     """
     query_grams = _rarest({gram for word in words for gram in _grams_of(word)})
     if not query_grams:
@@ -66,8 +66,7 @@ def find(words: Iterable[str], most: int) -> list[int] | None:
 
 
 def store(cursor: CursorWrapper, captions: Mapping[int, str]) -> None:
-    """Store what these conversations are called now, inside `write_transaction()`; one that is as it was is left
-    alone."""
+    """Store the current captions of these conversations inside `write_transaction()`; unchanged ones are skipped."""
     stored = _indexed_titles(cursor, captions)
     changed = {id_: text for id_, text in captions.items() if stored.get(id_) != text}
     remove(cursor, [id_ for id_ in changed if id_ in stored])
@@ -87,7 +86,7 @@ def store(cursor: CursorWrapper, captions: Mapping[int, str]) -> None:
 
 
 def remove(cursor: CursorWrapper, conversations: Sequence[int]) -> None:
-    """Take conversations out, inside `write_transaction()`; those that are not in it are none."""
+    """Delete conversations from the index, inside `write_transaction()`; missing ones are ignored."""
     if not conversations:
         return
     if connection.vendor == "sqlite":  # without the grams, FTS5 has to be told what they were
@@ -98,7 +97,7 @@ def remove(cursor: CursorWrapper, conversations: Sequence[int]) -> None:
 
 
 def clear(cursor: CursorWrapper) -> None:
-    """Take out all, inside `write_transaction()`."""
+    """Delete the whole index, inside `write_transaction()`."""
     if connection.vendor == "sqlite":
         cursor.execute(f"INSERT INTO {TABLE}({TABLE}) VALUES('delete-all')")
     cursor.execute(f"DELETE FROM {TEXT}")
@@ -116,7 +115,7 @@ def grams(text: str) -> set[str]:
 
 
 def _grams_of(word: str) -> set[str]:
-    """Return the grams that every text with this word has; none where it is too short."""
+    """Return the grams that every text with this word has; none if it is too short."""
     folded = _folded(word)
     if len(folded) >= LENGTH:
         return {folded[at : at + LENGTH].translate(_signs) for at in range(len(folded) - LENGTH + 1)}
@@ -124,8 +123,8 @@ def _grams_of(word: str) -> set[str]:
 
 
 def _rarest(query_grams: set[str]) -> list[str]:
-    """Return a few that are likely to leave the fewest: each gram that nearly everything has costs a look at all. None
-    where on PostgreSQL each is in very many; SQLite reads no more rows than are asked for."""
+    """Return a few grams that are likely to leave the fewest candidates, since each frequent one costs a lookup. None
+    if on PostgreSQL each is very frequent; SQLite reads no more rows than needed."""
 
     def frequency(gram: str) -> int:
         return sum(len(COMMON) - COMMON.index(character) for character in gram if character in COMMON)
@@ -140,7 +139,7 @@ def _rarest(query_grams: set[str]) -> list[str]:
 
 
 def _frequent() -> dict[str, float]:
-    """Return the grams that are in very many conversations, with in how many, by what the last ANALYZE counted."""
+    """Return the grams of very many conversations, with their share, by the statistics of the last ANALYZE."""
     global _counted
     read_at, frequent = _counted
     if time.monotonic() - read_at > STATISTICS_FOR:
@@ -156,7 +155,7 @@ def _is_dense(gram: str) -> bool:
 
 
 def _folded(text: str) -> str:
-    """Return a text without case: as alike as either database takes letters for the same, or more."""
+    """Return a text without case, folding at least what either database folds."""
     return text.upper().casefold()
 
 

@@ -1,11 +1,12 @@
-"""What a word is, for indexing, for asking and for marking alike: both databases are given these words, none cuts text.
+"""Split text into words, for indexing, searching and marking alike: both databases are given these words and split
+nothing themselves.
 
-Words are runs of letters, digits and their marks, folded: no case, no accents, no vowel points, no width. Scripts that
-put no spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese), and Korean, whose words take on endings, are
-cut into overlapping pairs of characters, so that any part of a run of two or more is found; a single character is a
-word of its own kind. Measured over sample texts: FTS5's trigrams take 7 times the index for English (2.5 of the text
-instead of 0.37) and find nothing of two characters, the commonest length of a word in Chinese; its unicode61 is as
-small as ours and finds of these scripts only what stands between signs (권리: 20 of 820 places).
+Words are runs of letters, digits and their marks, folded: no case, accents, vowel points or width. Scripts without
+spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese), and Korean, whose words take endings, are cut into
+overlapping pairs of characters, so that any part of two or more characters is found; a single character is a word of
+its own. Measured over sample texts: FTS5's trigrams take 7 times the index for English (2.5 of the text instead of
+0.37) and find nothing of two characters, the commonest length of a word in Chinese; its unicode61 is as small as ours
+and finds in these scripts only what stands between signs (권리: 20 of 820 places).
 """
 
 import re
@@ -36,7 +37,7 @@ _LOWER = re.compile("[0-9a-z]+")
 
 
 class Word(NamedTuple):
-    """A word and where it stands. `is_part`: one or two characters of a run without spaces."""
+    """A word and its position. `is_part`: one or two characters of a script without spaces."""
 
     text: str
     start: int
@@ -45,12 +46,12 @@ class Word(NamedTuple):
 
 
 def composed(text: str) -> str:
-    """Return the text in the form that places of words are told in (NFC)."""
+    """Return the text in NFC, the form in which positions of words are counted."""
     return text if text.isascii() or unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)
 
 
 def read(text: str) -> Iterator[Word]:
-    """Find the words of a composed text, in order."""
+    """Yield the words of a composed text, in order."""
     if text.isascii():
         for match in _ASCII.finditer(text):
             yield Word(match.group().lower()[:MAX_WORD], *match.span())
@@ -63,7 +64,8 @@ def read(text: str) -> Iterator[Word]:
 
 
 def split_words(text: str) -> tuple[list[str], set[str]]:
-    """Return the words of a composed text, and the characters of runs without spaces; `read` without places."""
+    """Return the words of a composed text, and the single characters of scripts without spaces; like `read`, without
+    positions."""
     if text.isascii():
         return [piece if len(piece) <= MAX_WORD else piece[:MAX_WORD] for piece in _LOWER.findall(text.lower())], set()
     tokens = list(read(text))
@@ -71,12 +73,12 @@ def split_words(text: str) -> tuple[list[str], set[str]]:
 
 
 def fold(text: str) -> str:
-    """Return a word as it is compared."""
+    """Return a word in the form that is compared."""
     return text.translate(_folds)
 
 
 def _pairs(run: str, start: int) -> Iterator[Word]:
-    """Cut a run without spaces into overlapping pairs; one character alone stays one."""
+    """Cut a run of a script without spaces into overlapping pairs; a single character stays as it is."""
     characters = [(folded, start + at) for at, character in enumerate(run) if (folded := fold(character))]
     if len(characters) == 1:
         yield Word(characters[0][0], characters[0][1], characters[0][1] + 1, True)
@@ -85,7 +87,7 @@ def _pairs(run: str, start: int) -> Iterator[Word]:
 
 
 class _Folds(dict[int, str]):
-    """Folds characters as they come to be seen."""
+    """Folds characters on first use."""
 
     def __missing__(self, code: int) -> str:
         compared = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", chr(code)).casefold())
@@ -101,7 +103,7 @@ _folds = _Folds()
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Make the pattern of words in any script; group 1 is a run without spaces. Some 30 ms, when it is first needed."""
+    """Compile the pattern of words in any script; group 1 is a run without spaces. Takes about 30 ms, on first use."""
     dense = re.compile(f"[{_DENSE}]")
     marks = [character for character in map(chr, range(0x300, 0x1F000)) if unicodedata.category(character)[0] == "M"]
     joined = "".join(character for character in marks if not dense.match(character))

@@ -1,1 +1,1 @@
-"""Tool calls as lists and numbers; the tools with their schemas."""
+"""Tool calls as lists and statistics; tools with their schemas."""

@@ -1,4 +1,4 @@
-"""What is served here: teams with agents and tools as workers wrote them, and what their runs come to. For pages."""
+"""What is available here: teams with agents and tools as workers reported them, and how their runs ended. For pages."""
 
 import json
 import time
@@ -30,7 +30,7 @@ Counts = dict[str, int]  # by status of a run
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An agent's newest bad end."""
+    """An agent's newest failed run."""
 
     conversation: str
     seq: int
@@ -57,12 +57,12 @@ class AgentStatus:
 
     @property
     def seen_at(self) -> datetime:
-        """When a worker served it last."""
+        """Return when a worker last served it."""
         return to_datetime(self.row.served_until)
 
     @property
     def state(self) -> tuple[str, str]:
-        """What it does now, the loudest first: a glyph and words."""
+        """Return what it does now, the most urgent first: a glyph and words."""
         parts = [
             f"{number:,} {word}" for word in ("waiting", "running", "queued") if (number := self.live.get(word, 0))
         ]
@@ -75,18 +75,18 @@ class AgentStatus:
 
     @property
     def ended(self) -> int:
-        """How many runs ended."""
+        """Return how many runs ended."""
         return sum(self.recent.values())
 
     @property
     def failed(self) -> int:
-        """How many of them badly."""
+        """Return how many of the ended runs failed."""
         return sum(self.recent.get(status, 0) for status in BAD)
 
 
 @dataclass(slots=True)
 class OfferedTool:
-    """A tool as agents of a team were given it."""
+    """A tool as offered to agents of a team."""
 
     name: Markup
     effect: str
@@ -117,12 +117,12 @@ class TeamStatus:
 
     @property
     def has_demo(self) -> bool:
-        """Whether the demo model speaks for any of them."""
+        """Return whether the demo model answers for any of its agents."""
         return any(agent.row.is_demo_model for agent in self.agents)
 
 
 def team_statuses() -> list[TeamStatus]:
-    """Return every team that a worker ever told of, the largest first, then by name."""
+    """Return every team that a worker has ever reported, the largest first, then by name."""
     rows = list(Agent.objects.order_by("team", "-is_entry", "name"))
     counted, now = _counted_now(), database_now()
     agents = [_served(row, counted, now) for row in rows]
@@ -148,7 +148,7 @@ def _team(name: str, agents: list[AgentStatus], servers: list[McpServerStatus]) 
 
 
 class _Counted(NamedTuple):
-    """What runs come to, by agent."""
+    """Runs counted by agent."""
 
     live: dict[str, Counts]
     recent: dict[str, Counts]
@@ -177,7 +177,7 @@ def _served(row: Agent, counted: _Counted, now: int) -> AgentStatus:
 
 
 def _tools(agents: Sequence[AgentStatus]) -> list[OfferedTool]:
-    """One row a tool, by name and schema; the schema as the model saw it."""
+    """Return one row per tool, by name and schema; the schema as the model saw it."""
     tools: dict[tuple[str, str], OfferedTool] = {}
     pairs = [(agent, tool) for agent in agents for tool in _entries(agent.row.tools)]
     bodies = dict(
@@ -206,7 +206,7 @@ def _tools(agents: Sequence[AgentStatus]) -> list[OfferedTool]:
 
 
 def _shared(tools: Iterable[dict[str, Any]]) -> set[str]:
-    """Return the qualified names whose public name another one has too."""
+    """Return the qualified names of tools that share their public name with another."""
     named: dict[str, set[str]] = {}
     for tool in tools:
         name = str(tool.get("name", ""))
@@ -219,7 +219,8 @@ def _live() -> dict[str, Counts]:
 
 
 def _asking() -> dict[str, int]:
-    """Count the calls that wait for approval by the agents that made them: a run may have been handed to another."""
+    """Count the calls that wait for approval by the agents that made them; their run may since have been handed
+    over."""
     open_calls = ToolCall.objects.filter(id__in=Approval.objects.filter(status="pending").values("tool_call"))
     return dict(open_calls.values_list("agent").annotate(Count("id")))
 
@@ -246,7 +247,7 @@ def _counted(rows: Iterable[tuple[str, str, int]]) -> dict[str, Counts]:
 
 
 def _since() -> str:
-    """Return where the ids of recent runs begin: they are UUIDv7, so time-ordered."""
+    """Return the smallest id of recent runs: ids are UUIDv7, so ordered by time."""
     stamp = f"{int((time.time() - RECENT_S) * 1000):012x}"
     return f"{stamp[:8]}-{stamp[8:]}"
 

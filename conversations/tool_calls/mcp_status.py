@@ -1,4 +1,4 @@
-"""What living workers say of their teams' MCP servers. For the agents page."""
+"""What live workers report about their teams' MCP servers. For the agents page."""
 
 import json
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ MAX_PROBLEM = 300  # characters of what is wrong
 
 @dataclass(frozen=True, slots=True)
 class McpServerStatus:
-    """An MCP server of a team. `state`: what is wrong; empty when it is connected."""
+    """An MCP server of a team. `state`: its problem; empty if it is connected."""
 
     name: str
     state: str
 
 
 def servers() -> dict[str, list[McpServerStatus]]:
-    """Return them by team; of several workers, what is wrong at one of them is told."""
+    """Return the MCP servers by team; if several workers use one, the problem of any of them is shown."""
     by_team: dict[str, dict[str, str]] = {}
     for node, is_alive in node_heartbeat.live_nodes():
         if node.kind == "worker" and is_alive:

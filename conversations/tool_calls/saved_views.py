@@ -1,4 +1,4 @@
-"""Saved views of the tool-calls page: made, renamed and removed; each change is in the audit log."""
+"""Saved views of the tool calls page: create, rename, remove. Each change is audited."""
 
 from django.http import QueryDict
 
@@ -17,7 +17,8 @@ MAX_QUERY = 4000  # characters of a query
 
 
 def save_view(by: Who, name: str, query: str) -> SavedView:
-    """Save a query of the tool-calls page under a name of its own. Raises `Invalid` for filters that cannot be read."""
+    """Save a query of the tool calls page under a new name. Raises Invalid for invalid filters, Conflict for a name in
+    use."""
     name = _named(name)
     cleaned = _read(query)
     with audited_action(by, "save_view", f"view:{name}", right="save_views") as principal:
@@ -32,7 +33,7 @@ def save_view(by: Who, name: str, query: str) -> SavedView:
 
 
 def rename_view(by: Who, number: int, name: str) -> str:
-    """Give a view another name; answer its query. Its maker and admins may."""
+    """Rename a view; return its query. Only its author and admins may."""
     name = _named(name)
     with audited_action(by, "rename_view", f"view:{number}", right="save_views") as principal:
         view = _own(by, principal, number)
@@ -49,7 +50,7 @@ def rename_view(by: Who, number: int, name: str) -> str:
 
 
 def remove_view(by: Who, number: int) -> None:
-    """Remove a view. Its maker and admins may."""
+    """Remove a view. Only its author and admins may."""
     with audited_action(by, "remove_view", f"view:{number}", right="save_views") as principal:
         view = _own(by, principal, number)
         before = chain.digest([view.name, view.query])
@@ -79,7 +80,7 @@ def _free(name: str) -> None:
 
 
 def _read(query: str) -> str:
-    """Keep what filters, in one form: a relative time stays relative."""
+    """Return a query's filters in canonical form; a relative time stays relative."""
     if len(query) > MAX_QUERY:
         raise Invalid(f"must be at most {MAX_QUERY:,} characters", field="query")
     written = CallFilters.parse_strict(dict(QueryDict(query.removeprefix("?")).lists())).query

@@ -1,4 +1,4 @@
-"""The names of the tools that model turns were offered, learned before turns are drawn. Called where rows are drawn."""
+"""Cache the names of the tools that model turns were offered, before turns are drawn. Called where rows are drawn."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ _decoder = msgspec.json.Decoder(_Turn)
 
 
 def load_names(events: Iterable[Stored]) -> None:
-    """Look up the names that these turns need and that are not known yet; mostly there are none. Sync."""
+    """Load the names these turns need and the cache lacks; mostly none. Synchronous."""
     hashes = {
         tool_hash for event in events if event.kind == "model.turn" and event.run for tool_hash in _hashes(event.body)
     }

@@ -1,1 +1,1 @@
-"""Every tool call of every agent: filtered, listed newest first, counted, exported. Called by pages and API."""
+"""Tool calls of every agent: filtered, listed newest first, counted, exported. Called by pages and the API."""

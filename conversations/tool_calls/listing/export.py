@@ -1,4 +1,4 @@
-"""All calls that match, newest first, as a file."""
+"""Export all matching calls, newest first, as a file."""
 
 from typing import Any
 
@@ -17,14 +17,14 @@ COLUMNS = (
 
 
 class ExportReader:
-    """Reads page after page: more calls at a time while their events are short, fewer where `within` cuts a page."""
+    """Reads page after page: more calls at a time while their events are short, fewer if `within` cuts a page."""
 
     def __init__(self, filters: CallFilters) -> None:
         self.size = BATCH  # calls of the next page
         self._filters = filters
 
     def __call__(self, position: CallPosition | None) -> tuple[list[dict[str, Any]], CallPosition | None]:
-        """Return the calls behind a place, and where to go on; None at the end."""
+        """Return the calls after a position, and the position to continue from; None at the end."""
         page = query.newest(self._filters, before=position, limit=self.size)
         part = within(page)
         self.size = max(BATCH, self.size // 2) if len(part.items) < len(page.items) else min(MAX_BATCH, self.size * 2)

@@ -1,8 +1,8 @@
-"""How many calls each value of a filter would leave: 999 at most are counted, and never past the bound of a walk.
+"""How many calls each value of a filter would leave: counted up to 999, and never beyond the limit of a walk.
 
-A value counts under all other filters. `12+` says that so many are among those that were looked at. One facet is two
-queries at most, whatever its values: by the index of its name, or, where the others leave few calls, over those. What
-several facets ask is asked once.
+A value counts under all other filters. `12+` means at least 12 among the calls that were read. One facet takes at most
+two queries, whatever its values: by the index of its column, or, if the other filters leave few calls, over those.
+Queries that several facets share run once.
 """
 
 import json
@@ -43,7 +43,7 @@ _BOTH = 1 << 20  # two counts in one number: a query within another answers one 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value. `count` is how many calls it would leave, `is_more` whether there may be more than that."""
+    """One value. `count`: how many calls it would leave; `is_more`: there may be more."""
 
     value: str
     count: int
@@ -52,13 +52,13 @@ class Value:
 
     @property
     def words(self) -> str:
-        """The count as it is drawn."""
+        """Return the count as shown."""
         return f"{self.count:,}{'+' if self.is_more else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """The values of one name, the most frequent first; `all_values` are suggested while somebody types."""
+    """The values of one filter, the most frequent first; `all_values` are suggested while typing."""
 
     name: str
     values: list[Value]
@@ -66,7 +66,7 @@ class Facet:
 
 
 def facets(filters: CallFilters) -> list[Facet]:
-    """Return a facet for status and for each name that has values."""
+    """Return a facet for the status and for each filter that has values."""
     fetch, conditions = _asked_once(), sql_filters.conditions_for(filters)
     values = _values([column for column in COLUMNS.values() if column != "status"]) | {"status": list(STATUSES)}
     candidates = [_facet(name, values[column], filters, conditions, fetch) for name, column in COLUMNS.items()]
@@ -74,7 +74,7 @@ def facets(filters: CallFilters) -> list[Facet]:
 
 
 def values_of(column: str) -> list[str]:
-    """Return the values of an indexed column in order, `KNOWN` at most."""
+    """Return the values of an indexed column in order, at most `KNOWN`."""
     return _values([column])[column]
 
 
@@ -87,7 +87,7 @@ def _values(columns: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _asked_once() -> Fetch:
-    """Return a way to fetch that asks the same thing once."""
+    """Return a fetch function that runs equal queries once."""
     answers: dict[tuple[str, tuple[Any, ...]], list[tuple[Any, ...]]] = {}
 
     def fetch(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -121,7 +121,7 @@ def _counts(
     chosen: Sequence[str],
     fetch: Fetch,
 ) -> tuple[Counter[str], set[str]]:
-    """Count each value; and say which ones may have more calls than were counted, since the walk ended."""
+    """Count each value; return also the values that may have more calls than were counted, because the walk ended."""
     if conditions.tests and _are_few(conditions, walk, fetch):
         return _grouped(column, conditions, walk), set()
     if not walk.rest and not conditions.tests:
@@ -133,7 +133,7 @@ def _counts(
 def _often(
     column: str, values: Sequence[str], conditions: CallConditions, chosen: Sequence[str], fetch: Fetch
 ) -> list[str]:
-    """Choose which values are counted: those most frequent in the newest calls, if these have enough of them."""
+    """Return the values to count: the most frequent in the newest calls, if these have enough."""
     if len(values) <= MAX_ALL_COUNTED:
         return list(values)
     recent = _recent(conditions, fetch)[column]
@@ -156,7 +156,7 @@ def _recent(conditions: CallConditions, fetch: Fetch) -> dict[str, Counter[str]]
 
 
 def _sizes(column: str, values: Sequence[str], bounds: Sequence[SqlCondition], chosen: Sequence[str]) -> Counter[str]:
-    """Count the calls of each value; of many values, those of the most frequent ones alone beyond their share."""
+    """Count the calls of each value; with many values, those of the most frequent ones beyond their share."""
     share = _share(values, MAX_ITEMS + 1)
     sizes = _each(column, values, bounds, share)
     if share > MAX_ITEMS:
@@ -166,24 +166,24 @@ def _sizes(column: str, values: Sequence[str], bounds: Sequence[SqlCondition], c
 
 
 def _share(values: Sequence[str], most: int) -> int:
-    """Return how many calls of each of so many values are counted."""
+    """Return how many calls of each value are counted if there are so many values."""
     return min(most, max(1, RANKING // max(1, len(values))))
 
 
 def _most_frequent(sizes: Counter[str], chosen: Sequence[str]) -> list[str]:
-    """Return the values that are shown, those chosen first."""
+    """Return the values to show, chosen ones first."""
     return sorted(sizes, key=lambda value: (value not in chosen, -sizes[value], value))[: max(SHOWN, len(chosen))]
 
 
 def _are_few(conditions: CallConditions, walk: ScanPlan, fetch: Fetch) -> bool:
-    """Return whether the others leave no more calls than may be looked at: an index scan by itself has no floor."""
+    """Return whether the other filters leave no more calls than may be read: an index scan alone has no lower end."""
     if walk.rest or walk.floor:
         return walk.floor is None
     return query.count([walk.way.whole, *conditions.bounds(walk.way)], walk.bound + 1, fetch) <= walk.bound
 
 
 def _grouped(column: str, conditions: CallConditions, walk: ScanPlan) -> Counter[str]:
-    """Count all values at once where the others leave no more calls than may be looked at."""
+    """Count all values at once if the other filters leave no more calls than may be read."""
     where, values = sql_conditions.join_conditions([walk.way.whole, *conditions.bounds(walk.way), *walk.rest])
     named = f"t.{column}||''"  # a form that no index serves: grouping in its order would look at every call there is
     rows = sql_conditions.fetch_rows(
@@ -193,7 +193,7 @@ def _grouped(column: str, conditions: CallConditions, walk: ScanPlan) -> Counter
 
 
 def _each(column: str, candidates: Sequence[str], bounds: Sequence[SqlCondition], most: int) -> Counter[str]:
-    """Count the calls of each value, `most` at the most: by one plan for all values."""
+    """Count the calls of each value up to `most`, with one query plan for all values."""
     inside, held = sql_conditions.join_conditions([SqlCondition(f"t.{column}=v.value"), *bounds])
     counted = f"SELECT COUNT(*) FROM (SELECT 1 FROM conversations_toolcall t WHERE {inside} LIMIT %s) AS t"
     return Counter(dict(_of_values(candidates, counted, [*held, most])))
@@ -202,7 +202,8 @@ def _each(column: str, candidates: Sequence[str], bounds: Sequence[SqlCondition]
 def _passing(
     column: str, candidates: Sequence[str], conditions: CallConditions, rest: Sequence[SqlCondition], bound: int
 ) -> tuple[Counter[str], set[str]]:
-    """Count which of the newest calls of each value pass `rest`, and say which values have more calls than that."""
+    """Count how many of the newest calls of each value match `rest`; return also the values that have more calls than
+    that."""
     inside, held = sql_conditions.join_conditions([SqlCondition(f"t.{column}=v.value"), *conditions.bounds()])
     passing, passed = sql_conditions.join_conditions([SqlCondition("1=1"), *rest])
     walk = f"SELECT t.* FROM conversations_toolcall t WHERE {inside} ORDER BY {BY_ITSELF.newest} LIMIT %s"
@@ -213,7 +214,7 @@ def _passing(
 
 
 def _of_values(candidates: Sequence[str], counted: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Return what a query answers for each value `v.value`."""
+    """Return a query's rows for each value `v.value`."""
     if not candidates:
         return []
     listed = "json_array_elements_text(%s::json)" if connection.vendor == "postgresql" else "json_each(%s)"

@@ -1,4 +1,4 @@
-"""What a list of tool calls is filtered by."""
+"""The filters of the tool calls list."""
 
 import math
 from collections.abc import Collection
@@ -31,7 +31,7 @@ def _number(most: float, text: str) -> float:
 
 
 def _search_words(text: str) -> str:
-    """Raises `Invalid` for more words than the search takes."""
+    """Return the text. Raises Invalid for more words than the search takes."""
     query.read(text)
     return clean_text(text[:MAX_LENGTH])
 
@@ -42,7 +42,7 @@ def _call_id(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CallFilters(UrlFilters):
-    """The filters in force, named as in the address. Times are when the call reached the record."""
+    """The filters in force, named as in the address. Times are when the call was recorded, µs UTC."""
 
     many: ClassVar[dict[str, ValuesReader]] = {
         **dict.fromkeys(("agent", "tool", "qualified", "origin", "server"), ValuesReader(MAX_LENGTH)),

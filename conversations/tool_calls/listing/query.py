@@ -1,8 +1,9 @@
-"""The newest calls that match: by one index, within a bounded walk (benchmark `toolcalls`). Keyset in both directions.
+"""The newest matching calls: by one index, within a bounded walk (benchmark `toolcalls`). Keyset cursors in both
+directions.
 
-Which filter's index is walked is decided by counting each, up to the bound. Is one rarer than the bound, all its calls
-are looked at and the answer is whole. Else the walk ends at the bound, the page says how far back it looked, and its
-cursor goes on from there: nothing is ever skipped, and no page costs more than the bound.
+Which filter's index is walked is decided by counting each up to the bound. If one has fewer calls than the bound, all
+of them are read and the answer is complete. Otherwise the walk ends at the bound, the page says how far back it looked,
+and its cursor continues from there: nothing is ever skipped, and no page costs more than the bound.
 """
 
 from collections.abc import Sequence
@@ -50,7 +51,7 @@ class CallColumns(NamedTuple):
 
     @property
     def place(self) -> CallPosition:
-        """Where it stands in the list."""
+        """Return the call's position in the list."""
         return CallPosition(self.started_at, self.conversation_id, self.called_seq)
 
 
@@ -61,7 +62,7 @@ CallPage = ListPage[CallColumns, CallPosition]
 
 
 class ScanPlan(NamedTuple):
-    """The way that was chosen, and how many calls it may pass. `floor`: where it ends, when there are more."""
+    """The chosen index, and how many calls it may walk past. `floor`: where the walk ends if there are more."""
 
     way: IndexScan
     rest: list[SqlCondition]
@@ -70,7 +71,7 @@ class ScanPlan(NamedTuple):
 
 
 def newest(filters: CallFilters, *, before: CallPosition | None = None, limit: int = 50, walk: int = WALK) -> CallPage:
-    """Return the newest calls that match, those behind `before`; at most `walk` calls are looked at."""
+    """Return the newest matching calls after the position `before`; at most `walk` calls are read."""
     conditions = sql_filters.conditions_for(filters, before)
     plan = choose_plan(conditions, walk // TEXT_SHARE if filters.q else walk)
     calls = _read(conditions, plan, limit + 1)
@@ -78,13 +79,13 @@ def newest(filters: CallFilters, *, before: CallPosition | None = None, limit: i
 
 
 def position_of(cursor: str) -> CallPosition | None:
-    """Return the place of a cursor. Raises `Invalid` for one that is none of ours."""
+    """Return the position of a cursor, None for an empty one. Raises Invalid if it is not one of ours."""
     numbers = read_cursor(cursor, 3)
     return CallPosition(*numbers) if numbers else None
 
 
 def choose_plan(conditions: CallConditions, bound: int, fetch: Fetch = fetch_rows) -> ScanPlan:
-    """Choose the way with the fewest calls; each is counted up to the bound, by its index alone."""
+    """Return the index scan with the fewest calls; each is counted up to the bound, from its index alone."""
     staging = [UNSTAGED] if sql_filters.is_staging(fetch) else []
     if (
         len(conditions.tests) == len(conditions.ways) == 1
@@ -103,7 +104,7 @@ def choose_plan(conditions: CallConditions, bound: int, fetch: Fetch = fetch_row
 
 
 def count(tests: Sequence[SqlCondition], most: int, fetch: Fetch) -> int:
-    """Count calls, `most` at the most."""
+    """Count calls up to `most`."""
     where, values = join_conditions(tests)
     sql = f"SELECT COUNT(*) FROM (SELECT 1 FROM conversations_toolcall t WHERE {where} LIMIT %s) AS counted"
     return int(fetch(sql, [*values, most])[0][0])
@@ -112,7 +113,7 @@ def count(tests: Sequence[SqlCondition], most: int, fetch: Fetch) -> int:
 def _floor(
     conditions: CallConditions, way: IndexScan, branches: Sequence[SqlCondition], bound: int, fetch: Fetch
 ) -> CallPosition | None:
-    """Find where the newest `bound` calls of some branches of a way end; None when they have no more."""
+    """Return where the newest `bound` calls of some branches of a scan end; None if they have no more."""
     ends = []
     for branch in branches:
         where, values = join_conditions([branch, *conditions.bounds(way)])

@@ -1,4 +1,4 @@
-"""Calls with what their events tell: arguments, output, error. For the page, the API and exports."""
+"""Calls with the contents of their events: arguments, output, error. For the page, the API and exports."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ _is_plain = re.compile(r"[A-Za-z0-9-]+").fullmatch
 
 @dataclass(frozen=True)
 class CallRow:
-    """One call of a list. `called` and `finished` are what those events say, None where they were not read."""
+    """One call in a list. `called` and `finished`: the bodies of those events, None if they were not read."""
 
     columns: CallColumns
     key: str  # the conversation's
@@ -46,75 +46,75 @@ class CallRow:
 
     @property
     def id(self) -> str:
-        """The call's id."""
+        """Return the call's id."""
         return self.columns.id
 
     @property
     def state(self) -> str:
-        """The glyph of its status."""
+        """Return the glyph of its status."""
         return STATES.get(self.columns.status, "unknown")
 
     @property
     def word(self) -> str:
-        """Its status as it is drawn."""
+        """Return its status as shown."""
         return WORDS.get(self.columns.status, self.columns.status)
 
     @property
     def at(self) -> datetime:
-        """When it reached the record."""
+        """Return when it was recorded."""
         return to_datetime(self.columns.started_at)
 
     @property
     def tool(self) -> Markup:
-        """The tool's qualified name."""
+        """Return the tool's qualified name, escaped."""
         return richtext.inline(self.columns.qualified_name or self.columns.name or "unnamed tool")
 
     @property
     def agent(self) -> ParticipantMark:
-        """Who called."""
+        """Return the agent that called."""
         return mark_for_name(self.columns.agent)
 
     @property
     def approver(self) -> ParticipantMark | None:
-        """Who decided about it."""
+        """Return who decided about it; None if nobody did."""
         return mark_for(self.columns.approver, self.columns.approver) if self.columns.approver else None
 
     @property
     def conversation(self) -> Markup:
-        """What its conversation is called."""
+        """Return the title of its conversation, escaped."""
         return richtext.inline((self.title or self.key)[:120])
 
     @property
     def preview(self) -> Markup:
-        """The beginning of its arguments in one line."""
+        """Return the beginning of its arguments on one line."""
         if self.called is None:
             return richtext.inline("too long to show here")
         return _line(_arguments(self.called))
 
     @property
     def outcome(self) -> Markup:
-        """The beginning of its error, where it has one."""
+        """Return the beginning of its error; empty without one."""
         error = self.finished.error if self.finished else None
         return _line(_value(error)) if error else Markup()
 
     @property
     def gave(self) -> Markup:
-        """The beginning of its output."""
+        """Return the beginning of its output."""
         return _line(_value(_output(self.finished)))
 
     @property
     def took(self) -> str:
-        """How long it took."""
+        """Return its duration as text."""
         return timestamps.duration(self.columns.duration_ms)
 
     @property
     def event_href(self) -> str:
-        """Where it stands in the transcript."""
+        """Return its address in the transcript."""
         return page_urls.event_url(self.key, self.columns.called_seq)
 
     @cached_property
     def href(self) -> str:
-        """Its own page."""
+        """Return the address of its own page."""
         if _is_plain(self.columns.id):
             return _address().replace("0", self.columns.id)
         try:
@@ -124,18 +124,18 @@ class CallRow:
 
     @property
     def hint(self) -> str:
-        """Its place in the record, fit for text and attributes."""
+        """Return its conversation and event number, escaped for text and attributes."""
         return f"{hidden_characters.spelled_out(self.key)[:60]}#{self.columns.called_seq}"
 
 
 @cache
 def _address() -> str:
-    """Return the address of call 0: Django takes 0.2 ms to make one."""
+    """Return the address of call 0 as a pattern: Django takes 0.2 ms to make one."""
     return reverse("call", args=["0"])
 
 
 def rows(calls: Sequence[CallColumns], *, whole: bool = False) -> list[CallRow]:
-    """Read what these calls' events say; with `whole` however long that is. Three queries."""
+    """Read the events of these calls; with `whole` in full, however long. Three queries."""
     agent_colors.refresh_colors()
     ids = {call.conversation_id for call in calls}
     named = {pk: (key, title) for pk, key, title in _conversations(ids)}
@@ -152,7 +152,8 @@ def rows(calls: Sequence[CallColumns], *, whole: bool = False) -> list[CallRow]:
 
 
 def within(page: CallPage) -> CallPage:
-    """Return as much of a page as `MAX_BODIES` characters of its events, one call at least; the next begins there."""
+    """Return as many calls of a page as fit into `MAX_BODIES` characters of events, at least one; the next page begins
+    there."""
     sizes, left = _sizes(page.items), MAX_BODIES
     for number, call in enumerate(page.items):
         left -= sum(sizes.get((call.conversation_id, seq or 0), 0) for seq in (call.called_seq, call.finished_seq))
@@ -162,7 +163,7 @@ def within(page: CallPage) -> CallPage:
 
 
 def item(row: CallRow) -> Json:
-    """Return a call for programs (§3.6), with what the list can be filtered by."""
+    """Return a call as JSON for the API (§3.6), with the fields the list can be filtered by."""
     call, finished = row.columns, row.finished
     arguments = _arguments(row.called) if row.called else None
     return {
@@ -193,7 +194,7 @@ def _sizes(calls: Sequence[CallColumns]) -> dict[tuple[int, int], int]:
 
 
 def _places(calls: Sequence[CallColumns]) -> list[tuple[int, int]]:
-    """Return where the events of calls are."""
+    """Return the positions of the calls' events."""
     return sorted(
         {(c.conversation_id, seq) for c in calls for seq in (c.called_seq, c.finished_seq) if seq is not None}
     )
@@ -220,7 +221,7 @@ def _read(body: str | None) -> ParsedPayload | None:
 
 
 def _arguments(payload: ParsedPayload) -> Any:
-    """Return the arguments: as JSON, else the text that was sent."""
+    """Return the arguments as JSON, else the text that was sent."""
     return _value(payload.args) if payload.args is not None else payload.args_raw
 
 
@@ -231,7 +232,7 @@ def _output(payload: ParsedPayload | None) -> Any:
 
 
 def _value(raw: Any) -> Any:
-    """Decode JSON that a body held; what cannot be decoded stays a text."""
+    """Decode JSON in a body; what cannot be decoded stays a text."""
     if raw is None:
         return None
     try:
@@ -241,6 +242,6 @@ def _value(raw: Any) -> Any:
 
 
 def _line(value: Any) -> Markup:
-    """Draw the beginning of a value in one line; nothing of None."""
+    """Draw the beginning of a value on one line; empty for None."""
     text = "" if value is None else as_text(value)
     return richtext.inline(" ".join(text[: PREVIEW * 4].split())[:PREVIEW])

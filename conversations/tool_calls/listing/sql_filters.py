@@ -1,4 +1,5 @@
-"""Filters → SQL: each one as a test of a row, and those with an index also as ways to walk its calls newest first."""
+"""Filters as SQL: each as a condition on a row, and those with an index also as scans over their calls, newest
+first."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ EVERYBODYS = "(t.started_at+0)"  # as the index of all calls has it, so that no 
 
 
 class CallPosition(NamedTuple):
-    """Where a call stands in the list; no two stand at one. `at` is µs UTC."""
+    """A call's unique position in the list. `at` is µs UTC."""
 
     at: int
     conversation: int
@@ -26,11 +27,11 @@ class CallPosition(NamedTuple):
 
 
 class IndexScan(NamedTuple):
-    """How to find the calls of one filter by an index: each branch is a part of one, in the order of the list.
+    """A scan over the calls of one filter by an index: each branch is a part of one index, in the order of the list.
 
-    `whole` is all branches at once, or a little more, for counting. `rank`: of ways with more calls than may be looked
-    at, the lowest is walked; it is the guess at which is rarest. `loose`: branches with calls that do not pass their
-    filter; each call is tested then. `moment`: the index's column of when.
+    `whole`: all branches at once, or slightly more, for counting. `rank`: of scans with too many calls, the lowest is
+    walked, as the rarest by guess. `loose`: branches include calls that do not match the filter, so each call is
+    tested. `moment`: the index's column for the time.
     """
 
     field: str
@@ -43,16 +44,16 @@ class IndexScan(NamedTuple):
 
     @property
     def place(self) -> str:
-        """The columns of a call's place in the list."""
+        """Return the columns of a call's position in the list."""
         return f"{self.moment},t.conversation_id,t.called_seq"
 
     @property
     def newest(self) -> str:
-        """The order of the list."""
+        """Return the ORDER BY of the list."""
         return f"{self.moment} DESC,t.conversation_id DESC,t.called_seq DESC"
 
     def from_on(self, floor: CallPosition) -> SqlCondition:
-        """Test that a call does not lie behind the end of a walk."""
+        """Return the condition that a call is not beyond the end of a walk."""
         return SqlCondition(f"({self.place})>=(%s,%s,%s)", tuple(floor))
 
 
@@ -61,7 +62,7 @@ BY_ITSELF = FULL_SCAN._replace(moment=OWN)  # by the index of any one column
 
 
 class CallConditions(NamedTuple):
-    """What a call must fulfil: `begins`, `until` (µs UTC) and `before` hold for every way, `tests` are by the filter's
+    """What a call must match: `begins`, `until` (µs UTC) and `before` apply to every scan, `tests` are by filter
     name."""
 
     begins: int | None
@@ -71,17 +72,17 @@ class CallConditions(NamedTuple):
     ways: list[IndexScan]
 
     def bounds(self, way: IndexScan = BY_ITSELF) -> list[SqlCondition]:
-        """Return the tests of time and place along a way."""
+        """Return the conditions on time and position for a scan."""
         conditions = [SqlCondition(f"{way.moment}>=%s", (self.begins,))] if self.begins is not None else []
         conditions += [SqlCondition(f"{way.moment}<=%s", (self.until,))] if self.until is not None else []
         return conditions + ([SqlCondition(f"({way.place})<(%s,%s,%s)", tuple(self.before))] if self.before else [])
 
     def rest(self, way: IndexScan) -> list[SqlCondition]:
-        """Return what walking this way does not see to."""
+        """Return the conditions that a scan itself does not ensure."""
         return [test for name, test in self.tests.items() if name != way.field or way.loose]
 
     def without(self, name: str) -> "CallConditions":
-        """Return all but one filter."""
+        """Return the conditions without one filter."""
         tests = {field: test for field, test in self.tests.items() if field != name}
         return self._replace(tests=tests, ways=[way for way in self.ways if way.field != name])
 
@@ -89,7 +90,7 @@ class CallConditions(NamedTuple):
 def conditions_for(
     filters: CallFilters, before: CallPosition | None = None, now: datetime | None = None
 ) -> CallConditions:
-    """Make the conditions of these filters, for calls that stand behind `before`."""
+    """Return the conditions of these filters, for calls after the position `before`."""
     tests: dict[str, SqlCondition] = {}
     ways = []
     for way, test in (*_named(filters), *_exact(filters), *_ranges(filters), *_others(filters)):
@@ -100,7 +101,7 @@ def conditions_for(
 
 
 def is_staging(fetch: Fetch = fetch_rows) -> bool:
-    """Return whether an import is writing calls that nobody may see yet."""
+    """Return whether an import is writing calls that are not visible yet."""
     return bool(fetch("SELECT 1 FROM conversations_conversation WHERE is_staged LIMIT 1", []))  # no ORM: each page asks
 
 
@@ -132,7 +133,7 @@ def _named(filters: CallFilters) -> Iterator[tuple[IndexScan, SqlCondition]]:
 
 
 def _exact(filters: CallFilters) -> Iterator[tuple[IndexScan, SqlCondition]]:
-    """What is about few calls mostly; a call id may be anybody's."""
+    """Yield the filters that mostly match few calls; different agents may use the same call id."""
     if key := filters.conversation:
         conversation_id = Conversation.objects.visible().filter(key=key).values_list("id", flat=True).first() or 0
         whole = SqlCondition("t.conversation_id=%s", (conversation_id,))
@@ -183,7 +184,7 @@ def _worded(filters: CallFilters) -> Iterator[tuple[IndexScan, SqlCondition]]:
 
 
 def _no_way(field: str) -> IndexScan:
-    """What no index serves is tested along another way."""
+    """Return the filter without a scan: no index serves it, so it is tested along another scan."""
     return IndexScan(field, (), SqlCondition("1=1"), 99)
 
 
@@ -192,6 +193,6 @@ def _in(column: str, values: Sequence[str]) -> SqlCondition:
 
 
 def _among(column: str, values: Sequence[str]) -> SqlCondition:
-    """Test a column in a form that no index serves: the walk is along the way that was chosen, and no other."""
+    """Return a condition on a column in a form that no index serves, so that the walk follows the chosen scan only."""
     marks = ",".join(["%s"] * len(values))
     return SqlCondition(f"{column}||'' IN ({marks})", tuple(values))

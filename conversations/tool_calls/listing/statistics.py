@@ -1,8 +1,8 @@
-"""Calls, failures, latency, waiting time and tokens over time. For the numbers page.
+"""Calls, failures, latency, waiting time and tokens over time. For the statistics page.
 
-Every query ends at a bound, whatever the range: of each span of time `COUNTED` calls of a status are counted by the
-index alone, the times of the newest `TIMED` done ones are read, and the newest `ASKED` approval requests, `TURNS` turns
-and `REVIEWS` thumbs and notes of the range. What was cut is said beside the figure.
+Every query is bounded, whatever the range: in each interval `COUNTED` calls of a status are counted from the index
+alone and the durations of the newest `TIMED` done ones are read; of the range the newest `ASKED` approval requests,
+`TURNS` turns and `REVIEWS` annotations. The page says where a figure was cut off.
 """
 
 from collections import defaultdict
@@ -36,7 +36,7 @@ US = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """From when to when (µs UTC), in how many spans of equal length."""
+    """A time range (µs UTC) and its number of equal intervals."""
 
     name: str
     start: int
@@ -45,17 +45,17 @@ class Range:
 
     @property
     def width(self) -> int:
-        """Of a span, in µs."""
+        """Return the length of an interval, µs."""
         return (self.end - self.start) // self.spans
 
     def edges(self) -> list[tuple[int, int]]:
-        """Where each span begins and ends."""
+        """Return the start and end of each interval, µs UTC."""
         return [(self.start + n * self.width, self.start + (n + 1) * self.width) for n in range(self.spans)]
 
 
 @dataclass(slots=True)
 class TimeSpan:
-    """The calls of one span. Times are ms, empty where nothing is known."""
+    """The calls of one interval. Durations in ms, empty if unknown."""
 
     start: int  # µs UTC
     counts: dict[str, int] = field(default_factory=dict)
@@ -66,28 +66,28 @@ class TimeSpan:
 
     @property
     def calls(self) -> int:
-        """All of them."""
+        """Return the number of calls."""
         return sum(self.counts.values())
 
     @property
     def failed(self) -> int:
-        """Those that ended in an error, timed out or left their effect open."""
+        """Return how many failed, timed out or have an unknown outcome."""
         return sum(self.counts.get(status, 0) for status in FAILED)
 
     @property
     def stopped(self) -> int:
-        """Those that were rejected or blocked before they ran."""
+        """Return how many were rejected or blocked before they ran."""
         return sum(self.counts.get(status, 0) for status in STOPPED)
 
     @property
     def others(self) -> int:
-        """Those that are done or under way."""
+        """Return how many are done or in progress."""
         return self.calls - self.failed - self.stopped
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens of one agent by one model in one span."""
+    """Tokens of one agent with one model in one interval."""
 
     span: int
     agent: str
@@ -101,7 +101,7 @@ class Spent:
 
 @dataclass(slots=True)
 class Reviews:
-    """What people thought of one speaker: events with a thumb up, with a thumb down, and notes."""
+    """Annotations of one sender's events: events with a thumb up, with a thumb down, and notes."""
 
     speaker: str
     up: int = 0
@@ -111,7 +111,7 @@ class Reviews:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Everything the page draws. `turns_since`: the tokens of earlier turns of the range were not counted."""
+    """Everything the page shows. `turns_since`: the tokens of earlier turns in the range were not counted."""
 
     range: Range
     spans: list[TimeSpan]
@@ -122,7 +122,7 @@ class Numbers:
 
 
 def range_of(last: str, begins: str, ends: str, now: datetime | None = None) -> Range:
-    """Read a range: `last` a name of `RANGES`, else two moments. Raises `Invalid` that names the wrong one."""
+    """Parse a range: `last` is a name of `RANGES`, else two moments. Raises Invalid that names the invalid one."""
     now = now or datetime.now(UTC)
     if begins or ends:
         moments = {}
@@ -145,7 +145,7 @@ def range_of(last: str, begins: str, ends: str, now: datetime | None = None) -> 
 
 
 def numbers(time_range: Range) -> Numbers:
-    """Read everything of a range."""
+    """Read all statistics of a range."""
     spans = [TimeSpan(start) for start, _ in time_range.edges()]
     seen = (
         UNSTAGED if is_staging() else SqlCondition("1=1")
@@ -161,7 +161,7 @@ def numbers(time_range: Range) -> Numbers:
 
 
 def rank(values: Sequence[float], percent: int) -> float | None:
-    """Return a percentile by nearest rank, of ascending values."""
+    """Return a percentile of ascending values by nearest rank; None without values."""
     return values[max(0, ceil(len(values) * percent / 100) - 1)] if values else None
 
 
@@ -197,7 +197,7 @@ def _time(time_range: Range, spans: list[TimeSpan], seen: SqlCondition) -> None:
 
 
 def _wait(time_range: Range, spans: list[TimeSpan]) -> datetime | None:
-    """Read how long people took; answer since when, where there were too many approval requests."""
+    """Read how long people took to decide; return the start of what was read if there were too many requests."""
     approvals = Approval.objects.filter(
         asked_at__gte=time_range.start, asked_at__lt=time_range.end, conversation__is_staged=False
     )
@@ -230,7 +230,7 @@ def _spend(time_range: Range, seen: SqlCondition) -> tuple[list[Spent], datetime
 
 
 def _review(time_range: Range) -> list[Reviews]:
-    """Count thumbs and notes by who they are about. Of one person's thumbs on an event the newest counts."""
+    """Count annotations by the sender they are about. Of one person's thumbs on an event the newest counts."""
     rows = Annotation.objects.filter(
         at__gte=time_range.start, at__lt=time_range.end, conversation__is_staged=False
     ).order_by("-at", "-seq")

@@ -1,7 +1,7 @@
-"""Words in what calls were asked and answered, by the search index; and in messages around them.
+"""Filter calls by words in their arguments and outputs, by the search index; and in messages around them.
 
-Rare words are looked up: their calls are a way of their own, and the answer is whole. Of frequent ones each call that
-is walked past is tested.
+Rare words are looked up: their calls are a scan of their own and the answer is complete. For frequent ones each call
+along the walk is tested.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _NEAR = (
 
 
 class TextFilter(NamedTuple):
-    """The test of a call `t`, and the ids of all calls that pass it where those are few."""
+    """The condition on a call `t`, and the ids of all matching calls if they are few."""
 
     sql: str
     values: tuple[Any, ...]
@@ -33,7 +33,7 @@ class TextFilter(NamedTuple):
 
 
 def find(q: str, where: str) -> TextFilter | None:
-    """Look for words in calls, with `around` in messages near them too; None where `q` has no word."""
+    """Search for words in calls, with `around` also in messages near them; None if `q` has no word."""
     matches = matching(q, MAX_ITEMS)
     if matches is None:
         return None

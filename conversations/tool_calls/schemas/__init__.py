@@ -1,1 +1,1 @@
-"""Tools as workers told of them and as the record knows their calls: what the tool and agent pages read."""
+"""Tools as workers reported them and as calls recorded them: for the tool and agent pages."""

@@ -1,4 +1,4 @@
-"""One agent as its worker told of it, with what its runs came to. For the agent page."""
+"""One agent as its worker reported it, with how its runs ended. For the agent page."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class AgentOutput:
-    """What an agent answers with; `schema` is None for plain text."""
+    """The type of an agent's output; `schema` is None for plain text."""
 
     type: str
     is_wrapped: bool
@@ -22,7 +22,7 @@ class AgentOutput:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """An agent: the row and its figures, its output, what it is offered, who hands over to it, its newest runs."""
+    """An agent: its row and figures, output type, tools, who hands over to it, and its newest runs."""
 
     served: agent_directory.AgentStatus
     output: AgentOutput
@@ -34,7 +34,7 @@ class Described:
 
 
 def described(team: str, name: str) -> Described | None:
-    """Return an agent of a team; None when no worker ever told of it."""
+    """Return an agent of a team; None if no worker ever reported it."""
     row = Agent.objects.filter(team=team, name=name).first()
     if row is None:
         return None

@@ -1,4 +1,4 @@
-"""A tool's schema → the fields of a form, and what was entered → arguments. Called by `approval_card`."""
+"""Turn a tool's schema into form fields, and a posted form into arguments. Called by `approval_card`."""
 
 import json
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ Kind = Literal["line", "text", "number", "choice", "json"]
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """One field. `value` is the text that stands in it, `was` the one that the arguments give; `choices` are values and
-    their words; `problem` is what is wrong with what was entered."""
+    """One field. `value`: its text; `was`: the text of the original argument; `choices`: values with labels; `problem`:
+    what is wrong with the entered value."""
 
     name: str
     label: str
@@ -36,12 +36,12 @@ class FormField:
 
     @property
     def is_edited(self) -> bool:
-        """Return whether it has another value than the arguments."""
+        """Return whether the field differs from the original argument."""
         return self.value != self.was
 
     @property
     def was_words(self) -> str:
-        """What it was, as the field shows it."""
+        """Return the original value as the field shows it."""
         return dict(self.choices).get(self.was, hidden_characters.spelled_out(self.was)[:200])
 
 
@@ -51,8 +51,8 @@ def entries(
     entered: Mapping[str, str] | None = None,
     problems: Mapping[str, str] | None = None,
 ) -> list[FormField]:
-    """Return the fields of the top level, filled with `arguments`, or with what was `entered` before; `problems` by the
-    names of fields."""
+    """Return the fields of the top level, filled with `arguments`, or with what was `entered` before; `problems` by
+    field name."""
     properties = _properties(schema)
     if len(properties) > MAX_ITEMS:
         return []
@@ -63,7 +63,8 @@ def entries(
 
 
 def read(schema: Schema, posted: Mapping[str, str]) -> dict[str, Any]:
-    """Read what was entered: an empty field is null where that is allowed, else left out. Raises `InvalidArguments`."""
+    """Parse a posted form into arguments: an empty field is null if that is allowed, else omitted. Raises
+    InvalidArguments."""
     arguments: dict[str, Any] = {}
     problems: dict[str, str] = {}
     for name, inner in _properties(schema):
@@ -86,7 +87,7 @@ def read(schema: Schema, posted: Mapping[str, str]) -> dict[str, Any]:
 
 
 def is_untouched(schema: Schema, arguments: Mapping[str, Any] | None, posted: Mapping[str, str]) -> bool:
-    """Return whether a posted form has what it was drawn with; one without any of the fields does."""
+    """Return whether a posted form still has the values it was drawn with, or none of the fields."""
     return all(
         posted.get(f"{PREFIX}{field.name}", field.value).replace("\r\n", "\n") == field.value
         for field in entries(schema, arguments)
@@ -124,7 +125,7 @@ def _shown(value: Any, kind: Kind) -> str:
 
 
 def _kind(inner: Any, root: Schema, levels: int = LEVELS) -> tuple[Kind, bool, tuple[tuple[str, str], ...]]:
-    """Return a field's kind, whether it may be null, and its choices as JSON texts with words."""
+    """Return a field's kind, whether it may be null, and its choices as JSON texts with labels."""
     resolved = _resolved(inner, root)
     variants = resolved.get("anyOf")
     if isinstance(variants, list):

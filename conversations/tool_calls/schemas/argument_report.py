@@ -1,4 +1,4 @@
-"""Arguments beside a schema, field by field: what fits, what does not, what the schema does not know. For pages."""
+"""Compare arguments with a schema, field by field: valid, invalid, unknown to the schema. For pages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,8 @@ _MISSING = object()
 
 @dataclass(frozen=True, slots=True)
 class FieldReport:
-    """One argument, `sent` where it is. `verdict`: fits, left out, missing, unknown, or wrong, with the `why`."""
+    """One argument, with its value in `sent` if it was sent. `verdict`: fits, left out, missing, unknown, or wrong;
+    `why`: the problem."""
 
     name: str
     type: str
@@ -29,7 +30,7 @@ class FieldReport:
 
 
 def fit_of(sent: Mapping[str, Any], schema: Schema, *, size: int = 0) -> list[FieldReport]:
-    """Hold arguments against a schema; larger ones than `MAX_CHECKED` characters (`size`) are not checked inside."""
+    """Check arguments against a schema; larger ones than `MAX_CHECKED` characters (`size`) are not validated."""
     wrong = _wrong(sent, schema) if size <= MAX_CHECKED else {}
     fields = {row.name: row for row in fields_of(schema)[0] if row.depth == 0}
     rows = []
@@ -52,7 +53,7 @@ def _verdict(is_known: bool, is_required: bool, is_sent: bool, why: str) -> tupl
 
 
 def _wrong(sent: Mapping[str, Any], schema: Schema) -> dict[str, str]:
-    """Return what is wrong with which argument, the first of each."""
+    """Return the first problem of each invalid argument, by name."""
     messages: dict[str, str] = {}
     try:
         for error in validation.problems(dict(sent), schema, most=PROBLEMS):

@@ -1,4 +1,4 @@
-"""How the calls of a tool went: the newest ones, how many fail, how long they take. By index, within bounds."""
+"""Statistics of a tool's newest calls: how many fail, how long they take. By index, within bounds."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -19,7 +19,7 @@ STOPPED = ("rejected", "blocked")
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Milliseconds of calls that are done, by nearest rank."""
+    """Durations of successful calls in ms, as percentiles by nearest rank."""
 
     p50: float
     p95: float
@@ -29,7 +29,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class CallStatistics:
-    """Of the newest `WINDOW` calls; `since` is when the oldest of them began, `is_full` that there were more."""
+    """Figures of the newest `WINDOW` calls; `since`: when the oldest of them began; `is_full`: there were more."""
 
     calls: int
     ran: int
@@ -42,12 +42,13 @@ class CallStatistics:
 
     @property
     def failure_rate(self) -> float | None:
-        """Which part of those that ran failed, in percent."""
+        """Return the percentage of executed calls that failed; None without any."""
         return 100 * self.failed / self.ran if self.ran else None
 
 
 def figures_of(schemas: Sequence[str], elsewhere: Collection[str] = ()) -> CallStatistics:
-    """Count our calls under these schemas; those of agents `elsewhere` belong to another team with the same tool."""
+    """Count our calls with these schemas, except those of agents `elsewhere`, which belong to another team with the
+    same tool."""
     all_rows: list[tuple[str, str, float | None, int]] = []
     for schema in schemas:
         calls = ToolCall.objects.filter(schema=schema, run__isnull=False).exclude(agent__in=list(elsewhere))

@@ -1,4 +1,5 @@
-"""Arguments that a person wrote, checked by the schema of the tool as it was offered. Called when a call is edited."""
+"""Check arguments that a person wrote against the schema of the tool as it was offered. Called when a call is
+edited."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ MAX_ITEMS = 256 * 1024  # characters
 
 
 class InvalidArguments(Invalid):
-    """Arguments that do not fit: `problems` says what is wrong, by the name of the argument."""
+    """Arguments that do not match the schema. `problems`: what is wrong, by argument name."""
 
     def __init__(self, message: str, *, problems: Mapping[str, str]) -> None:
         self.problems = dict(problems)
@@ -28,9 +29,9 @@ class InvalidArguments(Invalid):
 
 
 def read(arguments: dict[str, Any] | str, schema: str) -> tuple[dict[str, Any], str]:
-    """Return arguments as an object and as the text that will run; `schema` is a hash.
+    """Return arguments as an object and as the JSON text that will run; `schema` is a hash.
 
-    Raises `Invalid` saying where and what was expected.
+    Raises Invalid that says where and what was expected.
     """
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
     if len(text) > MAX_ITEMS:
@@ -48,7 +49,7 @@ def read(arguments: dict[str, Any] | str, schema: str) -> tuple[dict[str, Any], 
 
 
 def check(value: dict[str, Any], schema: dict[str, Any]) -> None:
-    """Hold an object against a JSON schema. Raises `InvalidArguments` with the first place at fault in its message."""
+    """Validate an object against a JSON schema. Raises InvalidArguments with the first problem in its message."""
     from conversations.tool_calls.schemas import validation  # late: few commands check arguments
 
     try:
@@ -62,7 +63,7 @@ def check(value: dict[str, Any], schema: dict[str, Any]) -> None:
 
 
 def _by_argument(value: dict[str, Any], problems: Sequence[ValidationError]) -> dict[str, str]:
-    """Return what is wrong with each argument, the nearest problem first; one that is missing is required."""
+    """Return the problems by argument, the nearest first; a missing argument is reported as required."""
     by_name: dict[str, str] = {}
     for problem in problems:
         path = [str(part) for part in problem.absolute_path]
@@ -89,7 +90,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _number(text: str) -> float:
-    """Refuse what would become infinite: the record could not hold what runs."""
+    """Parse a number. Raises for one that would become infinite: the record could not store it."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"number {text[:20]} is too large")

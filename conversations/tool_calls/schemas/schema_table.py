@@ -1,4 +1,4 @@
-"""A JSON schema → rows of a table: each field with its type, whether it is required, default, constraints, words."""
+"""A JSON schema as table rows: each field with its type, whether it is required, default, constraints, description."""
 
 import json
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _BOUNDS = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One row. `depth` 0 is an argument; texts are as the schema has them, not fit for HTML."""
+    """One row. `depth` 0 is an argument; texts are as in the schema, not escaped."""
 
     depth: int
     name: str
@@ -45,14 +45,14 @@ class Field:
 
 
 def fields_of(schema: object) -> tuple[list[Field], bool]:
-    """Return the rows of an object's schema, and whether more were left out."""
+    """Return the rows of an object schema, and whether further ones were left out."""
     root = schema if isinstance(schema, dict) else {}
     rows = list(islice(_Walk(root).rows(root), MAX_ROWS + 1))
     return rows[:MAX_ROWS], len(rows) > MAX_ROWS
 
 
 def type_of(schema: object, root: Schema) -> str:
-    """Say a schema's type in a few words."""
+    """Describe a schema's type in a few words."""
     if schema is True or schema == {}:
         return "anything"
     if not isinstance(schema, dict):
@@ -65,13 +65,13 @@ def type_of(schema: object, root: Schema) -> str:
 
 
 class _Walk:
-    """Goes through a schema's objects within a budget: references can fan out without end."""
+    """Walks a schema's objects within a budget: references can fan out endlessly."""
 
     def __init__(self, root: Schema) -> None:
         self._root, self._nodes_left = root, MAX_NODES
 
     def rows(self, schema: Schema, depth: int = 0, refs: tuple[str, ...] = ()) -> Iterator[Field]:
-        """Return the fields of an object; `refs` are the definitions that the walk is inside, so that a cycle ends."""
+        """Yield the fields of an object; `refs` are the definitions the walk is inside, so that cycles end."""
         if depth > MAX_DEPTH:
             return
         for object_schema, inside in self._objects(schema, refs, 0):
@@ -82,7 +82,7 @@ class _Walk:
                     yield from self.rows(inner, depth + 1, inside)
 
     def _objects(self, schema: Schema, refs: tuple[str, ...], level: int) -> Iterator[tuple[Schema, tuple[str, ...]]]:
-        """Return the objects that a value can be, or can be made of: itself, variants, items."""
+        """Yield the objects that a value can be or contain: itself, variants, items."""
         self._nodes_left -= 1
         ref = schema.get("$ref")
         if self._nodes_left < 0 or level > MAX_DEPTH or ref in refs:
@@ -126,7 +126,7 @@ def _constraints(schema: Schema, root: Schema) -> Iterator[str]:
 
 
 def _plain(schema: object, root: Schema) -> str:
-    """Say the type of a schema without its variants."""
+    """Describe the type of a schema without its variants."""
     if not isinstance(schema, dict):
         return "anything" if schema is True else "nothing"
     resolved = _resolved(schema, root)
@@ -148,7 +148,7 @@ def _plain(schema: object, root: Schema) -> str:
 
 
 def _named(schema: Schema, root: Schema) -> str:
-    """Say the type of what a list holds; of something in something in something, only that it is a list."""
+    """Describe the type of a list's items; deeply nested ones only as a list."""
     resolved = _resolved(schema, root)
     if resolved.get("type") == "array":
         return "lists"
@@ -168,7 +168,7 @@ def _title(schema: Schema, resolved: Schema) -> str:
 
 
 def _resolved(schema: Schema, root: Schema) -> Schema:
-    """Follow references; what stands beside one goes before what it refers to."""
+    """Follow references; keywords beside a reference take precedence."""
     for _ in range(MAX_REFS):
         ref = schema.get("$ref")
         if not isinstance(ref, str):

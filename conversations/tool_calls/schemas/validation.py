@@ -1,10 +1,10 @@
-"""Values held against JSON schemas that others wrote: bounded in time, whatever a schema says. No Django.
+"""Validate values against JSON schemas from others: bounded in time, whatever a schema says. It knows no Django.
 
-Patterns are searched by jsonschema-rs's engine, linear in the text. One that it cannot search (it looks around or back,
-or is too large) is passed over, and so is `unevaluatedProperties`, which needs patterns: the tool holds its arguments
-against its schema itself. The rest is left to `jsonschema`, whose every keyword can stop at a deadline: jsonschema-rs
-has none, and takes more than a minute for 30 definitions of which each refers to the next twice. Called by
-`edited_arguments` and `argument_report`.
+Patterns are searched by jsonschema-rs's engine, in linear time. Those it does not support (look-around,
+back-references, too large) are skipped, and so is `unevaluatedProperties`, which needs patterns: the tool validates its
+arguments itself. The rest is left to `jsonschema`, where each keyword can stop at a deadline: jsonschema-rs has none,
+and takes more than a minute for 30 definitions of which each refers to the next twice. Called by `edited_arguments` and
+`argument_report`.
 """
 
 import json
@@ -34,11 +34,11 @@ Check = Callable[..., Any]  # a keyword of jsonschema's: validator, the keyword'
 
 
 class UncheckableSchema(Exception):
-    """A schema cannot be held against a value: it is none, or that takes too long."""
+    """A schema that cannot be used: it is invalid, or validation takes too long."""
 
 
 def problems(value: Mapping[str, Any], schema: Mapping[str, Any], *, most: int = MAX_ITEMS) -> list[ValidationError]:
-    """Return what is wrong with a value, the first `most`. Raises `UncheckableSchema`."""
+    """Return the first `most` problems of a value. Raises UncheckableSchema."""
     token = _until.set(time.thread_time() + PATIENCE)
     try:
         return list(islice(_Validator(_ours(schema), registry=NOTHING).iter_errors(value), most))
@@ -52,7 +52,7 @@ def problems(value: Mapping[str, Any], schema: Mapping[str, Any], *, most: int =
 
 @lru_cache(256)
 def searcher(pattern: str) -> Callable[[str], bool] | None:
-    """Return what searches a text for a pattern of ECMA 262, linear in its length; None where that is not possible."""
+    """Return a function that searches a text for an ECMA 262 pattern in linear time; None if that is not possible."""
     if len(pattern) > MAX_PATTERN:
         return None
     try:
@@ -62,7 +62,7 @@ def searcher(pattern: str) -> Callable[[str], bool] | None:
 
 
 def _ours(schema: Any) -> Any:
-    """Leave out by which standard a part was written: jsonschema would check that part by it, without our bounds."""
+    """Return a schema without `$schema`: jsonschema would validate such a part by that standard, without our limits."""
     if isinstance(schema, Mapping):
         fields = {name: _ours(value) for name, value in schema.items()}
         return {name: value for name, value in fields.items() if name != "$schema" or not isinstance(value, str)}
@@ -117,7 +117,7 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
 
 
 def _name_searchers(patterns: Iterable[str], names: Iterable[str]) -> dict[str, Callable[[str], bool]]:
-    """Return what searches names for each pattern, less those that cannot be searched."""
+    """Return a search function per pattern, without unsupported patterns."""
     if max(map(len, names), default=0) > MAX_SEARCHED:
         return {}
     return {pattern: matches for pattern in patterns if (matches := searcher(pattern)) is not None}

@@ -1,4 +1,4 @@
-"""The versions of a tool: which schemas a team offered under its name, since when, and what one changed."""
+"""The versions of a tool: which schemas a team offered under its name, since when, and what each changed."""
 
 import json
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ PARTS = {  # of a schema, in the order for reading, and as they are called on a 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One of them, numbered in the order in which they were first offered."""
+    """One version, numbered in the order in which they were first offered."""
 
     number: int
     hash: str
@@ -32,7 +32,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a model saw of a tool. `parameters` is JSON text; texts are not fit for HTML."""
+    """What a model saw of a tool. `parameters` is JSON text; texts are not escaped."""
 
     description: str
     is_strict: bool | None
@@ -43,7 +43,7 @@ class Seen:
 
 
 def versions_of(team: str, name: str) -> list[Version]:
-    """Return the newest versions of a team's tool (qualified name), the newest first."""
+    """Return the newest versions of a team's tool (by qualified name), newest first."""
     rows = ToolVersion.objects.filter(team=team, name=name)
     number, newest = rows.count(), list(rows.order_by("-first_at", "-id")[:MAX_ITEMS])
     return [
@@ -53,13 +53,13 @@ def versions_of(team: str, name: str) -> list[Version]:
 
 
 def body_of(hash: str) -> dict[str, Any]:
-    """Return a schema as it is kept; empty when it is not known."""
+    """Return a stored schema by hash; empty if unknown."""
     text = ToolSchema.objects.filter(hash=hash).values_list("body", flat=True).first()
     return _read(text or "")
 
 
 def read_schema(body: dict[str, Any]) -> Seen:
-    """Read a schema for drawing."""
+    """Parse a schema for drawing."""
     parameters, output, strict = body.get("params_json_schema"), body.get("output_json_schema"), body.get("strict")
     rows, is_cut = schema_table.fields_of(parameters)
     return Seen(
@@ -73,13 +73,13 @@ def read_schema(body: dict[str, Any]) -> Seen:
 
 
 def compared(before: dict[str, Any], after: dict[str, Any]) -> JsonDiff:
-    """Return what changed from one schema to another, in an order for reading."""
+    """Return the differences between two schemas, in reading order."""
     old, new = ({word: body[part] for part, word in PARTS.items() if part in body} for body in (before, after))
     return schema_diff(old, new)
 
 
 def home_of(hash: str, agent: str = "") -> tuple[str, str] | None:
-    """Return the team and name that offered a schema last, a team of this agent first; None when nobody did."""
+    """Return the team and tool name that offered a schema last, preferring a team of this agent; None if nobody did."""
     homes = list(
         ToolVersion.objects.filter(hash=hash).order_by("-last_at", "-id").values_list("team", "name")[:MAX_ITEMS]
     )
