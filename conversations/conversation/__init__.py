@@ -1,1 +1,1 @@
-"""One conversation as people use it: the list, posting, control, forks, comparison and delivery status."""
+"""One conversation as people use it: list, posting, control, forks, comparison and delivery status."""

@@ -1,7 +1,7 @@
-"""A person says what they think of an event: a thumb, a note, or both (§3.1). They are kept in the record.
+"""Annotate an event: a thumb, a note, or both (§3.1). Annotations are part of the record.
 
-Anybody who may do more than look may; what they say changes nothing but what is shown under the event. A person's last
-thumb on an event counts, notes add up. The same client id again answers the same event.
+Everyone who may do more than view may annotate; an annotation changes nothing except what is shown below the event. A
+person's last thumb on an event counts, notes add up. The same client id again returns the same event.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ THUMBS = ("up", "down", "")  # the last withdraws it
 
 
 class _Annotated(NamedTuple):
-    """The event that it is about, as far as it is needed."""
+    """The annotated event, as far as it is needed."""
 
     seq: int
     speaker: str
@@ -34,9 +34,9 @@ class _Annotated(NamedTuple):
 def annotate(
     by: Who, conversation: str, about: int, *, client_id: str, thumb: str | None = None, text: str = ""
 ) -> Stored:
-    """Say it about event `about`. `thumb` is up, down, empty (withdraw it) or None (leave it as it is).
+    """Annotate event `about`. `thumb` is up, down, empty (withdraw it) or None (leave it as it is).
 
-    Raises `Invalid` with the field, `NotFound`, `IdReused` when the client id came with another annotation.
+    Raises Invalid with the field, NotFound, and IdReused if the client id was used for another annotation.
     """
     text = _checked(thumb, text.strip(), client_id)
     target = f"conversation:{conversation}"
@@ -63,7 +63,7 @@ def annotate(
 
 
 def _checked(thumb: str | None, text: str, client_id: str) -> str:
-    """Return the words as they are stored."""
+    """Return the note as it is stored. Raises Invalid."""
     if thumb is not None and thumb not in THUMBS:
         raise Invalid("must be up, down or empty", field="thumb")
     if thumb is None and not text:
@@ -76,7 +76,7 @@ def _checked(thumb: str | None, text: str, client_id: str) -> str:
 
 
 def _find(conversation: Conversation, seq: int) -> _Annotated:
-    """Find the event that it is about: any but an annotation, and a part of an answer that its output stands for."""
+    """Return the event to annotate: any but an annotation, or a token, whose output is annotated instead."""
     stored = Event.objects.filter(conversation=conversation, seq=seq).values_list("kind", "body").first()
     if stored is None:
         raise Invalid(f"is not an event of this conversation, which has {conversation.head_seq:,}", field="about")
@@ -89,7 +89,7 @@ def _find(conversation: Conversation, seq: int) -> _Annotated:
 
 
 def _require_thumb(conversation: Conversation, about: int, principal: Principal, event_id: str) -> None:
-    """Raise Invalid when there is nothing to withdraw; who says the same again has withdrawn it."""
+    """Raise Invalid if there is no thumb to withdraw, unless this is a repetition of a withdrawal."""
     if annotation_reads.thumb_of(conversation.pk, about, str(principal)):
         return
     if not Event.objects.filter(conversation=conversation, event_id=event_id).exists():

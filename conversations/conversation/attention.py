@@ -1,7 +1,8 @@
-"""Which conversations need a person, why, and since when. Asked by the list, of a page's rows and of all.
+"""Which conversations need a person, why, and since when. Used by the list, for a page's rows and for all
+conversations.
 
-Five reasons: a call waits for approval, a person who took over owes a reply, a run looks stuck, a run failed. Of all
-conversations each is read by an index of its own, so that a quiet record of any size costs the same.
+Four reasons: a call waits for approval, a person who took over owes a reply, a run looks stuck, a run failed. Across
+all conversations each is read by an index of its own, so the cost does not depend on the record's size.
 """
 
 import json
@@ -29,9 +30,9 @@ MAX_LOOKED_AT = 300  # failed, running or taken over, the newest of each
 
 
 class Attention(NamedTuple):
-    """Why a conversation needs a person. `reason`: approval, reply, stuck or failed; `since`: µs UTC. Where it was
-    asked of some conversations: `error`, how what a run failed with begins; `agent` and `tool` of the call that waits
-    longest."""
+    """Why a conversation needs a person. `reason`: approval, reply, stuck or failed; `since`: µs UTC. Only when asked
+    about given conversations: `error`, the beginning of the failed run's error, and `agent` and `tool` of the call that
+    waits longest."""
 
     reason: str
     since: int
@@ -41,7 +42,7 @@ class Attention(NamedTuple):
 
 
 class Owned(NamedTuple):
-    """A conversation that a person took over: the columns that tell whether they owe a reply."""
+    """A conversation that a person took over: the columns that show whether they owe a reply."""
 
     id: int
     owner: str
@@ -63,8 +64,8 @@ TONES = {"approval": "waiting", "reply": "waiting", "stuck": "failed", "failed":
 def of(
     *, waiting: Collection[int], failed: Collection[int], owned: Iterable[Owned], alarms: Mapping[int, StuckRun]
 ) -> dict[int, Attention]:
-    """Return why conversations (row ids) need a person: of those with a run that waits for approval, those whose newest
-    run failed, those that a person took over, and the alarms of runs that look stuck."""
+    """Return why conversations (by row id) need a person: those with a run that waits for approval, those whose newest
+    run failed, those that a person took over, and those with alarms about stuck runs."""
     by_failure = _failed(failed) if failed else {}
     by_approval = _approvals(waiting) if waiting else {}
     return by_failure | _stuck(alarms) | _replies(owned) | by_approval  # an approval request goes before all else
@@ -85,7 +86,8 @@ def _top_level() -> RunQuerySet:
 
 
 def _approvals(conversations: Collection[int] | None = None) -> dict[int, Attention]:
-    """Read them by SQL as it is: building the query takes longer than answering it. Of some also the call."""
+    """Return the open approval requests by conversation, read by raw SQL, since building the query takes longer than
+    running it; for given conversations with the call."""
     test, values = any_of(list(conversations)) if conversations is not None else ("", [])
     among = f" AND a.conversation_id{test}" if test else ""
     query = _CALLS if conversations is not None else _NO_CALLS
@@ -98,7 +100,7 @@ def _approvals(conversations: Collection[int] | None = None) -> dict[int, Attent
 
 
 def _replies(owned: Iterable[Owned]) -> dict[int, Attention]:
-    """Conversations that a person took over, where another person spoke last."""
+    """Return the conversations that a person took over and in which another person spoke last."""
     return {row.id: Attention("reply", row.last_at) for row in owned if _owes_reply(row)}
 
 
@@ -112,7 +114,7 @@ def _stuck(alarms: Mapping[int, StuckRun]) -> dict[int, Attention]:
 
 
 def _failed(conversations: Collection[int] | None = None) -> dict[int, Attention]:
-    """Conversations whose newest run failed not long ago."""
+    """Return the conversations whose newest run failed recently."""
     newer = Run.objects.filter(conversation=OuterRef("conversation"), parent_call=None, kind="agent")
     newer = newer.filter(queued_seq__gt=OuterRef("queued_seq")).exclude(status="delivered")
     ended = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("ended_seq")).values("at")
@@ -131,7 +133,7 @@ def _failed(conversations: Collection[int] | None = None) -> dict[int, Attention
 
 
 def _error(start: str) -> str:
-    """Read the first line of an error off the beginning of an event's body, which may be cut anywhere."""
+    """Return the first line of an error from the beginning of an event's body, which may be cut off anywhere."""
     error = _ERROR.search(start)
     if error is None:
         return ""

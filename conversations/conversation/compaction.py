@@ -1,8 +1,9 @@
-"""What `/v1/responses/compact` makes of a conversation: one item that stands for all of it, accepted as input again.
+"""Compact a conversation for `/v1/responses/compact`: one item that stands for all of it and is accepted as input
+again.
 
-No model is asked. Of what was said every message is kept, long ones cut; of a tool call one line: its name, the
-beginning of its arguments and of its output. The newest 64,000 characters of that count. The text is signed with this
-deployment's key, not encrypted: who sent it knows it, and nobody else's is believed. The same items give the same text.
+No model is asked. Every message is kept, long ones shortened; of a tool call one line: its name and the beginnings of
+its arguments and output. Only the newest 64,000 characters are kept. The text is signed with this deployment's key, not
+encrypted: the sender knows it, and unsigned text is rejected. Equal items give equal text.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ Json = Mapping[str, Any]
 
 
 def item_of(items: Iterable[Json]) -> dict[str, str]:
-    """Compact input and output items into one."""
+    """Compact input and output items into one item."""
     lines: list[str] = []
     for item in items:
         lines += _lines(item)
@@ -37,7 +38,7 @@ def item_of(items: Iterable[Json]) -> dict[str, str]:
 
 
 def text_of(item: Json) -> str | None:
-    """Return what a compaction item stands for, as words for a model; None for one that was not made here."""
+    """Return the text that a compaction item stands for, for a model; None if it was not made here."""
     try:
         payload = signing.Signer(salt=SALT).unsign_object(str(item.get("encrypted_content")))
     except (signing.BadSignature, ValueError):

@@ -1,7 +1,7 @@
-"""What was said and done in a conversation or one run, as a sequence to compare: the first divergence of two of them.
+"""Turn a conversation or a run into comparable steps, and find where two of them diverge.
 
-Ids and times are left out; a call is one move with its arguments and its output, however late that came. What happened
-inside a call is the call's: it shows in its output. Called by the compare page.
+Ids and times are ignored; a call is one step with its arguments and its output, however late that came. What happened
+inside a call belongs to the call, as its output shows it. Called by the compare page.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ CONTEXT = 40  # events read before the end of what is shared
 
 
 class ComparedStep(NamedTuple):
-    """One step. `key` is what is compared: the same key, the same move."""
+    """One step. Steps with equal `key` are equal."""
 
     seq: int
     kind: str  # said, call, decision, handoff, end
@@ -43,24 +43,24 @@ class ComparedStep(NamedTuple):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Return all but the place."""
+        """Return everything that is compared: all fields except the position."""
         return self[1:]
 
 
 class ComparedSide(NamedTuple):
-    """What is compared: a whole conversation, or one of its runs."""
+    """One side of a comparison: a whole conversation, or one of its runs."""
 
     conversation: Conversation
     run: Run | None
 
     @property
     def name(self) -> str:
-        """Return how an address names it."""
+        """Return the side as addresses write it: `CONVERSATION` or `CONVERSATION@RUN`."""
         return f"{self.conversation.key}@{self.run.id}" if self.run else self.conversation.key
 
 
 class StepPair(NamedTuple):
-    """A row of the comparison. `parts` names what differs of two moves of one kind."""
+    """A row of the comparison. `parts` names the differences between two steps of one kind."""
 
     first: ComparedStep | None
     second: ComparedStep | None
@@ -69,7 +69,7 @@ class StepPair(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two sequences side by side, from shortly before the first difference on."""
+    """Two sequences side by side, from shortly before the first difference."""
 
     pairs: list[StepPair]
     same: int
@@ -84,7 +84,7 @@ class Comparison(NamedTuple):
 
 
 def side_of(name: str) -> ComparedSide:
-    """Find what `CONVERSATION` or `CONVERSATION@RUN` names. Raises `NotFound`."""
+    """Parse `CONVERSATION` or `CONVERSATION@RUN`. Raises NotFound."""
     visible = Conversation.objects.visible().select_related("parent")
     if (conversation := visible.filter(key=name).first()) is not None:
         return ComparedSide(conversation, None)
@@ -97,7 +97,7 @@ def side_of(name: str) -> ComparedSide:
 
 
 def compare(left: ComparedSide, right: ComparedSide) -> Comparison:
-    """Find where two sides part."""
+    """Compare two sides and find where they diverge."""
     shared = _shared(left, right)
     mine, is_cut = _moves(left, shared)
     yours, is_cut_too = _moves(right, shared)
@@ -112,7 +112,7 @@ def compare(left: ComparedSide, right: ComparedSide) -> Comparison:
 
 
 def _shared(left: ComparedSide, right: ComparedSide) -> int:
-    """Return how many events two conversations have in common by copying; none where runs are compared."""
+    """Return how many events two conversations share because they were copied; 0 if runs are compared."""
     if left.run is not None or right.run is not None:
         return 0
     conversation, other = left.conversation, right.conversation
@@ -125,7 +125,7 @@ def _shared(left: ComparedSide, right: ComparedSide) -> int:
 
 
 def _moves(side: ComparedSide, shared: int) -> tuple[list[ComparedStep], bool]:
-    """Read one side's moves; whether there is more than was read."""
+    """Read one side's steps; return also whether there are more than were read."""
     events, size, looked, cut = [], 0, 0, False
     key = side.conversation.key
     after = side.run.queued_seq - 1 if side.run else max(0, shared - CONTEXT)
@@ -146,7 +146,7 @@ def _moves(side: ComparedSide, shared: int) -> tuple[list[ComparedStep], bool]:
 
 
 class _Reader:
-    """Makes moves of events."""
+    """Turns events into steps."""
 
     def __init__(self, key: str) -> None:
         self._key = key
@@ -154,7 +154,7 @@ class _Reader:
         self._open: dict[str, int] = {}  # calls without an outcome: their places
 
     def moves(self, events: Sequence[Stored]) -> list[ComparedStep]:
-        """Return the moves, in the order in which they were begun."""
+        """Return the steps, in the order in which they began."""
         for event in events:
             try:
                 payload, body = parse(event.body.encode("utf-8", "replace")), msgspec.json.decode(event.body)
@@ -184,7 +184,7 @@ class _Reader:
             )
 
     def _recipient(self, payload: ParsedPayload) -> str:
-        """Return to whom; the conversation's own topic is the same everywhere."""
+        """Return the recipient; the conversation's own topic is the same in every conversation."""
         here = f"chat:{self._key}", f"chat:{payload.conversation_id}"
         return "" if payload.recipient in here else payload.recipient or ""
 
@@ -212,7 +212,7 @@ def _outcome(payload: ParsedPayload) -> str:
 
 
 def _canonical(raw: bytes) -> str:
-    """Write JSON the one way, so that order and spaces make no difference; a text of JSON as what it holds."""
+    """Write JSON in canonical form, so that order and spaces do not matter; JSON inside a text is parsed."""
     try:
         value = msgspec.json.decode(raw) if raw else {}
     except (msgspec.DecodeError, RecursionError):
@@ -225,7 +225,7 @@ def _json(value: object) -> str:
 
 
 def _aligned(left: Sequence[ComparedStep], right: Sequence[ComparedStep]) -> Iterator[StepPair]:
-    """Put two sequences side by side: what is the same beside itself, what is not in the order in which it came."""
+    """Align two sequences: equal steps beside each other, others in their order."""
     matcher = SequenceMatcher(None, [m.key for m in left], [m.key for m in right], autojunk=False)
     for i, j in paired(matcher.get_opcodes()):
         step, other = (None if i is None else left[i]), (None if j is None else right[j])

@@ -1,4 +1,4 @@
-"""Whether somebody answered while a person wrote: then the person is asked before their words are stored."""
+"""Check whether another person answered while a message was being written, so that its author is asked first."""
 
 import json
 
@@ -11,10 +11,10 @@ CODE = "answered_meanwhile"
 
 
 def reject_if_answered(principal: Principal, conversation: str, envelope: str, seen_seq: int) -> None:
-    """Raise `TooLate` when another person spoke after what the writer had seen, as themselves or as somebody else.
+    """Raise TooLate if another person spoke after the last event the author had seen, as themselves or as someone else.
 
-    Inside the action's transaction: the conversation is locked, so of two who send at once the second is asked. A
-    message that is stored already under this envelope's id is not asked about: it is only sent again.
+    Called inside the action's transaction, with the conversation locked, so of two people who send at once the second
+    is asked. A message that is already stored under this envelope's id is a repetition and not checked.
     """
     row = Conversation.objects.visible().filter(key=conversation).first()
     if row is None:

@@ -1,8 +1,8 @@
-"""Steering a conversation: pause, resume, take over, hand back, stop, abort (§3.6, §3.7), one or many at once.
+"""Control a conversation: pause, resume, take over, hand back, stop, abort (§3.6, §3.7), one or many at once.
 
-Whether it is paused and who holds it are independent; while either is so, no run starts and what is said waits. What
-runs ends its turn and is put aside; it goes on, and what came meanwhile is answered in order, as soon as neither is so.
-Agents that are not served here are told the verb on `control:{agent}`. Lock order: conversation, run.
+Paused and taken over are independent; while either holds, no run starts and messages wait. Active runs end their turn
+and are set aside; once neither holds, they continue and messages are answered in order. External agents receive the
+action on `control:{agent}`. Lock order: conversation, run.
 """
 
 import json
@@ -34,14 +34,15 @@ BY_PEOPLE = Q(principal="system") | Q(principal__startswith="user:")  # as `prin
 
 
 class ControlOutcome(NamedTuple):
-    """What became of one conversation of several. `error` None: it was done."""
+    """The outcome for one of several conversations. `error` is None if it was done."""
 
     conversation: str
     error: SwitchboardError | None
 
 
 def pause(by: Who, conversation: str, reason: str = "") -> Conversation:
-    """Let no run start until it is resumed; what runs ends its turn and waits. Raises `TooLate` when it is paused."""
+    """Start no run until the conversation is resumed; active runs end their turn and wait. Raises TooLate if it is
+    already paused."""
     with _steering(by, "pause", conversation, reason) as (principal, row):
         if row.state == "paused":
             raise _late(row, "conversation.paused", "paused", row.paused_seq)
@@ -51,7 +52,7 @@ def pause(by: Who, conversation: str, reason: str = "") -> Conversation:
 
 
 def resume(by: Who, conversation: str, reason: str = "") -> Conversation:
-    """End the pause. Raises `TooLate` when the conversation is not paused."""
+    """End the pause. Raises TooLate if the conversation is not paused."""
     with _steering(by, "resume", conversation, reason) as (principal, row):
         if row.state != "paused":
             raise _late(row, "conversation.resumed", "not_paused")
@@ -61,7 +62,7 @@ def resume(by: Who, conversation: str, reason: str = "") -> Conversation:
 
 
 def take_over(by: Who, conversation: str, reason: str = "") -> Conversation:
-    """Hold it as a person: agents wait until it is handed back. Raises `TooLate` when somebody holds it."""
+    """Take over as a person: agents wait until it is handed back. Raises TooLate if someone has taken over."""
     with _steering(by, "take_over", conversation, reason) as (principal, row):
         if principal.kind != "user":
             raise NotAllowed("only a person can take over a conversation; a token can pause it")
@@ -73,8 +74,8 @@ def take_over(by: Who, conversation: str, reason: str = "") -> Conversation:
 
 
 def hand_back(by: Who, conversation: str, reason: str = "") -> Conversation:
-    """Give it back to the agents. Who is not the owner has to say why (`Invalid`). Raises `TooLate` when nobody
-    holds it."""
+    """Hand the conversation back to the agents. Anyone but the owner has to give a reason (Invalid). Raises TooLate if
+    nobody has taken over."""
     with _steering(by, "hand_back", conversation, reason) as (principal, row):
         if not row.owner:
             raise _late(row, "conversation.handed_back", "not_taken_over")
@@ -86,13 +87,14 @@ def hand_back(by: Who, conversation: str, reason: str = "") -> Conversation:
 
 
 def stop(by: Who, conversation: str, reason: str = "") -> Conversation:
-    """End what answers here: what runs after its turn, what waits or is queued at once. Raises `TooLate` when nothing
-    is left to stop."""
+    """Stop the runs here: active ones after their turn, waiting or queued ones at once. Raises TooLate if there is
+    nothing left to stop."""
     return _end(by, "stop", conversation, reason)
 
 
 def abort(by: Who, conversation: str, reason: str = "") -> Conversation:
-    """End it now: a call that has begun is `unknown` from then on. Raises `TooLate` when nothing is left to abort."""
+    """Stop the runs here now: a call that has begun becomes `unknown`. Raises TooLate if there is nothing left to
+    abort."""
     return _end(by, "abort", conversation, reason)
 
 
@@ -107,14 +109,14 @@ ACTIONS: dict[str, Callable[[Who, str, str], Conversation]] = {
 
 
 def steer(by: Who, action: str, conversation: str, reason: str = "") -> Conversation:
-    """Do the action of this name. Raises what it raises, and `Invalid` for a name that is none."""
+    """Perform the control action with this name. Raises what that action raises, and Invalid for an unknown name."""
     if action not in ACTIONS:
         raise Invalid(f"must be one of {', '.join(ACTIONS)}", field="action")
     return ACTIONS[action](by, conversation, reason)
 
 
 def steer_each(by: Who, action: str, conversations: Collection[str], reason: str = "") -> list[ControlOutcome]:
-    """Do it to each of these, each in a transaction of its own: one that fails takes no other with it."""
+    """Perform a control action on each conversation, each in its own transaction: a failure affects no other."""
     if not 1 <= len(conversations) <= MAX_BULK:
         raise Invalid(f"must have 1 to {MAX_BULK} items; got {len(conversations):,}", field="conversations")
     if action not in ACTIONS:
@@ -132,8 +134,8 @@ def _outcome(by: Who, action: str, conversation: str, reason: str) -> ControlOut
 
 @contextmanager
 def _steering(by: Who, verb: str, key: str, reason: str) -> Iterator[tuple[Principal, Conversation]]:
-    """Hold the transaction of one verb: the right, the conversation under lock; at the end its foreigners and the
-    audit log are told."""
+    """Open the transaction of one control action: permission, the locked conversation; at the end external agents and
+    the audit log."""
     with audited_action(by, verb, f"conversation:{key}", right="control") as principal:
         if len(reason) > MAX_REASON:
             raise Invalid(f"must be at most {MAX_REASON:,} characters; got {len(reason):,}", field="reason")
@@ -161,13 +163,13 @@ def _append_event(conversation: Conversation, principal: Principal, kind: str, r
 
 
 def _hold_back(conversation: Conversation) -> None:
-    """Ask what runs to end its turn and wait."""
+    """Ask active runs to end their turn and wait."""
     Run.objects.of(conversation).filter(status="running", stop="").update(stop="pause")
 
 
 def _let_go(conversation: Conversation, principal: Principal) -> None:
-    """Let what was put aside go on, unless it is still held. A run that was asked to pause and has not heard it goes
-    on; one that has heard it is queued again when its worker lets go of it (`runs.wait`)."""
+    """Let runs that were set aside continue, unless the conversation is still held. A run that has not noticed the
+    pause simply continues; one that has is queued again once its worker releases it (`runs.wait`)."""
     if _now(conversation).is_held:
         return
     here = Run.objects.of(conversation)
@@ -179,7 +181,7 @@ def _let_go(conversation: Conversation, principal: Principal) -> None:
 
 
 def _tell_foreigners(conversation: Conversation, principal: Principal, verb: str, reason: str) -> None:
-    """Post the verb to each agent that other processes serve: they steer themselves."""
+    """Post the action to each external agent, which controls itself."""
     for name in _foreigners(conversation).order_by("name").values_list("name", flat=True)[:MAX_FOREIGN]:
         about = {"by": str(principal), "reason": reason}
         envelope = {"id": new_id(), "conversation_id": conversation.key, "sender": str(principal), "recipient": name}
@@ -189,14 +191,15 @@ def _tell_foreigners(conversation: Conversation, principal: Principal, verb: str
 
 
 def _foreigners(conversation: Conversation) -> QuerySet[Participant]:
-    """Return the agents that other processes serve: none that is known from inside a tool of ours, nor by an import."""
+    """Return the external agents: without those known only from inside a tool of ours or from an import."""
     served = [f"agent:{name}" for name in Agent.objects.values_list("name", flat=True)]
     reachable = Participant.objects.filter(conversation=conversation, kind="agent", is_reachable=True)
     return reachable.exclude(name__in=[*served, "agent:"])
 
 
 def _late(conversation: Conversation, kind: str, code: str, seq: int = 0) -> TooLate:
-    """Return who was first: the event at `seq`, else the newest of its kind that people wrote."""
+    """Return a TooLate that names who was first: by the event at `seq`, else the newest of this type written by a
+    person."""
     near = Event.objects.filter(conversation=conversation, seq__gt=conversation.head_seq - LOOK_BACK)
     events = Event.objects.filter(conversation=conversation, seq=seq) if seq else near.filter(kind=kind)
     event = events.filter(BY_PEOPLE).order_by("-seq").first()

@@ -1,4 +1,5 @@
-"""A conversation as a file: Markdown or plain text, JSON lines with hashes, a trace. For the API and `export`."""
+"""Export a conversation as a file: Markdown, plain text, JSON lines with hashes, or a trace. For the API and
+`export`."""
 
 import json
 import re
@@ -20,7 +21,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class FileKind(NamedTuple):
-    """What a format is called in an answer, and how its file's name ends."""
+    """A format's content type and file name suffix."""
 
     media_type: str
     ending: str
@@ -35,7 +36,7 @@ KINDS: dict[FileFormat, FileKind] = {
 
 
 def pieces(key: str, form: FileFormat, *, progress: Progress = lambda done, of: None) -> Iterator[bytes]:
-    """Yield the file in pieces, up to the event that is the newest now. Raises `NotFound` before the first one."""
+    """Yield the file in pieces, up to the event that is the newest now. Raises NotFound before the first piece."""
     if form == "jsonl":
         yield from export(key, progress=progress)
         return
@@ -56,12 +57,12 @@ def pieces(key: str, form: FileFormat, *, progress: Progress = lambda done, of: 
 
 
 def name_of(key: str, form: FileFormat) -> str:
-    """Return a file's name, of letters that every system and header takes."""
+    """Return a file name made of characters that every system and header accepts."""
     return f"{_UNFIT.sub('-', key)[:80].strip('-.') or 'conversation'}.{KINDS[form].ending}"
 
 
 def _events(conversation: Conversation, progress: Progress, notes: Notes) -> Iterator[Stored]:
-    """Read the events without tokens, page after page; `notes` has what people said about those of the page."""
+    """Read the events without tokens, page by page; `notes` holds the annotations of the current page."""
     seq = 0
     while page := log.read_told(conversation.key, seq):
         notes.clear()

@@ -1,6 +1,7 @@
-"""The list of conversations: what is newest, what matches, how a row looks. Called by the page, the API and the hub.
+"""The list of conversations: the newest, the matching ones, and how a row looks. Called by the page, the API and the
+hub.
 
-Conversations by their index, then what belongs to those: runs, participants, one person's read markers, each one query.
+Conversations are read by an index, then their runs, participants and one person's read markers, in one query each.
 """
 
 import time
@@ -53,7 +54,8 @@ AND parent_call IS NULL AND status<>'delivered'))"""
 
 @dataclass(frozen=True, slots=True)
 class ConversationGroups:
-    """The list before any filter: who needs a person, the longest waiting first, then the others, newest first."""
+    """The unfiltered list: conversations that need a person, the longest waiting first, then the others, newest
+    first."""
 
     rows: dict[str, list[ConversationRow]]  # by the groups of `GROUPS`
     runs: int  # that are running
@@ -61,15 +63,15 @@ class ConversationGroups:
 
     @property
     def oldest(self) -> datetime | None:
-        """Return since when somebody has been waiting for a person."""
+        """Return since when someone has been waiting for a person; None if nobody is."""
         waiting = self.rows["attention"]
         return to_datetime(waiting[0].need.since) if waiting and waiting[0].need else None
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationPage:
-    """Some rows, newest first; `cursor` is where older ones begin, None at the end. `read_at` and `looked_to`: µs
-    UTC, the latter how far back was looked where that ended before the page was full."""
+    """Some rows, newest first; `cursor`: where older ones begin, None at the end. `read_at` and `looked_to` are µs UTC,
+    the latter how far back the walk went if it ended before the page was full."""
 
     rows: list[ConversationRow]
     cursor: str | None
@@ -78,7 +80,7 @@ class ConversationPage:
 
     @property
     def looked_back_to(self) -> datetime | None:
-        """The same as it is drawn."""
+        """Return `looked_to` as a datetime; None if it is not set."""
         return to_datetime(self.looked_to) if self.looked_to is not None else None
 
 
@@ -92,10 +94,10 @@ def newest_conversations(
     reader: User | None = None,
     agent: str = "",
 ) -> ConversationPage:
-    """List conversations: every word of `q` in title, id or last line, and `participant` (a name) among those in it.
+    """List the conversations that contain every word of `q` in title, id or last line and have `participant` (a name).
 
-    `state` is one of `FILTERS`; `mine` are those that the reader holds. With `agent` only those in which somebody else
-    named it. Raises `Invalid` for a cursor or a state that is none of ours.
+    `state` is one of `FILTERS`; `mine` are those the reader has taken over. With `agent` only those in which someone
+    else named that agent. Raises Invalid for a cursor or a state that is not one of ours.
     """
     read_at = time.time_ns() // 1000
     holder = str(permissions.principal_of(reader)) if reader else ""
@@ -112,7 +114,7 @@ def newest_conversations(
 
 
 def grouped(page: ConversationPage, reader: User | None) -> ConversationGroups:
-    """Group the newest conversations (`page`), and put all that need a person before them, however old."""
+    """Group the newest conversations (`page`), with all that need a person first, however old."""
     here = {row.id: row for row in page.rows}
     further = [id_ for id_ in attention.listed() if id_ not in here]
     records = Conversation.objects.visible().filter(id__in=further).values_list(*_COLUMNS) if further else ()
@@ -128,16 +130,17 @@ def grouped(page: ConversationPage, reader: User | None) -> ConversationGroups:
 
 
 def rows(keys: Sequence[str]) -> list[dict[str, Any]]:
-    """Draw these conversations for everybody, as the `fleet` topic sends them: key, version, messages, cursor, html.
+    """Draw these conversations as the `fleet` topic sends them, the same for every reader: key, version, messages,
+    cursor, html.
 
-    The newest 300 of them: a list shows 200, and pages look at the whole again each minute.
+    At most the newest 300: a list shows 200, and pages reload the whole each minute.
     """
     conversations = Conversation.objects.visible().filter(key__in=keys).newest_first()
     return _drawn(_rows(conversations.values_list(*_COLUMNS)[:MAX_DRAWN]))
 
 
 def newest_rows(limit: int = 100) -> list[dict[str, Any]]:
-    """Draw the newest: the snapshot of the `fleet` topic (§3.5)."""
+    """Draw the newest conversations: the snapshot of the `fleet` topic (§3.5)."""
     return _drawn(_rows(Conversation.objects.visible().newest_first().values_list(*_COLUMNS)[:limit]))
 
 
@@ -150,7 +153,8 @@ def find(key: str) -> ConversationRow:
 
 
 def versions(limit: int = 100) -> dict[str, int]:
-    """Return the head seq of the newest conversations by key: what the `fleet` topic heals by."""
+    """Return the head of each of the newest conversations, by key: the `fleet` topic compares them to find missed
+    changes."""
     return dict(Conversation.objects.visible().newest_first().values_list("key", "head_seq")[:limit])
 
 
@@ -174,7 +178,7 @@ SOURCE = _Source()
 
 
 def waiting() -> int:
-    """Count the approval requests that wait for a person."""
+    """Return how many approval requests wait for a person."""
     return Approval.objects.open().count()
 
 
@@ -192,8 +196,8 @@ def _drawn(page_rows: list[ConversationRow]) -> list[dict[str, Any]]:
 
 
 def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> list[ConversationRow]:
-    """Make rows of `_COLUMNS`, with participants, people first, then agents, each by name; with what becomes of the
-    runs; and for a reader, with how many messages they have seen."""
+    """Make rows from `_COLUMNS`, with participants (people first, then agents, by name), the state of runs, and for a
+    reader the number of messages they have read."""
     agent_colors.refresh_colors()
     fetched = list(records)
     ids = [values[0] for values in fetched]
@@ -224,8 +228,8 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
 
 
 def _people(ids: Sequence[int], reader: User | None) -> tuple[dict[int, list[tuple[str, str]]], dict[int, int]]:
-    """Return who takes part, by name and kind, and how many messages the reader has seen: in one query, since asking
-    takes longer than answering."""
+    """Return the participants by name and kind, and how many messages the reader has read, in one query: a round trip
+    costs more than the query."""
     if not ids:
         return {}, {}
     test, values = any_of(ids)
@@ -243,7 +247,8 @@ def _people(ids: Sequence[int], reader: User | None) -> tuple[dict[int, list[tup
 
 
 def _unmarked(columns: Mapping[str, Any]) -> int:
-    """Return how many messages count as seen by who never opened a conversation: of an import, all it has by now."""
+    """Return how many messages count as read by a reader who never opened the conversation: of an import all it has by
+    now."""
     return int(columns["messages"]) if columns["opened_by"].startswith(IMPORTED) else 0
 
 
@@ -252,7 +257,8 @@ def _alarm(alarm: stuck_detection.StuckRun | None) -> str:
 
 
 def _runs(ids: Sequence[int]) -> dict[int, str]:
-    """Return the loudest state among unfinished runs and the newest one. Only an approval request is waiting."""
+    """Return the most urgent state among each conversation's unfinished runs and its newest one; only an approval
+    request counts as waiting."""
     states: dict[int, set[str]] = {}
     if not ids:
         return {}

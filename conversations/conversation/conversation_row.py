@@ -40,7 +40,8 @@ RUN_STATES = {
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """One conversation as the list shows it. `read_count`: messages the reader has read; None in everybody's row."""
+    """One conversation in the list. `read_count`: messages the reader has read; None in a row drawn for every
+    reader."""
 
     id: int
     key: str
@@ -77,36 +78,36 @@ class ConversationRow:
 
     @property
     def need_drawn(self) -> tuple[str, str, datetime] | None:
-        """Return why it needs a person as it is drawn: tone, words, since when."""
+        """Return why it needs a person, as shown: tone, words, since when; None if it does not."""
         if self.need is None:
             return None
         return TONES[self.need.reason], LABELS[self.need.reason], to_datetime(self.need.since)
 
     @property
     def error(self) -> Markup:
-        """What its newest run failed with, in a line; empty where it did not fail."""
+        """Return the error of its newest run on one line; empty if that did not fail."""
         return _visible(self.need.error) if self.need else Markup()
 
     @property
     def asking(self) -> tuple[ParticipantMark | None, Markup] | None:
-        """Who wants to call which tool, where that waits for approval."""
+        """Return who wants to call which tool, if a call waits for approval."""
         if self.need is None or not self.need.tool:
             return None
         return mark_for(f"agent:{strip_prefix(self.need.agent)}") if self.need.agent else None, _visible(self.need.tool)
 
     @property
     def run_state(self) -> tuple[str, str] | None:
-        """What is drawn of its runs: the glyph and the word."""
+        """Return the glyph and the word for its runs."""
         return RUN_STATES.get(self.run)
 
     @property
     def shown_state(self) -> str:
-        """Owned goes before paused goes before open (§3.6)."""
+        """Return the state to show: taken over before paused before open (§3.6)."""
         return "person" if self.owner else "paused" if self.state == "paused" else "open"
 
     @property
     def glyph(self) -> tuple[str, str]:
-        """Return the sign at the row's beginning and its words: what needs a person, else what goes on."""
+        """Return the glyph at the beginning of the row and its words: what needs a person, else what is going on."""
         if self.need and self.need.reason in GLYPHS:
             return GLYPHS[self.need.reason]
         if self.run == "running" and self.shown_state == "open":
@@ -115,64 +116,64 @@ class ConversationRow:
 
     @property
     def alarmed(self) -> Markup:
-        """Why it looks stuck, every character visible; fit for text and attributes."""
+        """Return why it looks stuck, with every character visible; escaped for text and attributes."""
         return _visible(self.alarm)
 
     @property
     def unread(self) -> int:
-        """Messages since the reader's last look; 0 in a row for everybody."""
+        """Return the messages since the reader's last visit; 0 in a row drawn for every reader."""
         return 0 if self.read_count is None else max(0, self.messages - self.read_count)
 
     @property
     def marked(self) -> list[ParticipantMark]:
-        """The participants whose marks are drawn."""
+        """Return the participants whose marks are shown."""
         return [mark_for(name) for name, _ in self.participants[:MAX_MARKS]]
 
     @property
     def unmarked(self) -> int:
-        """How many participants have no mark."""
+        """Return how many participants are not shown."""
         return max(0, len(self.participants) - MAX_MARKS)
 
     @property
     def held_by(self) -> ParticipantMark | None:
-        """The person who holds it."""
+        """Return the person who took over; None without one."""
         return mark_for(self.owner, self.owner) if self.owner else None
 
     @property
     def handled_by(self) -> ParticipantMark | None:
-        """The agent who handles it."""
+        """Return the agent that handles it; None without one."""
         return mark_for(f"agent:{strip_prefix(self.handler)}") if self.handler else None
 
     @property
     def said_by(self) -> ParticipantMark | None:
-        """Who said the last line."""
+        """Return the sender of the last line; None without one."""
         return mark_for(self.last_sender) if self.last_sender else None
 
     @property
     def sent_by(self) -> str:
-        """The person who said it under that name; empty for everybody else."""
+        """Return the person who sent the last line under another name; empty otherwise."""
         return hidden_characters.spelled_out(self.last_by)
 
     @property
     def preview(self) -> Markup:
-        """The last line without the signs of Markdown, every character visible; empty where the title says the same."""
+        """Return the last line without Markdown, with every character visible; empty if the title says the same."""
         if not self.last_sender and self.last_line == self.title:
             return safe("")
         return _visible(without_markers(self.last_line))
 
     @property
     def caption(self) -> Markup:
-        """What the row is called: the title, else the id."""
+        """Return the title, else the id."""
         return _visible(self.title or self.key)
 
     @property
     def hint(self) -> str:
-        """The id, where the title hides it; fit for an attribute."""
+        """Return the id if a title hides it; escaped for an attribute."""
         return hidden_characters.spelled_out(self.key) if self.title else ""
 
     @property
     def counts(self) -> tuple[tuple[str, str, int, str], ...]:
-        """The counters as they are drawn: tone, words, number, and the number in at most five characters."""
+        """Return the counters as shown: tone, words, number, and the number in at most five characters."""
         numbers = (
             ("", "messages", self.messages),
             ("", "tool calls", self.tool_calls),
@@ -182,39 +183,39 @@ class ConversationRow:
 
     @property
     def is_imported(self) -> bool:
-        """Tell that it is a recording, of which nobody has read anything yet."""
+        """Return whether it is an imported recording that the reader has not opened."""
         return self.opened_by.startswith(IMPORTED)
 
     @property
     def spark(self) -> Sparkline | None:
-        """Its events of the last hour as they are drawn; None when it had none."""
+        """Return its events of the last hour as a sparkline; None without any."""
         counts = recent_activity.recent(self.activity, self.last_at, time.time_ns() // 1000)
         return sparkline(counts) if any(counts) else None
 
     @property
     def cursor(self) -> str:
-        """Where the page after this row begins."""
+        """Return the cursor of the page after this row."""
         return f"{self.last_at}.{self.id}"
 
     @property
     def unread_words(self) -> str:
-        """The unread count as it is drawn."""
+        """Return the unread count as shown."""
         return compact_row(self.unread)
 
     @property
     def moment(self) -> datetime:
-        """When the last event was committed."""
+        """Return when the last event was committed."""
         return to_datetime(self.last_at)
 
 
 def strip_prefix(name: str) -> str:
-    """Say a name on the wire, or a principal's text, without what it is: `agent:Triage` is Triage."""
+    """Return a sender's or principal's name without its prefix: `agent:Triage` is Triage."""
     prefix, mark, suffix = name.partition(":")
     return suffix if mark and prefix in ("agent", "user") and suffix else name
 
 
 def compact_row(number: int) -> str:
-    """Say a count in at most five characters: – (none), 9,999, 12k, 3.4M."""
+    """Write a count in at most five characters: – (none), 9,999, 12k, 3.4M."""
     if number < 10_000:
         return f"{number:,}" if number else "–"
     return f"{number // 1000}k" if number < 1_000_000 else f"{number / 1_000_000:.1f}M"
@@ -225,7 +226,7 @@ def _visible(text: str) -> Markup:
 
 
 def drawn(row: ConversationRow) -> Markup:
-    """Draw one row. One that cannot be drawn is its key alone and takes no other row with it."""
+    """Draw one row. A row that cannot be drawn shows only its key, and no other row is affected."""
     try:
         text = get_template("partials/conversation.html").render({"row": row})
     except Exception:

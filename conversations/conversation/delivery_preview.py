@@ -1,6 +1,5 @@
-"""What becomes of words before they are sent: who answers them, and what that waits for. By the rule that starts runs
-(`log.queue`), so that what is said to a person is what will happen. For the composer.
-"""
+"""What will happen to a message before it is sent: who answers it, and what it waits for. By the same rule that starts
+runs (`log.queue`), so the preview is what happens. For the composer."""
 
 from typing import NamedTuple
 
@@ -12,8 +11,8 @@ from conversations.runs import deliver_messages
 
 
 class DeliveryPreview(NamedTuple):
-    """`words` are a sentence or two, empty where nothing stands in the way of an answer; `waits`: not at once.
-    `at_work` names the agent that can get it at its next step instead; empty where none can."""
+    """`words`: a sentence or two, empty if nothing delays an answer; `waits`: it will not be answered at once.
+    `at_work`: the agent that can get it at its next step instead, empty if none can."""
 
     words: str
     waits: bool
@@ -23,7 +22,8 @@ class DeliveryPreview(NamedTuple):
 def preview_delivery(
     conversation: Conversation, *, by: str, sender: str, recipient: str, when: str = "after_run"
 ) -> DeliveryPreview:
-    """Return what becomes of what `sender` says to `recipient`. `by` is the principal, who may speak as another."""
+    """Return what will happen to a message from `sender` to `recipient`. `by` is the principal, who may speak as
+    another."""
     answerer = RunScheduler.of_now().answerer(sender, recipient, by, conversation)
     if answerer is None:
         return DeliveryPreview(_unanswered(conversation, by, sender, recipient), waits=True)
@@ -37,7 +37,7 @@ def preview_delivery(
 
 
 def _at_work(conversation: Conversation, answerer: str) -> str:
-    """Return the agent whose run takes in what `answerer` is asked, if one does."""
+    """Return the agent whose active run takes messages for `answerer`; empty if there is none."""
     run = deliver_messages.receiver(conversation)
     if run is None or run.stop:
         return ""
@@ -51,7 +51,7 @@ def _at_next_step(conversation: Conversation, at_work: str) -> str:
 
 
 def _unanswered(conversation: Conversation, by: str, sender: str, recipient: str) -> str:
-    """Return why nobody is asked."""
+    """Return why nobody will answer; empty if someone will."""
     kind, _, name = recipient.partition(":")
     if kind == "agent":
         if sender == recipient:
@@ -71,7 +71,7 @@ def _unanswered(conversation: Conversation, by: str, sender: str, recipient: str
 
 
 def _holder_note(conversation: Conversation, by: str, answerer: str) -> str:
-    """Return who has to let go first."""
+    """Return who paused or took over and has to end that first; empty if nobody did."""
     if not conversation.is_held:
         return ""
     until = []
@@ -85,7 +85,7 @@ def _holder_note(conversation: Conversation, by: str, answerer: str) -> str:
 
 
 def _busy(conversation: Conversation, answerer: str) -> str:
-    """Return what runs before it: one run at a time, in order."""
+    """Return which run is ahead of it, since a conversation has one run at a time; empty if none is."""
     runs = list(Run.objects.of(conversation).values_list("status", "reason", "agent"))
     if not runs:
         return ""

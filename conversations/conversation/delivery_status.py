@@ -1,7 +1,7 @@
-"""What became of messages that people sent: stored, on the bus, waiting, picked up, answered, failed. For pages.
+"""What happened to messages that people sent: stored, on the bus, waiting, picked up, answered, failed. For pages.
 
-A fold of rows and events by the messages' seqs, so that a reload tells the same. What an agent of another process does
-with a message is known by its events alone: the first one after it counts as picking it up.
+It is computed from rows and events by the messages' event numbers, so a reload shows the same. What an external agent
+does with a message is known only from its events: the first one after the message counts as picking it up.
 """
 
 import time
@@ -46,7 +46,7 @@ REASONS = {"hop_limit": "too many hops", "error": ""}
 
 
 class _Sign(NamedTuple):
-    """An event of whoever a message went to; not `is_signed`: it names nobody."""
+    """An event that the recipient of a message may have sent; `is_signed` is false if it names no sender."""
 
     seq: int
     is_signed: bool
@@ -54,11 +54,11 @@ class _Sign(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryStatus:
-    """What became of one message. `state` is one of `STEPS`; `link` the event that answers it or tells of its end.
+    """The status of one message. `state` is one of `STEPS`; `link`: the event that answers it or reports its end.
 
-    It reads: `words` `agent` `verb`, then for how long, then `detail`. `since` is set while nobody began with it for
-    long; `again` names the run that may be asked for again; `again_s` tells when to look again although no event came
-    (0: not).
+    Shown as `words` `agent` `verb`, then the duration, then `detail`. `since` is set if nobody has started on it for a
+    long time; `again` names the run that can be run again; `again_s`: seconds after which to look again even without an
+    event (0: never).
     """
 
     seq: int
@@ -75,17 +75,17 @@ class DeliveryStatus:
 
     @property
     def step(self) -> int:
-        """How far it came, of 4."""
+        """Return how many of the 4 steps it has reached."""
         return max(STEPS[self.state], 2 if self.on_bus else 0)
 
     @property
     def is_settled(self) -> bool:
-        """Return whether nothing more can become of it by itself."""
+        """Return whether its status can no longer change by itself."""
         return self.state == "answered"
 
 
 class DelayReason(NamedTuple):
-    """Why an agent begins with nothing here now, empty when it may; `is_turn`: only something earlier has to end."""
+    """Why an agent does not start here now, empty if it can; `is_turn`: only an earlier run has to end."""
 
     why: str
     is_turn: bool = False
@@ -93,7 +93,7 @@ class DelayReason(NamedTuple):
 
 
 class SentMessage(NamedTuple):
-    """A message as it was stored."""
+    """A message as stored."""
 
     seq: int
     at: int  # µs UTC
@@ -102,12 +102,12 @@ class SentMessage(NamedTuple):
 
     @property
     def age_s(self) -> float:
-        """How old it is."""
+        """Return its age in seconds."""
         return time.time() - self.at / 1e6
 
 
 def statuses_for(conversation: Conversation, seqs: Collection[int]) -> dict[int, DeliveryStatus]:
-    """Return what became of these messages of a conversation, the newest 60; other events are left out."""
+    """Return the statuses of these messages by event number, of the newest 60; other events are skipped."""
     sent = _sent(conversation, sorted(set(seqs))[-MAX_ITEMS:])
     if not sent:
         return {}
@@ -150,14 +150,14 @@ def _recipient(body: str) -> str:
 
 
 def _runs(conversation: Conversation, sent: list[SentMessage]) -> dict[int, Run]:
-    """Return the newest run on each message."""
+    """Return the newest run for each message."""
     rows = Run.objects.filter(conversation=conversation, kind="agent", parent_call=None, queued_seq__gt=sent[0].seq)
     rows = rows.filter(input_seq__in=[message.seq for message in sent]).order_by("queued_seq").defer("state")
     return {run.input_seq: run for run in rows}
 
 
 def _posts(conversation: Conversation, sent: list[SentMessage]) -> dict[int, bool | None]:
-    """Return for each message whether all its posts are on Redis; None: not yet, but they will be."""
+    """Return for each message whether all its posts are on Redis; None if not yet."""
     agents = {message.recipient.removeprefix("agent:") for message in sent if message.recipient.startswith("agent:")}
     topics = {f"chat:{name}" for name in {conversation.key, *agents}}
     ids = [copy_id(message.event_id, n) for message in sent if message.event_id for n in (0, 1)]
@@ -173,7 +173,7 @@ def _posts(conversation: Conversation, sent: list[SentMessage]) -> dict[int, boo
 
 
 def _answers(conversation: Conversation, runs: Iterable[Run]) -> dict[str, int]:
-    """Return the event in which each run that is done said its last words."""
+    """Return the event with the last output of each finished run."""
     condition = Q()
     for run in runs:
         if run.status == "done" and run.ended_seq:
@@ -203,7 +203,8 @@ def _hindrance(conversation: Conversation, agent: str) -> DelayReason:
 
 
 def _queued(message: SentMessage, run: Run, hindrance: DelayReason, *, on_bus: bool) -> DeliveryStatus:
-    """A run waits for a worker: after a while its age is told, loudly unless only its turn has to come."""
+    """Return the status while a run waits for a worker: after a while with its age, as a warning unless only an earlier
+    run has to end."""
     left_s = settings.CONFIG.late_s - message.age_s
     is_loud = left_s <= 0 and not hindrance.is_turn
     why = hindrance.why or ("no worker has started it" if is_loud else "")
@@ -235,7 +236,7 @@ def _status_of_run(message: SentMessage, run: Run, answer: int) -> DeliveryStatu
 
 
 def _delivered(message: SentMessage, run: Run, delivery: Delivery, answer: int) -> DeliveryStatus:
-    """A run at work took it in at one of its steps, and what becomes of that run becomes of it."""
+    """Return the status of a message that an active run took in at one of its steps: that run's own."""
     into, step = delivery.into, f"Delivered at step {delivery.step}"
     taken = _status_of_run(message, into, answer)
     if taken.state == "picked":
@@ -246,7 +247,7 @@ def _delivered(message: SentMessage, run: Run, delivery: Delivery, answer: int) 
 
 
 def _elsewhere(conversation: Conversation, message: SentMessage, posted: bool | None) -> DeliveryStatus:
-    """No run of ours: an agent of another process may have begun with it or answered it."""
+    """Return the status without a run of ours: an external agent may have started on it or answered it."""
     if message.recipient.startswith("agent:"):
         signs = _first_signs(conversation, message)
         if signs:
@@ -272,8 +273,8 @@ def _other_agents(conversation: Conversation, name: str) -> bool:
 
 
 def _first_signs(conversation: Conversation, message: SentMessage) -> Mapping[str, _Sign]:
-    """Return the first sign of the recipient after a message, and its first words. What is streamed without a name is
-    probably of the recipient where the conversation has no other agent."""
+    """Return the recipient's first event after a message, and its first words. Streamed text without a sender is
+    probably the recipient's if the conversation has no other agent."""
     later = Event.objects.filter(conversation=conversation, seq__range=(message.seq + 1, message.seq + AFTERWARDS))
     later = later.exclude(principal__startswith="user:").annotate(size=Length("body")).filter(size__lt=LEGIBLE)
     signs: dict[str, _Sign] = {}

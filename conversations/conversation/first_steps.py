@@ -1,4 +1,4 @@
-"""What a newcomer does first: watch the demo, decide its call, connect an agent. For the list and `/connect/`."""
+"""The first steps of a newcomer: watch the demo, decide its call, connect an agent. For the list and `/connect/`."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from conversations.models import Approval, Conversation, Event
 
 
 class FirstSteps(NamedTuple):
-    """How far the newcomers of an installation have come; addresses are empty where there is nothing."""
+    """The progress of an installation's newcomers; addresses are empty if there is nothing to link to."""
 
     demo_href: str  # the newest conversation of the demo
     request_href: str  # its call that waits for a decision
@@ -17,7 +17,7 @@ class FirstSteps(NamedTuple):
 
 
 def first_steps() -> FirstSteps | None:
-    """Return how far they have come; None once there is a conversation of their own."""
+    """Return the progress; None once there is a conversation of their own."""
     if Conversation.objects.filter(is_staged=False, is_demo=False).exists():
         return None
     newest = Conversation.objects.filter(is_staged=False, is_demo=True).order_by("-id").first()
@@ -35,12 +35,13 @@ def first_steps() -> FirstSteps | None:
 
 
 def newest_event() -> int:
-    """Return the id of the newest event, after which a token's first one is looked for."""
+    """Return the id of the newest event; a token's first event is searched for after it."""
     return int(Event.objects.aggregate(newest=Max("id"))["newest"] or 0)
 
 
 def first_event_href(token: str, after: int) -> str:
-    """Return where the first event stands that came with a token after another event's id; empty: none has."""
+    """Return the address of the first event with a greater id than `after` that came with a token; empty if there is
+    none."""
     events = Event.objects.filter(id__gt=after, principal=str(principals.token_principal(token))).order_by("id")
     first = events.values_list("conversation__key", "seq").first()
     return page_urls.event_url(*first) if first else ""

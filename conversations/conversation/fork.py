@@ -1,9 +1,9 @@
-"""Forks: a new conversation that goes on from another's events 1…N, as they were or with one message in other words.
+"""Forks: a new conversation that continues another's events 1…N, unchanged or with one message edited.
 
-The parent stays untouched. What is copied is history (`projections.forks`): it queues no run, and its runs, approval
-requests and calls stay the parent's. A run is queued only when asked for (§3.4, fork-and-run).
+The parent stays unchanged. The copy is only history (`projections.forks`): it starts no run, and runs, approval
+requests and calls stay the parent's. A run is queued only on request (§3.4, fork and run).
 
-What is long is copied in pages before the action's own transaction; nobody sees a fork before that has committed.
+Long histories are copied in pages before the action's own transaction; nobody sees a fork before that has committed.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ SAYING = registry.names_with("agent_input")  # what a person may have said
 
 
 class AnsweringRun(NamedTuple):
-    """What a run at some event would answer: the event, whom it was said to, and who would answer it here."""
+    """What a run at an event would answer: the event, its recipient, and the agent that would answer here."""
 
     seq: int  # 0: nothing was said
     sender: str
@@ -41,7 +41,7 @@ class AnsweringRun(NamedTuple):
 
 
 class CreatedFork(NamedTuple):
-    """A fork that is there. `run` is empty when none was asked for."""
+    """A fork that exists. `run` is empty if none was requested."""
 
     conversation: str
     seq: int
@@ -53,10 +53,10 @@ def fork(
     by: Who, conversation: str, at: int, *, words: str | None = None, run: bool = False, agent: str = "",
     answers: int = 0, reason: str = "", client_id: str = "",
 ) -> CreatedFork:  # fmt: skip
-    """Fork a conversation right after event `at`, and with `run` have `agent` (by default who would answer) go on.
+    """Fork a conversation right after event `at`; with `run`, have `agent` continue (default: who would answer).
 
-    With `words` the event at `at` has to be a message: the fork has it in these words, said by who forks, in its place.
-    The same `client_id` again answers the same fork. Raises `NotFound`, `Invalid` with the field, `NotAllowed`.
+    With `words` the event at `at` must be a message: the fork has it with this text instead, sent by whoever forks. The
+    same `client_id` again returns the same fork. Raises NotFound, Invalid with the field, NotAllowed.
     """
     _check(words, reason, client_id)
     with audited_action(
@@ -81,7 +81,7 @@ def fork(
 
 
 def rerun(by: Who, run: str, *, reason: str = "", client_id: str = "") -> CreatedFork:
-    """Fork a run's conversation at where the run began, and have its agent answer the same once more."""
+    """Fork a run's conversation at the point where the run began, and have its agent answer the same message again."""
     original = Run.objects.filter(id=run).select_related("conversation").first()
     if original is None:
         raise NotFound(f"there is no run {run[:80]}")
@@ -92,15 +92,15 @@ def rerun(by: Who, run: str, *, reason: str = "", client_id: str = "") -> Create
 
 
 def began_at(run: Run) -> int:
-    """Return the last event of which a run may have known when it began: all before its first start."""
+    """Return the last event that a run may have seen when it began: all before its first start."""
     events = Event.objects.filter(conversation=run.conversation_id, seq__gte=run.queued_seq, run=run.id)
     started = events.filter(kind="run.started").order_by("seq").values_list("seq", flat=True).first()
     return (started or run.queued_seq) - 1
 
 
 def answering_at(parent: Conversation, at: int) -> AnsweringRun:
-    """Return what a run right after event `at` would answer: the last thing that was said by somebody else than an
-    agent, or by one agent to another that is served here; else the last thing at all."""
+    """Return what a run right after event `at` would answer: the last message from anyone but an agent, or from one
+    agent to another that is available here; else the last message of all."""
     agents = frozenset(Agent.objects.values_list("name", flat=True))
     near = Event.objects.filter(conversation=parent, seq__lte=at, seq__gt=at - LOOK_BACK, kind__in=SAYING)
     last = AnsweringRun(0, "", "", "", "")
@@ -116,12 +116,12 @@ def answering_at(parent: Conversation, at: int) -> AnsweringRun:
 
 
 def is_changeable(event: Event) -> bool:
-    """Return whether a fork may have an event in other words."""
+    """Return whether a fork may edit the text of an event."""
     return event.kind in ("message", "user_message") and event.erased_by is None
 
 
 class _Plan(NamedTuple):
-    """What stands after the copies."""
+    """What follows the copied events."""
 
     key: str
     parent: Conversation
@@ -134,7 +134,7 @@ class _Plan(NamedTuple):
     title: str = ""
 
     def append(self, text: str | None, changed: Event | None) -> CreatedFork:
-        """Append it, inside the action: the fork's own event, the changed message, the run."""
+        """Append it inside the action: the fork's own event, the edited message, the run."""
         copied = self.at - 1 if changed else self.at
         events = [self._forked(copied, changed)]
         if changed is not None:
@@ -160,7 +160,7 @@ class _Plan(NamedTuple):
         return log.from_internal(self.key, body | by, writer)
 
     def _message_events(self, text: str, changed: Event) -> list[NewEvent]:
-        """Make the message in its new words. It goes to agents of other processes only when somebody is to answer."""
+        """Return the edited message. It goes to external agents only if someone is to answer it."""
         was = envelopes.parse(changed.body.encode())
         recipient = was.recipient or f"chat:{self.parent.key}"
         recipient = f"chat:{self.key}" if recipient == f"chat:{self.parent.key}" else recipient
@@ -176,7 +176,7 @@ class _Plan(NamedTuple):
 
 
 def _make(by: Who, plan: _Plan, text: str | None, changed: Event | None) -> CreatedFork:
-    """Copy, then make it seen together with what is its own. Nothing stays of one that does not come to its end."""
+    """Copy the events, then publish them together with the fork's own. Nothing remains of a fork that fails."""
     redacted = _newest_redaction(plan.parent)
     copied = log.ForkCopy(log.StagedBatch(), plan.key, plan.parent, upto=plan.at - 1 if changed else plan.at)
     verb, target = "fork", f"conversation:{plan.parent.key}"
@@ -203,8 +203,8 @@ def _newest_redaction(parent: Conversation) -> int | None:
 
 
 def _title(parent: Conversation, of_copies: str, text: str, changed: Event | None) -> str:
-    """Return the parent's title; the first words of the changed message (`text`) where it named the conversation, or
-    where nothing that is copied would name it."""
+    """Return the parent's title, or the first words of the edited message (`text`) if that message gave the title or if
+    no copied event would give one."""
     if changed is None:
         return parent.title
     was = short_title(envelopes.parse(changed.body.encode()).words)
@@ -239,7 +239,7 @@ def _changed(parent: Conversation, at: int) -> Event:
 
 
 def _agent(name: str, answering: AnsweringRun) -> str:
-    """Return who goes on. Raises `Invalid` when nobody of that name is served here, or nothing was said yet."""
+    """Return the agent that continues. Raises Invalid if it is not available here, or if there is nothing to answer."""
     if not answering.seq:
         raise Invalid("must come after a message; otherwise there is nothing to answer", field="at")
     if name and Agent.objects.filter(name=name).exists():
@@ -250,7 +250,7 @@ def _agent(name: str, answering: AnsweringRun) -> str:
 
 
 def _name(payload: ParsedPayload, parent: Conversation, agents: frozenset[str]) -> str:
-    """Return the agent served here that a message is for."""
+    """Return the agent, available here, that a message is for; empty for none."""
     kind, _, name = (payload.recipient or "").partition(":")
     if kind == "agent":
         return name if name in agents and payload.speaker != f"agent:{name}" else ""
@@ -259,13 +259,13 @@ def _name(payload: ParsedPayload, parent: Conversation, agents: frozenset[str]) 
 
 
 def _key(principal: Principal, conversation: str, client_id: str) -> str:
-    """Return the fork's id: the same for the same asker, conversation and client id."""
+    """Return the fork's id: the same for the same principal, conversation and client id."""
     mark = hashlib.sha256(f"fork\0{principal}\0{conversation}\0{client_id}".encode()).hexdigest()
     return f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
 
 
 def _existing_fork(key: str) -> CreatedFork | None:
-    """Find the fork that was made before under this id."""
+    """Return the fork that was made earlier under this id; None if there is none."""
     conversation = Conversation.objects.visible().filter(key=key, parent__isnull=False).first()
     if conversation is None:
         return None

@@ -1,11 +1,11 @@
-"""Which conversations the list shows: by an index, or by a bounded walk, newest first. Called by `conversation_list`
-alone.
+"""Which conversations the list shows: by an index, or by a bounded walk, newest first. Called only by
+`conversation_list`.
 
-Where a filter's index leaves at most `MAX_BY_INDEX` conversations, each of these is looked at, and the page is whole.
-Else the page is filled by a walk in the list's order, along the index of the state that is asked for. Words that the
-newest of the walk do not have often are looked up in the index of titles. Where that has too many, the walk goes on to
-its bound, the page says how far back it looked, and its cursor goes on from there: nothing is ever skipped, and no
-page costs more than the bound.
+If a filter's index leaves at most `MAX_BY_INDEX` conversations, all of these are read and the page is complete.
+Otherwise the page is filled by a walk in the list's order, along the index of the requested state. Words that are rare
+in the newest part of the walk are looked up in the title index. If that has too many, the walk goes on to its bound,
+the page says how far back it looked, and its cursor continues from there: nothing is ever skipped, and no page costs
+more than the bound.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,8 @@ _MINE = "SELECT t.id FROM conversations_conversation t WHERE NOT (t.owner='') AN
 
 @dataclass(frozen=True, slots=True)
 class ListFilters:
-    """What the list is filtered by. `holder`: who `mine` is, a principal; `agent`: whom an agent's token speaks for."""
+    """The filters of the list. `holder`: the principal whom `mine` means; `agent`: the agent that a token speaks
+    for."""
 
     q: str = ""
     participant: str = ""
@@ -60,22 +61,22 @@ class ListFilters:
 
     @property
     def is_empty(self) -> bool:
-        """Tell that every conversation fits."""
+        """Return whether every conversation matches."""
         return not (self.words or self.participant or self.state or self.agent)
 
     @property
     def words(self) -> list[str]:
-        """What a title, an id or a last line must hold, each."""
+        """Return the words that must each occur in the title, the id or the last line."""
         return clean_text(self.q[:MAX_WORDS_SIZE]).split()[:MAX_WORDS]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """How the participant may be spelled on the wire; empty where none is asked for."""
+        """Return the possible spellings of the participant on the wire; empty if none is asked for."""
         return (clean_text(self.participant), clean_text(f"agent:{self.participant}")) if self.participant else ()
 
 
 class ListPosition(NamedTuple):
-    """Where a conversation stands in the list; no two stand at one. `at` is µs UTC."""
+    """A conversation's unique position in the list. `at` is µs UTC."""
 
     at: int
     id: int
@@ -85,9 +86,9 @@ class ListPosition(NamedTuple):
 
 
 class FoundConversations(NamedTuple):
-    """Conversations by the columns that were asked for, newest first, one more than the limit where there are more.
+    """Conversations as the requested columns, newest first, one more than the limit if there are more.
 
-    `after`: where the walk ended at its bound, with more behind it; None where all was looked at.
+    `after`: where the walk ended at its bound, with more behind it; None if everything was searched.
     """
 
     rows: list[tuple[Any, ...]]
@@ -95,7 +96,7 @@ class FoundConversations(NamedTuple):
 
 
 def find(filters: ListFilters, columns: Sequence[str], *, before: str, limit: int) -> FoundConversations:
-    """Return the newest conversations that match, those behind the cursor `before`. Raises Invalid for a wrong one."""
+    """Return the newest matching conversations after the cursor `before`. Raises Invalid for an invalid cursor."""
     position = _position_of(before) if before else None
     fitting = conditions(filters)
     select = ",".join(f"t.{column}" for column in columns)
@@ -119,19 +120,19 @@ def find(filters: ListFilters, columns: Sequence[str], *, before: str, limit: in
 def read_newest(
     select: str, tests: Sequence[SqlCondition], limit: int, *, order: str = NEWEST, offset: int = 0
 ) -> list[tuple[Any, ...]]:
-    """Read the newest conversations that pass, by SQL as it is: building a query takes longer than answering it."""
+    """Read the newest conversations that match, by raw SQL: building a query takes longer than running it."""
     where, values = join_conditions(tests)
     sql = f"SELECT {select} FROM conversations_conversation t WHERE {where} ORDER BY {order} LIMIT %s OFFSET %s"
     return fetch_rows(sql, [*values, limit, offset])
 
 
 def _read_among(select: str, tests: Sequence[SqlCondition], limit: int) -> list[tuple[Any, ...]]:
-    """Read the newest among a few: in an order that no index has, or SQLite would look for these among all."""
+    """Read the newest of a few conversations, in an order without an index, or SQLite would search all of them."""
     return read_newest(select, tests, limit, order="t.last_at+0 DESC,t.id DESC")
 
 
 def _walks(filters: ListFilters) -> tuple[int, ...]:
-    """Return how many conversations are looked at in turn."""
+    """Return the sizes of successive walks."""
     bound = SCATTERED if filters.state in _HAVE_INDEX else BOUND[connection.vendor]
     return (FIRST, bound - FIRST) if filters.words else (bound,)
 
@@ -139,10 +140,10 @@ def _walks(filters: ListFilters) -> tuple[int, ...]:
 def _walk(
     select: str, filters: ListFilters, position: ListPosition | None, size: int, limit: int
 ) -> tuple[list[tuple[Any, ...]], ListPosition | None]:
-    """Read what passes of the next `size` conversations, and where they end: None where that is of no more interest.
+    """Read the matches among the next `size` conversations, and where those end; None if that no longer matters.
 
-    On PostgreSQL they are chosen before anything else is looked at: no plan can make it more. SQLite walks along the
-    index as it is told, and would copy all of them first.
+    On PostgreSQL they are selected before any other condition is tested, so no plan can read more. SQLite walks along
+    the index as told, and would first copy all of them.
     """
     along, fitting = [*_along(filters), *_behind(position)], conditions(filters)
     if connection.vendor == "sqlite":
@@ -158,26 +159,26 @@ def _walk(
 
 
 def _end_of(along: Sequence[SqlCondition], size: int) -> ListPosition | None:
-    """Return where so many conversations end; None when there are no more than these."""
+    """Return the position at which so many conversations end; None if there are no more than these."""
     ends = read_newest("t.last_at,t.id", along, 1, offset=size - 1)
     return next((ListPosition(*end) for end in ends), None)
 
 
 def _along(filters: ListFilters) -> Iterator[SqlCondition]:
-    """Keep what a walk passes: by an index in the list's order, of the state that is asked for if it has one."""
+    """Yield the conditions of a walk: an index in the list's order, that of the requested state if there is one."""
     yield VISIBLE
     if filters.state in _HAVE_INDEX:
         yield _HAVE_INDEX[filters.state]
 
 
 def _behind(position: ListPosition | None) -> Iterator[SqlCondition]:
-    """Keep what stands behind a place: by the index a range of moments, then the rows of that very moment."""
+    """Yield the conditions for rows after a position: a range of moments by index, then the rows of the same moment."""
     if position is not None:
         yield SqlCondition("t.last_at<=%s AND NOT (t.last_at=%s AND t.id>=%s)", (position.at, *position))
 
 
 def _from_on(end: ListPosition | None) -> Iterator[SqlCondition]:
-    """Keep what does not stand behind the end of a walk."""
+    """Yield the conditions for rows that are not beyond the end of a walk."""
     if end is not None:
         yield SqlCondition("t.last_at>=%s AND NOT (t.last_at=%s AND t.id<%s)", (end.at, *end))
 
@@ -197,7 +198,8 @@ def _position_of(cursor: str) -> ListPosition:
 
 
 def conditions(filters: ListFilters) -> list[SqlCondition]:
-    """Return what a visible conversation passes: every word somewhere, the participant, the state, who may look."""
+    """Return the conditions for a visible conversation: every word, the participant, the state, and what the token may
+    see."""
     tests = [VISIBLE, *_in_state(filters), *map(_holds, filters.words)]
     if filters.names:
         tests.append(_participates("participant_by_name", "", filters.names))
@@ -207,22 +209,23 @@ def conditions(filters: ListFilters) -> list[SqlCondition]:
 
 
 def _participates(index: str, further: str, names: tuple[str, ...]) -> SqlCondition:
-    """Test that a name is among the participants. SQLite would look each up in the index by conversation, where every
-    one is on a page of its own; in the index by name they are side by side."""
+    """Return the condition that a name is among the participants. In SQLite's index by conversation each lookup would
+    read another page; in the index by name they are side by side."""
     if connection.vendor == "sqlite":
         return SqlCondition(_PARTICIPATES.format(f" INDEXED BY {index}", further, ""), names)
     return SqlCondition(_PARTICIPATES.format("", further, _APART), names)
 
 
 def _holds(word: str) -> SqlCondition:
-    """Test that a word is part of the title, the id or the last line, in upper or lower case."""
+    """Return the condition that a word occurs in the title, the id or the last line, in upper or lower case."""
     escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     test = _HOLDS[connection.vendor]
     return SqlCondition(test, (f"%{escaped}%",) * test.count("%s"))
 
 
 def _in_state(filters: ListFilters) -> Iterator[SqlCondition]:
-    """Test the state as it is shown: owned goes before paused goes before open (§3.6). Raises Invalid for no state."""
+    """Yield the conditions of the shown state: taken over before paused before open (§3.6). Raises Invalid for an
+    unknown state."""
     match filters.state:
         case "":
             return
@@ -243,8 +246,8 @@ def _in_state(filters: ListFilters) -> Iterator[SqlCondition]:
 
 
 def _few(filters: ListFilters) -> list[SqlCondition]:
-    """Return the tests for the conversations that one filter leaves by its index, of the filter with the fewest, and
-    for all the other filters; none where all leave too many."""
+    """Return the conditions that select by the index of the filter with the fewest conversations, and test all other
+    filters; empty if all leave too many."""
     if filters.state == "waiting" and len(ids := _waiting()) <= MAX_BY_INDEX:
         return [*conditions(replace(filters, state="")), _among(ids)]
     indexes = _by_index(filters)
@@ -261,7 +264,8 @@ def _few(filters: ListFilters) -> list[SqlCondition]:
 
 
 def _waiting() -> list[int]:
-    """Return at most `MAX_BY_INDEX` + 1 conversations with an open approval request: counting means finding them."""
+    """Return at most `MAX_BY_INDEX` + 1 conversations with an open approval request: counting them means finding
+    them."""
     return [id_ for (id_,) in fetch_rows(f"{_WAITING} LIMIT %s", [MAX_BY_INDEX + 1])]
 
 
@@ -270,7 +274,8 @@ def _counted(part: SqlCondition) -> SqlCondition:
 
 
 def _any_of(index: Sequence[SqlCondition]) -> SqlCondition:
-    """Test that a conversation is among those of an index. PostgreSQL looks each up by its id, whatever it expects."""
+    """Return the condition that a conversation is among those of an index. PostgreSQL looks each up by id, whatever its
+    estimates."""
     values = tuple(value for part in index for value in part.values)
     if connection.vendor == "postgresql":
         return SqlCondition(f"t.id=ANY({'||'.join(f'ARRAY({part.sql})' for part in index)})", values)
@@ -278,7 +283,7 @@ def _any_of(index: Sequence[SqlCondition]) -> SqlCondition:
 
 
 def _by_index(filters: ListFilters) -> dict[str, list[SqlCondition]]:
-    """Return what reads the conversations of each filter that has an index, in the index's own order."""
+    """Return for each filter with an index the conditions that read its conversations, in the index's own order."""
     indexes = {}
     if filters.names:
         indexes["participant"] = [SqlCondition(_NAMED.format(""), (name,)) for name in filters.names]

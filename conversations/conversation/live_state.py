@@ -1,7 +1,7 @@
-"""The state of a conversation in words, the most urgent first: "Waiting for you", "Triage is working". No query
-but that of `hold_at`.
+"""The state of a conversation in words, the most urgent first: "Waiting for you", "Triage is working". Only `hold_at`
+queries.
 
-Drawn in the head of its page; `conversation_row` says the same shorter in the list.
+Drawn in the head of its page; `conversation_row` says the same in short form in the list.
 """
 
 import json
@@ -22,7 +22,7 @@ _APPROVAL = {True: "Waiting for you", False: "Waiting for approval"}
 
 
 class ControlHold(NamedTuple):
-    """Who paused a conversation or took it over: a principal, since when (µs UTC), by which event, why."""
+    """Who paused or took over a conversation: a principal, since when (µs UTC), by which event, why."""
 
     by: str
     since: int
@@ -31,7 +31,7 @@ class ControlHold(NamedTuple):
 
 
 class OpenRun(NamedTuple):
-    """A run that is not over: its status, why it waits, who works in it now, and what a person asked of it."""
+    """An unfinished run: its status, why it waits, which agent works in it, and what a person asked of it."""
 
     status: str
     reason: str
@@ -40,7 +40,7 @@ class OpenRun(NamedTuple):
 
 
 class LiveState(NamedTuple):
-    """One state: the glyph, the words, since when (µs UTC, 0: not said), and the event that says why."""
+    """One state: glyph, words, since when (µs UTC, 0: not shown), and the event that explains it."""
 
     glyph: str
     words: str
@@ -50,7 +50,7 @@ class LiveState(NamedTuple):
 
 
 class LiveStateFacts(NamedTuple):
-    """What is known of a conversation; `me` is the reader, who may decide about what waits if `can_decide`."""
+    """What is known of a conversation; `me` is the reader, who may decide the open request if `can_decide`."""
 
     me: str
     can_decide: bool = False
@@ -62,7 +62,7 @@ class LiveStateFacts(NamedTuple):
 
 
 def hold_at(conversation: Conversation, seq: int, owner: str = "") -> ControlHold | None:
-    """Return the hold that began with an event; `owner` is who holds it now, where that is known. None for no event."""
+    """Return the hold that began with an event; `owner` is who has taken over, if known. None for no event."""
     event = Event.objects.filter(conversation=conversation, seq=seq).first() if seq else None
     if event is None:
         return None
@@ -71,7 +71,7 @@ def hold_at(conversation: Conversation, seq: int, owner: str = "") -> ControlHol
 
 
 def states(facts: LiveStateFacts) -> list[LiveState]:
-    """Return what is true of it, the most urgent first; at least one, which is Idle where nothing else is."""
+    """Return the states that apply, the most urgent first; at least one, which is Idle if there is no other."""
     need = facts.need.reason if facts.need else ""
     since = facts.need.since if facts.need else 0
     known = [

@@ -1,4 +1,4 @@
-"""A moment of a conversation's past in words and figures: its state right after an event. Called by the playhead."""
+"""A past moment of a conversation: its state and figures right after an event. Called by the playhead."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -15,8 +15,8 @@ AHEAD = 120  # events whose times a player is told at once
 
 
 class PastMoment(NamedTuple):
-    """What a playhead shows of event `seq`: its time (µs UTC), the states in words, figures, and how many ms lie before
-    each of the next events."""
+    """What the playhead shows of event `seq`: its time (µs UTC), the states in words, figures, and the ms before each
+    of the next events."""
 
     seq: int
     head: int
@@ -27,7 +27,7 @@ class PastMoment(NamedTuple):
 
 
 def moment_of(conversation: Conversation, seq: int, me: str) -> PastMoment:
-    """Return a moment, for whoever looks. Raises `Invalid` far in a very long conversation."""
+    """Return a moment, as the reader `me` sees it. Raises Invalid far into a very long conversation."""
     state = past_state.state_at(conversation, seq)
     figures = [
         ("Messages", state.head.messages),

@@ -1,7 +1,7 @@
-"""A person speaks in a conversation: the message, its posts, the run it starts and the audit together.
+"""Send a message as a person: the message, its posts, the run it starts and the audit entry together.
 
-As oneself, or by a grant and with a reason as an agent or as the system. Whomever it names as its sender, the event's
-principal is who did it, and `metadata.sent_by` says so to agents, beside the reason. A caller can leave neither out.
+As oneself, or, by a grant and with a reason, as an agent or as the system. Whoever is named as the sender, the event's
+principal is the person, and `metadata.sent_by` shows agents who sent it, with the reason. A caller can omit neither.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ Body = dict[str, object]
 
 
 class OutgoingMessage(NamedTuple):
-    """What is said, checked: `kind` and `name` are the recipient's; `is_another`: not as oneself."""
+    """A validated message: `kind` and `name` are the recipient's; `is_another`: not sent as oneself."""
 
     conversation: str
     sender: str
@@ -43,7 +43,7 @@ class OutgoingMessage(NamedTuple):
 
     @property
     def recipient(self) -> str:
-        """The recipient as the envelope names it."""
+        """Return the recipient as envelopes write it."""
         return f"{self.kind}:{self.name}"
 
 
@@ -52,13 +52,13 @@ def post(
     recipient: str, content: str, client_id: str, sender: str = "", reason: str = "", title: str = "",
     seen_seq: int | None = None, anyway: bool = False, when: str = "after_run",
 ) -> Stored:  # fmt: skip
-    """Say something; the same `client_id` again answers the same event.
+    """Send a message; the same `client_id` again returns the same event.
 
-    `recipient` is `agent:NAME` or `chat:CONVERSATION`; `sender` is empty or one's own `user:NAME`, or `agent:NAME` or
-    `system`, which take a grant and a reason. A conversation that is not there is opened, under `title`. `seen_seq` is
-    what the writer had seen when they began: when another person has spoken since, `TooLate` is raised, unless it is
-    sent `anyway`. `when` an agent at work gets it: after its run, or at its next step. Raises `Invalid` with the field,
-    `IdReused` when the client id came with other words, `NotAllowed`.
+    `recipient` is `agent:NAME` or `chat:CONVERSATION`. `sender` is empty or one's own `user:NAME`, or `agent:NAME` or
+    `system`, which require a grant and a reason. A conversation that does not exist is opened with `title`. `seen_seq`
+    is the last event the author had seen: if another person has spoken since, TooLate is raised, unless `anyway`.
+    `when` an active agent gets it: after its run, or at its next step. Raises Invalid with the field, IdReused if the
+    client id was used for other text, NotAllowed.
     """
     own = own_name(principal_of(by))
     message = _checked(conversation, sender or own, own, recipient, content, client_id, reason)
@@ -85,12 +85,12 @@ def post(
 
 
 def own_name(principal: Principal) -> str:
-    """Return how somebody is named who speaks as oneself."""
+    """Return the sender name of someone who speaks as themselves."""
     return str(principal) if principal == SYSTEM else f"user:{principal.name}"
 
 
 def _events(envelope: str, message: OutgoingMessage, principal: Principal) -> list[NewEvent]:
-    """Make one event for each topic the message goes to: the same envelope, so it is stored once."""
+    """Return one event per topic of the message, all with the same envelope, so it is stored once."""
     metadata = {"sent_by": str(principal)} if message.sender != str(principal) else {}
     metadata |= {"reason": message.reason} if message.reason else {}
     metadata |= {"when": message.when} if message.when != "after_run" else {}
@@ -139,7 +139,7 @@ def _when(when: str) -> str:
 
 
 def _speaker(sender: str, own: str) -> str:
-    """Return whom it is said as: nobody speaks as another person."""
+    """Return the sender to use. Raises if it is another person: nobody speaks as one."""
     kind, _, name = sender.strip().partition(":")
     if sender in (own, "system"):
         return sender

@@ -1,7 +1,7 @@
-"""Where a page of a conversation opens: one that is over at its beginning, or where the reader left off. Read by pages.
+"""Where a conversation's page opens: if it has ended, at its beginning or where the reader stopped. Called by pages.
 
-A conversation is over when nothing in it runs, waits or is held by a person, and nothing has happened for some minutes;
-an imported one at once.
+A conversation has ended if nothing in it runs, waits or is taken over and nothing has happened for some minutes; an
+imported one at once.
 """
 
 import time
@@ -11,7 +11,7 @@ from conversations.models import Approval, Conversation, Event, ReadMarker, Run,
 
 
 def first_shown(conversation: Conversation, reader: object) -> int:
-    """Return the event with which a page begins; 0: it shows the end, since the conversation goes on."""
+    """Return the event with which the page begins; 0 if it shows the end, since the conversation is ongoing."""
     if not conversation.head_seq or not is_over(conversation):
         return 0
     if not isinstance(reader, User):
@@ -22,7 +22,7 @@ def first_shown(conversation: Conversation, reader: object) -> int:
 
 
 def is_over(conversation: Conversation) -> bool:
-    """Return whether nothing more is to be expected in a conversation unless somebody begins anew."""
+    """Return whether a conversation has ended: nothing more is expected unless someone starts again."""
     if conversation.is_held or conversation.is_demo:
         return False
     if conversation.last_at > time.time_ns() // 1000 - LIVE_FOR * 1_000_000 and not _is_imported(conversation):
@@ -32,7 +32,7 @@ def is_over(conversation: Conversation) -> bool:
 
 
 def _is_imported(conversation: Conversation) -> bool:
-    """Return whether its newest event came by an import, as its first did."""
+    """Return whether both its first and its newest event were imported."""
     if not conversation.opened_by.startswith("import:"):
         return False
     newest = Event.objects.filter(conversation=conversation, seq=conversation.head_seq)

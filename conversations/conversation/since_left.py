@@ -1,7 +1,7 @@
-"""What a person has missed: what was decided, failed, asked, finished, and what people did, each by whom.
+"""What a person has missed: decisions, failures, requests, finished runs and other people's actions.
 
-For the list. Read by indexes, the newest few of each: approvals by when they were asked and decided, the newest `RUNS`
-runs, the newest `ENTRIES` audit entries. No event is looked at but the last one of each of these runs.
+For the list. Read by indexes, the newest few of each: approvals by when they were requested and decided, the newest
+`RUNS` runs, the newest `ENTRIES` audit entries. Of events only the last one of each of these runs is read.
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,8 @@ _DEEDS = {
 
 
 class Missed(NamedTuple):
-    """One thing that happened: in which conversation (row id), at which event (0: none), what, by whom, when (µs)."""
+    """One thing that happened: in which conversation (row id), at which event (0: none), what, by whom, when (µs
+    UTC)."""
 
     conversation: int
     seq: int
@@ -50,7 +51,7 @@ class Missed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MissedRow:
-    """The same as it is drawn."""
+    """A missed thing, ready to draw."""
 
     href: str
     title: Markup
@@ -61,7 +62,7 @@ class MissedRow:
 
 @dataclass(frozen=True, slots=True)
 class MissedGroup:
-    """What happened of one kind: the newest, and how many there are in all (`is_more`: at least)."""
+    """Missed things of one kind: the newest, and how many there are in all (`is_more`: at least)."""
 
     words: str
     symbol: str
@@ -79,7 +80,7 @@ class SinceLeft:
 
 
 def since_left(since: int, me: str) -> SinceLeft | None:
-    """Return what others did since a moment (µs UTC); `me` is the reader, a principal. None: nothing."""
+    """Return what others did since a moment (µs UTC); `me` is the reader's principal. None if nothing happened."""
     ended = [*fetch_rows(_ENDED, [RUNS, since])]
     by_kind = {
         ("Decided", "s-done"): _decisions_since(since, me),
@@ -123,7 +124,7 @@ def _run_end(row: tuple[int, str, str, str, int, int]) -> Missed:
 
 
 def _done_by_people(since: int, me: str) -> list[Missed]:
-    """What people did to conversations, of the newest entries of the audit log."""
+    """Return what people did to conversations, from the newest audit entries."""
     newest = AuditEntry.objects.order_by("-seq").values_list("at", "principal", "verb", "target", "outcome")[:ENTRIES]
     deeds = [
         (at, by, verb, target.removeprefix("conversation:"))
@@ -135,7 +136,7 @@ def _done_by_people(since: int, me: str) -> list[Missed]:
 
 
 def _named(conversations: Iterable[int]) -> dict[int, tuple[str, str]]:
-    """Return the key and the title of each that everybody sees."""
+    """Return the key and title of each conversation that is visible."""
     rows = Conversation.objects.visible().filter(id__in=set(conversations)).values_list("id", "key", "title")
     return {id_: (key, title) for id_, key, title in rows}
 

@@ -1,6 +1,6 @@
-"""What conversations and agents have spent: tokens, and what these cost. From sums that are kept, or a bounded read.
+"""What conversations and agents have spent: tokens and their cost. From stored sums, or a bounded read.
 
-For the panel of a conversation, the list and the agent's page. What nobody knows is unknown, never 0.
+For a conversation's panel, the list and the agent's page. An unknown price is shown as unknown, never as 0.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ ORDER BY at DESC LIMIT %s) AS t GROUP BY model,is_demo"""
 
 
 class ModelTokens(NamedTuple):
-    """What a model has spent: turns, tokens, and what they cost as pages write it."""
+    """What a model has spent: turns, tokens, and their cost as shown."""
 
     model: str
     is_demo: bool
@@ -37,7 +37,7 @@ class ModelTokens(NamedTuple):
 
 
 class AgentSpending(NamedTuple):
-    """What an agent has spent within a day; `is_cut`: in its newest `TURNS` turns alone."""
+    """What an agent has spent in a day; `is_cut`: only its newest `TURNS` turns were counted."""
 
     turns: int
     input_tokens: int
@@ -47,7 +47,7 @@ class AgentSpending(NamedTuple):
 
 
 def of_conversation(conversation: int) -> tuple[list[ModelTokens], CostSum]:
-    """Return what each model has spent in a conversation, the one with most turns first, and what all cost together."""
+    """Return what each model has spent in a conversation, the one with most turns first, and the total cost."""
     names = ("turns", "input_tokens", "cached_tokens", "output_tokens", "unknown_turns")
     usages = ModelUsage.objects.filter(conversation=conversation, turns__gt=0).values_list("model", "is_demo")
     rows = usages.order_by().annotate(*(Sum(name) for name in names))
@@ -62,7 +62,7 @@ def of_conversation(conversation: int) -> tuple[list[ModelTokens], CostSum]:
 
 
 def costs_of(conversations: Sequence[int]) -> dict[int, CostSum]:
-    """Return what these conversations have cost, of those where models were asked."""
+    """Return the costs of these conversations, by row id; conversations without model turns are left out."""
     if not conversations:
         return {}
     with connection.cursor() as cursor:
@@ -76,7 +76,7 @@ def costs_of(conversations: Sequence[int]) -> dict[int, CostSum]:
 
 
 def of_agent(name: str) -> AgentSpending:
-    """Return what an agent has spent in the last 24 hours, wherever it spoke."""
+    """Return what an agent has spent in the last 24 hours, in all conversations."""
     with connection.cursor() as cursor:
         cursor.execute(_OF_AGENT, [name, database_now() - micros.DAY, TURNS])
         rows = [(model, bool(is_demo), *map(int, sums)) for model, is_demo, *sums in cursor.fetchall()]

@@ -1,6 +1,6 @@
-"""When a person was here, and from when on they have to catch up. Called by pages.
+"""When a person was last here, and since when they have things to catch up on. Called by pages.
 
-Somebody is away who was sent no page for ten minutes; a page in sight asks for something more often.
+A person counts as away if they loaded no page for ten minutes; a visible page sends requests more often.
 """
 
 import logging
@@ -23,8 +23,8 @@ _LAST = "SELECT last_at,left_at FROM conversations_visit WHERE user_id=%s"
 
 
 def note(user_id: int) -> int:
-    """Note that a person is here, at most once a minute, and return from when on they have to catch up, µs UTC; 0: from
-    nowhere. A page is sent, and says the same, where that cannot be written now: the next one notes it."""
+    """Note that a person is here, at most once a minute; return since when they have things to catch up on, µs UTC, 0
+    if nothing. If the database cannot be written now, the page is still sent, and the next one notes it."""
     now, left_at = time.time_ns() // 1000, 0
     try:
         with connection.cursor() as cursor:
@@ -41,7 +41,7 @@ def note(user_id: int) -> int:
 
 
 def _write(user_id: int, last_at: int, now: int, left: dict[str, int]) -> None:
-    """Write it; of two pages at once the first counts. Without `left` a dismissal meanwhile stands."""
+    """Store a visit; of two pages at once the first counts. Without `left` a concurrent dismissal is kept."""
     if last_at:
         Visit.objects.filter(user_id=user_id, last_at=last_at).update(last_at=now, **left)
     else:
@@ -55,12 +55,12 @@ def catch_up(user_id: int) -> None:
 
 
 def has_dismissed_steps(user_id: int) -> bool:
-    """Return whether a person wants no more of the first steps."""
+    """Return whether a person dismissed the first steps."""
     return Visit.objects.filter(user_id=user_id, has_dismissed_steps=True).exists()
 
 
 def dismiss_steps(user_id: int) -> None:
-    """Note that a person wants no more of the first steps."""
+    """Note that a person dismissed the first steps."""
     with write_transaction():
         Visit.objects.update_or_create(
             user_id=user_id,
