@@ -1,1 +1,1 @@
-"""Event → HTML, no query. `EventRenderer` draws rows; `participant_marks` and `richtext` draw names and text."""
+"""Event → HTML, without queries. `EventRenderer` draws rows; `participant_marks` and `richtext` draw names and text."""

@@ -1,4 +1,4 @@
-"""The colours that agents got when they were registered, taken over into what is drawn. Called before drawing."""
+"""The colors that agents registered with, applied to drawings. Called before drawing."""
 
 import time
 
@@ -13,7 +13,7 @@ _has_found = False
 
 
 def refresh_colors() -> None:
-    """Look now and then; a colour that changed has everything drawn anew."""
+    """Reload the colors now and then; if one changed, everything is drawn anew."""
     global _looked_at, _has_found
     now = time.monotonic()
     if now - _looked_at < (EVERY if _has_found else AT_FIRST):

@@ -1,4 +1,4 @@
-"""How many thumbs and notes something has, in a mark: for views that have no room for their words. Plain numbers."""
+"""Counts of thumbs and notes as a small mark, for views without room for the texts. Plain numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conversations.events.log.annotation_reads import RecordedAnnotation
 
 
 class AnnotationMarks(NamedTuple):
-    """The thumbs and notes that stand of one or several events."""
+    """The current thumbs and notes of one or several events."""
 
     up: int = 0
     down: int = 0
@@ -20,13 +20,13 @@ class AnnotationMarks(NamedTuple):
 
     @property
     def glyphs(self) -> list[tuple[str, int]]:
-        """Return the icons that are drawn and how many each stands for, thumbs down first."""
+        """Return the icons with their counts, thumbs down first."""
         counted = (("thumb-down", self.down), ("thumb-up", self.up), ("note", self.notes))
         return [(glyph, number) for glyph, number in counted if number]
 
     @property
     def words(self) -> str:
-        """Say them in words."""
+        """Return the counts in words."""
         parts = (
             f"{self.down} thumbs down" if self.down else "",
             f"{self.up} thumbs up" if self.up else "",
@@ -40,7 +40,7 @@ NONE = AnnotationMarks()
 
 
 def marks_of(annotations: Iterable[RecordedAnnotation]) -> AnnotationMarks:
-    """Count what stands."""
+    """Count the current annotations."""
     up = down = notes = 0
     for annotation in annotations:
         up += annotation.thumb == "up"

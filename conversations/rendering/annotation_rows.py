@@ -1,7 +1,7 @@
-"""Thumbs and notes: the thin line of an annotation, and what stands under the event that it is about.
+"""Annotations: the line of an annotation event, and what is shown below the event it is about.
 
-Called by `event_renderer`, and by pages with what `annotation_reads` returned. The line holds what is shown under the
-event, so that a page which follows puts it there by itself (`static/js/annotations.js`).
+Called by `event_renderer`, and by pages with what `annotation_reads` returned. The line contains what is shown below
+the event, so a live page inserts it there by itself (`static/js/annotations.js`).
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ _THUMBS = {"up": "up", "down": "down", "": "withdrawn"}
 
 
 class Note(NamedTuple):
-    """One annotation, ready to draw. `author` is fit for an attribute; equal authors are one person."""
+    """One annotation, ready to draw. `author` is escaped for an attribute; equal authors are one person."""
 
     seq: int
     about: int
@@ -33,7 +33,7 @@ class Note(NamedTuple):
 
 @view
 def annotated(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw who said what about which event. A claim from outside says that it is one; it stands under no event."""
+    """Draw who annotated which event. A claim from outside says that it is one, and is shown below no event."""
     note = _read(read)
     face = event_rows.row(read, sender=note.author, principal=note.author)
     face = face._replace(is_claim=event_rows.is_claim(read))
@@ -41,7 +41,7 @@ def annotated(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 
 
 def item_of(read: ParsedEvent) -> Markup | None:
-    """Draw what of an annotation stands under its event; None for a claim."""
+    """Draw the part of an annotation that is shown below its event; None for a claim."""
     note = _read(read)
     if not note.about or event_rows.is_claim(read):
         return None
@@ -49,7 +49,7 @@ def item_of(read: ParsedEvent) -> Markup | None:
 
 
 def under(annotations: Iterable[RecordedAnnotation]) -> Markup:
-    """Draw what stands under an event."""
+    """Draw all annotations below an event."""
     return Markup(macro("macros/annotation.html", "under")([_note(annotation) for annotation in annotations]))
 
 

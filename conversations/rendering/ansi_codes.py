@@ -1,4 +1,5 @@
-"""Terminal escapes in what tools print: colours from a closed list of classes, cursor moves gone, the rest visible."""
+"""Terminal escapes in tool output: colors become CSS classes from a fixed list, cursor moves are dropped, the rest
+stays visible."""
 
 import re
 
@@ -12,12 +13,13 @@ _COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white
 
 
 def strip(text: str) -> str:
-    """Drop colours and cursor moves (CSI). Other escapes, which can carry hidden text, stay and are drawn as U+001B."""
+    """Remove colors and cursor moves (CSI). Other escapes can carry hidden text, so they stay and are drawn as
+    U+001B."""
     return _CSI.sub("", text) if "\x1b" in text else text
 
 
 def draw(text: str) -> str:
-    """Return escaped HTML with `<span class="ansi-red">` and the like. 256 and true colours are left out."""
+    """Return escaped HTML with `<span class="ansi-red">` and the like. 256 and true colors are dropped."""
     if "\x1b" not in text:
         return escape(text)
     pieces = _SGR.split(text, MAX_SPANS)

@@ -1,5 +1,4 @@
-"""An approval request for a tool call, and its decision: the part of a block that asks. Called by
-`tool_call_block`."""
+"""An approval request and its decision, as a part of the tool call's block. Called by `tool_call_block`."""
 
 import json
 import re
@@ -22,7 +21,7 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class ApprovalBlock(NamedTuple):
-    """What templates/events/question.html draws. `approval` is its id while it can be decided, else empty."""
+    """The context of templates/events/question.html. `approval` is its id while it can be decided, else empty."""
 
     # waiting, approved, rejected, answered, edited, withdrawn (its run ended), expired, over: nobody decided; left: nor
     # had anybody where a fork begins
@@ -44,12 +43,12 @@ class ApprovalBlock(NamedTuple):
 
 
 def closed_as(kind: str) -> str:
-    """Return the state in which an event of this kind leaves an undecided approval request; empty for a decision."""
+    """Return the state in which an event of this type closes an undecided approval request; empty for a decision."""
     return event_type.closes_request if (event_type := registry.get(kind)) else ""
 
 
 def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
-    """Read a call's approval request from the event that asked and the one that decided."""
+    """Return the approval request of a call, from the events of the request and the decision."""
     decided = event_rows.read(call.approval_decision) if call.approval_decision else None
     state = call.status if call.status in ("waiting", LEFT) else "over"
     if decided:
@@ -77,19 +76,19 @@ def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
 
 
 def _has_decider(state: str, decided: event_rows.ParsedEvent) -> bool:
-    """Return whether somebody is to be named: a request that ended undecided was ended by a person, or by nobody."""
+    """Return whether a decider is shown: a request that ended undecided was ended by a person or by nobody."""
     return not closed_as(decided.event.kind) or decided.event.principal.startswith("user:")
 
 
 def _rule(decided: event_rows.ParsedEvent, name: str) -> str:
-    """Return the id of a rule that one of our events names."""
+    """Return the id of the rule that one of our events names; empty for none."""
     rule_id = decided.body.get(name)
     is_ours = principals.is_ours(decided.event.principal) and isinstance(rule_id, str)
     return str(rule_id) if is_ours and _ID.fullmatch(str(rule_id)) else ""
 
 
 def _decider(decided: event_rows.ParsedEvent) -> ParticipantMark:
-    """Return who decided, or made the rule: what a token or a rule decided is written down by the system, with the
+    """Return who decided, or who made the rule: decisions of a token or a rule are stored by the system, with the
     name."""
     principal, by = decided.event.principal, decided.body.get("rule_by") or decided.body.get("by")
     if principal == "system" and isinstance(by, str) and by.startswith("user:"):

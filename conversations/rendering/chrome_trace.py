@@ -1,8 +1,8 @@
-"""A conversation as a trace that Perfetto and chrome://tracing open: runs, agents, turns, calls and waits as slices.
+"""A conversation as a trace for Perfetto and chrome://tracing: runs, agents, turns, calls and waits as slices.
 
-The trace event format asks of the complete events ("X") of one thread that they nest; times are in µs. Agents are
-threads. Where two slices of an agent overlap without nesting (replays, calls at the same time), the later one begins a
-further thread of that agent. Called by who exports; no query.
+The trace event format requires the complete events ("X") of one thread to nest; times are in µs. Agents are threads.
+Where two slices of an agent overlap without nesting (replays, parallel calls), the later one goes to a further thread
+of that agent. Called by exporters; it runs no query.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ class _Slice(NamedTuple):
 
 
 def trace(title: str, key: str, read: TimelineEvents, layout: TimelineLayout) -> dict[str, Any]:
-    """Return the trace as an object to be written as JSON."""
+    """Return the trace as a JSON object."""
     slices = list(_slices(read, layout))
     threads = _Threads()
     entries = [
@@ -66,7 +66,7 @@ def _with(facts: Entry, name: str, words: str) -> Entry:
 
 
 class _Threads:
-    """The threads of each name, in the order in which they were needed, and what is still open on each."""
+    """The threads of each name, in the order of first use, with the open slices of each."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -78,7 +78,7 @@ class _Threads:
         return self._by_name[name][0] if name in self._by_name else self._add(name)
 
     def place(self, part: _Slice) -> int:
-        """Return a thread on which a slice nests; slices come by their beginnings, the longer one first."""
+        """Return a thread on which a slice nests; slices come in order of their starts, longer ones first."""
         self.of(part.thread)
         for thread in self._by_name[part.thread]:
             ends = self._open[thread]

@@ -1,4 +1,4 @@
-"""How a conversation was steered → thin lines: who did it, and why. Called by `event_renderer`."""
+"""Control actions as thin lines: who did what, and why. Called by `event_renderer`."""
 
 from markupsafe import Markup
 
@@ -17,7 +17,7 @@ _HOW = {
 
 @view
 def steered(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw who did what to a conversation."""
+    """Draw a control action on a conversation."""
     event_type = event_rows.row_of(read.event.kind)
     line = RunLine(event_type.glyph, event_type.words)
     owner = event_rows.line(read.body.get("owner"))
@@ -28,13 +28,13 @@ def steered(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 
 @view
 def run_stopping(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw how a run was asked to end."""
+    """Draw the request to stop a run."""
     text = _HOW.get(event_rows.line(read.body.get("how")), "asked a run to stop")
     return _line(read, RunLine("stop", text))
 
 
 def _line(read: ParsedEvent, line: RunLine) -> Markup:
-    """Draw it with who did it in front. A claim from outside says that it is one; it steered nothing."""
+    """Draw a line with its author in front. A claim from outside says that it is one; it changed nothing."""
     claims = event_rows.is_claim(read)
     reason = event_rows.line(read.body.get("reason"))
     line = line._replace(detail=richtext.inline(reason[:1000]) if reason else None, tag="claim" if claims else "")

@@ -1,8 +1,8 @@
-"""Which agent has which hue in a conversation: its own, unless an agent that came before it there has it; then the free
-one farthest from those taken, and when none is free a pattern beside it (`hue_slots`). Called before drawing.
+"""The hue of each agent in a conversation: its own, unless an earlier agent there has it; then the free one farthest
+from those taken, and once none is free a pattern in addition (`hue_slots`). Called before drawing.
 
-Whoever came first is read from the record's beginning, so all processes, reloads and forks find the same; what comes
-later changes nothing. Nothing more is read once all agents or all slots are known.
+The order of agents is read from the record's beginning, so all processes, reloads and forks agree; later events change
+nothing. Once all agents or all slots are known, nothing more is read.
 """
 
 import re
@@ -31,7 +31,7 @@ _lock = Lock()
 
 
 class ConversationHues:
-    """The agents of one conversation in the order in which they came, up to event `seq`."""
+    """The agents of one conversation in order of appearance, up to event `seq`."""
 
     def __init__(self, first: str) -> None:
         self.first = first  # the hash of event 1: of another history nothing holds
@@ -41,24 +41,24 @@ class ConversationHues:
 
     @property
     def is_full(self) -> bool:
-        """Return whether no slot is left to be given."""
+        """Return whether every slot is taken."""
         return len(self.names) >= SLOTS
 
     def learn(self, seq: int, beginning: str) -> None:
-        """Take over whom the next event names."""
+        """Add the agents that the next event names."""
         for name in _agents_in(beginning):
             if not self.is_full:
                 self.names.setdefault(name)
         self.seq = seq
 
     def hues(self) -> Mapping[str, int]:
-        """Return the slot of each agent, by the name as it is drawn."""
+        """Return the slot of each agent, by displayed name."""
         slots = participant_marks.distinct_slots(self.names)
         return {hidden_characters.spelled_out(name): slot for name, slot in slots.items()}
 
 
 def of_conversation(key: str, head: tuple[int, str] | None = None) -> ConversationHues:
-    """Return what is known of a conversation's agents, read up to now unless `head` (seq, hash) is as it was."""
+    """Return the hues of a conversation's agents, read up to now, or cached if `head` (seq, hash) is unchanged."""
     with _lock:
         cached = _conversations.get(key)
     if cached is not None and head is not None and cached.head == head:
@@ -70,7 +70,7 @@ def of_conversation(key: str, head: tuple[int, str] | None = None) -> Conversati
 
 
 def follow(key: str, hues: ConversationHues, events: Sequence[Stored]) -> Mapping[str, int]:
-    """Return the hues after the newest events, which are read from the record where some before them were missed."""
+    """Return the hues after the newest events; if some before them were missed, those are read from the record."""
     if hues.is_full or events[-1].seq <= hues.seq:
         return hues.hues()
     if events[0].seq > hues.seq + 1:

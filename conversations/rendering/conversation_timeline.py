@@ -1,7 +1,8 @@
-"""A whole conversation along time: runs, who held them, turns, calls, waits, runs inside calls, messages. No query.
+"""A whole conversation along time: runs, the agents in them, turns, calls, waits, runs inside calls, messages. No
+query.
 
-`layout` makes plain rows of any number of events; `drawn` adds faces, places and words to those of one window, so that
-a long conversation costs no more to draw than a short one.
+`layout` computes plain rows from any number of events; `drawn` adds marks, positions and words to one window of them,
+so a long conversation costs no more to draw than a short one.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ MIN_OPEN_WIDTH = WIDTH // 80  # of what is not over
 
 
 class TimelineRow(NamedTuple):
-    """One row: what it is, whose, from when to when (µs UTC; None: it goes on), the events it began and ended with, and
-    the times within it at which a model worked."""
+    """One row: what it is, whose, start and end (µs UTC; None: ongoing), its first and last event, and the times within
+    it when a model worked."""
 
     kind: str  # run, agent, call, wait, queue or message
     depth: int
@@ -53,7 +54,7 @@ class TimelineRow(NamedTuple):
 
 
 class TimelineTotals(NamedTuple):
-    """How long it all took and what that was, in µs."""
+    """The total duration and its parts, in µs."""
 
     whole: int
     models: int
@@ -62,7 +63,7 @@ class TimelineTotals(NamedTuple):
 
 
 class TimelineLayout(NamedTuple):
-    """All rows in order, the scale they stand on, from the first moment to the last."""
+    """All rows in order, their scale, and the first and last moment (µs UTC)."""
 
     rows: list[TimelineRow]
     scale: TimelineScale
@@ -71,7 +72,7 @@ class TimelineLayout(NamedTuple):
     totals: TimelineTotals
 
     def row_of(self, seq: int) -> int:
-        """Return the number of the row that an event belongs to: the innermost one around it, else the one before."""
+        """Return the number of the row an event belongs to: the innermost row around it, else the row before."""
         best = 0
         for n, row in enumerate(self.rows):
             if row.seq == seq or row.last_seq == seq:
@@ -82,7 +83,7 @@ class TimelineLayout(NamedTuple):
 
 
 class TimelineBar(NamedTuple):
-    """A bar of a row, in places of the scale."""
+    """A bar of a row, in positions of the scale."""
 
     kind: str
     x: int
@@ -90,7 +91,7 @@ class TimelineBar(NamedTuple):
 
 
 class DrawnRow(NamedTuple):
-    """A row as templates/partials/conversation_timeline.html draws it; `number` counts from 0 over all rows."""
+    """A row for templates/partials/conversation_timeline.html; `number` counts from 0 over all rows."""
 
     number: int
     kind: str
@@ -106,8 +107,8 @@ class DrawnRow(NamedTuple):
 
 
 def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> TimelineLayout:
-    """Place what was read; with `failures` only rows that failed, and those that they stand in. `upto`: the moment
-    until which waits that go on are drawn (µs UTC), else that of the last event."""
+    """Compute the rows; with `failures` only rows that failed, and those around them. `upto`: the moment until which
+    ongoing waits are drawn (µs UTC), by default that of the last event."""
     calls = _Calls(read.calls)
     by_run: dict[str, list[tuple[Stored, Mapping[str, Any]]]] = {}
     rows: list[list[TimelineRow]] = []
@@ -160,7 +161,7 @@ def _drawn(plan: TimelineLayout, number: int, row: TimelineRow) -> DrawnRow:
 
 
 def _open_bar(kind: str, x: int, end: int) -> TimelineBar:
-    """Return the bar of what is not over: wide enough to be seen, even where it began with the last event."""
+    """Return the bar of something ongoing: wide enough to be seen, even if it began with the last event."""
     start = min(x, WIDTH - MIN_OPEN_WIDTH)
     return _bar(kind, start, max(end, start + MIN_OPEN_WIDTH))
 
@@ -192,7 +193,7 @@ def _call(call: CallTimes, depth: int) -> TimelineRow:
 
 
 def _with_failures(block: Sequence[TimelineRow]) -> list[TimelineRow]:
-    """Keep the rows that failed, and those around them."""
+    """Return the rows that failed, and those around them."""
     shown: list[TimelineRow] = []
     depth = -1  # below which a row is around one that is shown
     for row in reversed(block):
@@ -218,7 +219,7 @@ def _totals(rows: Sequence[TimelineRow], first: int, last: int) -> TimelineTotal
 
 
 class _Calls:
-    """The calls, by the runs that they belong to."""
+    """Tool calls by their runs."""
 
     def __init__(self, calls: Iterable[CallTimes]) -> None:
         self._by_run: dict[str, list[CallTimes]] = {}
@@ -229,12 +230,12 @@ class _Calls:
         return self._by_run.get(run, [])
 
     def take_rest(self, runs: Mapping[str, object]) -> list[CallTimes]:
-        """Return those of no run that is drawn."""
+        """Return the calls of runs that are not drawn."""
         return [call for run, calls in self._by_run.items() if run not in runs for call in calls]
 
 
 class _Held:
-    """A stretch of a run while it is read: who held it, or what it waited for."""
+    """A stretch of a run while it is read: the agent in it, or what it waited for."""
 
     def __init__(self, kind: str, name: str, words: str, event: Stored) -> None:
         self.kind, self.name, self.words = kind, name, words
@@ -253,7 +254,7 @@ class _Inner(_Held):
 
 
 class _RunReader:
-    """Reads one run's events into its rows: the run, who held it one after the other, calls and waits within."""
+    """Reads one run's events into rows: the run, its agents one after the other, calls and waits within."""
 
     def __init__(self, run: str, row: RunTimes | None, calls: Sequence[CallTimes]) -> None:
         self._row, self._calls = row, calls
@@ -359,7 +360,7 @@ class _RunReader:
             yield _call(call, 1)
 
     def _calls_within(self, calls: Sequence[CallTimes], inner: Sequence[_Inner], depth: int) -> Iterable[TimelineRow]:
-        """Yield calls in order; those of an agent inside a call stand in that agent's row."""
+        """Yield the calls in order; those of an agent inside a call are in that agent's row."""
         nested: dict[str, list[CallTimes]] = {}
         outer: list[CallTimes] = []
         by_parent: dict[str, list[_Inner]] = {}

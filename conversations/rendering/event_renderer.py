@@ -55,10 +55,10 @@ class Fragment(NamedTuple):
 
 
 class EventRenderer:
-    """Draws events of one conversation, given in seq order, and knows the groups they belong to (§3.5).
+    """Draws the events of one conversation, given in seq order, and tracks the groups they belong to (§3.5).
 
-    `preview_after` is the seq of the last output without a run before the first event drawn; `before` the events before
-    it on which depends what is drawn as a repeat (`log.neighbours`).
+    `preview_after` is the seq of the last output without a run before the first event to draw; `before` are earlier
+    events that decide what is drawn as a repetition (`log.neighbours`).
     """
 
     cache_variant = ""  # part of the cache key, for a subclass that draws differently
@@ -70,10 +70,10 @@ class EventRenderer:
         self._opened: set[str] = set()
 
     def draw(self, event: Stored, call: CallEvents | None = None, ended: Sequence[CallEvents] = ()) -> Fragment:
-        """Draw the next event; a step of a call needs its `call` to be one block with its other steps. `ended` are
-        calls that it ended without being a step of theirs (the end of their run).
+        """Draw the next event; a step of a call needs its `call`, so that it is one block with the other steps. `ended`
+        are calls that the event ended without being one of their steps (the end of their run).
 
-        One that cannot be drawn costs itself alone, not its page or its feed: its place and its text are shown.
+        An event that cannot be drawn affects nothing else: its place and its text are shown.
         """
         try:
             repeat = self._repeats.of(event)
@@ -93,16 +93,14 @@ class EventRenderer:
         return self._call(event, call) if is_step else self._event(event, repeat)
 
     def group(self, event: Stored) -> str:
-        """Name the block of a token, or of an output to come."""
+        """Return the block of a token, or of an output to come."""
         if event.run is not None:
             return f"turn:{event.run}:{event.turn or 0}"
         return f"stream:{self.conversation}:{self._preview_after}"
 
     def open_block(self, group: str, text: str, event: Stored, cut: Cut | None = None) -> Markup:
-        """Draw the block of a turn that is still being written: `text` so far, `event` its first token.
-
-        `cut` is what is left out before that.
-        """
+        """Draw the block of a turn that is still being written: `text` so far, `event` its first token, `cut` what is
+        left out before the text."""
         return event_rows.open_turn(event, group, text, cut)
 
     def _token(self, event: Stored) -> Fragment:
@@ -144,7 +142,8 @@ class EventRenderer:
         return Fragment(group, _cache.get(key, self.conversation, (event.seq,), make))
 
     def _turn(self, output: Stored) -> str | None:
-        """Name the block this output ends. One from before `preview_after` has no block left to replace."""
+        """Return the block that this output ends; None if it is from before `preview_after`, so no block is left to
+        replace."""
         if output.run is None and output.seq <= self._preview_after:
             return None
         group = self.group(output)
@@ -155,7 +154,7 @@ class EventRenderer:
 
 
 class RepeatWatch:
-    """Knows which events say again what was said; it is asked about one after the other."""
+    """Recognizes events that repeat another event's text; it must see every event in order."""
 
     def __init__(self, before: Iterable[Stored] = ()) -> None:
         self._previous: Stored | None = None
@@ -164,8 +163,8 @@ class RepeatWatch:
             self.of(event)
 
     def of(self, event: Stored) -> Repeat:
-        """Take in the next event. An envelope repeats an output as the `same`, right after it, or is just `named` by
-        it; what a person typed, as a stream tells it, is the `same` as their envelope."""
+        """Take in the next event and return how it repeats an earlier one. An envelope is the `same` as the output
+        right before it, or is `named` by it; a `user_message` is the `same` as its sender's envelope."""
         previous, self._previous = self._previous, event
         parsed = _payload(event) if event.kind in ECHOING else ParsedPayload()
         if self._spoken.is_echo(event.seq, event.kind, parsed):
@@ -184,18 +183,18 @@ def _payload(event: Stored) -> ParsedPayload:
 
 
 def remember_hues(hues: Mapping[str, int]) -> None:
-    """Take over agents' colours; what was drawn in others goes."""
+    """Set agents' colors; drawings in other colors are dropped."""
     if participant_marks.remember_hues(hues):
         event_rows.drawn_voice.cache_clear()
         _cache.clear()
 
 
 def forget(conversation: str, seq: int) -> None:
-    """Drop what was drawn from an event: it was redacted."""
+    """Drop the cached drawings of an event, because it was redacted."""
     _cache.forget(conversation, seq)
 
 
 def forget_redacted(event: Stored) -> None:
-    """Drop what was drawn from the events that an `event.redacted` names."""
+    """Drop the cached drawings of the events that an `event.redacted` names."""
     for redacted in redactions_of(event.body):
         forget(event.conversation, redacted.seq)

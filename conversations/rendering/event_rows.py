@@ -1,4 +1,5 @@
-"""One event of each kind → one row of HTML. Called by `event_renderer`; the markup is templates/events/<kind>.html."""
+"""Draw one event of each type as one row of HTML. Called by `event_renderer`; the markup is
+templates/events/<kind>.html."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -31,13 +32,13 @@ VIEWS: dict[str, RowRenderer] = {}  # by the names that event types give them
 
 
 def view(renderer: RowRenderer) -> RowRenderer:
-    """Let event types name this function as the one that draws their rows."""
+    """Register a function as a view that event types can name for their rows."""
     VIEWS[renderer.__name__] = renderer
     return renderer
 
 
 class RowFields(NamedTuple):
-    """What every row shows, whatever its kind."""
+    """What every row shows, whatever its type."""
 
     seq: int
     kind: str
@@ -52,7 +53,7 @@ class RowFields(NamedTuple):
 
 
 class SpeakerLabel(NamedTuple):
-    """Who speaks to whom, and what stands behind it: drawn once, since a conversation has few of them."""
+    """The sender, the recipient and their principal, drawn once, since a conversation has few such pairs."""
 
     key: str  # of the sender, fit for an attribute
     hue: int | None
@@ -65,7 +66,7 @@ class SpeakerLabel(NamedTuple):
 
 
 class EditedText(NamedTuple):
-    """What a message was before a fork had it in other words, for templates/events/message.html."""
+    """The text of a message before a fork edited it, for templates/events/message.html."""
 
     parent: str
     seq: int
@@ -74,7 +75,7 @@ class EditedText(NamedTuple):
 
 
 class ParsedEvent(NamedTuple):
-    """An event's body, read."""
+    """An event with its parsed body."""
 
     event: Stored
     payload: ParsedPayload
@@ -82,7 +83,8 @@ class ParsedEvent(NamedTuple):
 
 
 def read(event: Stored) -> ParsedEvent:
-    """Read a stored body; one that cannot be read (it cannot have come through an endpoint) is all unknown."""
+    """Parse a stored body; one that cannot be parsed (it cannot have come through an endpoint) counts as unknown
+    fields."""
     try:
         parsed = payload.parse(event.body.encode("utf-8", "replace"))
         body = payload.decoded(event.body.encode("utf-8", "replace"))
@@ -100,7 +102,7 @@ def row(
     sender: str | None = None,
     principal: str | None = None,
 ) -> RowFields:
-    """Gather what every row shows; no level: that of its type. `sender` and `principal` take the place of the event's
+    """Return what every row shows; without `level` that of its type. `sender` and `principal` replace the event's
     own."""
     event, parsed, body = read
     within = parent_group(event)
@@ -126,18 +128,18 @@ def row(
 
 
 def level_of(kind: str) -> Level:
-    """Return the least detail at which events of this kind are seen."""
+    """Return the lowest level of detail at which events of this type are shown."""
     return event_type.level if (event_type := registry.find(kind)) else "all"
 
 
 def state_of(kind: str) -> str:
-    """Return the state in which events of this kind are drawn."""
+    """Return the state in which events of this type are drawn."""
     return event_type.state if (event_type := registry.find(kind)) else ""
 
 
 def author(read: ParsedEvent) -> str:
-    """Return who said it: whom the payload names, or the principal where its type says so and it is no claim. The
-    system acts for others, whom `by` names."""
+    """Return the author of an event: whom the payload names, or the principal if its type says so and it is no claim.
+    The system acts for others, whom `by` names."""
     event, parsed, body = read
     event_type = registry.find(event.kind)
     if event_type and event_type.author == "principal" and not is_claim(read):
@@ -147,23 +149,23 @@ def author(read: ParsedEvent) -> str:
 
 
 def is_claim(read: ParsedEvent) -> bool:
-    """Return whether somebody reported it who may not say it: then it has no effect."""
+    """Return whether an event comes from someone who may not say it, so it has no effect."""
     event_type = registry.find(read.event.kind)
     return event_type is not None and not event_type.may_be_said_by(read.event.principal)
 
 
 def default_speaker(kind: str) -> str:
-    """Return who is drawn to say an event of this kind where its payload names nobody."""
+    """Return the author shown for events of this type whose payload names none."""
     return event_type.speaker if (event_type := registry.find(kind)) else ""
 
 
 def row_of(kind: str) -> Row:
-    """Return how rows of this kind are drawn."""
+    """Return how rows of this type are drawn."""
     return event_type.row if (event_type := registry.find(kind)) else Row()
 
 
 def parent_group(event: Stored) -> str:
-    """Name the block of the call that an event of ours is inside; empty for none. A claim is inside nothing (law I)."""
+    """Return the block of the call that an event of ours is inside; empty for none. A claim is inside none (law I)."""
     if event.run is None or '"parent_call"' not in event.body:
         return ""
     parent = read(event).body.get("parent_call")
@@ -171,7 +173,7 @@ def parent_group(event: Stored) -> str:
 
 
 def voice(sender: str, recipient: str, principal: str, is_demo: bool) -> SpeakerLabel:
-    """Draw a pair of voices and their principal."""
+    """Draw a sender, a recipient and their principal."""
     to, face = mark_for(recipient) if recipient else None, mark_for(sender, principal)
     return drawn_voice(face, to, principal, sender, is_demo)
 
@@ -180,7 +182,7 @@ def voice(sender: str, recipient: str, principal: str, is_demo: bool) -> Speaker
 def drawn_voice(
     face: ParticipantMark, recipient: ParticipantMark | None, principal: str, sender: str, is_demo: bool
 ) -> SpeakerLabel:
-    """Draw a voice and whom it speaks to, by their marks."""
+    """Draw a sender and a recipient, given their marks."""
     beyond = behind(principal, sender)
     name, principal_html = named(face), _macro("macros/principal.html", "principal", beyond, is_demo)
     to = _macro("macros/mark.html", "to", recipient) if recipient else safe("")
@@ -197,18 +199,18 @@ def drawn_voice(
 
 
 def _recipient(parsed: ParsedPayload, event: Stored) -> str:
-    """Return whom it was said to; the conversation's own topic is everybody in it, in a fork's copy as well."""
+    """Return the recipient as shown; the conversation's own topic is everyone, in a fork's copy as well."""
     return EVERYBODY if is_to_all(ParsedEvent(event, parsed, {})) else parsed.recipient or ""
 
 
 def is_to_all(read: "ParsedEvent") -> bool:
-    """Return whether it was said to everybody in the conversation."""
+    """Return whether an event was sent to everyone in the conversation."""
     return read.payload.recipient in (f"chat:{read.event.conversation}", f"chat:{read.payload.conversation_id}")
 
 
 def is_copy(read: "ParsedEvent") -> bool:
-    """Return whether an event of ours was copied from the conversation that its body names: whatever can be done about
-    it is done there."""
+    """Return whether an event of ours was copied from the conversation that its body names: actions on it belong
+    there."""
     there = read.payload.conversation_id
     return read.event.run is not None and there is not None and there != read.event.conversation
 
@@ -219,7 +221,8 @@ def named(face: ParticipantMark) -> Markup:
 
 
 def draw(event: Stored, group: str | None, repeat: Repeat) -> Markup:
-    """Draw any event but a token and a tool step; one that cannot be read, or that nobody declared, as it came."""
+    """Draw any event but a token and a tool step; one that cannot be parsed, or whose type is unknown, as raw
+    fields."""
     parsed, event_type = read(event), registry.find(event.kind)
     if event_type is None or not parsed.body:
         return unknown(parsed, group, repeat)
@@ -227,13 +230,13 @@ def draw(event: Stored, group: str | None, repeat: Repeat) -> Markup:
 
 
 def draw_failed(event: Stored) -> Markup:
-    """Draw an event that nothing else here could draw: its kind, and its body as text."""
+    """Draw an event that nothing else could draw: its type, and its body as text."""
     bare = ParsedEvent(event, ParsedPayload(), {})
     return render("unknown", row(bare, "all"), richtext.inline(event.kind), json_tree.draw_text(event.body[:4000]))
 
 
 def open_turn(event: Stored, group: str, text: str, cut: Cut | None = None) -> Markup:
-    """Draw a turn that is still being written; `text` so far, as it stands, without what was `cut` off before it."""
+    """Draw a turn that is still being written: `text` so far, without what was `cut` off before it."""
     face = row(read(event), "chat", state="running", group=group)
     return render("token", face, hidden_characters.spelled_out(text), cut, event.conversation)
 
@@ -256,7 +259,7 @@ def message(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 
 @view
 def user_message(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw what a person typed; where the message right before tells it already, it is a line."""
+    """Draw what a person typed; if the message before already says it, as a line."""
     if repeat:
         return render(
             "repeat",
@@ -272,7 +275,7 @@ def user_message(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup
 
 @view
 def output(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw what an agent answered."""
+    """Draw an agent's output."""
     is_comment = read.body.get("phase") == "commentary"
     is_known = is_comment or read.body.get("phase") == "final_answer"
     extra = message_body.more(read.body, message_body.ENVELOPE | {"phase"} if is_known else message_body.ENVELOPE)
@@ -284,14 +287,14 @@ def output(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 
 @view
 def control(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw an envelope that steers."""
+    """Draw a control envelope."""
     extra = message_body.more(read.body, message_body.ENVELOPE)
     return render("control_message", row(read), message_body.words(read.payload.words), extra)
 
 
 @view
 def conversation_opened(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw how a conversation begins."""
+    """Draw the beginning of a conversation."""
     title = richtext.inline(read.payload.title or "")
     handler = named(mark_for(agent(read.payload.handler))) if read.payload.handler else None
     extra = message_body.more(read.body, message_body.ENVELOPE | {"title", "handler"})
@@ -301,7 +304,7 @@ def conversation_opened(read: ParsedEvent, group: str | None, repeat: Repeat) ->
 
 @view
 def agent_handoff(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw who hands the conversation to whom."""
+    """Draw a handoff from one agent to another."""
     giver, taker = line(read.body.get("from_agent")), line(read.body.get("to_agent"))
     reason = richtext.inline(line(read.body.get("reason")))
     face = row(read, sender=agent(giver or read.payload.agent))
@@ -310,7 +313,7 @@ def agent_handoff(read: ParsedEvent, group: str | None, repeat: Repeat) -> Marku
 
 
 def _fields(read: ParsedEvent, event_type: EventType) -> Markup:
-    """Draw an event by its type's template alone."""
+    """Draw an event with its type's template and its fields as text."""
     fields = {name: richtext.inline(line(read.body.get(name))) for name in event_type.fields}
     details = {name for name, text in fields.items() if text}
     claims = is_claim(read)
@@ -321,7 +324,7 @@ def _fields(read: ParsedEvent, event_type: EventType) -> Markup:
 
 
 def unknown(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw a kind that this version does not know, as it came."""
+    """Draw an event of a type that this version does not know, as raw fields."""
     return render("unknown", row(read, "all"), richtext.inline(read.event.kind), json_tree.draw(read.event.body))
 
 
@@ -340,12 +343,12 @@ def _macro(template: str, name: str, *values: object) -> Markup:
 
 
 def agent(name: str | None) -> str:
-    """Return an agent as it is named on the wire; nobody for none."""
+    """Return an agent's name as on the wire; empty for none."""
     return f"agent:{name.removeprefix('agent:')}" if name else ""
 
 
 def line(value: object) -> str:
-    """Return what can stand in a line: texts and numbers of the body, clipped; anything else is empty."""
+    """Return a text or number of the body, clipped to a line; empty for anything else."""
     return str(value)[:2000] if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
 
 
@@ -354,14 +357,14 @@ def _first_line(text: str) -> Markup:
 
 
 def _reason(read: ParsedEvent) -> Markup | None:
-    """Return the reason a person gave for speaking, told by us."""
+    """Return the reason a person gave for speaking as another, from metadata of ours."""
     metadata = read.body.get("metadata")
     reason = metadata.get("reason") if isinstance(metadata, dict) else None
     return richtext.inline(reason[:1000]) if isinstance(reason, str) and reason else None
 
 
 def _changed(read: ParsedEvent) -> EditedText | None:
-    """Return what a message of ours was in the conversation that this one is a fork of."""
+    """Return the original text of a message that a fork edited; None if it was not edited."""
     metadata = read.body.get("metadata")
     changed = metadata.get("changed") if isinstance(metadata, dict) else None
     if not isinstance(changed, dict) or not principals.is_ours(read.event.principal):
@@ -375,7 +378,7 @@ def _changed(read: ParsedEvent) -> EditedText | None:
 
 
 def usage(counts: object) -> str:
-    """Return what a model spent, as far as it is known: 0 was not counted."""
+    """Return a model's token usage as text, as far as it is known: 0 means not counted."""
     if not isinstance(counts, dict):
         return ""
     spent, usage_text, total = (counts.get(f"{side}_tokens") for side in ("input", "output", "total"))

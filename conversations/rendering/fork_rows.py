@@ -1,4 +1,4 @@
-"""Forks → where a conversation comes from, moves → where it goes on. Called by `event_renderer`."""
+"""Draw where a fork comes from, and where a moved conversation continues. Called by `event_renderer`."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -15,8 +15,8 @@ _MOVED_FIELDS = message_body.ENVELOPE | frozenset({"to", "reason"})
 
 
 class Origin(NamedTuple):
-    """What templates/events/conversation_forked.html draws. `parent` is as it is for an address; `name`, its title
-    where it is known or its id, and `hint`, its id, are to be read."""
+    """The context of templates/events/conversation_forked.html. `parent` is the id for an address; `name` (title or id)
+    and `hint` (id) are for display."""
 
     parent: str
     name: str
@@ -50,7 +50,7 @@ def conversation_forked(read: ParsedEvent, group: str | None, repeat: Repeat) ->
 
 @view
 def conversation_moved(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw where a conversation went."""
+    """Draw where a conversation moved to."""
     place, reason = _id(read.body.get("to")), event_rows.line(read.body.get("reason"))
     tag = "" if principals.is_ours(read.event.principal) else "claim"
     shown = hidden_characters.spelled_out(place)
@@ -61,7 +61,7 @@ def conversation_moved(read: ParsedEvent, group: str | None, repeat: Repeat) -> 
 
 
 def _title(body: Mapping[str, Any]) -> str:
-    """Return the fork's title: its parent's too, unless a message was edited, whose words may be the title."""
+    """Return the fork's title, which is its parent's too, unless a message was edited whose text may be the title."""
     return event_rows.line(body.get("title"))[:200]
 
 

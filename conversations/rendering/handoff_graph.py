@@ -1,5 +1,5 @@
-"""Who hands off to whom as shapes of an SVG: at the left the agents that take the first message, the others as many
-columns further as handoffs lead there at least. Plain numbers; the agents' table says the same in words."""
+"""The handoffs between agents as an SVG: agents that take the first message at the left, the others as many columns
+further as the fewest handoffs that lead to them. Plain numbers; the agents' table says the same in words."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -11,7 +11,7 @@ LEGIBLE = 0.6  # of its own size: the least at which the picture is shown
 
 
 class HandoffNode(NamedTuple):
-    """A box, the face it has everywhere, and whether conversations begin there."""
+    """A box with the agent's mark, and whether conversations begin there."""
 
     place: Rectangle
     face: ParticipantMark
@@ -19,7 +19,7 @@ class HandoffNode(NamedTuple):
 
 
 class HandoffArc(NamedTuple):
-    """A handoff: the path, the head of its arrow, in words, and the hue of who gives."""
+    """A handoff: its path, arrow head, description, and the hue of the agent that hands over."""
 
     path: str
     head: str
@@ -28,7 +28,7 @@ class HandoffArc(NamedTuple):
 
 
 class HandoffGraph(NamedTuple):
-    """Everything of the drawing; `width` and `height` in px."""
+    """The whole drawing; `width` and `height` in px."""
 
     nodes: list[HandoffNode]
     arcs: list[HandoffArc]
@@ -37,14 +37,14 @@ class HandoffGraph(NamedTuple):
 
     @property
     def least(self) -> int:
-        """Return the least width at which all of it is shown at once."""
+        """Return the smallest width at which all of it is shown at once, px."""
         return round(self.width * LEGIBLE)
 
 
 def graph_of(
     agents: Sequence[tuple[str, ParticipantMark]], edges: Iterable[tuple[str, str]], entries: Sequence[str]
 ) -> HandoffGraph:
-    """Draw agents and the handoffs between them; a handoff to who is not in the team is left out."""
+    """Draw agents and the handoffs between them; handoffs to agents outside of the team are left out."""
     faces = dict(agents)
     order = {name: n for n, name in enumerate(faces)}
     links = [(a, b) for a, b in dict.fromkeys(edges) if a in faces and b in faces]
@@ -56,7 +56,7 @@ def graph_of(
 
 
 def _arc(line: Line, giver: ParticipantMark, taker: ParticipantMark) -> HandoffArc:
-    """Draw one line through the place of its label, which a handoff has not; within a column it turns there."""
+    """Draw one line through the place of its label, as a handoff has none; within a column it turns there."""
     there, _, on = line.path[1:].partition("M")
     (start, _), (x1, y1), (x2, y2) = map(
         _point, (there.partition("C")[0], there.rpartition(",")[2], on.partition("C")[0])

@@ -1,4 +1,4 @@
-"""Bytes of strangers, shown and never rendered: as text where they are UTF-8, else as a hex dump."""
+"""Untrusted bytes as text if they are UTF-8, else as a hex dump; never rendered."""
 
 import codecs
 from typing import NamedTuple
@@ -21,13 +21,13 @@ class HexDump(NamedTuple):
 
 
 def draw(raw: bytes, *, is_whole: bool = True) -> HexDump:
-    """Draw them. Where the end was cut off, half a character there is left out."""
+    """Draw bytes. If the end was cut off (`is_whole` false), an incomplete last character is left out."""
     text = text_of(raw, is_whole=is_whole)
     return HexDump(dump(raw), is_text=False) if text is None else HexDump(json_tree.draw_verbatim(text), is_text=True)
 
 
 def text_of(raw: bytes, *, is_whole: bool = True) -> str | None:
-    """Read them as UTF-8; None for what is none."""
+    """Decode bytes as UTF-8; None if they are not."""
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(raw, final=is_whole)
     except UnicodeDecodeError:
@@ -35,12 +35,13 @@ def text_of(raw: bytes, *, is_whole: bool = True) -> str | None:
 
 
 def line(raw: bytes) -> str:
-    """Say a beginning in one line of text, for a list: hidden characters named, what is no UTF-8 as U+FFFD."""
+    """Return the beginning of the bytes as one line for a list: hidden characters spelled out, invalid UTF-8 as
+    U+FFFD."""
     return hidden_characters.spelled_out(" ".join(raw.decode("utf-8", "replace").split()))
 
 
 def dump(raw: bytes) -> Markup:
-    """Draw a hex dump: where, 16 bytes, and those of them that are printable ASCII."""
+    """Draw a hex dump: offset, 16 bytes, and their printable ASCII characters."""
     rest = raw[FIRST:]
     label = f"Show all {len(raw):,} bytes"
     more = ""

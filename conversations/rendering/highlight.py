@@ -1,8 +1,8 @@
-"""Code in messages: pygments' tokens as nine classes of our own (static/css/components/code.css).
+"""Highlight code in messages: pygments' tokens as nine classes of our own (static/css/components/code.css).
 
-A lexer costs 10 to 20 µs a token, and several are quadratic over blank lines or long ones, so what is coloured is
-bounded in words and signs, line length and runs of blanks: then the worst of our corpus stays under 20 ms. Java's
-lexer is quadratic over plain words and left out.
+A lexer takes 10 to 20 µs per token, and several are quadratic in blank lines or long ones, so highlighting is limited
+by words and signs, line length and runs of blanks: the worst of our corpus then stays under 20 ms. Java's lexer is
+quadratic in plain words and left out.
 """
 
 import re
@@ -61,12 +61,12 @@ _class_names: dict[_TokenType, str] = {}
 
 
 def signs(code: str) -> int:
-    """Count the words and signs: about the tokens a lexer will find."""
+    """Count the words and signs, which is about the number of tokens."""
     return len(_SIGN.findall(code))
 
 
 def highlight(code: str, language: str) -> str:
-    """Return escaped HTML, with spans when the language is known and the code within the limits."""
+    """Return escaped HTML, with spans if the language is known and the code within the limits."""
     lexer_path = _LEXERS.get(language.lower())
     if lexer_path is None or len(code) > MAX_CODE or _UNFIT.search(code) or signs(code) > MAX_SIGNS:
         return escape(code)

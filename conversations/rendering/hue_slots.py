@@ -1,5 +1,5 @@
-"""Which hue and which pattern an agent has beside others: hues as far from each other as there are, and once all are
-taken a pattern that tells those that share one apart. Called by `participant_marks`.
+"""Assign hues and patterns to agents that are shown together: hues as far from each other as possible, and once all are
+taken a pattern that distinguishes those that share one. Called by `participant_marks`.
 
 A slot is a number from 1: the ten hues without a pattern, then the ten with the first one, and so on.
 """
@@ -25,8 +25,8 @@ _PLACES = [_oklab(*color) for color in PALETTE]
 
 
 def slots(names: Iterable[str], own: Callable[[str], int]) -> dict[str, int]:
-    """Return a slot for each name, in their order: its `own` hue, unless one before it has that, then the free hue that
-    is farthest from those taken. Names beyond all slots keep their own."""
+    """Return a slot for each name, in order: its `own` hue, unless an earlier name has it, then the free hue farthest
+    from those taken. Names beyond all slots keep their own."""
     given: dict[str, int] = {}
     for name in names:
         if name not in given:

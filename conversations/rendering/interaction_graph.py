@@ -1,6 +1,6 @@
-"""Who spoke to whom as shapes of an SVG: people at the left, then agents, and tools behind those that call them.
+"""Who spoke to whom as an SVG: people at the left, then agents, and tools behind the agents that call them.
 
-Plain numbers, no query, no colour; the table beside the drawing says the same in words.
+Plain numbers, no query, no color; the table beside the drawing says the same in words.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ EVERYONE = mark_for_name(event_rows.EVERYBODY, "system")
 
 
 class Edge(NamedTuple):
-    """So many times one did something to another, the last time at event `seq`."""
+    """How many times one participant did something to another, most recently at event `seq`."""
 
     giver: ParticipantMark
     taker: ParticipantMark
@@ -39,17 +39,17 @@ class Edge(NamedTuple):
 
     @property
     def what(self) -> str:
-        """Return what it is."""
+        """Return what was done, as text."""
         return WORDS[self.sort]
 
     @property
     def is_to_all(self) -> bool:
-        """Return whether it is what was said to everyone, who is nobody in particular."""
+        """Return whether it stands for messages to everyone."""
         return self.taker == EVERYONE
 
 
 class InteractionNode(NamedTuple):
-    """A participant or a tool where it is drawn, and what it did in words."""
+    """A participant or a tool with its position, and what it did in words."""
 
     place: Rectangle
     face: ParticipantMark
@@ -71,7 +71,7 @@ class InteractionNode(NamedTuple):
 
 
 class InteractionArc(NamedTuple):
-    """An edge as it is drawn: its path, the head of its arrow, its number's place, its width, and all that in words."""
+    """A drawn edge: its path, arrow head, position of its number, width, and description."""
 
     edge: Edge
     path: str
@@ -82,8 +82,7 @@ class InteractionArc(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """Everything of the picture; `more` are participants and tools that it leaves out, `more_edges` those between drawn
-    ones."""
+    """The whole drawing; `more` participants and tools are left out, `more_edges` between drawn ones."""
 
     nodes: list[InteractionNode]
     arcs: list[InteractionArc]
@@ -94,12 +93,12 @@ class Drawing(NamedTuple):
 
     @property
     def least(self) -> int:
-        """Return the least width at which all of it is shown at once: smaller words could not be read."""
+        """Return the smallest width at which all of it is shown at once; smaller text would be unreadable."""
         return round(self.width * LEGIBLE)
 
 
 def edges_of(events: Iterable[Stored], calls: Iterable[CallCount]) -> list[Edge]:
-    """Count who did what to whom, the most frequent first."""
+    """Count the edges, the most frequent first."""
     counted: Counter[Between] = Counter()
     newest: dict[Between, int] = {}
     for event in events:
@@ -113,7 +112,7 @@ def edges_of(events: Iterable[Stored], calls: Iterable[CallCount]) -> list[Edge]
 
 
 def between_of(event: Stored) -> Between | None:
-    """Return who did what to whom in a message or a handoff."""
+    """Return the ends of a message or a handoff; None for other events."""
     giver, taker = ends(event, None)
     if taker is None and event_rows.is_to_all(event_rows.read(event)):
         taker = EVERYONE
@@ -121,7 +120,7 @@ def between_of(event: Stored) -> Between | None:
 
 
 def between_of_call(agent: str, tool: str) -> Between:
-    """Return who calls what."""
+    """Return the ends of a tool call."""
     called = mark_for_name(tool, "system")._replace(key=hidden_characters.spelled_out(f"tool:{tool}"))
     return mark_for(event_rows.agent(agent) or "system"), called, "call"
 
@@ -129,8 +128,7 @@ def between_of_call(agent: str, tool: str) -> Between:
 def drawing_of(edges: Sequence[Edge], most: int = DRAWN, always: Edge | None = None) -> Drawing:
     """Draw the participants and tools of the strongest edges, and those edges; `always` is drawn in any case.
 
-    Where things stand follows from what there is in the order in which it was first seen by name, not from how often:
-    a number that grows moves nothing.
+    Positions depend on the order of names, not on counts: a growing number moves nothing.
     """
     between = [edge for edge in edges if not edge.is_to_all]
     strongest = sorted(between, key=lambda edge: (edge != always, -edge.times))
@@ -149,7 +147,7 @@ def drawing_of(edges: Sequence[Edge], most: int = DRAWN, always: Edge | None = N
 
 
 def _shown(edges: Iterable[Edge], faces: dict[ParticipantMark, None], most: int) -> dict[ParticipantMark, None]:
-    """Take both ends of one edge after the other while there is room, then whoever spoke to everyone alone."""
+    """Return the ends of one edge after the other while there is room, then participants who only spoke to everyone."""
     shown: dict[ParticipantMark, None] = {}
     for edge in edges:
         wanted = [face for face in dict.fromkeys(edge[:2]) if face not in shown]
@@ -160,7 +158,7 @@ def _shown(edges: Iterable[Edge], faces: dict[ParticipantMark, None], most: int)
 
 
 def _did(edges: Iterable[Edge]) -> dict[ParticipantMark, str]:
-    """Say how much each did, or how often a tool was called."""
+    """Return in words how much each participant did, or how often a tool was called."""
     figures: dict[ParticipantMark, Counter[str]] = {}
     for edge in edges:
         what = (

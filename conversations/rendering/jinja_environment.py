@@ -1,4 +1,4 @@
-"""The Jinja2 environment of pages and fragments: autoescape on, a missing name is an error."""
+"""The Jinja2 environment of pages and fragments: autoescape is on, and a missing name is an error."""
 
 from collections.abc import Callable
 from functools import cache
@@ -15,7 +15,7 @@ from conversations.rendering import timestamps
 
 
 def make(**options: Any) -> Environment:
-    """Make it, as Django's template backend asks for it."""
+    """Return the environment, as Django's template backend asks for it."""
     options["undefined"] = StrictUndefined
     environment = Environment(**options)
     environment.globals.update(static=static, is_collected=is_collected, url=reverse)
@@ -25,19 +25,20 @@ def make(**options: Any) -> Environment:
 
 
 def static(path: str) -> str:
-    """Return a static file's address: the hashed one, or the plain one where nothing was collected (tests, checks)."""
+    """Return a static file's address: the hashed one, or the plain one if static files were not collected (tests,
+    checks)."""
     if not getattr(staticfiles_storage, "hashed_files", True):
         return f"{settings.STATIC_URL}{path}"
     return str(staticfiles_storage.url(path))
 
 
 def is_collected(path: str) -> bool:
-    """Whether a static file is served that an environment may lack (`dashboard/interface_font.py`)."""
+    """Return whether a static file is served that an installation may lack (`dashboard/interface_font.py`)."""
     return path in (getattr(staticfiles_storage, "hashed_files", None) or ())
 
 
 @cache
 def macro(template: str, name: str) -> Callable[..., str]:
-    """Return a template's macro as a function: a fifth of the price of rendering a template."""
+    """Return a template's macro as a function: it takes a fifth of the time of rendering a template."""
     environment = cast(Any, engines["jinja2"]).env
     return cast(Callable[..., str], getattr(environment.get_template(template).module, name))

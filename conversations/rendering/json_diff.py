@@ -1,4 +1,4 @@
-"""What differs between two values, drawn: every text of a team, a model or a person goes through the renderer."""
+"""Draw the differences between two values; every text from a team, a model or a person is escaped by the renderer."""
 
 from typing import NamedTuple
 
@@ -32,19 +32,19 @@ class RenderedDiff(NamedTuple):
 
 
 def draw(before: str, after: str) -> RenderedDiff:
-    """Draw what differs between two JSON texts."""
+    """Draw the differences between two JSON texts."""
     result = json_diff.diff(before, after)
     return RenderedDiff([draw_row(change, _path(change.path)) for change in result.changes], result.same, result.is_cut)
 
 
 def draw_row(change: ValueChange, path: str) -> DiffRow:
-    """Draw one difference, at a path that was made short."""
+    """Draw one difference at a shortened path."""
     sides = _side(change.before), _side(change.after)
     return DiffRow(richtext.inline(path), change.kind, SIGNS[change.kind], *sides)
 
 
 def _path(path: str) -> str:
-    """Name a path without the sign of the whole, unless it is the whole."""
+    """Return a path without the leading `$`, unless it is the whole value."""
     short = path.removeprefix("$.").removeprefix("$")
     return (short.strip() or "the whole value")[-300:]
 

@@ -1,8 +1,8 @@
-"""JSON of strangers as a tree that folds, as fields, or as text: whichever it is small enough for.
+"""Untrusted JSON as a foldable tree, as fields, or as text, depending on its size.
 
-The text of an element with `data-source` is the JSON itself, so copying needs no second copy of it in the page: `whole`
-is that text, `path` is the `data-path` of a row, `value` is the row's text without the row's own `.around` (its key
-and comma). Numbers keep their digits and objects their double keys.
+The text of an element with `data-source` is the JSON itself, so copying needs no second copy in the page: `whole` is
+that text, `path` is the `data-path` of a row, `value` is the row's text without the row's own `.around` (its key and
+comma). Numbers keep their digits and objects their duplicate keys.
 """
 
 import json
@@ -37,17 +37,17 @@ Pairs = list[tuple[str, Any]]  # an object as it came; the values are JSON again
 
 
 class Object(Pairs):
-    """An object's pairs, in their order, double keys included."""
+    """An object's pairs in order, including duplicate keys."""
 
 
 class Number(str):
-    """A number's digits as they came."""
+    """A number with its original digits."""
 
     __slots__ = ()
 
 
 def parse(text: str) -> Any:
-    """Read JSON as Object, list, str, Number, bool or None. Raises `ValueError`, also when it nests too deep."""
+    """Parse JSON as Object, list, str, Number, bool or None. Raises ValueError, also if it nests too deeply."""
     try:
         return json.loads(
             text, object_pairs_hook=Object, parse_int=Number, parse_float=Number, parse_constant=refuse_constant
@@ -73,17 +73,17 @@ def draw_value(value: Any) -> Markup:
 
 
 def draw_text(text: str) -> Markup:
-    """Draw text as it stands, with terminal colours, clipped after 40 lines or 4,000 characters with its size told."""
+    """Draw text as it is, with terminal colors, clipped after 40 lines or 4,000 characters with its size shown."""
     return safe(f'<div class="output" data-source dir="auto">{_clipped(text, CLIP_TEXT, _printed)}</div>')
 
 
 def draw_verbatim(text: str) -> Markup:
-    """Draw text as it stands, terminal escapes shown as the characters they are; clipped as `draw_text` does."""
+    """Draw text as it is, with terminal escapes visible as characters; clipped like `draw_text`."""
     return safe(f'<div class="output" data-source dir="auto">{_clipped(text, CLIP_TEXT, _worded)}</div>')
 
 
 def draw_fields(value: Any) -> Markup | None:
-    """Draw a flat object as a definition list; None when it is not flat, or has too many fields."""
+    """Draw a flat object as a definition list; None if it is not flat or has too many fields."""
     if not isinstance(value, Object) or not 1 <= len(value) <= MAX_FIELDS or not all(map(_is_field, value)):
         return None
     rows = (f'{_term(key)}<dd dir="auto">{_detail(item)}</dd>' for key, item in value)
@@ -91,7 +91,7 @@ def draw_fields(value: Any) -> Markup | None:
 
 
 def is_drawable(value: Any) -> bool:
-    """Return whether the tree stays within `MAX_NODES`, `MAX_DEPTH` and `MAX_KEY`."""
+    """Return whether a value is within `MAX_NODES`, `MAX_DEPTH` and `MAX_KEY` of the tree."""
     level, count = [value], 0
     for _ in range(MAX_DEPTH):
         deeper: list[Any] = []
@@ -112,7 +112,8 @@ def is_drawable(value: Any) -> bool:
 
 
 def _row(key: str, value: Any, path: str, comma: str, depth: int) -> str:
-    """Draw one row: a key, a value, and what copies them. `key` is HTML, `comma` ends the row unless it is the last."""
+    """Draw one row: a key, a value, and their copy buttons. `key` is HTML, `comma` ends the row unless it is the
+    last."""
     margin = "  " * depth
     after = f'<span class="around">{comma}</span>' if comma else ""
     if isinstance(value, list) and value:
@@ -164,7 +165,8 @@ def _worded(text: str) -> str:
 
 
 def _clipped(text: str, limit: int, draw_part: Any) -> str:
-    """Draw the beginning, and the rest behind "show all" with the size. The label is no text: copies stay whole."""
+    """Draw the beginning, and the rest behind "show all" with the size. The label is not text, so copies stay
+    complete."""
     cut = _cut(text, limit)
     if cut == len(text):
         return str(draw_part(text))
@@ -176,7 +178,7 @@ def _clipped(text: str, limit: int, draw_part: Any) -> str:
 
 
 def _cut(text: str, limit: int) -> int:
-    """Return where the beginning ends: after 40 lines or `limit` characters, unless little is left."""
+    """Return where the beginning ends: after 40 lines or `limit` characters, unless little remains."""
     end = -1
     for _ in range(CLIP_LINES):
         end = text.find("\n", end + 1, limit)
@@ -201,7 +203,7 @@ def _is_field(pair: tuple[str, Any]) -> bool:
 
 
 def _term(key: str) -> str:
-    """Draw a key as words: `due_date` as "Due date", its own form in the title."""
+    """Draw a key as words: `due_date` as "Due date", with the key as its title."""
     if _PLAIN_KEY.fullmatch(key):
         return f'<dt title="{key}">{key[0].upper()}{key[1:].replace("_", " ")}</dt>'
     return f'<dt dir="auto">{_worded(key)}</dt>'

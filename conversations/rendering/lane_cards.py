@@ -1,7 +1,7 @@
-"""One event → one short card in its sender's lane, pointing at the lane of its recipient. Drawn by `LaneRenderer`.
+"""Draw one event as a short card in its sender's lane, with an arrow to its recipient's. Drawn by `LaneRenderer`.
 
-The same groups, levels and states as in the transcript, so that the two views follow the same frames; the words are cut
-short, and lead to the whole event in the transcript.
+Groups, levels and states are those of the transcript, so both views follow the same frames; texts are shortened and
+link to the event in the transcript.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ NOBODY = "system"  # whose lane it is when nobody is named
 
 
 class Card(NamedTuple):
-    """What templates/events/lane.html draws. `words` lead to the event in the transcript."""
+    """The context of templates/events/lane.html. `words` link to the event in the transcript."""
 
     row: RowFields
     sender: ParticipantMark
@@ -46,12 +46,12 @@ _SIGNS = {"failed": "failed", "rejected": "stopped", "unknown": "outcome unknown
 
 
 class LaneRenderer(EventRenderer):
-    """Draws events as cards of lanes. What happens inside a call is a card of its own: its agent has a lane."""
+    """Draws events as cards in lanes. Events inside a call have cards of their own, in their agent's lane."""
 
     cache_variant = "lanes"
 
     def draw(self, event: Stored, call: CallEvents | None = None, ended: Sequence[CallEvents] = ()) -> Fragment:
-        """Draw the next event, and tell whose lane it is in."""
+        """Draw the next event; the fragment's `ends` say in whose lane it is."""
         drawn = super().draw(event, call, ended)
         return drawn._replace(within="", ends=ends(event, call) if drawn.html or drawn.opens else None)
 
@@ -73,7 +73,7 @@ class LaneRenderer(EventRenderer):
 
 
 def ends(event: Stored, call: CallEvents | None) -> tuple[ParticipantMark, ParticipantMark | None]:
-    """Return in whose lane an event is drawn, and whose lane it points at."""
+    """Return the owner of the lane in which an event is drawn, and of the lane to which its arrow points, if any."""
     read = event_rows.read(call.called if call else event)
     sender, recipient = mark_for(_sender(read) or NOBODY, read.event.principal), _recipient(read)
     if read.payload.mcp_server and read.event.kind in CALLS:
@@ -128,7 +128,7 @@ def _of_call(call: CallEvents, group: str | None) -> Card:
 
 
 def _sender(read: ParsedEvent) -> str:
-    """Return whose lane it is in: who said it, as in the transcript, or whom it is about."""
+    """Return the owner of an event's lane: its author, as in the transcript, or whom the event is about."""
     event, parsed, body = read
     if event.kind == "agent.handoff":
         return event_rows.agent(event_rows.line(body.get("from_agent")) or parsed.agent)

@@ -1,10 +1,10 @@
-"""Boxes in columns, lines between them, a label on each line; nothing lies over anything else. Numbers for an SVG.
+"""Layout of boxes in columns with labelled lines between them and no overlaps. Numbers for an SVG.
 
-A column of boxes, a column of labels, a column of boxes, and so on. A box stands as many columns away from the roots as
-lines lead there at least, so a line leads to the next column or stays within its own; it passes its label and nothing
-else: between columns there is nothing but lines. The order within columns is found by barycenters, the places by the
-exact least squares under the distances that have to be kept (pool adjacent violators). Our own: of Python packages we
-looked at grandalf (GPL or EPL, no release since 2023), which places no labels on lines.
+A column of boxes, a column of labels, a column of boxes, and so on. A box is as many columns from the roots as the
+fewest lines that lead to it, so a line leads to the next column or stays within its own; it passes only its label:
+between columns there is nothing but lines. The order within columns is found by barycenters, the positions by exact
+least squares under minimum distances (pool adjacent violators). Of Python packages we looked at grandalf (GPL or EPL,
+no release since 2023), which places no labels on lines.
 """
 
 from collections import defaultdict, deque
@@ -24,7 +24,7 @@ Point = tuple[float, float]
 
 
 class Rectangle(NamedTuple):
-    """A box or a label where it stands, by its corner at the top left."""
+    """The position and size of a box or a label; `x` and `y` are its top left corner."""
 
     x: float
     y: float
@@ -33,7 +33,7 @@ class Rectangle(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """Return the y of its middle."""
+        """Return the y of its center."""
         return self.y + self.height / 2
 
     @property
@@ -43,7 +43,7 @@ class Rectangle(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line as it is drawn: its path to and from its label, the head of its arrow, and the label's place."""
+    """A drawn line: its path to and from its label, its arrow head, and the label's position."""
 
     path: str
     head: str
@@ -51,7 +51,7 @@ class Line(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Where everything is, in the order in which it was given."""
+    """All positions, in the order of the input."""
 
     boxes: list[Rectangle]
     lines: list[Line]
@@ -60,14 +60,14 @@ class Layout(NamedTuple):
 
 
 def layout(boxes: int, lines: Sequence[tuple[int, int]], roots: Iterable[int] = ()) -> Layout:
-    """Place so many boxes and the lines between them, which name them by their numbers; roots stand at the left."""
+    """Lay out so many boxes and the lines between them (pairs of box numbers); roots are at the left."""
     columns = _Columns(boxes, lines, _layers(boxes, lines, roots))
     columns.settle()
     return columns.drawn()
 
 
 def _layers(boxes: int, lines: Sequence[tuple[int, int]], roots: Iterable[int]) -> list[int]:
-    """Return how many lines away from a root each box is; of a part without one its first box is the root."""
+    """Return each box's distance from a root in lines; in a part without a root its first box is one."""
     near: dict[int, list[int]] = defaultdict(list)
     for start, end in lines:
         near[start].append(end)
@@ -86,7 +86,7 @@ def _layers(boxes: int, lines: Sequence[tuple[int, int]], roots: Iterable[int]) 
 
 
 class _Columns:
-    """Boxes and labels by column: boxes come first in all lists, then the label of each line."""
+    """Boxes and labels by column: in all lists boxes come first, then the label of each line."""
 
     def __init__(self, boxes: int, lines: Sequence[tuple[int, int]], layers: Sequence[int]) -> None:
         self._count, self._lines = boxes, lines
@@ -104,7 +104,7 @@ class _Columns:
         self._middle = [0.0] * len(self._column)
 
     def settle(self) -> None:
-        """Find the order in each column, then the places."""
+        """Compute the order in each column, then the positions."""
         for members in self._members:
             self._place(members, range(len(members)))
         for _ in range(_SWEEPS):
@@ -133,7 +133,7 @@ class _Columns:
         return BOX[1] + _BETWEEN_BOXES if item < self._count else LABEL[1] + _BETWEEN_LABELS
 
     def drawn(self) -> Layout:
-        """Return everything where it is, moved to the top left."""
+        """Return all positions, moved to the top left."""
         top = min((self._middle[item] - self._room(item) / 2 for item in range(len(self._column))), default=0.0)
         places = [self._rectangle(item, MARGIN - top) for item in range(len(self._column))]
         boxes, labels = places[: self._count], places[self._count :]
@@ -149,7 +149,7 @@ class _Columns:
 
 
 def _apart(wishes: Sequence[float], rooms: Sequence[float]) -> list[float]:
-    """Return the places nearest to the wishes, in their order, at which each has its room."""
+    """Return the positions nearest to the wishes, in order, with the minimum distances."""
     offsets, at = [], 0.0
     for n, room in enumerate(rooms):
         at += (rooms[n - 1] + room) / 2 if n else 0.0
@@ -179,7 +179,7 @@ class _Lines:
         self._ports = dict(self._spread())
 
     def _side(self, line: int, box: int) -> int:
-        """Return at which side of a box the line is: 1 is the right."""
+        """Return the side of a box at which a line leaves it; 1 is the right."""
         return 1 if self._boxes[box].x < self._labels[line].x else -1
 
     def _spread(self) -> Iterable[tuple[tuple[int, int], float]]:
@@ -189,7 +189,7 @@ class _Lines:
                 yield (line, end), self._boxes[box].middle + (place - (len(lines) - 1) / 2) * apart
 
     def drawn(self) -> list[Line]:
-        """Return each as it is drawn."""
+        """Return all drawn lines."""
         return [self._drawn(n, start, end) for n, (start, end) in enumerate(self._lines)]
 
     def _drawn(self, line: int, start: int, end: int) -> Line:
@@ -213,7 +213,7 @@ def _edge(place: Rectangle, side: int) -> float:
 
 
 def _curve(start: Point, end: Point) -> str:
-    """Lead from one point to another, level at both: it stays between their columns."""
+    """Return a path between two points, horizontal at both, so that it stays between their columns."""
     (x1, y1), (x2, y2) = start, end
     bend = (x1 + x2) / 2
     return f"M{x1:.1f} {y1:.1f}C{bend:.1f} {y1:.1f},{bend:.1f} {y2:.1f},{x2:.1f} {y2:.1f}"

@@ -1,4 +1,4 @@
-"""What an event says, ready to draw: rich text, fields or a tree, folded when it is long. Used by faces."""
+"""The contents of an event, ready to draw: rich text, fields or a tree, folded if long."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ _OURS = ("output_id", "hop", "reason", "demo")  # of metadata: drawn in places o
 
 
 class Content(NamedTuple):
-    """Drawn words. `rows` is 0 for a short text; `raw` the JSON behind fields."""
+    """Drawn contents. `rows` is 0 for a short text; `raw` is the JSON behind fields."""
 
     html: Markup
     rows: int = 0
@@ -34,7 +34,7 @@ class Content(NamedTuple):
 
 
 def words(text: str) -> Content:
-    """Draw what was said: a JSON object, alone or at the end, as fields or a tree; everything else as rich text."""
+    """Draw a message's text: a JSON object, alone or at the end, as fields or a tree; everything else as rich text."""
     if text[:1] == "{" or text[:1].isspace():
         structured = _structured(text.strip())
         if structured is not None:
@@ -48,8 +48,8 @@ def words(text: str) -> Content:
 
 
 def more(body: Mapping[str, Any], shown: frozenset[str], *, sent_by: str = "") -> Markup | None:
-    """Draw the fields that this kind does not show otherwise; None when there are none. `sent_by` is the principal
-    where it is drawn: metadata that says the same is no more; metadata that says another is."""
+    """Draw the fields that the event's type does not show otherwise; None without any. `sent_by` is the principal if it
+    is shown: metadata that says the same is left out, metadata that says another is not."""
     extra = {name: value for name, value in body.items() if name not in shown and value not in (None, {}, [], "")}
     metadata = body.get("metadata")  # of any type: it is the sender's
     if isinstance(metadata, dict):
@@ -67,7 +67,7 @@ def tree(value: Any) -> Markup:
 
 
 def result(text: str) -> Markup:
-    """Draw what a tool answered: fields, a tree or its text. `text` is JSON; JSON within a string is drawn too."""
+    """Draw a tool's output as fields, a tree or text. `text` is JSON; JSON within a string is drawn too."""
     if len(text) <= json_tree.MAX_TEXT:
         try:
             value = json_tree.parse(text)
@@ -84,7 +84,7 @@ def result(text: str) -> Markup:
 
 
 def _printed(text: str) -> Markup:
-    """Draw a tool's words: an object as fields or a tree, else as they stand."""
+    """Draw a tool's text output: an object as fields or a tree, else as it is."""
     if text.strip()[:1] in ("{", "[") and len(text) <= json_tree.MAX_TEXT:
         try:
             value = json_tree.parse(text)
@@ -112,6 +112,6 @@ def _after(preface: Markup, structured: Markup) -> Markup:
 
 
 def _long(text: str) -> int:
-    """Estimate the rows on screen; 0 when they are few enough to show at once."""
+    """Return the estimated rows on screen; 0 if they are few enough to show at once."""
     rows = max(text.count("\n") + 1, len(text) // _ROW)
     return rows if rows > LONG_ROWS else 0

@@ -1,6 +1,6 @@
-"""A model's turn → the tools that it was offered, by name, those that it called numbered. Called by `run_rows`.
+"""The tools that a model turn was offered, by name, with numbers for those it called. Called by `run_rows`.
 
-A turn's event holds hashes of schemas; their names are learned before the drawing, since a drawing asks no database.
+A turn's event holds hashes of schemas; their names are loaded before drawing, since drawing runs no query.
 """
 
 import re
@@ -21,7 +21,8 @@ _lock = threading.Lock()
 
 
 class OfferedToolView(NamedTuple):
-    """A tool in a turn. `hash` is empty for one that was not offered; `places` are its numbers in the answer."""
+    """A tool in a turn. `hash` is empty for a tool that was not offered; `places` are its numbers among the turn's
+    calls."""
 
     name: Markup
     hash: str
@@ -38,7 +39,7 @@ class Offered(NamedTuple):
 
 
 def learn(names: Mapping[str, str]) -> None:
-    """Take over the names of schemas."""
+    """Add names of schemas, by hash."""
     with _lock:
         if len(_names) + len(names) > MAX_NAMES:
             _names.clear()
@@ -46,7 +47,7 @@ def learn(names: Mapping[str, str]) -> None:
 
 
 def unknown(hashes: Iterable[str]) -> set[str]:
-    """Return those whose names are still to be learned."""
+    """Return the hashes whose names are still to be loaded."""
     return {tool_hash for tool_hash in hashes if tool_hash not in _names}
 
 
@@ -56,13 +57,13 @@ def learned() -> int:
 
 
 def hashes_of(tools: object) -> list[str]:
-    """Return the hashes that a turn tells; anything else in their place is left out."""
+    """Return the hashes in a turn's body; anything else in their place is dropped."""
     entries = tools if isinstance(tools, list) else []
     return [entry for entry in entries[:1000] if isinstance(entry, str) and HASH.fullmatch(entry)]
 
 
 def of_turn(read: event_rows.ParsedEvent) -> Offered | None:
-    """Return what a turn of ours was offered; None of a turn that is told from outside."""
+    """Return what a turn of ours was offered; None for a turn reported from outside."""
     if read.event.run is None:
         return None
     tools, calls = hashes_of(read.body.get("tools")), _calls(read.body.get("called"))

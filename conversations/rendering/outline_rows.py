@@ -1,4 +1,5 @@
-"""An event as a line of the outline beside a transcript: a glyph, who, the first words. Called by its page."""
+"""An event as a row of the outline beside a transcript: a glyph, a name, the first words. Called by the outline
+page."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
@@ -18,7 +19,7 @@ ANNOTATIONS = registry.names_with("annotates")
 
 
 class OutlineRow(NamedTuple):
-    """A line; of sort turn a person speaks, all others stand below that."""
+    """A row; of sort turn if a person speaks, all others are indented below."""
 
     seq: int
     sort: Sort
@@ -28,7 +29,7 @@ class OutlineRow(NamedTuple):
 
 
 def rows_of(events: Iterable[Stored]) -> list[OutlineRow]:
-    """Name events in order; an agent is named where another one goes on, messages where a person speaks."""
+    """Return the rows of events in order; an agent when another one continues, messages when a person speaks."""
     rows: list[OutlineRow] = []
     working, repeats = "", RepeatWatch()
     for event in events:
@@ -71,7 +72,7 @@ def _row(event: Stored) -> OutlineRow:
 
 
 def _words_in_lane(read: event_rows.ParsedEvent) -> str:
-    """Say it as a card of the lanes does: its verb, and the field that it tells."""
+    """Return the text of an event as a lane's card has it: its verb, and the field it shows."""
     event_type = registry.find(read.event.kind)
     if event_type is None or event_type.lane is None:
         return read.event.kind

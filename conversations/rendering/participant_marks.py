@@ -1,6 +1,7 @@
-"""Who is drawn: the kind, letters and hue of a mark, and what stands behind the name. Read by drawing and pages.
+"""How participants are drawn: the kind, letters and hue of a mark, and the principal behind the name. Used by drawing
+and pages.
 
-Looks only: a name never becomes authority here (law G). That is the principal's, told beside the name.
+Appearance only: a name never becomes authority here (law G). Authority is the principal's, shown beside the name.
 """
 
 import re
@@ -35,7 +36,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class ParticipantMark(NamedTuple):
-    """One voice, ready to draw. `name` is HTML, `title` plain text fit for an attribute."""
+    """One participant, ready to draw. `name` is HTML, `title` plain text escaped for an attribute."""
 
     kind: Kind
     name: str
@@ -47,7 +48,7 @@ class ParticipantMark(NamedTuple):
 
 
 class Attribution(NamedTuple):
-    """What the principal adds to a name: a person behind it, a warning, or a quiet word."""
+    """What the principal adds to a name: a person behind it, a warning, or a note."""
 
     by: str = ""  # a person who spoke under this name
     unverified: bool = False
@@ -56,13 +57,13 @@ class Attribution(NamedTuple):
 
 
 def take_hues(hues: Mapping[str, int]) -> None:
-    """Have marks take these slots until the surrounding `in_conversation` ends."""
+    """Let marks use these slots until the surrounding `in_conversation` ends."""
     _hues_here.set(hues)
 
 
 @contextmanager
 def in_conversation(hues: Mapping[str, int]) -> Iterator[None]:
-    """Have marks drawn meanwhile take these slots, by the names as they are drawn (`conversation_hues`)."""
+    """Let marks drawn inside the block use these slots, by displayed name (`conversation_hues`)."""
     token = _hues_here.set(hues)
     try:
         yield
@@ -71,22 +72,24 @@ def in_conversation(hues: Mapping[str, int]) -> Iterator[None]:
 
 
 def distinct_hues(names: Iterable[str]) -> dict[str, int]:
-    """Return a hue for each agent: its own, else the free one that is farthest from those before it."""
+    """Return a hue for each agent: its own, else the free one farthest from those before it."""
     return {name: hue_slots.hue_of(slot) for name, slot in distinct_slots(names).items()}
 
 
 def distinct_slots(names: Iterable[str]) -> dict[str, int]:
-    """Return a hue with a pattern for each agent (`hue_slots`): no two are alike as long as there are free ones."""
+    """Return a hue with a pattern for each agent (`hue_slots`), all different as long as slots are free."""
     return hue_slots.slots(names, hue)
 
 
 def mark_for(sender: str, principal: str = "") -> ParticipantMark:
-    """Draw a sender or recipient. Only `user:*` speaking as themselves is an operator; a claim of it is a person."""
+    """Return the mark of a sender or recipient. Only `user:*` speaking as themselves is an operator; a claim of it is a
+    person."""
     return _here(_mark_for(sender, principal))
 
 
 def mark_for_name(name: str, kind: str = "agent") -> ParticipantMark:
-    """Draw a bare name whose kind the record knows: agent, person, operator, system; anything else is a person."""
+    """Return the mark of a bare name whose kind is known: agent, person, operator, system; anything else is a
+    person."""
     return _here(_mark_for_name(name, kind))
 
 

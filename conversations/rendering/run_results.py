@@ -1,4 +1,4 @@
-"""What a run has come to so far: the objects that its tools returned, as short lists of fields. No query."""
+"""The results of a run so far: the objects that its tools returned, as short lists of fields. No query."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ LETTERS = 160  # of a value
 
 
 class RunResult(NamedTuple):
-    """What a tool returned: its name, the event, and fields as they are drawn."""
+    """What a tool returned: its name, the event, and drawn fields."""
 
     name: Markup
     seq: int
@@ -22,7 +22,7 @@ class RunResult(NamedTuple):
 
 
 def of_events(events: Iterable[Stored]) -> list[RunResult]:
-    """Draw what calls returned, given the events that ended them; what is no object with plain fields is left out."""
+    """Return the results in the events that ended calls; what is not an object with plain fields is left out."""
     drawn = (_result(event) for event in events)
     return [result for result in drawn if result.fields]
 

@@ -1,4 +1,4 @@
-"""Runs, model turns and handlers → thin lines; a bad end in full, with the way to run it again. Called by
+"""Draw runs, model turns and handlers as thin lines, failures in full with a way to run again. Called by
 `event_renderer`."""
 
 from typing import NamedTuple
@@ -79,7 +79,7 @@ class RunLine(NamedTuple):
 
 @view
 def run_queued(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw what a run is to answer."""
+    """Draw which message a run is to answer."""
     body = read.body
     seq = body.get("input_seq")
     is_again = event_rows.line(body.get("reason")).startswith("again: ")
@@ -91,7 +91,7 @@ def run_queued(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 
 @view
 def run_started(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw a start; of an agent's first attempt with the way to a fork from there."""
+    """Draw a start; of an agent's first attempt with a link to fork from there."""
     attempt = read.body.get("attempt")
     details = f"attempt {attempt}" if type(attempt) is int and attempt > 1 else ""
     event = read.event
@@ -111,7 +111,8 @@ def run_waiting(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 
 
 def _away(read: ParsedEvent) -> Markup:
-    """Draw that a run needs an MCP server that is not connected: seen at any detail, since nobody was asked."""
+    """Draw that a run needs an MCP server that is not connected: shown at every level of detail, since nobody was
+    asked."""
     notes = ("Nothing was called. The run resumes automatically when the server is back, or you can stop it.",)
     line = RunLine(
         "s-paused", "waiting for MCP server", _words(read, "server"), detail=_words(read, "detail"), facts=notes
@@ -121,21 +122,21 @@ def _away(read: ParsedEvent) -> Markup:
 
 @view
 def run_resumed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw that a run goes on."""
+    """Draw that a run continues."""
     after = _DECISIONS.get(event_rows.line(read.body.get("reason")), "")
     return _line(read, RunLine("play", "resumed", facts=(after,)))
 
 
 @view
 def run_done(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw a good end, and what it spent."""
+    """Draw that a run finished, with its usage."""
     details = (_duration(read), event_rows.usage(read.body.get("usage")))
     return _line(read, RunLine("s-done", "finished", facts=details))
 
 
 @view
 def run_delivered(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw that a run at work took in the message of one that does not begin."""
+    """Draw that an active run took in the message of a run that does not start."""
     seq, step = read.body.get("input_seq"), read.body.get("step")
     details = (f"delivered at step {step}" if type(step) is int else "delivered",)
     link = seq if type(seq) is int and seq > 0 else 0
@@ -144,7 +145,7 @@ def run_delivered(read: ParsedEvent, group: str | None, repeat: Repeat) -> Marku
 
 @view
 def run_failed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw an error in full."""
+    """Draw the error of a failed run in full."""
     reason = event_rows.line(read.body.get("reason"))
     details = richtext.inline(_REASONS.get(reason, reason))
     fault = read.body.get("error")
@@ -163,13 +164,13 @@ def run_cancelled(read: ParsedEvent, group: str | None, repeat: Repeat) -> Marku
 
 @view
 def run_interrupted(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw that a worker was lost."""
+    """Draw that a run lost its worker."""
     return _bad_end(read, RunLine("s-unknown", "was interrupted", detail=_words(read, "reason")))
 
 
 @view
 def run_incompatible(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw why a run could not go on."""
+    """Draw why a run could not continue."""
     text = "could not resume: the saved state does not match the current team"
     choices = "Run again to start over with the current team, or take over and answer yourself."
     return _bad_end(read, RunLine("s-failed", text, detail=_words(read, "reason"), facts=(choices,)))
@@ -194,7 +195,7 @@ def model_turn(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 
 @view
 def model_call(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw what an answer of a model took, as telemetry tells it; a failed one in full, at any detail."""
+    """Draw a model call as telemetry reports it; a failed one in full, at every level of detail."""
     name = event_rows.line(read.body.get("model"))
     error = read.body.get("error")
     line = RunLine(
@@ -210,7 +211,7 @@ def model_call(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 
 @view
 def handler_changed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw who answers from now on."""
+    """Draw which agent handles the conversation from now on."""
     name = event_rows.line(read.body.get("handler"))
     face = event_rows.row(read, sender=event_rows.agent(name) or "system")
     return event_rows.render(
@@ -220,7 +221,7 @@ def handler_changed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Mar
 
 @view
 def stage(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw where a team's context has come to; what is no such event is drawn as any unknown one."""
+    """Draw the stage of a team's context; an event without one is drawn as an unknown type."""
     stage = event_rows.line(read.body.get("stage"))
     if not stage or read.event.run is None:
         return event_rows.unknown(read, group, repeat)
@@ -229,7 +230,7 @@ def stage(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 
 @view
 def call_step(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw a step of a call that the record does not know: a claim from outside, or a stray."""
+    """Draw a step of a call that is not in the record: a claim from outside, or a stray one."""
     text = event_rows.row_of(read.event.kind).words
     if read.event.kind == "approval.decided":
         text += f" {hidden_characters.spelled_out(event_rows.line(read.body.get('decision')))[:40]}"
@@ -240,7 +241,7 @@ def call_step(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 
 
 def _place(location: object) -> str:
-    """Return where in the run it was."""
+    """Return where in the run it happened."""
     if not isinstance(location, dict):
         return ""
     turn = location.get("turn")

@@ -1,4 +1,4 @@
-"""A few counts as one small shape: a bar for each, as an SVG path. No query, no colour: CSS has those."""
+"""A few counts as a small SVG path of bars. No query, no color: CSS has those."""
 
 from collections.abc import Sequence
 from math import ceil, log
@@ -10,7 +10,7 @@ LOW = 10  # a row's bars are full from this count on: one event is a low bar, ho
 
 
 class Sparkline(NamedTuple):
-    """One drawing: its size, its path and what it says in words."""
+    """One drawing: its size, path and description."""
 
     width: int
     height: int
@@ -19,7 +19,7 @@ class Sparkline(NamedTuple):
 
 
 def sparkline(counts: Sequence[int]) -> Sparkline:
-    """Draw counts, the oldest first, by their logarithm: one busy moment leaves the others to be seen."""
+    """Draw counts, oldest first, on a logarithmic scale, so that one busy moment does not hide the others."""
     top = log(1 + max(LOW, *counts))
     drawn = [
         f"M{number * (BAR + GAP)} {HEIGHT}v-{max(2, ceil(HEIGHT * log(1 + count) / top))}h{BAR}V{HEIGHT}"

@@ -1,6 +1,6 @@
-"""Charts as shapes of an SVG, server-rendered: bars on one another, or lines. No query, no colour: CSS has those.
+"""Server-rendered SVG charts: stacked bars, or lines. No query, no color: CSS has those.
 
-The drawing is stretched to its place, so words stand beside it in HTML, and the table behind it tells every number.
+The drawing is stretched to its place, so text is beside it in HTML, and a table has every number.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ MIN_ITEMS = 1.5  # of a bar that is not nothing
 
 @dataclass(frozen=True, slots=True)
 class ChartBar:
-    """One rectangle; `series` is the place of its series."""
+    """One rectangle; `series` is the number of its series."""
 
     series: int
     x: float
@@ -32,7 +32,7 @@ class ChartLine:
 
 
 def top_of(values: Sequence[float]) -> float:
-    """Return a round number that nothing exceeds."""
+    """Return a round number that no value exceeds."""
     most = max(values, default=0)
     if most <= 0:
         return 1.0
@@ -41,7 +41,7 @@ def top_of(values: Sequence[float]) -> float:
 
 
 def bars(series: Sequence[Sequence[float]], places: int, top: float) -> list[ChartBar]:
-    """Stack the series in each place, the first at the ground."""
+    """Return the stacked bars of each place, the first series at the bottom."""
     slot_width = WIDTH / max(1, places)
     drawn = []
     for number in range(places):
@@ -58,7 +58,7 @@ def bars(series: Sequence[Sequence[float]], places: int, top: float) -> list[Cha
 
 
 def lines(series: Sequence[Sequence[float | None]], top: float) -> list[ChartLine]:
-    """Draw each series as a line that breaks where nothing is known."""
+    """Return each series as a line, interrupted where a value is missing."""
     return [ChartLine(index, path) for index, values in enumerate(series) if (path := _path(values, top))]
 
 

@@ -1,6 +1,8 @@
-"""Who held a run from when to when: agents and their stages, runs inside calls, waits for people. No query.
+"""Which agent worked in a run from when to when: agents and their stages, runs inside calls, waits for people. No
+query.
 
-A run is a list of spans, each with a bar on one scale. Long waits are squeezed, so that work stays visible beside them.
+A run is a list of spans, each with a bar on one scale. Long waits are shortened, so that work stays visible beside
+them.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ _WORDS = {"incompatible": "could not resume", "cancelled": "stopped"}
 
 
 class TimelineSpan(NamedTuple):
-    """One bar: who held the run, at which stage, from x for width; `since` instead of `took` while it goes on."""
+    """One bar: its agent and stage, position and width; `since` instead of `took` while it is ongoing."""
 
     kind: str  # work, inner (a run inside a call), wait or queue
     face: ParticipantMark | None
@@ -43,7 +45,7 @@ class TimelineSpan(NamedTuple):
 
 
 class TimelineRun(NamedTuple):
-    """A run: what became of it, and its spans. `stop` is its id while it can be stopped."""
+    """A run: its outcome and its spans. `stop` is its id while it can be stopped."""
 
     state: str
     word: str
@@ -67,7 +69,8 @@ class _Held:
 
 
 def lines(runs: Iterable[tuple[str, str, str]], events: Sequence[Stored]) -> list[TimelineRun]:
-    """Draw runs, given as (id, agent, status), from their events in seq order. One without events is left out."""
+    """Return runs, given as (id, agent, status), drawn from their events in seq order; runs without events are left
+    out."""
     by_run: dict[str, list[Stored]] = {}
     for event in events:
         by_run.setdefault(event.run or "", []).append(event)
@@ -109,7 +112,7 @@ def _span(held: _Held, scale: _Scale) -> TimelineSpan:
 
 
 class _Reader:
-    """Reads a run's events into what held it."""
+    """Reads a run's events into spans."""
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
@@ -119,7 +122,7 @@ class _Reader:
         self._inner: dict[str, _Held] = {}
 
     def read(self, events: Sequence[Stored]) -> list[_Held]:
-        """Return the spans by their starts."""
+        """Return the spans in order of their starts."""
         for event in events:
             self._read(event)
         return sorted(self._spans, key=lambda held: (held.start, held.seq))
@@ -170,7 +173,7 @@ class _Reader:
                 self._spans.remove(ended)
 
     def _stage(self, event: Stored, text: str) -> None:
-        """A stage is told of who holds the run; a further one of the same agent is a span of its own."""
+        """Set the stage of the current agent; a further stage of the same agent is a span of its own."""
         stage = text.replace("_", " ")
         if self._open is None or self._open.kind != "work" or self._open.words == stage:
             return
@@ -180,7 +183,7 @@ class _Reader:
             self._begin("work", event, stage)
 
     def _turn(self, event: Stored, parent: str, agent: str) -> None:
-        """A turn inside a call: the run there lasts from the beginning of its first to the end of its last."""
+        """Extend the run inside a call: it lasts from its first turn's start to its last turn's end."""
         if not parent:
             return
         duration_ms = event_rows.read(event).payload.duration_ms
@@ -190,7 +193,7 @@ class _Reader:
         inner.name, inner.end = agent, event.at
 
     def _inner_stage(self, event: Stored, parent: str, agent: str, stage: str) -> None:
-        """The first stage told inside a call is that of the run there; what is set at its end is for after the call."""
+        """Set the stage of the run inside a call, the first one only: a stage set at its end is for after the call."""
         if parent not in self._inner:
             inner = self._begin_inner(parent, event, event.at)
             inner.name, inner.words = agent, stage.replace("_", " ")
@@ -202,7 +205,7 @@ class _Reader:
 
 
 class _Scale:
-    """Time → place. Stretches in which nobody works are squeezed."""
+    """Maps time to positions; stretches in which nobody works are shortened."""
 
     def __init__(self, held: Sequence[_Held], last: int) -> None:
         self.last = last
@@ -218,7 +221,7 @@ class _Scale:
         self._all = max(self._places.values(), default=1.0) or 1.0
 
     def at(self, moment: int) -> float:
-        """Return the place of a moment at which something begins or ends."""
+        """Return the position of a moment at which something begins or ends."""
         return self._places.get(moment, 0.0) / self._all * WIDTH
 
 

@@ -1,4 +1,4 @@
-"""Which rows of a timeline have thumbs and notes. Called by the timeline's page."""
+"""The annotations of each row of a timeline. Called by the timeline's page."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,8 +17,8 @@ def marks_by_row(rows: Sequence[TimelineRow], annotations: Mapping[int, Sequence
 
 
 def rows_of(rows: Sequence[TimelineRow], seqs: Iterable[int]) -> dict[int, int]:
-    """Return by events the number of the row that they stand in: a message's or a call's own, else the shortest
-    agent's, wait's or run's around it. Events that stand in no row are left out."""
+    """Return the row number of each event: a message's or a call's own, else the shortest row of an agent, wait or run
+    around it. Events in no row are left out."""
     ordered, numbers = sorted(seqs), dict[int, int]()
     for number, row in enumerate(rows):
         for seq in ordered[bisect_left(ordered, row.seq) : bisect_right(ordered, row.last_seq)]:

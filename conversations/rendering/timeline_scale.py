@@ -1,6 +1,6 @@
-"""Time → place along a timeline: work keeps its length, stretches in which nothing happens are folded. Plain numbers.
+"""Map time to positions along a timeline: work keeps its length, idle stretches are folded. Plain numbers.
 
-Read by `conversation_timeline`; the browser says by the same stretches which time a place is (`timeline-scale.js`).
+Used by `conversation_timeline`; the browser maps positions back to times by the same stretches (`timeline-scale.js`).
 """
 
 from bisect import bisect_right
@@ -26,7 +26,8 @@ STEPS_MS = (
 
 
 class Stretch(NamedTuple):
-    """From one moment (µs UTC) to the next, and the places of both; `is_folded`: it is drawn shorter than it was."""
+    """A stretch of time (start and end, µs UTC) with the positions of both; `is_folded`: it is drawn shorter than it
+    was."""
 
     start: int
     end: int
@@ -36,14 +37,14 @@ class Stretch(NamedTuple):
 
 
 class TimelineScale:
-    """The places of moments from the first to the last. Outside of them is the nearest end."""
+    """The positions of moments from the first to the last; moments outside are clamped."""
 
     def __init__(self, stretches: Sequence[Stretch]) -> None:
         self.stretches = stretches
         self._starts = [stretch.start for stretch in stretches]
 
     def at(self, moment: int) -> int:
-        """Return the place of a moment."""
+        """Return the position of a moment (µs UTC)."""
         if not self.stretches:
             return 0
         stretch = self.stretches[max(0, bisect_right(self._starts, moment) - 1)]
@@ -52,8 +53,8 @@ class TimelineScale:
         return round(stretch.x + part * (stretch.x_end - stretch.x))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Return where the axis is marked (0 to 1) and with which time since the beginning: round times where work is
-        drawn, from an hour on since the stretch's beginning, and the ends of what is folded. `ticks` of
+        """Return the ticks of the axis as positions (0 to 1) with the time since the beginning: round times where work
+        is drawn, counted from the stretch's beginning after an hour, and the ends of folded stretches. `ticks` of
         static/js/timeline-scale.js does the same."""
         drawn = [s for s in self.stretches if not s.is_folded and s.x_end > s.x]
         first = self.stretches[0].start if self.stretches else 0
@@ -79,7 +80,7 @@ class TimelineScale:
 
     @property
     def folded(self) -> list[Stretch]:
-        """Return the stretches that are drawn shorter than they were."""
+        """Return the folded stretches."""
         return [stretch for stretch in self.stretches if stretch.is_folded]
 
 
@@ -89,7 +90,7 @@ def _mark(marks: list[tuple[float, str]], share: float, words: str) -> None:
 
 
 def tick_words(ms: float, step: float) -> str:
-    """Say a time since the beginning as exactly as `step`, ms between two, asks for."""
+    """Return a time since the beginning (ms) as text, as exact as `step`, the ms between two ticks, requires."""
     if ms < 1000 and step < 1000 and ms:
         return f"{floor(ms + 0.5)} ms"
     digits = 2 if step < 100 else 1 if step < 1000 else 0
@@ -102,7 +103,7 @@ def tick_words(ms: float, step: float) -> str:
 
 
 def scale_of(busy: Iterable[tuple[int, int]], first: int, last: int) -> TimelineScale:
-    """Fold what lies between busy times (µs UTC, begin and end; a moment is both)."""
+    """Return a scale that folds what lies between busy times (µs UTC, start and end; for a moment both are equal)."""
     merged = _merged(busy, first, last)
     gaps = [after[0] - before[1] for before, after in pairwise(merged)]
     work = sum(end - start for start, end in merged)
@@ -121,8 +122,8 @@ def _merged(busy: Iterable[tuple[int, int]], first: int, last: int) -> list[tupl
 
 
 def _longest(gaps: Sequence[int], work: int) -> int:
-    """Return how long a gap may be drawn: all together within the share of the work; of many gaps, as in a talk
-    without work, the shortest are drawn whole."""
+    """Return the longest length at which a gap is drawn: all gaps together within their share of the work; of many
+    gaps, as in a chat without work, the shortest are drawn in full."""
     if not gaps:
         return MIN_FOLDED_US
     usual = sorted(gaps)[len(gaps) // 4] if len(gaps) >= MANY else 0
@@ -130,7 +131,7 @@ def _longest(gaps: Sequence[int], work: int) -> int:
 
 
 def _parts(merged: Sequence[tuple[int, int]], longest: int) -> list[tuple[int, int, int]]:
-    """Return begin, end and drawn length of each part; neighbours that are drawn whole are one."""
+    """Return start, end and drawn length of each part; adjacent parts drawn in full are joined."""
     parts: list[tuple[int, int, int]] = []
     before = merged[0][0]
     for start, end in merged:

@@ -1,4 +1,4 @@
-"""When it happened, as a drawn row tells it: the commit time, and the sender's own where it differs (§3.6)."""
+"""The times shown in a row: the commit time, and the sender's own if it differs (§3.6)."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -22,14 +22,14 @@ class When(NamedTuple):
 
 
 class RowTimes(NamedTuple):
-    """The time in the row's last column, and the sender's where it is told beside the name."""
+    """The time in the row's last column, and the sender's own if it is shown beside the name."""
 
     shown: When
     sent: When | None
 
 
 def of_event(at: int, principal: str, body: Body) -> RowTimes:
-    """Choose the times of an event. An imported one is shown at the time it first happened, its import in the title."""
+    """Return the times of an event. An imported one shows when it first happened, with the import in its title."""
     created = _read(body.get("created_at"))
     if principal.startswith("import:"):
         imported = body.get("imported")
@@ -45,13 +45,13 @@ def of_event(at: int, principal: str, body: Body) -> RowTimes:
 
 
 def moment(value: object) -> When | None:
-    """Read a moment that a body tells; None for what is none."""
+    """Parse a moment from a body; None if it is not one."""
     at = _read(value)
     return None if at is None else _when(at)
 
 
 def duration(ms: float | None) -> str:
-    """Say a duration: 412 ms, 3.1 s, 4 min 05 s; empty when it is not known (a recording without times says 0)."""
+    """Return a duration as text: 412 ms, 3.1 s, 4 min 05 s; empty if unknown (a recording without times has 0)."""
     if not ms:
         return ""
     if ms < 1:
@@ -66,8 +66,8 @@ def duration(ms: float | None) -> str:
 
 
 def age(then: datetime, now: datetime | None = None) -> str:
-    """Say how long ago it was, in the words of static/js/clock.js: "now", "40 s", "6 min", "2 h", then the day; of what
-    is to come "in 6 min". The day is that in UTC, until the page draws it in the reader's zone."""
+    """Return how long ago it was, as static/js/clock.js does: "now", "40 s", "6 min", "2 h", then the day; for a future
+    time "in 6 min". The day is in UTC, until the page draws it in the reader's zone."""
     now = now or datetime.now(UTC)
     seconds = (now - then).total_seconds()
     if seconds <= -10:
@@ -99,7 +99,7 @@ def _second(at: int) -> tuple[str, str]:
 
 
 def _read(value: object) -> int | None:
-    """Read µs UTC or ISO 8601 (without a zone: UTC); None for anything else, or outside the years 1970 to 9999."""
+    """Parse µs UTC or ISO 8601 (without a zone: UTC); None for anything else, or outside the years 1970 to 9999."""
     if isinstance(value, str):
         try:
             value = to_micros(datetime.fromisoformat(value))

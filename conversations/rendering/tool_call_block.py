@@ -1,4 +1,4 @@
-"""A tool call → one block: name, arguments, outcome, duration, closed until asked. Called by `event_renderer`."""
+"""A tool call as one block: name, arguments, outcome, duration; closed at first. Called by `event_renderer`."""
 
 import re
 from typing import NamedTuple
@@ -51,7 +51,7 @@ OVER = ("withdrawn", "expired")  # states of an approval request that say why th
 
 
 class Brief(NamedTuple):
-    """A call in one line: plain texts, cut short."""
+    """A call on one line: plain texts, shortened."""
 
     name: str
     preview: str
@@ -61,7 +61,7 @@ class Brief(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What templates/events/tool_step.html draws beside the row."""
+    """The context of templates/events/tool_step.html beside the row."""
 
     name: Markup
     title: str
@@ -93,17 +93,17 @@ class Block(NamedTuple):
 
 
 def word_of(status: str) -> str:
-    """Say a status."""
+    """Return a status in words."""
     return WORDS.get(status, status)
 
 
 def note_of(call: CallEvents) -> Markup | None:
-    """Return why a call did not run, or what is not known of it; None where there is nothing to say."""
+    """Return why a call did not run, or what is unknown about it; None if there is nothing to say."""
     return _note(event_rows.read(call.finished) if call.finished else None, call.status)
 
 
 def brief(call: CallEvents) -> Brief:
-    """Tell a call in short, for a place that leads to its block."""
+    """Return a call in short form, for a place that links to its block."""
     called, finished = event_rows.read(call.called), event_rows.read(call.finished) if call.finished else None
     is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
     is_awaited = is_ours and called.payload.origin == EXTERNAL and call.status == "called"
@@ -125,8 +125,8 @@ def draw(call: CallEvents, group: str | None) -> Markup:
 
 
 def card(call: CallEvents, address: str) -> Markup:
-    """Draw a call's approval request as its block in the transcript has it, without the row around it. `address` is the
-    address of its conversation: links within a transcript begin there."""
+    """Draw a call's approval request as in the transcript, without the row around it. `address` is that of its
+    conversation, which links within a transcript are relative to."""
     return event_rows.render_as("tool_step", "card", *_parts(call, None, address))
 
 
@@ -187,13 +187,13 @@ def _where(is_ours: bool, is_clients: bool) -> str:
 
 
 def _original(called: event_rows.ParsedEvent) -> str:
-    """Return the call that one of ours repeats; a claim from outside repeats none."""
+    """Return the call that a replay of ours repeats; empty otherwise, also for a claim from outside."""
     replay_of = called.payload.replay_of or ""
     return replay_of if called.event.run is not None and _ID.fullmatch(replay_of) else ""
 
 
 def _steps(call: CallEvents) -> tuple[tuple[str, int], ...]:
-    """Return the later events that the block is made of: they have no row of their own to link to."""
+    """Return the later events of the block, which have no row of their own to link to."""
     word = (
         (approval_block.closed_as(call.approval_decision.kind) or "decided").capitalize()
         if call.approval_decision
@@ -207,7 +207,7 @@ def _steps(call: CallEvents) -> tuple[tuple[str, int], ...]:
 
 
 def _broken_off(kind: str) -> str:
-    """Return why a call did not end by itself, where an event of this kind ended its run; else empty."""
+    """Return why a call did not end by itself, if an event of this type ended its run; else empty."""
     event_type = registry.get(kind)
     return event_type.run_end.call if event_type is not None and event_type.run_end is not None else ""
 
@@ -223,7 +223,7 @@ def _extra(called: event_rows.ParsedEvent, result: event_rows.ParsedEvent | None
 
 
 def _schema(call: CallEvents, called: event_rows.ParsedEvent) -> str:
-    """Return the schema of a call of ours; what is told from outside links nowhere."""
+    """Return the schema of a call of ours; empty for a call reported from outside, which links nowhere."""
     schema = called.payload.schema or ""
     is_known = call.called.run is not None and offered_tools.HASH.fullmatch(schema) is not None
     return schema if is_known else ""
@@ -244,7 +244,7 @@ def _note(finished: event_rows.ParsedEvent | None, status: str) -> Markup | None
 
 
 def lone(event: Stored) -> CallEvents:
-    """Make a call of one step whose partner the record does not know."""
+    """Return a call of one step whose other step is not in the record."""
     parsed = event_rows.read(event).payload
     has_result = parsed.result_summary is not None or parsed.output is not None or parsed.error is not None
     is_end = parsed.status in ("success", "error") or (parsed.status is None and has_result)
@@ -254,7 +254,7 @@ def lone(event: Stored) -> CallEvents:
 
 
 def _arguments_line(step: event_rows.ParsedEvent, call: CallEvents) -> str:
-    """Return the beginning of the arguments that ran: a person's where they were changed, else those sent."""
+    """Return the beginning of the arguments that ran: as edited by a person, else as sent."""
     edited = recorded_arguments.edited(event_rows.read(call.approval_decision).body) if call.approval_decision else None
     raw = bytes(step.payload.args or b"") or (step.payload.args_raw or "").encode("utf-8", "replace")
     raw = raw if edited is None else edited.encode("utf-8", "replace")
@@ -263,7 +263,7 @@ def _arguments_line(step: event_rows.ParsedEvent, call: CallEvents) -> str:
 
 
 def _readable(raw: bytes) -> bytes:
-    """Write out the letters that a sender escaped; what is long or no JSON stays as it came."""
+    """Decode the letters that a sender escaped; long text and text that is not JSON stays as it is."""
     if b"\\u" not in raw or len(raw) > READABLE:
         return raw
     try:

@@ -1,6 +1,6 @@
-"""A conversation as a text to keep or to send: Markdown, or plain. What was said and done, event by event; no page.
+"""A conversation as text to keep or to send: Markdown, or plain. Messages and actions, event by event, without a page.
 
-What somebody said is quoted (Markdown) or indented (plain), so that nothing in it can pass for another event.
+Messages are quoted (Markdown) or indented (plain), so that nothing in them can pass for another event.
 """
 
 import json
@@ -34,7 +34,7 @@ NotesOf = Callable[[int], Iterable[RecordedAnnotation]]  # of an event, by its s
 
 
 class TextEntry(NamedTuple):
-    """An event in words: when, who to whom, what they did, what was said, and what is code."""
+    """An event in words: when, sender and recipient, what they did, the text, and what is code."""
 
     day: str
     clock: str
@@ -49,7 +49,7 @@ class TextEntry(NamedTuple):
 def pieces(
     title: str, key: str, head: int, events: Iterable[Stored], form: Form, notes: NotesOf = lambda seq: ()
 ) -> Iterator[str]:
-    """Yield the text: a heading, then the events in order, one piece each, with the `notes` of people on it."""
+    """Yield the text: a heading, then each event in order with its annotations (`notes`)."""
     style = _MARKDOWN if form == "markdown" else _PLAIN
     yield style.heading(_line(title), f"{_line(key)}, {head:,} events. Times are UTC.")
     day, repeats = "", RepeatWatch()
@@ -66,13 +66,14 @@ def pieces(
 
 
 def plain(event: Stored, repeats: RepeatWatch) -> str | None:
-    """Write the next event as a plain text; None for one that says nothing of its own, or only at full detail."""
+    """Return the next event as plain text; None for one without text of its own, or only at the full level of
+    detail."""
     entry = _entry(event, repeats)
     return None if entry is None else _PLAIN.entry(entry)
 
 
 def _entry(event: Stored, repeats: RepeatWatch) -> TextEntry | None:
-    """Read an event; None for one that says nothing of its own, or only at full detail."""
+    """Return the next event as an entry; None for one without text of its own, or only at the full level of detail."""
     read, is_repeat = event_rows.read(event), bool(repeats.of(event))
     if event_rows.level_of(event.kind) not in LEVELS:
         return None
@@ -88,7 +89,7 @@ def _entry(event: Stored, repeats: RepeatWatch) -> TextEntry | None:
 
 
 def _notes(style: "_Style", notes: Iterable[RecordedAnnotation], place: str = "") -> Iterator[str]:
-    """Write what people said about an event under it; where it is not told itself, with its `place`."""
+    """Yield the annotations of an event; with its `place` if the event itself is not shown."""
     for note in notes:
         about = " ".join(filter(None, [_THUMBS[note.thumb], place]))
         yield style.note(_line(mark_for(note.author, note.author).title), about, note.text)
@@ -108,7 +109,7 @@ def _words_of(read: ParsedEvent) -> tuple[str, str, str]:
 
 
 def _step(read: ParsedEvent) -> tuple[str, str, str]:
-    """Tell a step of a tool call: what it was called with, or what came."""
+    """Return a step of a tool call: its arguments, or its result."""
     step = read.payload
     name = _line(step.name or "unnamed tool")
     came = step.error if step.error is not None else step.output if step.output is not None else step.result_summary
@@ -120,7 +121,7 @@ def _step(read: ParsedEvent) -> tuple[str, str, str]:
 
 
 def _json(raw: msgspec.Raw | None) -> str:
-    """Write a JSON value for reading; a text as it is."""
+    """Return a JSON value for reading; a text as it is."""
     if raw is None:
         return ""
     text = bytes(raw).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What passes on the bus beside messages, and what was lost there → rows. Called by `event_renderer`."""
+"""Draw what passes on the bus beside messages, and what was lost there. Called by `event_renderer`."""
 
 from markupsafe import Markup
 
@@ -18,7 +18,7 @@ def signal_passed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Marku
 
 @view
 def log(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw a line that an agent logged."""
+    """Draw an agent's log line."""
     level = event_rows.line(read.body.get("level")).lower()
     component = richtext.inline(event_rows.line(read.body.get("component")))
     details = read.body.get("message")
@@ -30,7 +30,7 @@ def log(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 
 @view
 def record_gap(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw what is missing."""
+    """Draw a gap in the record."""
     body = read.body
     since, until = timestamps.moment(body.get("since")), timestamps.moment(body.get("until"))
     why = richtext.inline(event_rows.line(body.get("why")) or event_rows.line(body.get("reason")))
@@ -62,7 +62,7 @@ def signal_raised(read: ParsedEvent, group: str | None, repeat: Repeat) -> Marku
 
 
 def _missing(body: Body) -> Markup:
-    """Return what is missing: how many, or from which to which, as far as it was told."""
+    """Return what is missing: how many, or from which to which, as far as it is known."""
     first, last, lost = (body.get(name) for name in ("from", "to", "lost"))
     if body.get("reason") == "quarantined":
         return safe("One entry could not be stored; it is in quarantine.")
