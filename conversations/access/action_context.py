@@ -51,14 +51,14 @@ def audited_action(
 
 
 def event_author(principal: Principal) -> tuple[Principal, dict[str, object]]:
-    """Return who writes an event that changes state, and what its body says of who did it.
+    """Return the principal that writes an event which changes state, and the fields of its body that name the actor.
 
-    A token acts here by its right, but what comes from a token is a claim (law I), since anybody who may publish could
-    say it: so the system writes it down, and `by` names the token.
+    A token may act, but events from tokens are claims (law I), since anyone who may publish could write them: so the
+    system writes the event, and `by` names the token.
     """
     return principal if principal.is_ours else SYSTEM, {"by": str(principal)}
 
 
 def revoked() -> None:
-    """Have open sockets check their rights as soon as this transaction has committed (law H)."""
+    """Make open sockets check their permissions once this transaction has committed (law H)."""
     transaction.on_commit(commit_listeners.notify_revoked)

@@ -1,6 +1,7 @@
-"""Who is at the other end: the person of a session cookie, or the holder of a bearer token. Sync; call it in a thread.
+"""Authenticate a caller: the person of a session cookie, or the holder of a bearer token. Synchronous; call it in a
+thread.
 
-An open socket's `Caller` is looked at again at most a second later: `revoked` tells which may no longer stay (law H).
+An open socket's `Caller` is checked again within a second: `revoked` returns those whose access has ended (law H).
 """
 
 import hashlib
@@ -24,7 +25,7 @@ SIGNED_OUT, NOT_ALLOWED = 4401, 4403  # close codes, §3.5
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A principal with its roles, and what proves it: a session, a token, or one that a command was given."""
+    """A principal with its roles, and its credential: a session, a token, or a command's token."""
 
     principal: Principal
     roles: frozenset[str]
@@ -37,7 +38,7 @@ class Caller:
 
 
 def caller_from_session(session_key: str) -> Caller | None:
-    """Return the person of a session; None when it is over or its person may not sign in."""
+    """Return the person of a session; None if it has ended or the person may not sign in."""
     session = SessionStore(session_key=session_key).load() if session_key else {}
     if SESSION_KEY not in session or BACKEND_SESSION_KEY not in session:
         return None
@@ -54,7 +55,7 @@ def caller_from_session(session_key: str) -> Caller | None:
 
 
 def caller_from_token(secret: str) -> Caller | None:
-    """Return the holder of a bearer token; None when there is no such token or it is revoked."""
+    """Return the holder of a bearer token; None if it is unknown or revoked."""
     digest = hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
     token = Token.objects.filter(digest=digest, revoked_at__isnull=True).first()
     if token is None:
@@ -65,9 +66,9 @@ def caller_from_token(secret: str) -> Caller | None:
 
 
 def revoked(callers: Iterable[Caller]) -> dict[Caller, int]:
-    """Return who may no longer stay, with the close code. Four queries, however many there are.
+    """Return the callers whose access has ended, with the close code. Four queries, however many callers.
 
-    What this process gave to a command has neither session nor token: it knows itself whether it is revoked.
+    A command's token has neither session nor row: this process itself knows whether it was revoked.
     """
     callers = list(callers)
     everybody = {caller for caller in callers if caller.token_digest or caller.session_key}
@@ -98,13 +99,13 @@ def revoked(callers: Iterable[Caller]) -> dict[Caller, int]:
 
 
 def require_still(caller: Caller) -> None:
-    """Raise NotSignedIn for one who may no longer stay, as the database says now."""
+    """Raise NotSignedIn if the caller's access has ended, as the database says now."""
     if (code := revoked([caller]).get(caller)) is not None:
         raise refusal(code)
 
 
 def refusal(code: int) -> SwitchboardError:
-    """Return the error for who was sent away with a close code while a request was under way."""
+    """Return the error for a caller whose access ended during a request, by close code."""
     if code in (SIGNED_OUT, NOT_ALLOWED):
         return NotSignedIn("this token or session has been revoked", code="token_revoked")
     return Unavailable("this server cannot check permissions right now: try again")

@@ -1,7 +1,7 @@
-"""Who was let do what beyond their roles (§3.7): speak as another, replay what is not only read. Actions ask.
+"""Permissions beyond a person's roles (§3.7): speak as another, replay calls with side effects. Checked by actions.
 
-An admin gives and takes grants (`accounts.grants`). A grant counts for a person who has the role that the plain verb
-takes, until its time is up, and as the database has it now: what an action reads inside its transaction is what counts.
+An admin gives and revokes grants (`accounts.grants`). A grant counts for a person whose role has the underlying
+permission, until it expires; what an action reads inside its transaction decides.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ SPEAK_AS, REPLAY = "speak_as", "replay"
 
 
 class GrantKind(NamedTuple):
-    """What a grant is about: the right that needs none, the right without which it counts for nothing, and words."""
+    """A kind of grant: the permission that makes it unnecessary, the permission that it requires, and its words."""
 
     freely: str
     base: str
@@ -31,7 +31,7 @@ KINDS = {
 
 
 def granted_targets(by: Who, what: str) -> frozenset[str]:
-    """Return the targets that `by` may do `what` to now; `*` among them means all."""
+    """Return the targets to which `by` may do `what` now; `*` among them means all."""
     kind = KINDS[what]
     if permissions.has_permission(by, kind.freely):
         return frozenset({ALL})
@@ -42,7 +42,7 @@ def granted_targets(by: Who, what: str) -> frozenset[str]:
 
 
 def require(by: Who, what: str, target: str) -> None:
-    """Raise `NotAllowed`, which names what is missing and who can give it, unless `by` may do `what` to `target`."""
+    """Raise NotAllowed, which says what is missing and who can grant it, unless `by` may do `what` to `target`."""
     if granted_targets(by, what).isdisjoint({ALL, target}):
         kind, who = KINDS[what], permissions.principal_of(by)
         permissions.require(by, kind.base)

@@ -1,4 +1,4 @@
-"""Which pages may open a socket with a person's cookie: scheme, host and port are compared whole (§3.5)."""
+"""Which pages may open a socket with a person's cookie: scheme, host and port must all be equal (§3.5)."""
 
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
@@ -13,7 +13,7 @@ def headers_of(scope: Mapping[str, object]) -> dict[str, str]:
 
 
 def address_of(scope: Mapping[str, object]) -> str:
-    """Return the client's address, as the server saw it or a proxy told it that the operator trusts."""
+    """Return the client's address, as the server saw it or as a trusted proxy forwarded it."""
     client: tuple[str, int] | None = scope.get("client")  # type: ignore[assignment]
     return client[0] if client else "unknown"
 
@@ -21,7 +21,7 @@ def address_of(scope: Mapping[str, object]) -> str:
 def is_ours(scope: Mapping[str, object], allowed_hosts: list[str], allowed_origins: list[str]) -> bool:
     """Return whether the Origin is the address the page was served from, or one the operator allowed.
 
-    A missing or `null` Origin is foreign; so is a Host that is not ours (a rebound name).
+    A missing or `null` Origin is foreign; so is a Host that is not ours (DNS rebinding).
     """
     headers = headers_of(scope)
     origin, host = headers.get("origin", ""), headers.get("host", "")

@@ -1,4 +1,4 @@
-"""Who may do what: the table of §3.7. Pages, the API, the socket and every action ask here."""
+"""Who may do what: the table of §3.7. Used by pages, the API, the socket and every action."""
 
 from typing import Literal
 
@@ -76,7 +76,7 @@ WORDS = {  # of those that do not say themselves what one does
 def has_permission(who: Who | Roles, verb: str, target: str = "") -> bool:
     """Return whether `who` may do `verb`. Inside `write_transaction()` roles are read afresh (law H).
 
-    Bare roles, as an open socket keeps them, are taken as they are. `target` matters for an agent's token only:
+    Bare roles, as an open socket keeps them, are used as they are. `target` matters only for an agent's token:
     `agent:NAME` to publish, `topic:TOPIC` or `conversation:KEY` to view.
     """
     allowed = TABLE[verb]
@@ -85,7 +85,7 @@ def has_permission(who: Who | Roles, verb: str, target: str = "") -> bool:
 
 
 def require(who: Who | Roles, verb: str, target: str = "") -> None:
-    """Raise `NotAllowed` unless `who` may do `verb`. Records nothing: `action_context.audited_action` and the edges
+    """Raise NotAllowed unless `who` may do `verb`. Records nothing: `action_context.audited_action` and endpoints
     do."""
     if not has_permission(who, verb, target):
         action, roles = WORDS.get(verb, verb.replace("_", " ")), " or ".join(sorted(TABLE[verb]))
@@ -98,13 +98,13 @@ def is_own(agent: str, name: str) -> bool:
 
 
 def may_speak_as(agent: str, name: str) -> bool:
-    """Return whether an agent's token may publish under a name: its agent's, or one inside it, as `Desk/Triage` is of
-    the program `Desk`. What it may read is its own agent's alone."""
+    """Return whether an agent's token may publish under a name: its agent's own, or one inside it (`Desk/Triage` is of
+    the program `Desk`). It may read only as its own agent."""
     return is_own(agent, name) or (bool(agent) and name.removeprefix("agent:").startswith(f"{_bare(agent)}/"))
 
 
 def is_active(user: User) -> bool:
-    """Tell it as the database says now."""
+    """Return whether the account is active, as the database says now."""
     return User.objects.filter(pk=user.pk, is_active=True).exists()
 
 

@@ -1,10 +1,10 @@
-"""Alerts: rules that raise alarms of what happens in the record, and tell somebody outside.
+"""Alerts: rules that raise alarms about what happens in the record, and notify someone outside.
 
-kinds          what an alarm can be of, and a case of it
+kinds          what an alarm can be about, and a case of it
 causes         events → cases: failed runs, gaps
 conditions     state rows → cases: approval requests that wait, runs that look stuck
-alarms         cases → alarms, grouped; what opens and ends one, and the delivery that goes with it
-evaluation     one look at all of it
+alarms         cases → alarms, grouped; what opens and closes one, and its delivery
+evaluation     evaluates everything once
 deliveries     what waits to be sent: claimed, retried, given up
 messages       what is sent: JSON, Slack, e-mail
 signing        of a webhook (Standard Webhooks)

@@ -1,6 +1,6 @@
-"""Cases → alarms: what opens one, makes it larger and ends it, with the delivery in the same transaction (law E).
+"""Turn cases into alarms: what opens, extends and closes one, with its delivery in the same transaction (law E).
 
-Called inside `write_transaction()` after `lock_actions()`: two that evaluate at once do it one after the other.
+Called inside `write_transaction()` after `lock_actions()`, so that two evaluations run one after the other.
 """
 
 import json
@@ -18,7 +18,7 @@ Groups = Mapping[str, Sequence[Case]]
 
 
 def grouped(rule: AlertRule, cases: Iterable[Case]) -> dict[str, list[Case]]:
-    """Return the cases of each alarm, in their order."""
+    """Return the cases of each alarm, in order."""
     groups: dict[str, list[Case]] = {}
     for case in cases:
         groups.setdefault(group_of(rule.grouping, case), []).append(case)
@@ -26,7 +26,7 @@ def grouped(rule: AlertRule, cases: Iterable[Case]) -> dict[str, list[Case]]:
 
 
 def add(rule: AlertRule, groups: Groups, now: int) -> None:
-    """Open an alarm for each group, or count on with the one that is open."""
+    """Open an alarm for each group, or add to the one that is open."""
     open_alarms = _open_of(rule, groups)
     _open(rule, {group: cases for group, cases in groups.items() if group not in open_alarms}, now)
     for group, alarm in open_alarms.items():
@@ -34,7 +34,8 @@ def add(rule: AlertRule, groups: Groups, now: int) -> None:
 
 
 def match(rule: AlertRule, groups: Groups, now: int) -> None:
-    """Have the rule's open alarms be those of what lasts now: new cases are counted, what is over ends its alarm."""
+    """Make the rule's open alarms match what is the case now: new cases are counted, alarms of ended ones are
+    closed."""
     open_alarms = {alarm.group: alarm for alarm in Alarm.objects.filter(rule=rule, closed_at=None)}
     for alarm in open_alarms.values():
         alarm.rule = rule
@@ -55,7 +56,8 @@ def differs(rule: AlertRule, groups: Groups) -> bool:
 
 
 def close(alarm: Alarm, by: str, now: int) -> bool:
-    """End an alarm, and say so where the rule wants that and its beginning was sent. Return whether it was open."""
+    """Close an alarm, with a notification if the rule wants one and its opening was sent. Return whether it was
+    open."""
     if not Alarm.objects.filter(id=alarm.id, closed_at=None).update(closed_at=now, closed_by=by, subjects="[]"):
         return False
     alarm.closed_at, alarm.closed_by = now, by
@@ -65,26 +67,26 @@ def close(alarm: Alarm, by: str, now: int) -> bool:
 
 
 def notify(alarm: Alarm, now: int) -> None:
-    """Have an open alarm sent: when it opens, or when its shelf ends."""
+    """Send an open alarm: when it opens, or when its shelf ends."""
     Alarm.objects.filter(id=alarm.id).update(notified_at=now)
     deliveries.enqueue(alarm.rule, "alarm.opened", now, alarm)
 
 
 class _Everything:
-    """Holds every group: of a rule that is shelved as a whole."""
+    """A set that contains every group: of a rule that is shelved as a whole."""
 
     def __contains__(self, group: object) -> bool:
         return True
 
 
 def shelved(rule: AlertRule, now: int) -> Any:  # a container of groups
-    """Return the groups of a rule of which nothing is sent now."""
+    """Return the groups of a rule for which nothing is sent now."""
     groups = set(Shelf.objects.filter(rule=rule, until__gt=now).values_list("group", flat=True))
     return _Everything() if "" in groups else groups
 
 
 def _open(rule: AlertRule, groups: Groups, now: int) -> None:
-    """Open an alarm for each group, and have those sent that are not shelved."""
+    """Open an alarm for each group, and send those that are not shelved."""
     if not groups:
         return
     silent = shelved(rule, now)

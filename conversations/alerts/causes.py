@@ -1,4 +1,4 @@
-"""Events that raise alarms, as the log notes them while it stores them, → alarms. Each note is taken once."""
+"""Turn events that may raise alarms, as the log noted them while storing, into alarms. Each note is used once."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -17,15 +17,15 @@ LEGIBLE = 200  # characters of an error that an alarm repeats
 
 
 class NotedEvent(NamedTuple):
-    """A case, and what of it decides whether a rule is about it."""
+    """A case, with what decides whether a rule is about it."""
 
     kind: str
     case: Case
 
 
 def take(now: int) -> bool:
-    """Turn noted events into alarms and forget the notes; return whether there may be more. A transaction of its own,
-    and none where nothing is noted."""
+    """Turn noted events into alarms and delete the notes; return whether there may be more. One transaction, none
+    without notes."""
     if not AlarmCause.objects.exists():
         return False
     with write_transaction():
@@ -45,7 +45,7 @@ def _is_about(rule: AlertRule, case: Case) -> bool:
 
 
 def _events(notes: Sequence[AlarmCause]) -> Iterator[NotedEvent]:
-    """Read what is noted, without the demo's, and of runs only those that stand for themselves."""
+    """Yield the noted events, without the demo's and without runs inside others."""
     ids = {note.conversation_id for note in notes}
     keys = dict(Conversation.objects.visible().filter(id__in=ids, is_demo=False).values_list("id", "key"))
     agents = dict(
@@ -82,5 +82,5 @@ def _gap(fields: dict[str, object]) -> tuple[str, str]:
 
 
 def _text(fields: dict[str, object], name: str) -> str:
-    """Return a field as a column can hold it."""
+    """Return a field as a text for a column; empty for another type."""
     return clean_text(str(fields.get(name) or ""))

@@ -1,4 +1,5 @@
-"""State rows → cases: approval requests that wait too long, runs that look stuck. Both last, and end with the rows."""
+"""Turn state rows into cases: approval requests that wait too long, runs that look stuck. They last until the rows
+change."""
 
 from conversations.alerts.kinds import Case
 from conversations.models import AlertRule, Approval, Conversation, Run, ToolCall
@@ -10,14 +11,14 @@ MAX_CASES = 2000  # of one rule and one look
 
 
 def cases_of(rule: AlertRule, now: int) -> list[Case]:
-    """Return what a rule about something that lasts is about now, the oldest first."""
+    """Return the current cases of a rule about a lasting condition, oldest first."""
     if rule.kind == "budget_passed":
         return _passed_budgets(rule)
     return _late_approvals(rule, now) if rule.kind == "approval_waiting" else _stuck_runs(rule, now)
 
 
 def _late_approvals(rule: AlertRule, now: int) -> list[Case]:
-    """Return approval requests that wait longer than the rule says, by the index of those that are pending."""
+    """Return approval requests that have waited longer than the rule says, by the index of pending ones."""
     late = Approval.objects.open().filter(asked_at__lt=now - rule.after_s * 1_000_000).order_by("asked_at")
     late = late.filter(conversation__is_demo=False)
     columns = ("id", "conversation__key", "asked_seq", "asked_at", "tool_call", "run")
@@ -33,7 +34,7 @@ def _late_approvals(rule: AlertRule, now: int) -> list[Case]:
 
 
 def _passed_budgets(rule: AlertRule) -> list[Case]:
-    """Return what waits for somebody to give more, the oldest first."""
+    """Return the runs that wait for a budget to be raised, oldest first."""
     waiting = (
         ToolCall.objects.filter(origin=ORIGIN, status="waiting").order_by("started_at").select_related("conversation")
     )

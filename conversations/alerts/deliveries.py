@@ -1,7 +1,7 @@
-"""What waits to be sent, each a row: claimed by one process at a time, sent again after a pause, given up in the end.
+"""Deliveries, one row each: claimed by one process at a time, retried after a pause, finally given up.
 
-A claim moves `due_at` to the end of a lease, so that what a killed process was sending is due again after it. Times are
-the database's, given by the caller. All of it inside `write_transaction()`.
+A claim moves `due_at` to the end of a lease, so what a killed process was sending becomes due again. Times are the
+database's, passed by the caller. Everything runs inside `write_transaction()`.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ GONE = 410  # a receiver's word for: never again
 
 
 class Outcome(NamedTuple):
-    """How an attempt ended. `is_final`: no other one will do better."""
+    """How an attempt ended. `is_final`: a retry is pointless."""
 
     delivery: str
     attempt: int
@@ -36,14 +36,14 @@ class Outcome(NamedTuple):
 
 
 def enqueue(rule: AlertRule, event: str, now: int, alarm: Alarm | None = None) -> AlertDelivery:
-    """Add a message about an alarm, or a test, to what waits; it is due at once."""
+    """Add a delivery for an alarm or a test; it is due at once."""
     delivery = _message(rule, event, now, alarm)
     delivery.save(force_insert=True)
     return delivery
 
 
 def enqueue_all(rule: AlertRule, event: str, now: int, alarms: Sequence[Alarm]) -> None:
-    """Add a message about each of these alarms to what waits."""
+    """Add a delivery for each of these alarms."""
     AlertDelivery.objects.bulk_create([_message(rule, event, now, alarm) for alarm in alarms])
 
 
@@ -57,17 +57,17 @@ def _message(rule: AlertRule, event: str, now: int, alarm: Alarm | None) -> Aler
 
 
 def lease_s() -> float:
-    """Return for how many seconds a claim holds: longer than any attempt takes, which ends after a third of it."""
+    """Return the duration of a claim in seconds: three times as long as an attempt may take."""
     return float(settings.CONFIG.alert_timeout_s) * 3 + 5
 
 
 def is_due(now: int) -> bool:
-    """Return whether anything is to be sent."""
+    """Return whether any delivery is due."""
     return AlertDelivery.objects.filter(status="waiting", due_at__lte=now).exists()
 
 
 def claim(now: int, busy: Mapping[int, int], at_most: int) -> list[AlertDelivery]:
-    """Take what is due, the oldest first; `busy` says how many of each rule are being sent by this process."""
+    """Claim due deliveries, oldest first; `busy` is the number that this process is sending per rule."""
     taken: list[AlertDelivery] = []
     at_work = Counter(busy)
     while len(taken) < at_most:
@@ -87,7 +87,7 @@ def claim(now: int, busy: Mapping[int, int], at_most: int) -> list[AlertDelivery
 
 
 def record(outcomes: Sequence[Outcome], now: int) -> None:
-    """Write how attempts ended, each once. One that lost its lease meanwhile writes nothing."""
+    """Store the outcomes of attempts, each once. An attempt that lost its lease stores nothing."""
     for outcome in outcomes:
         mine = AlertDelivery.objects.filter(
             id=outcome.delivery, attempts=outcome.attempt, status="waiting", is_sending=True
@@ -106,7 +106,7 @@ def record(outcomes: Sequence[Outcome], now: int) -> None:
 
 
 def release(attempts: Sequence[tuple[str, int]], now: int) -> None:
-    """Give back what this process was sending when it was told to stop: another one may send it at once."""
+    """Release what this process was sending when it was stopped, so that another may send it at once."""
     for delivery, attempt in attempts:
         mine = AlertDelivery.objects.filter(id=delivery, attempts=attempt, status="waiting", is_sending=True)
         mine.update(due_at=now, is_sending=False)
@@ -118,8 +118,8 @@ def _fits(row: AlertDelivery, at_work: Counter[int]) -> bool:
 
 
 def _delay_s(row: AlertDelivery, retry_after_s: int | None) -> float:
-    """Return the pause before the next attempt: twice as long each time, up to a tenth more so that many do not come
-    together, and as long as the receiver wishes, up to an hour."""
+    """Return the pause before the next attempt: doubled each time, plus up to a tenth at random, and at least as long
+    as the receiver asks, up to an hour."""
     pause = settings.CONFIG.alert_retry_s * 2.0 ** (MAX_TRIES - row.tries_left)
     spread = hashlib.sha256(f"{row.id} {row.attempts}".encode()).digest()[0] / 2560
     return min(max(pause * (1 + spread), retry_after_s or 0), MAX_DELAY_S)
@@ -138,7 +138,7 @@ def _data(rule: AlertRule, alarm: Alarm | None) -> dict[str, Any]:
 
 
 def _subject(event: str, rule: AlertRule, data: Mapping[str, Any]) -> str:
-    """Say it in a line."""
+    """Return the subject on one line."""
     if event == "test":
         return f"Test of the alert rule {rule.name}"
     label = KINDS[rule.kind].label

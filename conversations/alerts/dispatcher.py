@@ -1,6 +1,6 @@
-"""The thread that evaluates rules and sends what waits. One in each serving process; the rows decide who sends what.
+"""The thread that evaluates rules and sends deliveries. One in each serving process; the rows decide who sends what.
 
-It has a loop of its own, so that slow receivers and slow queries keep nobody else. It holds at most `MAX_AT_ONCE`
+It has its own event loop, so that slow receivers and queries delay nothing else. It holds at most `MAX_AT_ONCE`
 deliveries; everything else stays in the database.
 """
 
@@ -46,20 +46,20 @@ _dispatchers: list["Dispatcher"] = []
 
 
 class Sending(NamedTuple):
-    """An attempt under way: the rule's id, and the task."""
+    """An attempt in progress: the rule's id, and the task."""
 
     rule: int
     task: asyncio.Task[None]
 
 
 def wake() -> None:
-    """Have this process's dispatcher look at once: a rule or a delivery changed."""
+    """Make this process's dispatcher run at once: a rule or a delivery changed."""
     for dispatcher in tuple(_dispatchers):
         dispatcher.wake()
 
 
 class Dispatcher(BackgroundThread):
-    """Started by the server, ended by `close`; what it was sending is left to whoever comes next."""
+    """The dispatcher thread, started by the server and ended by `close`; unfinished deliveries are left to others."""
 
     ENDED = "the alerts thread has ended"
     WAITING = "alerts are waiting"
@@ -75,7 +75,7 @@ class Dispatcher(BackgroundThread):
         self._failure: Exception | None = None  # of the last look at the rules
 
     def wake(self) -> None:
-        """Look at once. From any thread."""
+        """Run at once. Callable from any thread."""
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._news.set)
 
@@ -106,7 +106,7 @@ class Dispatcher(BackgroundThread):
         database.shutdown()
 
     async def _round(self, database: DatabaseThreads) -> float:
-        """Write what came out, look, begin what is due; return for how many seconds nothing else is to be done."""
+        """Store outcomes, evaluate, start what is due; return for how many seconds nothing else is to be done."""
         outcomes = list(self._outcomes)
         try:
             pause, claimed = await database.run(self._step, outcomes)
@@ -123,8 +123,8 @@ class Dispatcher(BackgroundThread):
         return pause
 
     def _step(self, outcomes: Sequence[Outcome]) -> tuple[float, list[AlertDelivery]]:
-        """Do a round's work with the database. What is being sent is in the loop's hands and changes only there, while
-        this waits for nothing of it."""
+        """Do a round's database work. Deliveries in progress belong to the loop and change only there, while it awaits
+        this."""
         clock, done = time.monotonic(), {(outcome.delivery, outcome.attempt) for outcome in outcomes}
         busy = Counter(sending.rule for key, sending in tuple(self._sending.items()) if key not in done)
         if outcomes:
@@ -142,7 +142,7 @@ class Dispatcher(BackgroundThread):
         return 0.0 if is_more else LOOK_EVERY, self._claim(now, busy)
 
     def _evaluate(self, now: int, clock: float) -> bool:
-        """Look at the rules; return whether there is more at once. Whatever fails there, deliveries are sent."""
+        """Evaluate the rules; return whether there is more at once. Deliveries are sent even if this fails."""
         is_slow, self._failure = clock - self._slow_at > SLOW_EVERY, None
         self._slow_at = clock if is_slow else self._slow_at
         try:
@@ -169,7 +169,7 @@ class Dispatcher(BackgroundThread):
         self._news.set()
 
     async def _attempt(self, delivery: AlertDelivery) -> Outcome:
-        """Send it once; return how that ended."""
+        """Send a delivery once; return the outcome."""
         key, timeout_s = (delivery.id, delivery.attempts), settings.CONFIG.alert_timeout_s
         try:
             if delivery.rule.form == "email":
@@ -191,7 +191,7 @@ class Dispatcher(BackgroundThread):
         return Outcome(*key, error_text, answer.status, answer.retry_after_s, is_final)
 
     async def _finish(self, database: DatabaseThreads) -> None:
-        """Write what came out and give back the rest."""
+        """Store outcomes and release the rest."""
         await cancel_all(sending.task for sending in self._sending.values())
         with contextlib.suppress(Unavailable, DatabaseError):  # then the leases end in their time
             await database.run(self._give_back)

@@ -1,4 +1,4 @@
-"""What people do with alert rules: make, change, remove, test, and change the secret. Each is in the audit log."""
+"""What people do with alert rules: create, change, remove, test, renew the secret. Each is audited."""
 
 from django.conf import settings
 from django.db import transaction
@@ -18,7 +18,7 @@ NO_RULE = "this alert rule no longer exists"
 
 
 def make_rule(by: Who, fields: RuleFields, *, reason: str = "") -> AlertRule:
-    """Make a rule; it is about what happens from now on. Its `secret` is not shown again. Raises Invalid, Conflict."""
+    """Create a rule about what happens from now on. Its `secret` is not shown again. Raises Invalid, Conflict."""
     fields = fields.checked(settings.CONFIG.alert_allow_list)
     with audited_action(by, "make_alert", f"alert:{fields.name}", right="alerts") as principal:
         if AlertRule.objects.filter(removed_at=None).count() >= MAX_RULES:
@@ -34,8 +34,8 @@ def make_rule(by: Who, fields: RuleFields, *, reason: str = "") -> AlertRule:
 
 
 def change_rule(by: Who, number: int, fields: RuleFields, *, version: int, reason: str = "") -> AlertRule:
-    """Change a rule that is as it was when it was drawn. A change of what it is about ends its open alarms. Raises
-    NotFound, Invalid, Conflict."""
+    """Change a rule that is still at `version`. A change of what it is about closes its open alarms. Raises NotFound,
+    Invalid, Conflict."""
     with audited_action(by, "change_alert", f"alert:{number}", right="alerts") as principal:
         rule = _locked(number)
         if rule.version != version:
@@ -59,7 +59,7 @@ def change_rule(by: Who, number: int, fields: RuleFields, *, version: int, reaso
 
 
 def remove_rule(by: Who, number: int, *, reason: str = "") -> None:
-    """Remove a rule: its open alarms end, what waits to be sent is discarded, its address and secret are erased."""
+    """Remove a rule: its open alarms are closed, its waiting deliveries discarded, its address and secret erased."""
     with audited_action(by, "remove_alert", f"alert:{number}", right="alerts") as principal:
         rule = _locked(number)
         before, now = state_of(rule), database_now()
@@ -74,7 +74,7 @@ def remove_rule(by: Who, number: int, *, reason: str = "") -> None:
 
 
 def renew_secret(by: Who, number: int) -> AlertRule:
-    """Give a rule another secret; it signs from now on, and is not shown again."""
+    """Give a rule a new secret, which signs from now on and is not shown again."""
     with audited_action(by, "renew_alert_secret", f"alert:{number}", right="alerts") as principal:
         rule = _locked(number)
         if rule.form == "email":
@@ -86,7 +86,7 @@ def renew_secret(by: Who, number: int) -> AlertRule:
 
 
 def send_test(by: Who, number: int) -> AlertDelivery:
-    """Send a test message, once more and once more as any other when that fails."""
+    """Send a test message, with retries like any other."""
     with audited_action(by, "test_alert", f"alert:{number}", right="alerts") as principal:
         rule = _locked(number)
         delivery = deliveries.enqueue(rule, "test", database_now())
@@ -96,7 +96,7 @@ def send_test(by: Who, number: int) -> AlertDelivery:
 
 
 def state_of(rule: AlertRule) -> str:
-    """Return a digest of what a rule says, with its version in the place of what is secret."""
+    """Return a digest of a rule for the audit log, with its version in place of secrets."""
     about = [rule.name, *map(str, _about(rule)), rule.form, masked_url(rule), rule.recipients]
     return chain.digest([*about, str(rule.is_enabled), str(rule.sends_end), str(rule.version)])
 

@@ -1,4 +1,4 @@
-"""One look at what rules are about. Cheap where nothing is the matter: a few queries over small indexes."""
+"""Evaluate all rules once. Cheap if nothing is wrong: a few queries over small indexes."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ GLANCE = """SELECT
 
 
 class Pending(NamedTuple):
-    """What there is to do: rules to evaluate, noted events to take, deliveries to send now or later."""
+    """What there is to do: rules to evaluate, noted events to process, deliveries to send now or later."""
 
     has_rules: bool
     has_causes: bool
@@ -31,15 +31,15 @@ class Pending(NamedTuple):
 
 
 def pending() -> Pending:
-    """Return what there is to do: all that an idle server asks for alerts, in one statement."""
+    """Return what there is to do, in one statement: all that an idle server runs for alerts."""
     with connection.cursor() as cursor:
         cursor.execute(GLANCE)
         return Pending(*map(bool, cursor.fetchone()))
 
 
 def look(now: int, *, is_slow: bool) -> bool:
-    """Bring the alarms up to date; return whether there is more to do at once. `is_slow`: look also at what takes more
-    than a query and changes slowly (stuck runs, ends, shelves)."""
+    """Update all alarms; return whether there is more to do at once. `is_slow`: also evaluate what takes more than a
+    query and changes slowly (stuck runs, ends, shelves)."""
     is_more = causes.take(now)
     for rule in AlertRule.objects.active():
         if KINDS[rule.kind].is_lasting and (is_slow or rule.kind in QUICK):
@@ -60,7 +60,8 @@ def _match(rule: AlertRule, now: int) -> None:
 
 
 def _end_quiet(now: int) -> None:
-    """End alarms of events after a quiet time, and those of a failed run after a later one of the agent went well."""
+    """Close alarms about events after a quiet time, and alarms of failed runs once a later run of the agent
+    succeeded."""
     events = [kind for kind, about in KINDS.items() if not about.is_lasting]
     open_alarms = Alarm.objects.filter(closed_at=None, kind__in=events).select_related("rule")
     open_alarms = open_alarms.order_by("last_at")[:AT_A_TIME]
@@ -82,7 +83,7 @@ def _went_well(alarm: Alarm) -> bool:
 
 
 def _notify_unshelved(now: int) -> None:
-    """Send alarms that opened while they were shelved and are still open when that ends."""
+    """Send alarms that opened while shelved and are still open when the shelf ends."""
     pending = list(Alarm.objects.filter(closed_at=None, notified_at=None).select_related("rule")[:AT_A_TIME])
     due = [alarm for alarm in pending if alarm.group not in alarms.shelved(alarm.rule, now)]
     if not due:
@@ -97,7 +98,7 @@ def _notify_unshelved(now: int) -> None:
 
 
 def forget(now: int) -> None:
-    """Remove what is over for long."""
+    """Delete what ended long ago."""
     old = now - KEEP
     expired = AlertDelivery.objects.filter(done_at__lt=old).order_by("done_at").values_list("id", flat=True)
     closed = Alarm.objects.filter(closed_at__lt=old, alertdelivery=None).values_list("id", flat=True)

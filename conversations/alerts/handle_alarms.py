@@ -1,4 +1,4 @@
-"""What people do with alarms and deliveries: shelve for a time, end, send again, discard. Each is in the audit log."""
+"""What people do with alarms and deliveries: shelve, close, retry, discard. Each is audited."""
 
 from django.db import transaction
 
@@ -17,7 +17,8 @@ MAX_REASON = 500  # characters
 
 
 def shelve(by: Who, rule: int, seconds: int, *, alarm: int | None = None, reason: str = "") -> Shelf:
-    """Send nothing of a rule, or of one alarm and its like, for so long. What is still open then is sent then."""
+    """Send nothing of a rule, or of one alarm and its like, for so many seconds. What is still open then is sent
+    then."""
     with audited_action(by, "shelve_alert", f"alert:{rule}", right="alerts") as principal:
         if not 60 <= seconds <= MAX_SHELF_S:
             raise Invalid("must be from 1 min to 30 d", field="for_s")
@@ -33,7 +34,7 @@ def shelve(by: Who, rule: int, seconds: int, *, alarm: int | None = None, reason
 
 
 def unshelve(by: Who, rule: int, *, alarm: int | None = None) -> None:
-    """End a shelf before its time."""
+    """End a shelf early."""
     with audited_action(by, "unshelve_alert", f"alert:{rule}", right="alerts") as principal:
         now = database_now()
         shelf = Shelf.objects.filter(rule_id=rule, group=_group(rule, alarm), until__gt=now)
@@ -45,7 +46,8 @@ def unshelve(by: Who, rule: int, *, alarm: int | None = None) -> None:
 
 
 def end_alarm(by: Who, number: int, *, reason: str = "") -> None:
-    """End an alarm of events: the next one opens another. One that lasts ends with what it is about."""
+    """Close an alarm about events; the next event opens another. An alarm about a lasting condition closes by
+    itself."""
     with audited_action(by, "end_alarm", f"alarm:{number}", right="alerts") as principal:
         alarm = Alarm.objects.select_related("rule").filter(id=number).first()
         if alarm is None:
@@ -59,7 +61,7 @@ def end_alarm(by: Who, number: int, *, reason: str = "") -> None:
 
 
 def retry_delivery(by: Who, delivery: str) -> None:
-    """Send a dead letter again, as often as a new one. Its id stays the same."""
+    """Send a dead letter again, with as many attempts as a new delivery. Its id stays the same."""
     with audited_action(by, "retry_delivery", f"delivery:{delivery}", right="alerts") as principal:
         row = _failed(delivery)
         now = database_now()
@@ -71,7 +73,7 @@ def retry_delivery(by: Who, delivery: str) -> None:
 
 
 def discard_delivery(by: Who, delivery: str) -> None:
-    """Give up a dead letter for good."""
+    """Discard a dead letter for good."""
     with audited_action(by, "discard_delivery", f"delivery:{delivery}", right="alerts") as principal:
         row = _failed(delivery)
         AlertDelivery.objects.filter(id=row.id, status="failed").update(status="discarded")

@@ -1,4 +1,4 @@
-"""What an alarm can be of, and one case of it."""
+"""The kinds of alarms, and one case of an alarm."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ GROUPINGS = {
 
 
 class AlarmKind(NamedTuple):
-    """How it is called, what raises it, and whether it lasts: the alarm ends with what it is about."""
+    """A kind of alarm: its name, what raises it, and whether it lasts, so that it closes with its condition."""
 
     label: str
     help: str
@@ -29,7 +29,7 @@ KINDS = {
 
 
 class Case(NamedTuple):
-    """One thing that a rule may be about. `cause` is the same for all that are to be one alarm."""
+    """One case for a rule. `cause` is equal for all cases of one alarm."""
 
     cause: str
     conversation: str
@@ -41,6 +41,6 @@ class Case(NamedTuple):
 
 
 def group_of(grouping: str, case: Case) -> str:
-    """Return what tells the alarms of a rule apart."""
+    """Return the key that distinguishes the alarms of a rule."""
     place = {"conversation": case.conversation, "agent": case.agent}.get(grouping, "")
     return hashlib.sha256(json.dumps([case.cause, place]).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""One e-mail, by Django's settings. Sync; called in a thread."""
+"""Send one e-mail, by Django's settings. Synchronous; called in a thread."""
 
 from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
@@ -8,7 +8,7 @@ from conversations.models import AlertDelivery
 
 
 def send(delivery: AlertDelivery, site: str, timeout_s: float) -> None:
-    """Send it; however often that is, its Message-ID is the same. Raises OSError or smtplib.SMTPException."""
+    """Send a delivery; its Message-ID is the same for every attempt. Raises OSError or smtplib.SMTPException."""
     if not can_send():
         raise OSError("no mail server: set SWITCHBOARD_EMAIL_URL")
     subject, text = messages.email_text(delivery, site)
@@ -24,5 +24,5 @@ def send(delivery: AlertDelivery, site: str, timeout_s: float) -> None:
 
 
 def can_send() -> bool:
-    """Return whether there is a mail server to hand e-mail to."""
+    """Return whether a mail server is configured."""
     return bool(settings.EMAIL_HOST) or not settings.EMAIL_BACKEND.endswith("smtp.EmailBackend")

@@ -1,5 +1,5 @@
-"""What is sent of a delivery: the JSON of a plain POST, Slack's, or an e-mail. Names and errors in it are anybody's
-words: they are text in each form."""
+"""The message of a delivery: JSON for a webhook, JSON for Slack, or an e-mail. Names and errors in it are untrusted and
+stay plain text."""
 
 import json
 from typing import Any
@@ -12,7 +12,8 @@ SLACK_TEXT = 2900  # characters of a section; Slack takes 3,000
 
 
 def webhook_body(delivery: AlertDelivery, site: str) -> bytes:
-    """Return the body in the form of the delivery's rule. `site` is where our pages are, such as `https://host`."""
+    """Return the body in the format of the delivery's rule. `site` is the address of our pages, such as
+    `https://host`."""
     payload = _payload(delivery, site)
     if delivery.rule.form == "slack":
         payload = _slack(delivery, payload["data"]["url"])
@@ -20,7 +21,7 @@ def webhook_body(delivery: AlertDelivery, site: str) -> bytes:
 
 
 def email_text(delivery: AlertDelivery, site: str) -> tuple[str, str]:
-    """Return the subject, in a line, and the text."""
+    """Return the subject (one line) and the text."""
     payload = _payload(delivery, site)
     subject = " ".join(hidden_characters.spelled_out(delivery.subject).split())
     lines = [subject, "", *_facts(payload["data"]), "", payload["data"]["url"]]
@@ -47,7 +48,7 @@ def _slack(delivery: AlertDelivery, url: str) -> dict[str, Any]:
 
 
 def _facts(data: dict[str, Any]) -> list[str]:
-    """Return what there is to say, a line each."""
+    """Return the facts to report, one line each."""
     if "alarm_id" not in data:
         return ["This is a test: the rule and its destination work."]
     count = int(data["count"])
@@ -63,5 +64,5 @@ def _facts(data: dict[str, Any]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Escape what Slack reads as markup: a name cannot mention a channel or hide a link."""
+    """Escape Slack's markup: a name cannot mention a channel or hide a link."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

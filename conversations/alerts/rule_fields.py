@@ -1,4 +1,4 @@
-"""What a person says of a rule, and whether it fits. Names the first field that does not."""
+"""A rule as a person enters it, and its validation. Errors name the first invalid field."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ MAX_NAME, MAX_AGENT, MAX_AFTER_S, MAX_RECIPIENTS = 100, 200, 30 * 24 * 3600, 20
 
 
 class RuleFields(NamedTuple):
-    """A rule as it is entered. `url` empty: as it was."""
+    """A rule as entered. An empty `url` keeps the stored one."""
 
     name: str
     kind: str
@@ -33,7 +33,7 @@ class RuleFields(NamedTuple):
     sends_end: bool = False
 
     def checked(self, allowed: AllowList, stored: AlertRule | None = None) -> "RuleFields":
-        """Return it as it is stored, without what another form or kind would need. Raises Invalid."""
+        """Return the fields as they are stored, without those that the format or kind does not use. Raises Invalid."""
         for field, choices in (("kind", KINDS), ("form", FORMS), ("grouping", GROUPINGS)):
             if getattr(self, field) not in choices:
                 raise Invalid(f"must be one of {', '.join(choices)}", field=field)
@@ -57,7 +57,7 @@ class RuleFields(NamedTuple):
 
 
 def masked_url(rule: AlertRule) -> str:
-    """Return scheme and host of a webhook: its path and query may be the secret."""
+    """Return scheme and host of a webhook: its path and query may be secret."""
     if not rule.url:
         return ""
     url = outbound_address.parse(rule.url)
@@ -72,7 +72,7 @@ def _require_line(text: str, field: str, most: int, *, is_required: bool = False
 
 
 def _require_reachable(url: str, allowed: AllowList) -> None:
-    """Refuse what could not be sent to whatever its name resolves to."""
+    """Raise Invalid for an address to which nothing could be sent, whatever its name resolves to."""
     parsed = outbound_address.parse(url)
     try:
         outbound_address.check_literal(parsed, allowed)

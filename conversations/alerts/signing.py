@@ -1,7 +1,7 @@
-"""Signatures of webhooks, as Standard Webhooks has them (https://www.standardwebhooks.com, version 1.0.0).
+"""Signatures of webhooks, by Standard Webhooks (https://www.standardwebhooks.com, version 1.0.0).
 
 `webhook-signature` is `v1,` and base64 of HMAC-SHA256 over `id.timestamp.body`; the key is what follows `whsec_`, in
-base64. The id stays the same when a request is sent again; the timestamp is of the attempt.
+base64. The id is the same for every attempt; the timestamp is the attempt's.
 """
 
 import base64
@@ -14,14 +14,14 @@ KEY_BYTES = 24
 
 
 def new_secret() -> str:
-    """Make a secret of letters and digits: what masks secrets in text covers it to its end."""
+    """Return a secret of letters and digits only, so that masking of secrets in text covers all of it."""
     while not (key := base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()).isalnum():
         pass
     return PREFIX + key
 
 
 def headers(secret: str, delivery: str, body: bytes, at_s: int) -> dict[str, str]:
-    """Return the three headers of an attempt at `at_s` (Unix time)."""
+    """Return the three headers of an attempt at `at_s` (Unix time, s)."""
     return {
         "webhook-id": delivery,
         "webhook-timestamp": str(at_s),

@@ -1,4 +1,4 @@
-"""Rules, alarms, deliveries and figures, for the page and the API. Nothing secret is in them."""
+"""Rules, alarms, deliveries and figures, for the page and the API, without secrets."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ STATUSES = ("waiting", "failed", "delivered", "discarded")
 
 
 class ShownRule(NamedTuple):
-    """A rule with what became of it."""
+    """A rule with its alarms and deliveries in numbers."""
 
     rule: AlertRule
     about: str
@@ -42,7 +42,7 @@ class ShownAlarm(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """Our own alarm rate: how many alarms opened, and what became of the deliveries."""
+    """The alarm rate: how many alarms opened, and what happened to the deliveries."""
 
     last_hour: int
     last_day: int
@@ -54,12 +54,12 @@ class Figures(NamedTuple):
 
     @property
     def is_flood(self) -> bool:
-        """Return whether the last hour had more alarms than a person can answer."""
+        """Return whether the last hour had more alarms than a person can handle."""
         return self.last_hour > CALM_PER_HOUR
 
     @property
     def per_day(self) -> float:
-        """The mean of the last 7 days."""
+        """Return the daily mean of the last 7 days."""
         return round(self.last_week / 7, 1)
 
 
@@ -69,7 +69,7 @@ def rules() -> list[ShownRule]:
 
 
 def shown_rule(rule: AlertRule) -> ShownRule:
-    """Return one rule with what became of it."""
+    """Return one rule with its figures."""
     return _shown([rule])[0]
 
 
@@ -90,7 +90,7 @@ def _shown(rows: Sequence[AlertRule]) -> list[ShownRule]:
 
 
 def about_of(rule: AlertRule) -> str:
-    """Say when it raises an alarm."""
+    """Return in words when a rule raises an alarm."""
     words = KINDS[rule.kind].label
     if rule.kind == "approval_waiting":
         words += f" longer than {time_of(rule.after_s)}"
@@ -98,7 +98,7 @@ def about_of(rule: AlertRule) -> str:
 
 
 def to_of(rule: AlertRule) -> str:
-    """Say where it is sent."""
+    """Return in words where a rule sends to."""
     return f"{FORMS[rule.form]}: {rule.recipients or masked_url(rule)}"
 
 
@@ -124,13 +124,13 @@ def alarms(*, state: str = "open", before: int | None = None, limit: int = 50) -
 
 
 def href_of(alarm: Alarm) -> str:
-    """Return where the newest case of an alarm stands."""
+    """Return the address of an alarm's newest case."""
     return page_urls.event_url(alarm.conversation, alarm.seq) if alarm.conversation else ""
 
 
 def deliveries(status: str, limit: int = 50) -> list[AlertDelivery]:
-    """Return deliveries: `failed` are dead letters, newest first; `waiting` by when they are due; else what was done
-    last."""
+    """Return deliveries: `failed` are dead letters, newest first; `waiting` by due time; any other status by when they
+    ended, newest first."""
     rows = AlertDelivery.objects.select_related("rule").filter(status=status, rule__removed_at=None)
     order = {"failed": "-created_at", "waiting": "due_at"}.get(status, "-done_at")
     done = {} if order != "-done_at" else {"done_at__isnull": False}
@@ -138,7 +138,7 @@ def deliveries(status: str, limit: int = 50) -> list[AlertDelivery]:
 
 
 def figures() -> Figures:
-    """Return our own alarm rate; each count goes up to `MAX_COUNT`."""
+    """Return the alarm rate; each count goes up to `MAX_COUNT`."""
     now = database_now()
     live = AlertDelivery.objects.filter(rule__removed_at=None)
     return Figures(
@@ -153,7 +153,7 @@ def figures() -> Figures:
 
 
 def rule_item(shown: ShownRule) -> dict[str, Any]:
-    """Return a rule as the API answers it."""
+    """Return a rule as JSON for the API."""
     rule = shown.rule
     return {
         "id": rule.id, "name": rule.name, "kind": rule.kind, "after_s": rule.after_s or None, "agent": rule.agent,
@@ -166,7 +166,7 @@ def rule_item(shown: ShownRule) -> dict[str, Any]:
 
 
 def alarm_item(shown: ShownAlarm) -> dict[str, Any]:
-    """Return an alarm as the API answers it."""
+    """Return an alarm as JSON for the API."""
     alarm = shown.alarm
     return {
         "id": alarm.id, "rule_id": alarm.rule_id, "rule": alarm.rule.name, "kind": alarm.kind, "cause": alarm.cause,
@@ -178,7 +178,7 @@ def alarm_item(shown: ShownAlarm) -> dict[str, Any]:
 
 
 def delivery_item(row: AlertDelivery) -> dict[str, Any]:
-    """Return a delivery as the API answers it."""
+    """Return a delivery as JSON for the API."""
     return {
         "id": row.id, "rule_id": row.rule_id, "rule": row.rule.name, "subject": row.subject, "status": row.status,
         "attempts": row.attempts, "http_status": row.http_status, "error": row.error,

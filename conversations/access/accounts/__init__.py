@@ -1,1 +1,1 @@
-"""People, their sign-in, their tokens and what they were granted."""
+"""People, their sign-ins, their tokens and their grants."""

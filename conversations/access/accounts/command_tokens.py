@@ -1,5 +1,5 @@
-"""The tokens that this server gave to commands of its data directory, each `import:NAME`: kept in memory alone, listed
-and revoked one by one."""
+"""Tokens that this server issued to commands in its data directory, each `import:NAME`: kept only in memory, listed and
+revoked one by one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _issued: WeakValueDictionary[str, CommandToken] = WeakValueDictionary()  # until
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class CommandToken:
-    """One of them, without its secret."""
+    """A command's token, without its secret."""
 
     name: str
     id: str = field(default_factory=new_id)
@@ -33,26 +33,26 @@ class CommandToken:
 
     @property
     def is_live(self) -> bool:
-        """Return whether it still lets its bearer in."""
+        """Return whether it is still valid."""
         is_idle = not self.requests and timezone.now() - self.used_at >= timedelta(seconds=IDLE_S)
         return not self.is_revoked and not is_idle
 
 
 def issue(name: str) -> CommandToken:
-    """Return a new one, which is listed while somebody holds it."""
+    """Return a new token; it is listed as long as a command holds it."""
     token = CommandToken(name)
     _issued[token.id] = token
     return token
 
 
 def live() -> list[CommandToken]:
-    """Return those of this process that let their bearers in, the newest first."""
+    """Return the valid tokens of this process, newest first."""
     issued = [token for ref in _issued.valuerefs() if (token := ref()) is not None and token.is_live]
     return sorted(issued, key=lambda token: token.given_at, reverse=True)
 
 
 def revoke_command_token(by: Who, token_id: str) -> None:
-    """End one at once, with what is under way by it. Raises `NotFound` when it has ended already."""
+    """Revoke a token at once, with the command's work in progress. Raises NotFound if it has already ended."""
     token = _issued.get(token_id)
     target = f"import:{token.name}" if token else f"command-token:{token_id[:64]}"
     with audited_action(by, "revoke_command_token", target, right="tokens") as principal:

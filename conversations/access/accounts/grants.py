@@ -1,4 +1,4 @@
-"""Grants given and taken by an admin. Called by the People page."""
+"""Grants, given and revoked by an admin. Called by the People page."""
 
 from datetime import datetime
 
@@ -17,10 +17,10 @@ MAX_TOOL = 401  # characters: a namespace, a dot, a name
 
 
 def give_grant(by: Who, name: str, what: str, target: str, *, until: datetime | None = None, reason: str = "") -> Grant:
-    """Let a person do `what` to `target`, until a time or until it is taken. One whose time is up is given anew.
+    """Allow a person to do `what` to `target`, until a time or until revoked. An expired grant can be given again.
 
     `target` is `agent:NAME` or `system` to speak as, a tool's qualified name to replay, `*` for all of them. Raises
-    `Invalid` with the field, `NotFound`, and `Conflict` when the person has it already.
+    Invalid with the field, NotFound, and Conflict if the person already has it.
     """
     target, now = _fit(what, target), timezone.now()
     if until is not None and until <= now:
@@ -50,8 +50,8 @@ def give_grant(by: Who, name: str, what: str, target: str, *, until: datetime | 
 
 
 def take_grant(by: Who, name: str, what: str, target: str, *, reason: str = "") -> None:
-    """Take a grant away at once: an action under way that has not committed yet is refused. Raises `Conflict` when it
-    is not there any more."""
+    """Revoke a grant at once: actions that have not committed yet are refused. Raises Conflict if it no longer
+    exists."""
     with audited_action(by, "take_grant", f"user:{name}", right="people") as principal:
         grant = Grant.objects.select_for_update().filter(user__username=name, what=what, target=target).first()
         if grant is None:
@@ -71,7 +71,7 @@ def take_grant(by: Who, name: str, what: str, target: str, *, reason: str = "") 
 
 
 def _fit(what: str, target: str) -> str:
-    """Return the target as it is stored. `agent:` and a name without it are the same agent."""
+    """Return the target as it is stored. An agent's name with or without `agent:` is the same agent."""
     if what not in KINDS:
         raise Invalid(f"must be one of {', '.join(KINDS)}; got {what[:40]!r}", field="what")
     target = target.strip()
@@ -93,6 +93,6 @@ def _title(what: str, target: str) -> str:
 
 
 def facts_of(grant: Grant) -> dict[str, str]:
-    """Return what an audit entry says of a grant."""
+    """Return a grant's facts for an audit entry."""
     until = grant.until.isoformat() if grant.until else ""
     return {"what": grant.what, "target": grant.target, "until": until}

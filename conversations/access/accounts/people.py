@@ -22,7 +22,8 @@ OWNER = "owner"
 
 
 def create_person(by: Who, name: str, roles: Collection[str], *, password: str = "") -> User:
-    """Make a person who may sign in; without a password only by a link. Raises `Invalid`, `Conflict` when taken."""
+    """Create an account; without a password its person signs in by link. Raises Invalid, and Conflict if the name is
+    taken."""
     name, held = _fit_name(name), _checked_roles(roles)
     user = User(username=name)
     user.set_password(fit_password(user, password)) if password else user.set_unusable_password()
@@ -36,10 +37,10 @@ def create_person(by: Who, name: str, roles: Collection[str], *, password: str =
 
 
 def set_roles(by: Who, name: str, roles: Collection[str], *, expected: Collection[str] | None = None) -> User:
-    """Give a person exactly these roles.
+    """Set a person's roles.
 
-    `expected` is what the form showed: raises `Conflict` when somebody changed them since, and when the last active
-    admin would lose the role.
+    `expected` is what the form showed: raises Conflict if someone changed them since, and if the last active admin
+    would lose the role.
     """
     held = _checked_roles(roles)
     with audited_action(by, "set_roles", _target(name), right="people") as principal:
@@ -61,7 +62,8 @@ def set_roles(by: Who, name: str, roles: Collection[str], *, expected: Collectio
 
 
 def deactivate(by: Who, name: str) -> None:
-    """Shut a person out at once: sessions end, links die. Raises `Conflict` for the last admin, or when already."""
+    """Deactivate an account at once: sessions end, links become invalid. Raises Conflict for the last admin, or if
+    already done."""
     seated = seat_keys(User.objects.filter(username=name).first())
     with audited_action(by, "deactivate", _target(name), right="people") as principal:
         user = _locked(name)
@@ -74,7 +76,7 @@ def deactivate(by: Who, name: str) -> None:
 
 
 def activate(by: Who, name: str) -> None:
-    """Let a deactivated person sign in again. Raises `Conflict` when done before."""
+    """Let a deactivated person sign in again. Raises Conflict if already active."""
     with audited_action(by, "activate", _target(name), right="people") as principal:
         user = _locked(name)
         if not User.objects.filter(pk=user.pk, is_active=False).update(is_active=True):
@@ -83,9 +85,9 @@ def activate(by: Who, name: str) -> None:
 
 
 def first_owner() -> str | None:
-    """Return the secret of a new sign-in link while nobody has ever signed in, else None.
+    """Return the secret of a new sign-in link as long as nobody has ever signed in, else None.
 
-    An empty database gets the person `owner` with every role; otherwise the link is the oldest active admin's.
+    An empty database gets the person `owner` with every role; otherwise the link is for the oldest active admin.
     """
     with write_transaction():
         lock_actions()
@@ -126,7 +128,7 @@ def _locked(name: str) -> User:
 
 
 def _keep_an_admin(user: User) -> None:
-    """Raise `Conflict` for the last active admin. The admins' rows are locked, so that two cannot both go."""
+    """Raise Conflict for the last active admin. The admins' rows are locked, so that two cannot leave at once."""
     admins = Role.objects.select_for_update().filter(name="admin", user__is_active=True)
     if set(admins.values_list("user_id", flat=True)) == {user.pk}:
         raise Conflict(

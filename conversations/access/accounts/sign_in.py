@@ -1,4 +1,4 @@
-"""Being signed in: sign-ins and sign-outs, passwords, the end of sessions. Called by the pages of one's own account."""
+"""Sign-ins and sign-outs, passwords, and the end of sessions. Called by the account pages."""
 
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -33,7 +33,7 @@ SYSTEMS = (
 
 
 class SignedInDevice(NamedTuple):
-    """One place where a person is signed in. `since`, `address` and `browser` are what the sign-in noted."""
+    """A device on which a person is signed in. `since`, `address` and `browser` were noted at sign-in."""
 
     key: str
     since: datetime | None
@@ -42,14 +42,15 @@ class SignedInDevice(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The browser in few words, as far as it tells."""
+        """Return the browser in a few words, as far as it says."""
         browser = next((label for mark, label in BROWSERS if mark in self.browser), "")
         system = next((label for mark, label in SYSTEMS if mark in self.browser), "")
         return " on ".join(filter(None, [browser, system])) or self.browser[:40] or "unknown"
 
 
 def sign_in(user: User, how: str, *, begin: Callable[[], None]) -> None:
-    """Record a sign-in in the transaction in which `begin` makes the session. Raises `NotAllowed` when deactivated."""
+    """Audit a sign-in in the transaction in which `begin` creates the session. Raises NotAllowed for a deactivated
+    account."""
     with audited_action(user, "sign_in", f"user:{user.username}") as principal:
         if not permissions.is_active(user):
             raise NotAllowed(f"{user.username} is deactivated")
@@ -59,14 +60,14 @@ def sign_in(user: User, how: str, *, begin: Callable[[], None]) -> None:
 
 
 def note_failed_sign_in(name: str, address: str, *, is_locked_out: bool) -> None:
-    """Count a failed sign-in for a known name; what was typed as an unknown one is not kept (it may be a password)."""
+    """Count a failed sign-in under a known name; an unknown name is not stored (it may be a password)."""
     is_known = User.objects.filter(username=name).exists()
     verb, reason = ("lock_out", "too many attempts") if is_locked_out else ("sign_in", "wrong name or password")
     refusal_counter.record_refusal(address, verb, f"user:{name}" if is_known else "user:?", reason=reason)
 
 
 def sign_out(user: User, *, end: Callable[[], None]) -> None:
-    """Record a sign-out in the transaction in which `end` removes the session; its sockets close."""
+    """Audit a sign-out in the transaction in which `end` removes the session; its sockets close."""
     with audited_action(user, "sign_out", f"user:{user.username}") as principal:
         end()
         chain.enter(principal, "sign_out", f"user:{user.username}")
@@ -74,9 +75,9 @@ def sign_out(user: User, *, end: Callable[[], None]) -> None:
 
 
 def set_password(by: Who, name: str, password: str) -> User:
-    """Set a person's password: one's own, or as admin another's. Every session of theirs ends.
+    """Set a person's password: one's own, or another's as an admin. Every session of that person ends.
 
-    The caller's own session stays alive when the view takes the new hash into it. Raises `Invalid`.
+    The caller's own session continues if the view stores the new hash in it. Raises Invalid.
     """
     user = _active_user(name)
     user.set_password(fit_password(user, password))  # slow by design: outside of the transaction
@@ -91,7 +92,7 @@ def set_password(by: Who, name: str, password: str) -> User:
 
 
 def sign_out_everywhere(by: Who, name: str) -> User:
-    """End every session of a person and void links not used yet: one's own, or as admin another's."""
+    """End every session of a person and void unused links: one's own, or another's as an admin."""
     user = _active_user(name)
     seated = seat_keys(user)
     with audited_action(by, "sign_out_everywhere", f"user:{name}") as principal:
@@ -103,10 +104,10 @@ def sign_out_everywhere(by: Who, name: str) -> User:
 
 
 def end_sessions(user: User, seated: Collection[str]) -> str:
-    """Change the salt that every session's hash holds, remove the rows, void the links; answer the new salt.
+    """Change the salt in every session's hash, delete the session rows, void the links; return the new salt.
 
-    Part of an action: call it inside `write_transaction()`, with the `seat_keys` from before it. A session that began
-    between the two is ended by the salt, and its row goes when it expires.
+    Part of an action: call it inside `write_transaction()`, with `seat_keys` from before it. A session that began in
+    between is ended by the salt, and its row is deleted when it expires.
     """
     salt = secrets.token_hex(8)
     User.objects.filter(pk=user.pk).update(session_salt=salt)
@@ -116,7 +117,7 @@ def end_sessions(user: User, seated: Collection[str]) -> str:
 
 
 def fit_password(user: User, password: str) -> str:
-    """Return the password when it is strong enough for `user`; raises `Invalid` that says what is missing."""
+    """Return the password if it is strong enough for `user`; else raises Invalid that says what is missing."""
     if len(set("".join(password.split()))) < MIN_DIFFERENT:
         raise Invalid(f"must have at least {MIN_DIFFERENT} different characters, not counting spaces", field="password")
     try:
@@ -127,7 +128,7 @@ def fit_password(user: User, password: str) -> str:
 
 
 def devices_of(user: User) -> Iterator[SignedInDevice]:
-    """Find where a person is signed in. Sessions hold their person in sealed data, so all live ones are opened."""
+    """Yield where a person is signed in. Sessions hold their person in signed data, so all live ones are read."""
     for session in Session.objects.filter(expire_date__gt=timezone.now()).iterator():
         data = session.get_decoded()
         if data.get(SESSION_KEY) == str(user.pk):
@@ -135,7 +136,7 @@ def devices_of(user: User) -> Iterator[SignedInDevice]:
 
 
 def seat_keys(user: User | None) -> list[str]:
-    """Return the keys of a person's sessions. All live ones are opened for it: outside of any transaction."""
+    """Return the keys of a person's sessions. All live ones are read for it, outside of any transaction."""
     return [seat.key for seat in devices_of(user)] if user is not None else []
 
 

@@ -17,7 +17,7 @@ PATH = "/sign-in/link/"  # of the page; commands import no pages
 
 
 def make_link(by: Who, name: str) -> str:
-    """Make a link for an active person; answer its secret, which is not kept. Raises `NotFound`, `Conflict`."""
+    """Make a link for an active person; return its secret, which is not stored. Raises NotFound, Conflict."""
     with audited_action(by, "make_link", f"user:{name}", right="people"):
         user = User.objects.filter(username=name).first()
         if user is None:
@@ -37,9 +37,9 @@ def new_link(by: Who, user: User) -> str:
 
 
 def use_link(secret: str, *, address: str) -> User:
-    """Use a link up and answer its person. The sign-in itself is the caller's next step.
+    """Use up a link and return its person. Signing in is the caller's next step.
 
-    Raises `NotFound` for an unknown link and `Conflict` for one that was used or is too old; both are counted.
+    Raises NotFound for an unknown link and Conflict for one that was used or has expired; both are counted.
     """
     now, digest = timezone.now(), one_time_secret.digest(secret)
     with write_transaction():

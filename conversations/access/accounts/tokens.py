@@ -1,4 +1,5 @@
-"""Bearer tokens of programs and agents. Called by `manage.py token`, the endpoints and the pages' gate."""
+"""Bearer tokens of programs and agents. Called by `manage.py token`, the endpoints and the permission check of
+pages."""
 
 from datetime import timedelta
 
@@ -22,11 +23,11 @@ USE_NOTED_EVERY = timedelta(minutes=1)
 
 
 def make_token(by: Who, name: str, role: str, *, agent: str = "") -> str:
-    """Make a token; answer its secret, which is not kept. An agent's token speaks for `agent`, else for its own name;
-    one for telemetry reports of any agents, and nobody takes its word for who may read.
+    """Create a token; return its secret, which is not stored. An agent's token speaks for `agent`, by default for its
+    own name; a telemetry token reports about any agent, but grants no agent access.
 
-    The name of a revoked token may be used again, but not for an agent when it was none's, or for another one. Raises
-    `Invalid`, and `Conflict` when the name is in use or stood for something else.
+    A revoked token's name may be used again, but only for the same agent, if it had one. Raises Invalid, and Conflict
+    if the name is in use or belonged to another agent.
     """
     _check(name, role, agent)
     secret, speaks_for = one_time_secret.make(PREFIX), (agent or name) if role in OUTSIDE else ""
@@ -52,12 +53,12 @@ def make_token(by: Who, name: str, role: str, *, agent: str = "") -> str:
 
 
 def state_of(token: Token) -> str:
-    """Return the digest of a token as it was made, for the audit log: its secret is known by a digest alone."""
+    """Return the digest of a token's state for the audit log; its secret is in it only as a digest."""
     return chain.digest([token.name, token.role, token.agent, token.digest])
 
 
 def revoke_token(by: Who, name: str) -> None:
-    """End a token at once. Raises `NotFound`, and `Conflict` when done before."""
+    """Revoke a token at once. Raises NotFound, and Conflict if already done."""
     with audited_action(by, "revoke_token", f"token:{name}", right="tokens") as principal:
         if not Token.objects.filter(name=name, revoked_at=None).update(revoked_at=timezone.now()):
             if not Token.objects.filter(name=name).exists():
@@ -69,7 +70,8 @@ def revoke_token(by: Who, name: str) -> None:
 
 
 def token_of(secret: str) -> Token | None:
-    """Find the live token with this secret and note its use, at most once a minute. Ask `rights` what it may."""
+    """Return the live token with this secret and note its use, at most once a minute; None without one. What it may do
+    is in `permissions`."""
     if not secret.startswith(PREFIX):
         return None
     token = Token.objects.filter(digest=one_time_secret.digest(secret), revoked_at=None).first()
@@ -79,7 +81,7 @@ def token_of(secret: str) -> Token | None:
 
 
 def note_use(digest: str) -> None:
-    """Note that the token with this digest is used now, unless that was noted within the last minute."""
+    """Note the use of the token with this digest, at most once a minute."""
     now = timezone.now()
     stale = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_NOTED_EVERY)
     with write_transaction():
@@ -87,8 +89,8 @@ def note_use(digest: str) -> None:
 
 
 def _require_same(name: str, agent: str) -> None:
-    """Raise `Conflict` where a revoked token of this name spoke for another agent, or for none: events know it by its
-    name alone, and what an agent said must not come to count as people's."""
+    """Raise Conflict if a revoked token with this name spoke for another agent, or for none: events name only the
+    token, and an agent's words must not come to count as a person's."""
     was = Token.objects.filter(name=name).first()
     if was is not None and was.agent != agent:
         what = f"the agent {was.agent}" if was.agent else f"the role {was.role}"

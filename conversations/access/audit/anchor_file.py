@@ -1,8 +1,8 @@
-"""The audit chain's anchor: a file in the data directory that remembers the newest entry (law E).
+"""The audit chain's anchor: a file in the data directory with the newest entry (law E).
 
-The chain shows a changed entry, its head row a missing one. Who cuts entries off the end and sets the head back leaves
-a whole, shorter chain: this file has the entry that is gone. The server writes it each second, `verify` reads it. A
-restored backup is told the same way; who means it removes the file.
+The chain reveals a changed entry, its head row a missing one. Someone who deletes the last entries and resets the head
+leaves a shorter but intact chain; this file still has the missing entry. The server writes it every second, `verify`
+reads it. A restored backup is reported the same way; if it was intended, delete the file.
 """
 
 import logging
@@ -29,9 +29,9 @@ class AuditAnchorFile:
         self._written, self._verified_at = "", float("-inf")
 
     def write(self) -> None:
-        """Remember the newest entry, unless the one remembered is gone: that stays, and is logged once.
+        """Store the newest entry, unless the stored one is missing: then it stays, and that is logged once.
 
-        While nothing was entered it looks for the remembered one every `VERIFY_EVERY` seconds.
+        While there are no new entries, the stored one is looked up every `VERIFY_EVERY` seconds.
         """
         head = _newest_entry()
         text = f"{head[0]} {head[1]}" if head else ""
@@ -52,7 +52,7 @@ class AuditAnchorFile:
         self._written = text
 
     def verify(self) -> ChainReport:
-        """Look for the entry that the file remembers; without a file there is nothing to compare."""
+        """Look up the entry that the file names; without a file there is nothing to compare."""
         try:
             seq, _, remembered = self.path.read_text().strip().partition(" ")
             number = int(seq)
@@ -67,7 +67,7 @@ class AuditAnchorFile:
 
 
 def _newest_entry() -> tuple[int, str] | None:
-    """Read the head of the audit log. Asked each second: plain SQL."""
+    """Return the head of the audit log; None if it is empty. Plain SQL, since it is read every second."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT seq,hash FROM conversations_audithead WHERE id=1")
         row = cursor.fetchone()

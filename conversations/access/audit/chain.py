@@ -1,7 +1,7 @@
-"""The audit chain: who did what to what, when, why, with what outcome. Actions call `enter`, edges call `refuse`.
+"""The audit chain: who did what to what, when, why, with what outcome. Actions call `enter`, endpoints call `refuse`.
 
-Format 2 hashes who, as whom, to what, why and within what as one salted digest: what is personal in an entry can be
-erased (`redaction.audit_entries`), and the chain stays as it is. Entries of format 1, which have no digest, were hashed
+Format 2 hashes the actor, acting as, target, reason and correlation as one salted digest: the personal part of an entry
+can be erased (`redaction.audit_entries`) without changing the chain. Entries of format 1 have no digest and were hashed
 in the clear.
 """
 
@@ -36,7 +36,7 @@ _circumstances: ContextVar[Mapping[str, str]] = ContextVar("audit_circumstances"
 
 @contextmanager
 def during(**circumstances: str) -> Iterator[None]:
-    """Add these to the correlation of every entry made inside: the request's id, the address it came from."""
+    """Add these to the correlation of every entry made inside the block: the request's id, its address."""
     token = _circumstances.set({**_circumstances.get(), **circumstances})
     try:
         yield
@@ -56,10 +56,10 @@ def enter(
     acting_as: str = "",
     correlation: Mapping[str, Any] | None = None,  # any JSON value
 ) -> AuditEntry:
-    """Add one entry to the chain, inside the action's `write_transaction()`, as its last step: the audit head is
+    """Append one entry to the chain, inside the action's `write_transaction()` and as its last step: the audit head is
     locked last.
 
-    `before` and `after` are digests made by `digest`. Raises `RuntimeError` outside of `write_transaction()`.
+    `before` and `after` come from `digest`. Raises RuntimeError outside of `write_transaction()`.
     """
     if not in_write_transaction():
         raise RuntimeError("audit.enter must be called inside write_transaction(): one action, one transaction (law E)")
@@ -79,7 +79,7 @@ def enter(
 
 
 def refuse(principal: Principal, verb: str, target: str, *, reason: str = "", acting_as: str = "") -> AuditEntry:
-    """Record a refusal in a transaction of its own, after the refused one rolled back (law E)."""
+    """Record a refusal in a transaction of its own, after the refused action was rolled back (law E)."""
     if in_write_transaction():
         raise RuntimeError("audit.refuse must be called after the rollback, outside write_transaction()")
     with write_transaction():
@@ -92,12 +92,12 @@ def digest(state: object) -> str:
 
 
 def last(verb: str, target: str) -> AuditEntry | None:
-    """Find who did this to that last, to tell the loser of a race."""
+    """Return the last entry with this verb and target, to tell the loser of a race; None without one."""
     return AuditEntry.objects.filter(verb=verb, target=target, outcome="done").order_by("-seq").first()
 
 
 def link(prev: str, entry: AuditEntry) -> str:
-    """Return the hash this entry must have after `prev`: SHA-256 over these, joined by NUL, lower hex."""
+    """Return the hash that this entry must have after `prev`: SHA-256 of its fields joined by NUL, lower-case hex."""
     parts = [prev, str(entry.seq), str(entry.at)]
     if entry.digest:
         parts = ["switchboard/2 audit", *parts, entry.verb, entry.before, entry.after, entry.outcome, entry.digest]
@@ -108,19 +108,19 @@ def link(prev: str, entry: AuditEntry) -> str:
 
 
 def personal_digest(salt: bytes, entry: AuditEntry) -> str:
-    """Return the SHA-256 over a salt and what is personal in an entry: compact JSON, lower hex."""
+    """Return the SHA-256 of a salt and the personal fields of an entry as compact JSON, lower-case hex."""
     personal = (entry.principal, entry.acting_as, entry.target, entry.reason, entry.correlation)
     text = json.dumps(personal, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(salt + text.encode("utf-8", "replace")).hexdigest()
 
 
 def erased_digest(entry: AuditEntry) -> str:
-    """Return what an `erase_entries` names of an erased entry: the same over its number, and what is left of it."""
+    """Return the digest of an erased entry that an `erase_entries` names: over its number and what is left of it."""
     return personal_digest(f"switchboard/2 erased\0{entry.seq}\0".encode(), entry)
 
 
 class ChainCheck(NamedTuple):
-    """How far a walk along the chain came, and the head it goes to: the one there was when it began."""
+    """The position of a walk along the chain, and the head when it began, where it ends."""
 
     seq: int
     hash: str
@@ -131,7 +131,7 @@ class ChainCheck(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The first bad entry: what is wrong with it, and what hash was expected and found, where it is that."""
+    """The first bad entry: what is wrong, and, for a hash, the expected and the stored one."""
 
     seq: int
     why: str
@@ -140,14 +140,14 @@ class Fault:
 
 
 def begin() -> ChainCheck:
-    """Begin at the first entry."""
+    """Start a walk at the first entry."""
     head = _head()
     return ChainCheck(0, FIRST, head.seq, head.hash)
 
 
 def check(walk: ChainCheck, most: int) -> tuple[ChainCheck, Fault | None]:
-    """Walk on over at most so many entries; stop at the first bad one. By pages: one long read would keep the WAL from
-    being checkpointed, and a request waiting."""
+    """Continue a walk over at most `most` entries; stop at the first bad one. In pages, because one long read would
+    delay WAL checkpoints and other requests."""
     seq, prev = walk.seq, walk.hash
     page = list(AuditEntry.objects.filter(seq__gt=seq, seq__lte=walk.head).order_by("seq")[:most])
     named = _named_erased(page)
@@ -162,7 +162,7 @@ def check(walk: ChainCheck, most: int) -> tuple[ChainCheck, Fault | None]:
 
 
 def verify() -> ChainReport:
-    """Walk the whole chain up to the head it had when asked."""
+    """Verify the whole chain up to the head it had at the start."""
     walk, fault = check(begin(), PAGE)
     while not walk.is_over and fault is None:
         walk, fault = check(walk, PAGE)
@@ -182,7 +182,7 @@ def _fault(seq: int, prev: str, entry: AuditEntry) -> Fault | None:
 
 
 def _fault_of_digest(entry: AuditEntry, named: Mapping[int, set[str]]) -> Fault | None:
-    """Check what the hash covers by a digest alone."""
+    """Check the fields that the hash covers only through a digest."""
     if not entry.digest:
         return None if entry.salt is None else Fault(entry.seq, "changed after it was written: it has a salt")
     if entry.salt is None:
@@ -197,7 +197,7 @@ def _fault_of_digest(entry: AuditEntry, named: Mapping[int, set[str]]) -> Fault 
 
 
 def _named_erased(page: Iterable[AuditEntry]) -> Mapping[int, set[str]]:
-    """Return, of those entries of a page that were erased, the digests that later ones name."""
+    """Return the digests that later entries name, for each erased entry of a page."""
     named: dict[int, set[str]] = {entry.seq: set() for entry in page if entry.digest and entry.salt is None}
     if named:
         later = AuditEntry.objects.filter(verb=ERASE, outcome="done", seq__gt=min(named)).order_by("seq")
@@ -209,7 +209,7 @@ def _named_erased(page: Iterable[AuditEntry]) -> Mapping[int, set[str]]:
 
 
 def erased_of(correlation: str) -> list[tuple[int, str]]:
-    """Read which entries an `erase_entries` names, with the digest of what is left of each."""
+    """Return the entries that an `erase_entries` names, each with the digest of what is left of it."""
     try:
         return [(int(seq), str(digest_)) for seq, digest_ in json.loads(correlation)["entries"].items()]
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -240,7 +240,7 @@ def _chained(entry: AuditEntry) -> AuditEntry:
 
 
 def _note_time(entry: AuditEntry) -> None:
-    """Widen the entry's span by its moment, under the head's lock."""
+    """Widen the time range of the entry's span, under the head's lock."""
     span = entry.seq >> AuditSpan.BITS
     wider = {"earliest": Least(F("earliest"), entry.at), "latest": Greatest(F("latest"), entry.at)}
     if not AuditSpan.objects.filter(span=span).update(**wider):

@@ -20,8 +20,8 @@ Position = TypeVar("Position")
 
 @dataclass(frozen=True, slots=True)
 class ListExport(Generic[Filters, Position]):
-    """A list that can be exported as a file. For some filters, `reader` returns a function that reads the items after a
-    position, and the position after them, None at the end."""
+    """A list that can be exported as a file. For given filters, `reader` returns a function that reads the items after
+    a position, and returns the next position, None at the end."""
 
     file: str  # its name
     verb: str  # of the audit entry
@@ -34,11 +34,11 @@ class ListExport(Generic[Filters, Position]):
         return file_export.stream_pages(check, self.head(form), self.pieces(filters, form))
 
     def head(self, form: Form) -> bytes:
-        """Return what stands before the first line."""
+        """Return what comes before the first line."""
         return file_export.head(form, self.columns)
 
     def pieces(self, filters: Filters, form: Form) -> Callable[[Position | None], tuple[bytes, Position | None]]:
-        """Return a function that reads the lines after a position, and the position after them."""
+        """Return a function that returns the lines after a position, and the next position."""
         read = self.reader(filters)
 
         def piece(position: Position | None) -> tuple[bytes, Position | None]:
@@ -49,7 +49,8 @@ class ListExport(Generic[Filters, Position]):
 
 
 def begin_export(by: Who, export: ListExport[Filters, Any], filters: Filters, form: Form) -> None:
-    """Enter that somebody exports what matches; of the audit log this entry, too. Raises `NotAllowed`."""
+    """Audit the export of everything that matches; in an export of the audit log this entry is included. Raises
+    NotAllowed."""
     target = f"{export.file}.{form}"
     with audited_action(by, export.verb, target, right="export") as principal:
         chain.enter(principal, export.verb, target, correlation={"query": filters.query})

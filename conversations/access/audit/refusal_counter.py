@@ -1,5 +1,5 @@
-"""Refusals of nobody in particular, and a program's repeats, counted: a flood of them costs an audit entry a minute and
-not one each (law E)."""
+"""Count refusals of anonymous callers and a program's repeated ones: a flood costs one audit entry a minute instead of
+one each (law E)."""
 
 import threading
 import time
@@ -36,7 +36,7 @@ _windows: dict[RefusalKey, _Window] = {}
 
 
 def record_refusal(address: str, verb: str, target: str, *, reason: str) -> None:
-    """Record the first at once; those of the next minute become one entry that says how many."""
+    """Record the first refusal at once; those of the next minute become one entry with their number."""
     flush()
     what = RefusalKey(address, verb, target)
     with _guard:
@@ -50,8 +50,8 @@ def record_refusal(address: str, verb: str, target: str, *, reason: str) -> None
 
 
 def is_repeat(by: Principal, verb: str, target: str, reason: str) -> bool:
-    """Return whether this refusal of a program is counted with one before it, which `flush` tells; else the caller
-    enters it. A person's refusals are told one by one."""
+    """Return whether this refusal of a program is only counted (`flush` writes it); otherwise the caller enters it. A
+    person's refusals are always entered."""
     if by.kind not in ("token", "agent"):
         return False
     with _guard:
@@ -68,7 +68,8 @@ def is_repeat(by: Principal, verb: str, target: str, reason: str) -> bool:
 
 
 def flush(*, everything: bool = False) -> None:
-    """Write the counts of closed windows; `everything` at shutdown. The server calls it about once a minute."""
+    """Write the counts of closed windows; all of them (`everything`) at shutdown. The server calls it about once a
+    minute."""
     for what, window in _closed(everything=everything):
         if window.more:
             _enter(what, window.reason, window.more)

@@ -1,4 +1,4 @@
-"""What the audit log's pages mask, shown in full to who may see it; each look is an entry of its own."""
+"""Reveal what the audit log masks to readers who may see it; each reveal is audited."""
 
 from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
@@ -10,7 +10,7 @@ VERB = "reveal"
 
 
 def reveal(by: Who, seq: int) -> None:
-    """Note that somebody looks at an entry's masked words, before they are shown. Raises NotFound, NotAllowed."""
+    """Audit that someone reveals an entry, before it is shown. Raises NotFound, NotAllowed."""
     target = f"audit:{seq}"
     with audited_action(by, VERB, target, right="reveal") as principal:
         if not AuditEntry.objects.filter(seq=seq).exists():

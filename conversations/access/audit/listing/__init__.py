@@ -1,1 +1,1 @@
-"""The audit log as a list: its filters, its pages, its export, and checking its chain piece by piece."""
+"""The audit log as a list: filters, pages, export, and verifying its chain piece by piece."""

@@ -1,4 +1,4 @@
-"""All entries that match, newest first, as a file."""
+"""Export all matching entries, newest first, as a file."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the audit log is filtered by. A target, a conversation or a name that ends with `*` is a beginning."""
+"""The filters of the audit log. A target, a conversation or a name that ends with `*` is a prefix."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +10,7 @@ BEGINNING = "*"
 
 
 def _principal(text: str) -> str:
-    """Read a principal; the system has no name."""
+    """Parse a principal; the system has no name."""
     return text if text == "system" else person(text)
 
 
@@ -38,5 +38,5 @@ class AuditFilters(UrlFilters):
 
     @property
     def words(self) -> list[str]:
-        """What a reason must hold, each."""
+        """Return the words that a reason must contain."""
         return self.q.casefold().split()

@@ -1,8 +1,8 @@
-"""The newest entries that match: along one index, within a bounded walk, keyset by seq.
+"""The newest matching entries: along one index, within a bounded walk, keyset by seq.
 
-Principal and target have an index; each is counted in it, up to the bound. Is one rarer than the bound, all its entries
-are looked at and the answer is whole. Else the walk ends at the bound, the page says how far back it looked, and its
-cursor goes on from there: nothing is ever skipped, and no page costs more than the bound.
+Principal and target have indexes; the matches in each are counted up to the bound. If one has fewer than the bound, all
+its entries are read and the answer is complete. Otherwise the walk ends at the bound, the page says how far back it
+looked, and its cursor continues from there: nothing is ever skipped, and no page costs more than the bound.
 """
 
 from collections.abc import Iterator, Sequence
@@ -44,14 +44,14 @@ EntryPage = ListPage[EntryRow, int]
 
 
 class EntryScanPlan(NamedTuple):
-    """The way that was chosen, and the last seq of it that is looked at; 0 where that is all of them."""
+    """The chosen index, and the last seq that is read; 0 if it is all of them."""
 
     way: AuditIndexScan
     floor: int
 
 
 def newest(filters: AuditFilters, *, before: int | None = None, limit: int = 50, walk: int = WALK) -> EntryPage:
-    """Return the newest entries that match, those below `before`; at most `walk` entries are looked at."""
+    """Return the newest matching entries below `before`; at most `walk` entries are read."""
     conditions = sql_filters.conditions_for(filters, before)
     plan = _choose(conditions, walk)
     entries = list(islice(_read(conditions, plan, limit + 1), limit + 1))
@@ -59,19 +59,19 @@ def newest(filters: AuditFilters, *, before: int | None = None, limit: int = 50,
 
 
 def position_of(cursor: str) -> int | None:
-    """Return the seq of a cursor. Raises `Invalid` for one that is none of ours."""
+    """Return the seq of a cursor, None for an empty one. Raises Invalid if it is not one of ours."""
     numbers = read_cursor(cursor, 1)
     return numbers[0] if numbers else None
 
 
 def at_of(seq: int) -> int | None:
-    """Return when an entry was made, in µs; None for one that is not there."""
+    """Return when an entry was made, µs UTC; None if there is none with this number."""
     rows = fetch_rows("SELECT at FROM conversations_auditentry WHERE seq=%s", [seq])
     return rows[0][0] if rows else None
 
 
 def _choose(conditions: AuditConditions, bound: int) -> EntryScanPlan:
-    """Choose the way with the fewest entries; each is counted up to the bound, by its index alone."""
+    """Return the scan with the fewest entries; each is counted up to the bound, from its index alone."""
     best, least = EntryScanPlan(FULL_SCAN, 0), None
     if not conditions.tests and not conditions.words:
         return best
@@ -85,7 +85,8 @@ def _choose(conditions: AuditConditions, bound: int) -> EntryScanPlan:
 
 
 def _measure(conditions: AuditConditions, way: AuditIndexScan, bound: int) -> tuple[int, int]:
-    """Count a way's entries, to a little over the bound, and say where the bound ends it; 0 when it has no more."""
+    """Return the number of a scan's entries, counted to slightly above the bound, and the seq where the bound ends it;
+    0 if there are no more."""
     share = max(1, bound // len(way.branches))
     total, floors = 0, [0]
     for branch in way.branches:
@@ -104,7 +105,7 @@ def _behind(way: AuditIndexScan, branch: SqlCondition, above: int, below: int) -
 
 
 def _read(conditions: AuditConditions, walk: EntryScanPlan, limit: int) -> Iterator[EntryRow]:
-    """Read entries until nobody asks for more; those whose reasons are looked into by chunks."""
+    """Yield entries as long as the caller asks for more; entries whose reasons are searched are read in chunks."""
     below, most = conditions.below, CHUNK if conditions.words else limit
     while True:
         entries = _piece(conditions._replace(below=below, above=max(conditions.above, walk.floor - 1)), walk.way, most)
@@ -123,6 +124,6 @@ def _piece(conditions: AuditConditions, way: AuditIndexScan, limit: int) -> list
 
 
 def _says(entry: EntryRow, words: Sequence[str]) -> bool:
-    """Tell it here: what the other case of a letter is, the databases do not agree on."""
+    """Return whether an entry's reason contains the words; done in Python, since the databases disagree on case."""
     reason = entry.reason.casefold() if words else ""
     return all(word in reason for word in words)

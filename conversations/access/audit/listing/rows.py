@@ -1,4 +1,4 @@
-"""Entries as they are drawn, and as programs get them. What looks like a key or a password is covered in both."""
+"""Entries as pages draw them and as the API returns them. What looks like a key or a password is masked in both."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -29,7 +29,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Fact:
-    """One line of an entry's details. `href`: where it leads, or empty."""
+    """One line of an entry's details. `href`: its link, or empty."""
 
     name: str
     words: Markup
@@ -53,49 +53,49 @@ class AuditRow:
 
     @property
     def at(self) -> datetime | None:
-        """When it was done; None for what is no time."""
+        """Return when it was done; None for an impossible time."""
         return datetime_of(self.entry.at)
 
     @property
     def href(self) -> str:
-        """Its own address."""
+        """Return the entry's own address."""
         return _entry_address().replace("0", str(self.entry.seq))
 
     @property
     def who(self) -> ParticipantMark:
-        """Who did it."""
+        """Return the actor."""
         return mark_for(self.entry.principal, self.entry.principal)
 
     @property
     def kind(self) -> str:
-        """What the principal is, where it is no person."""
+        """Return the kind of the principal if it is not a person."""
         kind, _, name = self.entry.principal.partition(":")
         return kind if name and kind != "user" else ""
 
     @property
     def acting_as(self) -> ParticipantMark | None:
-        """Whom they spoke as."""
+        """Return whom they spoke as; None if as themselves."""
         return mark_for(self.entry.acting_as, self.entry.principal) if self.entry.acting_as else None
 
     @property
     def verb(self) -> Markup:
-        """What was done, or would have been."""
+        """Return what was done or attempted."""
         return richtext.inline(self.entry.verb.replace("_", " "))
 
     @property
     def target(self) -> Markup:
-        """To what, in words where it is known."""
+        """Return the target, in words if it is known."""
         place = self.places.get(self.entry.target)
         return richtext.inline((place.words if place else self.entry.target)[:SHORT])
 
     @property
     def named(self) -> str:
-        """To what, as the log has it, fit for an attribute."""
+        """Return the target as stored, escaped for an attribute."""
         return hidden_characters.spelled_out(self.entry.target[:SHORT])
 
     @property
     def target_href(self) -> str:
-        """Where that is; empty when it is gone, or nowhere."""
+        """Return the target's address; empty if it has none or no longer exists."""
         entry = self.entry
         place = self.places.get(entry.target)
         href = place.href if place else target_links.of_export(entry.target, self.correlation)
@@ -105,7 +105,7 @@ class AuditRow:
 
     @property
     def reason(self) -> Markup:
-        """Why, in one line."""
+        """Return the reason on one line."""
         return richtext.inline(" ".join(self._reason.split())[:SHORT])
 
     @cached_property
@@ -114,28 +114,28 @@ class AuditRow:
 
     @property
     def has_masked(self) -> bool:
-        """Return whether something of it is masked."""
+        """Return whether something in the entry is masked."""
         entry = self.entry
         return not self.is_revealed and (_reason(entry) != entry.reason or _correlation(entry) != _facts(entry))
 
     @property
     def short_message(self) -> Markup:
-        """What a decision said to the agent, in one line."""
+        """Return a decision's message to the agent, on one line."""
         return richtext.inline(" ".join(self.message.split())[:SHORT])
 
     @property
     def is_refused(self) -> bool:
-        """Return whether it was not done."""
+        """Return whether the action was refused."""
         return self.entry.outcome != "done"
 
     @property
     def outcome(self) -> str:
-        """What came of it, fit for text."""
+        """Return the outcome, escaped for text."""
         return hidden_characters.spelled_out(self.entry.outcome)
 
     @property
     def facts(self) -> list[Fact]:
-        """Everything that the row does not tell in full."""
+        """Return the details that the row does not show in full."""
         entry, reason = self.entry, self._reason
         items = [Fact("At", richtext.inline(f"{self.at:%Y-%m-%d %H:%M:%S.%f} UTC" if self.at else str(entry.at)))]
         items += [_filter_fact("Who", entry.principal, "who")]
@@ -147,7 +147,7 @@ class AuditRow:
 
     @property
     def digests(self) -> list[tuple[str, str]]:
-        """The hashes, each with what it is of."""
+        """Return the hashes, each with what it covers."""
         entry = self.entry
         states = [
             (f"State {when}", value) for when, value in (("before", entry.before), ("after", entry.after)) if value
@@ -167,7 +167,8 @@ class AuditRow:
 
 
 def rows(entries: Sequence[EntryRow], may: Collection[str], *, revealed: int = 0) -> list[AuditRow]:
-    """Look for what entries are about; `may` are the rights of who looks, `revealed` the entry shown without masks."""
+    """Return entries as rows, with what they are about; `may` are the reader's permissions, `revealed` is the entry
+    shown without masks."""
     agent_colors.refresh_colors()
     parts = {entry.seq: (_facts if entry.seq == revealed else _correlation)(entry) for entry in entries}
     named = {entry.target for entry in entries}
@@ -188,7 +189,8 @@ def rows(entries: Sequence[EntryRow], may: Collection[str], *, revealed: int = 0
 
 
 def _changed(entries: Sequence[EntryRow], parts: Mapping[int, Json]) -> dict[str, json_diff.RenderedDiff]:
-    """Draw what decisions changed of arguments, by target. The log keeps hashes alone: the texts are the record's."""
+    """Return the edits that decisions made to arguments, by target. The log has only hashes: the texts come from the
+    record."""
     decided = [entry for entry in entries if entry.outcome == "done" and entry.target.startswith("approval:")]
     edits = [entry.target for entry in decided if parts[entry.seq].get("decision") == "edit"]
     ids = [target.partition(":")[2] for target in edits]
@@ -202,7 +204,7 @@ def _changed(entries: Sequence[EntryRow], parts: Mapping[int, Json]) -> dict[str
 
 
 def _messages(entries: Sequence[EntryRow]) -> dict[str, str]:
-    """Return what decisions said to the agent, by target, masked as reasons are."""
+    """Return decisions' messages to the agent, by target, masked like reasons."""
     ids = [entry.target.partition(":")[2] for entry in entries if _is_done(entry)]
     approvals = Approval.objects.filter(id__in=ids, conversation__is_staged=False) if ids else Approval.objects.none()
     return {
@@ -212,17 +214,17 @@ def _messages(entries: Sequence[EntryRow]) -> dict[str, str]:
 
 
 def _is_done(entry: EntryRow) -> bool:
-    """Return whether it is a decision that was taken."""
+    """Return whether the entry is a decision that was made."""
     return entry.outcome == "done" and entry.verb == "decide" and entry.target.startswith("approval:")
 
 
 def datetime_of(at: int) -> datetime | None:
-    """Read µs UTC; None for what is outside of the years there are: an entry may have been tampered with."""
+    """Return µs UTC as a datetime; None if out of range, since an entry may have been tampered with."""
     return to_datetime(at) if 0 <= at < YEAR_10000 else None
 
 
 def item(entry: EntryRow) -> Json:
-    """Return an entry for programs (§3.6)."""
+    """Return an entry as JSON for the API (§3.6)."""
     at = datetime_of(entry.at)
     return {
         "seq": entry.seq, "at": at.isoformat() if at else None, "principal": entry.principal,
@@ -234,24 +236,24 @@ def item(entry: EntryRow) -> Json:
 
 
 def _filter_fact(name: str, value: str, filter_: str) -> Fact:
-    """Lead to everything that has the same."""
+    """Return a fact that links to all entries with the same value."""
     return Fact(name, richtext.inline(value), f"{_list_address()}?{urlencode({filter_: value})}")
 
 
 @cache
 def _list_address() -> str:
-    """Return the address of the list: a page asks two hundred times, and Django takes 0.1 ms to make one."""
+    """Return the address of the list, cached: a page needs it two hundred times, and Django takes 0.1 ms each."""
     return reverse("audit")
 
 
 @cache
 def _entry_address() -> str:
-    """Return the address of entry 0."""
+    """Return the address of entry 0 as a pattern."""
     return reverse("audit-entry", args=[0])
 
 
 def _named(name: str, value: Any) -> str:
-    """Name a fact as a target would be, where it could be one."""
+    """Return a fact's value, written like a target if it could be one."""
     return f"{target_links.PLACES[name]}:{value}" if name in target_links.PLACES and isinstance(value, str) else ""
 
 
@@ -260,7 +262,7 @@ def _reason(entry: EntryRow) -> str:
 
 
 def revealed_item(entry: EntryRow) -> Json:
-    """Return an entry for programs without masks."""
+    """Return an entry as JSON without masks."""
     return item(entry) | {"reason": entry.reason, "correlation": _facts(entry)}
 
 
@@ -269,7 +271,7 @@ def _correlation(entry: EntryRow) -> Json:
 
 
 def _facts(entry: EntryRow) -> Json:
-    """Read what an entry was part of; what cannot be read stays a text."""
+    """Parse an entry's correlation; what cannot be parsed stays a text."""
     if not entry.correlation:
         return {}
     try:

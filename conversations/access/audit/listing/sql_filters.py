@@ -1,4 +1,4 @@
-"""Filters of the audit log → SQL: each one as a test of an entry, and those with an index also as ways to walk."""
+"""Filters of the audit log as SQL: each as a condition on an entry, and those with an index also as scans."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -17,9 +17,9 @@ HOLDS = {"sqlite": "instr(t.correlation,%s)>0", "postgresql": "strpos(t.correlat
 
 
 class AuditIndexScan(NamedTuple):
-    """How to find entries: each branch is a part of one index, in the order of the list by `seq`.
+    """A scan over entries: each branch is a part of one index, in the order of the list by `seq`.
 
-    `(t.seq+0)` is what the indexes of one column have, so that no walk along them can become one along the key.
+    `(t.seq+0)` is what the one-column indexes contain, so that no scan along them can become one along the key.
     """
 
     field: str
@@ -27,7 +27,7 @@ class AuditIndexScan(NamedTuple):
     seq: str = "(t.seq+0)"
 
     def between(self, above: int, below: int) -> SqlCondition:
-        """Test that an entry lies between two, neither included."""
+        """Return the condition that an entry is between two seqs, both exclusive."""
         return SqlCondition(f"{self.seq}>%s AND {self.seq}<%s", (above, below))
 
 
@@ -35,8 +35,8 @@ FULL_SCAN = AuditIndexScan("", (SqlCondition("1=1"),), "t.seq")
 
 
 class AuditConditions(NamedTuple):
-    """What an entry must fulfil: to lie between two seqs, neither included; `tests`, by their filter's name; `words`,
-    that its reason holds each."""
+    """What an entry must match: two exclusive seq bounds; `tests` by filter name; `words` that its reason must
+    contain."""
 
     above: int
     below: int
@@ -45,12 +45,12 @@ class AuditConditions(NamedTuple):
     words: list[str]
 
     def rest(self, way: AuditIndexScan) -> list[SqlCondition]:
-        """Return what walking this way does not see to."""
+        """Return the conditions that a scan itself does not ensure."""
         return [test for name, test in self.tests.items() if name != way.field]
 
 
 def conditions_for(filters: AuditFilters, before: int | None = None) -> AuditConditions:
-    """Make the conditions of these filters, for entries below `before`."""
+    """Return the conditions of these filters, for entries below `before`."""
     since, until = filters.begins(datetime.now(UTC)), filters.until
     above, below = (0, END) if since is None and until is None else seqs_between(since, until)
     tests = dict(_tests(filters, since))
@@ -60,10 +60,10 @@ def conditions_for(filters: AuditFilters, before: int | None = None) -> AuditCon
 
 
 def seqs_between(since: int | None, until: int | None) -> tuple[int, int]:
-    """Return two seqs that all entries of a range (µs, both ends included) lie between, neither included.
+    """Return two exclusive seq bounds around all entries of a time range (µs UTC, both ends inclusive).
 
-    Entries are numbered as they are written, but a clock may be set back: numbers tell nothing about times. What lies
-    between the first and the last span that holds a moment of the range is held against its own time, entry by entry.
+    Entries are numbered as they are written, but a clock may be set back, so numbers say nothing about times. Entries
+    between the first and the last span with a moment of the range are also tested by their own time.
     """
     spans = AuditSpan.objects.all()
     if since is not None:
@@ -77,7 +77,7 @@ def seqs_between(since: int | None, until: int | None) -> tuple[int, int]:
 
 
 def _ways(filters: AuditFilters) -> Iterator[AuditIndexScan]:
-    """Return the ways there are, the one that is mostly rarest first."""
+    """Yield the possible scans, the usually rarest first."""
     for field, column, values in (("target", "target", (filters.target,)), ("who", "principal", filters.who)):
         if any(values) and not any(value.endswith(BEGINNING) for value in values):
             yield AuditIndexScan(field, tuple(SqlCondition(f"t.{column}=%s", (value,)) for value in values))
@@ -101,7 +101,7 @@ def _tests(filters: AuditFilters, since: int | None) -> Iterator[tuple[str, SqlC
 
 
 def _among(column: str, values: Sequence[str]) -> SqlCondition:
-    """Test a column in a form that no index serves: the walk is along the way that was chosen, and no other."""
+    """Return a condition on a column in a form that no index serves, so that the walk follows the chosen scan only."""
     parts, params = [], []
     for value in values:
         start = value.removesuffix(BEGINNING)
@@ -117,7 +117,7 @@ def _among(column: str, values: Sequence[str]) -> SqlCondition:
 
 
 def _about(conversation: str) -> SqlCondition:
-    """Test that an entry is about a conversation: its target, or told in its correlation."""
+    """Return the condition that an entry is about a conversation: by its target or its correlation."""
     target = _among("target", (f"conversation:{conversation}",))
     start = conversation.removesuffix(BEGINNING)
     fragment = f'"conversation":{json.dumps(start, ensure_ascii=False)}'  # as `audit` writes it

@@ -1,5 +1,5 @@
-"""Where what an entry is about can be looked at and what it is in words, while it exists and whoever looks may. One
-query a kind, two where a call is to be named."""
+"""Links and names for the targets of entries, as far as they exist and the reader may see them. One query per kind, two
+if a call is to be named."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -25,7 +25,7 @@ TITLE = 80  # characters of a conversation's title
 
 
 class TargetPlace(NamedTuple):
-    """Where something is, and what it is in words."""
+    """A target's address and name."""
 
     href: str
     words: str
@@ -45,7 +45,7 @@ EXPORTS = {"tool-calls": "calls", "audit": "audit"}  # file → page of what it 
 
 
 def places(targets: Iterable[str], may: Collection[str]) -> dict[str, TargetPlace]:
-    """Return places by target, for those that lead somewhere."""
+    """Return the places of those targets that have one, by target."""
     names: dict[str, set[str]] = defaultdict(set)
     for target in targets:
         kind, _, name = target.partition(":")
@@ -59,7 +59,7 @@ def places(targets: Iterable[str], may: Collection[str]) -> dict[str, TargetPlac
 
 
 def of_export(target: str, correlation: Mapping[str, Any]) -> str:
-    """Return the address of the list that was exported; empty when the entry is about none."""
+    """Return the address of the exported list; empty if the entry is not about an export."""
     name, _, form = target.partition(".")
     query = correlation.get("query", "")
     if form not in ("csv", "jsonl") or name not in EXPORTS or not isinstance(query, str):
@@ -68,7 +68,7 @@ def of_export(target: str, correlation: Mapping[str, Any]) -> str:
 
 
 def event(href: str, seq: object) -> str:
-    """Return the address of an event within a conversation's; what is no seq leaves the conversation."""
+    """Return the address of an event within a conversation's address; without a valid seq, the conversation's."""
     return f"{href}?event={seq}#e{seq}" if type(seq) is int and seq > 0 else href
 
 
@@ -153,7 +153,7 @@ def _title(title: str, key: str) -> str:
 
 
 def _reversed(route: str, words: Mapping[str, str]) -> LinksByName:
-    """Write addresses; an id that no address can hold has none."""
+    """Return the addresses by name; an id that no address can contain has none."""
     links = {}
     for id_, text in words.items():
         try:

@@ -1,4 +1,4 @@
-"""The chain checked on demand, a bounded piece a request. The cursor is signed: nobody can make up how far one came."""
+"""Verify the chain on demand, one bounded piece per request. The cursor is signed, so its progress cannot be forged."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,8 @@ _SALT = "conversations.auditlog.checking"
 
 
 class Checked(NamedTuple):
-    """How far a walk came: entries 1 to `upto` of `head` are whole, but for what is told. `cursor`: how to go on."""
+    """The progress of a walk: entries 1 to `upto` of `head` are intact, except for the fault, if any. `cursor`
+    continues."""
 
     upto: int
     head: int
@@ -27,12 +28,13 @@ class Checked(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Return whether all of it was walked and nothing is wrong."""
+        """Return whether the whole chain was verified without a fault."""
         return not (self.cursor or self.fault or self.anchor)
 
 
 def check(cursor: str = "") -> Checked:
-    """Walk a piece of the chain; empty: from the first entry. Raises `Invalid` for a cursor that is none of ours."""
+    """Verify a piece of the chain; without a cursor from the first entry. Raises Invalid for a cursor that is not one
+    of ours."""
     walk = _read(cursor) if cursor else chain.begin()
     fault = None
     for _ in range(max(1, PIECE // PAGE)):
