@@ -1,1 +1,1 @@
-"""What every package here may use: errors, ids, database threads, transactions, caches, masking."""
+"""What every package may use: errors, ids, database threads, transactions, caches, masking."""

@@ -1,4 +1,4 @@
-"""Background loops that outlive an error: one bad round is logged, the next one comes. And the end of such tasks."""
+"""Background loops that survive errors: a failed round is logged, and the next one follows. Also cancels such tasks."""
 
 import asyncio
 import logging
@@ -11,8 +11,8 @@ PAUSE = 0.2  # seconds after an error
 
 
 async def run_forever(rounds: Callable[[], Awaitable[None]], *, what: str) -> None:
-    """Do one round after the other, for ever; each one waits for its own time. An error costs its round
-    and a short pause: what fails at once must not fill the log and the loop."""
+    """Run one round after the other forever; each round waits for its own time. An error costs its round and a short
+    pause, so that a permanent failure floods neither the log nor the loop."""
     while True:
         try:
             await rounds()
@@ -22,7 +22,7 @@ async def run_forever(rounds: Callable[[], Awaitable[None]], *, what: str) -> No
 
 
 async def cancel_all(tasks: Iterable[asyncio.Future[Any] | None]) -> None:
-    """End tasks, and wait until they have ended, however."""
+    """Cancel tasks, and wait until they have ended in any way."""
     ending = [task for task in tasks if task is not None]
     for task in ending:
         task.cancel()

@@ -1,9 +1,9 @@
-"""Tells other processes, by the channel layer, which conversations went on and who looks at them. One thread with a
-loop of its own.
+"""Tell other processes, by the channel layer, which conversations changed and who is viewing them. One thread with its
+own event loop.
 
-Every process that commits has one (web, recorder, worker, a command), made at the first word. It never blocks or fails
-who commits: what waits is bounded, a dead layer is tried again with pauses and logged once, and what it lost is healed
-by the receivers' own look.
+Every process that commits has one (web, recorder, worker, a command), made on first use. It never blocks or fails the
+committer: the queue is bounded, a failed layer is retried with pauses and logged once, and what is lost is found by the
+receivers' polling.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ V = TypeVar("V")
 
 
 class BroadcastSender(threading.Thread):
-    """Says heads, each conversation's newest only. `me` names this process in what it says."""
+    """Sends heads, only the newest of each conversation. `me` names this process in its messages."""
 
     def __init__(self) -> None:
         super().__init__(name="broadcast-sender", daemon=True)
@@ -62,7 +62,7 @@ class BroadcastSender(threading.Thread):
         self._condition = threading.Condition()
 
     def say(self, heads: Mapping[str, int], *, is_revoked: bool = False) -> None:
-        """Leave what there is to say; return at once."""
+        """Queue new heads; return at once."""
         with self._condition:
             if len(self._heads) + len(heads) > MAX_WAITING:
                 self.dropped += len(heads)
@@ -72,25 +72,25 @@ class BroadcastSender(threading.Thread):
             self._condition.notify_all()
 
     def say_presence(self, updates: Mapping[tuple[str, ...], Word]) -> None:
-        """Leave what there is to say of people: of each key the newest word only."""
+        """Queue presence updates, only the newest of each key."""
         with self._condition:
             room = MAX_WAITING - len(self._presence)
             self._presence.update(list(updates.items())[:room])
             self._condition.notify_all()
 
     def beat(self, every: float) -> None:
-        """Send a beat now and at least so often (seconds): it tells broadcast listeners that the layer lives."""
+        """Send a beat now and at least every so many seconds: it tells listeners that the layer works."""
         with self._condition:
             self._beat_every, self._is_due = every, True
             self._condition.notify_all()
 
     def finish(self, within: float = LAST_WORDS) -> None:
-        """Wait until all is said, at most `within` seconds, and not at all while the layer is dead."""
+        """Wait until everything is sent, at most `within` seconds, and not at all while the layer is down."""
         with self._condition:
             self._condition.wait_for(lambda: self.trouble or not self._is_waiting(), within)
 
     def run(self) -> None:
-        """Say what there is, for as long as the process lives."""
+        """Send what is queued, as long as the process lives."""
         loop = _OwnLoop()
         while True:
             message = self._next()
@@ -123,7 +123,7 @@ class BroadcastSender(threading.Thread):
         return message | ({"presence": [[*key, word] for key, word in people]} if people else {})
 
     def _try(self, loop: asyncio.AbstractEventLoop, message: Message) -> str:
-        """Say one message; answer what went wrong. A dead connection is thrown away with all it holds."""
+        """Send one message; return the error, empty if it was sent. A broken connection is dropped with its buffers."""
         try:
             loop.run_until_complete(asyncio.wait_for(self._layer.group_send(GROUP, message), PATIENCE))
         except Exception as error:
@@ -143,14 +143,14 @@ class BroadcastSender(threading.Thread):
 
 
 def sender() -> BroadcastSender | None:
-    """Return this process's sender, started; None where no channel layer is set."""
+    """Return this process's running sender; None without a channel layer."""
     with _making:  # of two threads with a first word, one makes it
         return existing_sender()
 
 
 @cache
 def existing_sender() -> BroadcastSender | None:
-    """Make it, once. Called by `sender`, and forgotten by tests."""
+    """Create the sender, once. Called by `sender`, and reset by tests."""
     if get_channel_layer() is None:
         return None
     broadcaster = BroadcastSender()
@@ -160,12 +160,12 @@ def existing_sender() -> BroadcastSender | None:
 
 
 def _take_up_to(waiting: dict[K, V], most: int) -> list[tuple[K, V]]:
-    """Take the first of what waits."""
+    """Remove and return the first `most` items."""
     return [(key, waiting.pop(key)) for key in list(waiting)[:most]]
 
 
 class _OwnLoop(asyncio.SelectorEventLoop):
-    """Looks names up in its own thread: a process that ends has no pool for it any more."""
+    """An event loop that resolves names in its own thread: a process that is ending has no thread pool for it."""
 
     async def getaddrinfo(self, host: Any, port: Any, **hints: Any) -> Any:  # Any: as in asyncio
         return socket.getaddrinfo(host, port, **hints)

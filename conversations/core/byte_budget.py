@@ -1,24 +1,24 @@
-"""A bound in bytes for what many keepers keep together and any of them can do without: the least recently used goes."""
+"""A shared limit in bytes for caches whose contents can be read again: the least recently used cache is emptied."""
 
 from typing import Protocol
 
 
 class BoundedMemory(Protocol):
-    """What is kept, and what may be, in bytes."""
+    """The used and the allowed bytes."""
 
     size: int
     limit: int
 
 
 class EvictableStore(Protocol):
-    """Who keeps something that can be read again."""
+    """A cache of something that can be read again."""
 
     def let_go(self) -> None:
-        """Drop all of it. The budget knows already."""
+        """Drop everything. The budget already knows."""
 
 
 class ByteBudget:
-    """How much all keepers may keep, or one of them. Used in one thread."""
+    """The limit of all caches together, and of each. For one thread."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit  # bytes
@@ -27,7 +27,7 @@ class ByteBudget:
         self._sizes: dict[EvictableStore, int] = {}  # the least recently used first
 
     def keep(self, keeper: EvictableStore, size: int) -> None:
-        """A keeper has so many bytes now; others let go where that is too much."""
+        """Set a cache's size in bytes; others are emptied if the total is too large."""
         self.size += size - self._sizes.pop(keeper, 0)
         if size:
             self._sizes[keeper] = size
@@ -38,6 +38,6 @@ class ByteBudget:
             oldest.let_go()
 
     def use(self, keeper: EvictableStore) -> None:
-        """A keeper is of use now."""
+        """Mark a cache as used now."""
         if (size := self._sizes.pop(keeper, 0)) != 0:
             self._sizes[keeper] = size

@@ -1,6 +1,6 @@
-"""What a crash of the interpreter leaves: the stacks of all threads, in a file of the data directory.
+"""Crashes of the interpreter: the stacks of all threads, in a file in the data directory.
 
-Kept by `serve`, `record` and `runagents`; the next process that starts there tells of it, in the log and on the
+Used by `serve`, `record` and `runagents`; the next process that starts there reports the crash, in the log and on the
 operations page.
 """
 
@@ -25,7 +25,7 @@ _earlier_reports: list[str] = []
 
 @contextmanager
 def recording(data_dir: Path, command: str) -> Iterator[None]:
-    """Have a crash of this process write its stacks; report earlier ones. `command` names it in the file's name."""
+    """Write the stacks if this process crashes; report earlier crashes. `command` is part of the file's name."""
     folder = data_dir / FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _earlier_reports[:] = _earlier(folder)
@@ -44,12 +44,12 @@ def recording(data_dir: Path, command: str) -> Iterator[None]:
 
 
 def recent_crashes() -> list[str]:
-    """Return the recent crashes that were found when this process started, the newest first, for people."""
+    """Return the recent crashes that this process found at its start, newest first, as text for people."""
     return list(_earlier_reports)
 
 
 def _earlier(folder: Path) -> list[str]:
-    """Look at what dead processes left: an empty file is removed, so are the oldest crashes."""
+    """Read the files of dead processes; empty ones are removed, and so are the oldest crashes."""
     crashes = sorted(filter(_has_stacks, folder.glob("*.txt")), key=_crashed_at, reverse=True)
     for path in crashes[MAX_ITEMS:]:
         path.unlink(missing_ok=True)
@@ -57,7 +57,7 @@ def _earlier(folder: Path) -> list[str]:
 
 
 def _has_stacks(path: Path) -> bool:
-    """Return whether its process crashed; of one that ended otherwise the file goes."""
+    """Return whether the file's process crashed; if not, the file is removed."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""The data directory: who holds it, and where the holder's door is."""
+"""The data directory: which process holds it, and the address of that process's local endpoint (its door)."""
 
 import fcntl
 import json
@@ -12,7 +12,7 @@ from conversations.core.errors import Unavailable
 
 @contextmanager
 def hold(data_dir: Path) -> Iterator[None]:
-    """Hold the directory for this process. Raises Unavailable when another one does; ends with it."""
+    """Hold the directory for this process, until it ends. Raises Unavailable if another process does."""
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(data_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -30,7 +30,7 @@ def hold(data_dir: Path) -> Iterator[None]:
 
 @contextmanager
 def turn(data_dir: Path, name: str) -> Iterator[None]:
-    """Wait for a lock file of the directory and hold it: processes that share one do some things in turn."""
+    """Wait for a lock file in the directory and hold it: processes that share the directory take turns."""
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(data_dir / name, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -41,7 +41,7 @@ def turn(data_dir: Path, name: str) -> Iterator[None]:
 
 
 def write_door(data_dir: Path, url: str, token: str) -> None:
-    """Say where the holder's door is and which token opens it once; readable by the owner alone."""
+    """Write the holder's local address and a one-use token for it; readable only by the owner."""
     draft = data_dir / "door.new"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
@@ -50,7 +50,7 @@ def write_door(data_dir: Path, url: str, token: str) -> None:
 
 
 def read_door(data_dir: Path) -> tuple[str, str]:
-    """Answer (url, one-use token). Raises Unavailable when there is no door."""
+    """Return (url, one-use token) of the holder. Raises Unavailable if there is none."""
     try:
         door = json.loads((data_dir / "door.json").read_text())
         return door["url"], door["token"]

@@ -1,7 +1,7 @@
-"""Threads that work with the database: after each piece of work their connection goes back where it came from.
+"""Threads that work with the database and return their connection after each piece of work.
 
-On PostgreSQL that is the process's pool; SQLite's stays with its thread. Either way one that broke is dropped, so the
-next piece of work finds a good one.
+On PostgreSQL it returns to the process's pool; on SQLite it stays with the thread. A broken connection is dropped, so
+the next piece of work gets a new one.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ DAMAGE_OF_POSTGRESQL = ("XX001", "XX002")  # of data, of an index
 
 
 class DatabaseThreads(ThreadPoolExecutor):
-    """A pool of `POOL_SIZE` such threads. What the database cannot do now comes out as `Unavailable`."""
+    """A pool of `POOL_SIZE` such threads. Errors of an unavailable database come out as Unavailable."""
 
     def __init__(self, name: str) -> None:
         super().__init__(POOL_SIZE[name], thread_name_prefix=name)
@@ -74,7 +74,8 @@ class DatabaseThreads(ThreadPoolExecutor):
 
 
 def with_connection(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do it with this thread's connection, then give that back. Raises Unavailable for a database that is not there."""
+    """Run work with this thread's connection, then return the connection. Raises Unavailable if the database cannot be
+    reached."""
     try:
         return without_frames(work, *args, **kwargs)
     except Error as error:
@@ -86,7 +87,8 @@ def with_connection(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
 
 
 def without_frames(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do it; what is raised takes no values along: to free a decoded body of 1 MiB would keep the loop for 10 ms."""
+    """Run work; a raised error carries no local variables: freeing a decoded body of 1 MiB would block the loop for 10
+    ms."""
     try:
         return work(*args, **kwargs)
     except BaseException as error:
@@ -98,22 +100,22 @@ def without_frames(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T
 
 
 def release_connection() -> None:
-    """End what this thread has with the database for now; a no-op inside a transaction."""
+    """Return this thread's connection for now; does nothing inside a transaction."""
     connection.close_if_unusable_or_obsolete()
 
 
 def is_unavailable(error: BaseException | None) -> bool:
-    """Return whether the database as a whole is at fault, not a statement or a value."""
+    """Return whether an error is about the database as a whole, not a statement or a value."""
     return isinstance(error, OperationalError | InterfaceError) or is_read_only(error) or is_damage(error)
 
 
 def is_read_only(error: BaseException | None) -> bool:
-    """Return whether PostgreSQL takes reads alone, which Django calls internal."""
+    """Return whether PostgreSQL accepts only reads, which Django reports as an internal error."""
     return isinstance(error, InternalError) and sqlstate(error) == READ_ONLY
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Return whether the database met a damaged page, which no driver calls operational."""
+    """Return whether the database met a damaged page, which no driver reports as an operational error."""
     if not isinstance(error, Error):
         return False
     code = getattr(error.__cause__, "sqlite_errorcode", None)
@@ -121,7 +123,7 @@ def is_damage(error: BaseException | None) -> bool:
 
 
 def unavailable(error: Exception, *, what: str = "answer") -> Unavailable:
-    """Say it to a caller: the first line only, servers add advice about themselves."""
+    """Return an error for the caller, with the first line only: servers append advice about themselves."""
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     if is_damage(error):
         damage.append(reason[:200])
@@ -130,5 +132,5 @@ def unavailable(error: Exception, *, what: str = "answer") -> Unavailable:
 
 
 def sqlstate(error: BaseException) -> str:
-    """Return PostgreSQL's five characters for what went wrong; empty where there are none."""
+    """Return PostgreSQL's five-character error code; empty without one."""
     return str(getattr(error.__cause__, "sqlstate", None) or "")

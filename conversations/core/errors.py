@@ -41,7 +41,7 @@ class SwitchboardError(BusError):
 
     @property
     def full_message(self) -> str:
-        """Return the message with the field in front, where it says only what the field must be."""
+        """Return the message, with the field's name in front if it is a predicate ("must be …")."""
         if self.field is None or not self.message.startswith(PREDICATES):
             return self.message
         name = self.field if "." in self.field else self.field.removesuffix("_s").replace("_", " ")
@@ -49,7 +49,7 @@ class SwitchboardError(BusError):
 
     @property
     def sentence(self) -> str:
-        """Return the message as a page shows it: a whole sentence, people without `user:`."""
+        """Return the message as pages show it: a whole sentence, with people's names without `user:`."""
         text = self.full_message
         is_principal = re.match(r"\w+:\w", text) is not None  # a name stays as it is written
         text = text.removeprefix("user:") if is_principal else text[:1].upper() + text[1:]
@@ -85,7 +85,7 @@ class Invalid(SwitchboardError, Refused):
 
 
 class UnknownPosition(Invalid, switchboard.UnknownPosition):
-    """A reader names a place that the bus never gave out (§3.2)."""
+    """A reader's position that the bus never gave out (§3.2)."""
 
     code = "unknown_position"
 
@@ -137,9 +137,9 @@ class IdReused(Conflict, switchboard.IdReused):
 
 
 class TooLate(Conflict):
-    """Somebody did it before, or the opposite: `did` is what, `by` a principal, `at` ISO 8601; empty where unknown.
+    """Someone already did it, or the opposite: `did` is what, `by` a principal, `at` ISO 8601; empty if unknown.
 
-    `seq` is the event that says so, where one does; it is told as text, like the rest.
+    `seq` is the event that shows it, if there is one; as text, like the others.
     """
 
     def __init__(self, message: str, *, code: str, did: str = "", by: str = "", at: str = "", seq: int = 0) -> None:

@@ -1,7 +1,7 @@
-"""Named lines at which a test kills the process: `SWITCHBOARD_FAILPOINT=NAME:N` sends SIGKILL at the N-th passing.
+"""Named places at which a test can kill the process: `SWITCHBOARD_FAILPOINT=NAME:N` sends SIGKILL at the N-th pass.
 
-`NAME:segfault` crashes the interpreter there, in the thread that passes. `NAME:drop` makes `should_drop(NAME)` true for
-good: a lost notification. Unset (always, outside tests) it costs one check.
+`NAME:segfault` crashes the interpreter there, in the passing thread. `NAME:drop` makes `should_drop(NAME)` true for
+good: a lost notification. Unset, as always outside of tests, it costs one check.
 """
 
 import os
@@ -14,7 +14,7 @@ _passings = count(1)
 
 
 def failpoint(name: str) -> None:
-    """Die here, if the environment says so."""
+    """Die here if the environment says so."""
     if name != _NAME:
         return
     if _ARGUMENT.isdigit() and next(_passings) == int(_ARGUMENT):

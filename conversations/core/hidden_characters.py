@@ -1,7 +1,7 @@
-"""What the eye cannot see: controls, bidi overrides, zero-width and tag characters become visible tokens.
+"""Make invisible characters visible: controls, bidi overrides, zero-width and tag characters become tokens.
 
-They turn a sentence around, hide an order to a model in a harmless line, or make two names look the same. Joiners stay
-where a script or an emoji needs them (Unicode 16, sections 23.2 and 23.4; UTS 51 for emoji sequences).
+They reverse a sentence, hide an instruction to a model in a harmless line, or make two names look the same. Joiners
+stay where a script or an emoji needs them (Unicode 16, sections 23.2 and 23.4; UTS 51 for emoji sequences).
 """
 
 import json
@@ -40,22 +40,24 @@ _NAMES = {0x00: "NULL", 0x07: "BELL", 0x08: "BACKSPACE", 0x0D: "CARRIAGE RETURN"
 
 
 def is_clean(text: str) -> bool:
-    """Return whether the text holds none of these characters, kept ones included."""
+    """Return whether the text has no such character, not even a joiner that stays."""
     return _SUSPECT.search(text) is None
 
 
 def to_html(html: str) -> str:
-    """Put a `<span class="hidden-char">` in the place of each. For finished HTML whose attributes are ASCII."""
+    """Replace each character by a `<span class="hidden-char">`. For finished HTML whose attributes are ASCII."""
     return _replace(html, _span) if _SUSPECT.search(html) else html
 
 
 def to_json_html(html: str) -> str:
-    """Put the JSON escape of each (`\\u202e`) in a `<span class="hidden-char">`: what is copied stays the same JSON."""
+    """Replace each character by its JSON escape (`\\u202e`) in a `<span class="hidden-char">`, so that copied text stays
+    the same JSON."""
     return _replace(html, _json_span, lambda match: _json_escape(match.group())) if _SUSPECT.search(html) else html
 
 
 def spelled_out(text: str) -> str:
-    """Put `[U+202E]` in the place of each: for text nodes, attributes and titles, where no element can stand."""
+    """Replace each character by `[U+202E]` and the like: for text nodes, attributes and titles, which hold no
+    elements."""
     return _replace(text, lambda run: f"[{_short(run)}]") if _SUSPECT.search(text) else text
 
 
@@ -96,7 +98,7 @@ def _json_escape(run: str) -> str:
 
 
 def _short(run: str) -> str:
-    """Say a run in one line: what tag characters spell, else one character and how many, else how many."""
+    """Describe a run on one line: what tag characters spell, else one character and its count, else the count."""
     if spelled := _spelled(run):
         return f"{len(run):,} tag characters: {spelled}"
     if len(set(run)) == 1:
@@ -107,5 +109,5 @@ def _short(run: str) -> str:
 
 
 def _spelled(run: str) -> str:
-    """Read the ASCII that tag characters shadow (U+E0020 to U+E007E), 400 at most; empty when there is none."""
+    """Return the ASCII that tag characters stand for (U+E0020 to U+E007E), at most 400; empty for none."""
     return "".join(chr(ord(c) - 0xE0000) for c in run[:400] if 0xE0020 <= ord(c) <= 0xE007E)

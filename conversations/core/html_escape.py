@@ -1,11 +1,11 @@
-"""The one place that says of a text "this is HTML". Everything else hands text to templates, which escape it."""
+"""The only place that declares a text to be HTML. Everything else passes text to templates, which escape it."""
 
 import markupsafe
 from markupsafe import Markup
 
 
 def safe(html: str) -> Markup:
-    """Vouch for HTML that this package built: every piece of foreign text in it went through `escape`."""
+    """Mark HTML that this package built as safe: all foreign text in it went through `escape`."""
     return Markup(html)
 
 

@@ -1,4 +1,4 @@
-"""One POST to a checked address: no redirect is followed, no proxy asked, and of the answer only the status counts."""
+"""Send one POST to a checked address: no redirects, no proxies, and only the status of the answer counts."""
 
 import asyncio
 import functools
@@ -20,7 +20,7 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 
 class Answer(NamedTuple):
-    """What a receiver said: its status, and after how many seconds to try again where it says so."""
+    """A receiver's answer: its status, and the seconds until a retry if it says so."""
 
     status: int
     retry_after_s: int | None = None
@@ -28,11 +28,11 @@ class Answer(NamedTuple):
 
 
 class PostFailed(Exception):
-    """There was no answer; the words are for the admin."""
+    """There was no answer; the text is for the admin."""
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Return all addresses of a host, in the order to be tried. Raises PostFailed."""
+    """Return all addresses of a host, in the order to try. Raises PostFailed."""
     try:
         rows = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -50,8 +50,8 @@ async def post(
     resolver: Resolve = resolve,
     reads_body: bool = False,
 ) -> Answer:
-    """Send it. `reads_body`: the answer, of 16 KiB at most, is read to its end. Raises PostFailed, or AddressRefused
-    when nothing may be sent there."""
+    """Send a POST. `reads_body`: the answer, at most 16 KiB, is read to its end. Raises PostFailed, or AddressRefused
+    if nothing may be sent there."""
     to = outbound_address.parse(url)
     try:
         async with asyncio.timeout(timeout_s):
@@ -69,7 +69,7 @@ async def post(
 async def sent(
     to: OutboundUrl, headers: Mapping[str, str], body: bytes, *, allowed: AllowList, resolver: Resolve = resolve
 ) -> AsyncIterator[asyncio.StreamReader]:
-    """Send a request and give what reads its answer. Raises PostFailed, OSError, or AddressRefused."""
+    """Send a request and yield the reader of its answer. Raises PostFailed, OSError, or AddressRefused."""
     addresses = outbound_address.check(to, await resolver(to.host, to.port), allowed)
     reader, writer = await _connect(to, addresses)
     try:
@@ -81,7 +81,7 @@ async def sent(
 
 
 async def _connect(to: OutboundUrl, addresses: list[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to the first address that takes a connection."""
+    """Connect to the first address that accepts a connection."""
     failure: OSError | None = None
     tls, name = (_tls(), to.host) if to.scheme == "https" else (None, None)
     for address in addresses:
@@ -98,7 +98,7 @@ def _tls() -> ssl.SSLContext:
 
 
 def _request(to: OutboundUrl, headers: Mapping[str, str], body: bytes) -> bytes:
-    """Write a request. Header values are ours or an operator's: ids, numbers, base64, a bearer."""
+    """Return a request as bytes. Header values are ours or an operator's: ids, numbers, base64, a bearer token."""
     lines = [f"POST {to.target} HTTP/1.1", f"Host: {to.host_header}"]
     fields = {"Content-Type": "application/json", "User-Agent": "Switchboard", "Accept": "*/*", **headers}
     fields |= {"Content-Length": str(len(body)), "Connection": "close"}
@@ -107,7 +107,7 @@ def _request(to: OutboundUrl, headers: Mapping[str, str], body: bytes) -> bytes:
 
 
 class _AnswerHead:
-    """What httptools reads of an answer."""
+    """What httptools parses of an answer."""
 
     def __init__(self) -> None:
         self.answer: Answer | None = None
@@ -117,21 +117,21 @@ class _AnswerHead:
         self._retry_after: int | None = None
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep when to try again."""
+        """Keep the Retry-After header."""
         if name.lower() == b"retry-after" and value.isdigit() and len(value) < 8:
             self._retry_after = int(value)
 
     def on_headers_complete(self) -> None:
-        """Take the status, unless it only announces another."""
+        """Keep the status, unless it is a 1xx that precedes the final one."""
         if (status := self.parser.get_status_code()) >= 200 and self.answer is None:
             self.answer = Answer(status, self._retry_after)
 
     def on_body(self, data: bytes) -> None:
-        """Take a piece of the body."""
+        """Keep a piece of the body."""
         self.body += data
 
     def on_message_complete(self) -> None:
-        """Note the end, unless it is that of an announcement."""
+        """Note the end of the answer, unless it is a 1xx."""
         self.is_over = self.answer is not None
 
 

@@ -1,4 +1,4 @@
-"""Ids of our own making: those of the client library, so that all our producers use time-ordered ones."""
+"""Ids that we create: time-ordered, as the client library makes them."""
 
 import hashlib
 
@@ -8,7 +8,7 @@ __all__ = ["copy_id", "new_id"]
 
 
 def copy_id(id_: str, number: int) -> str:
-    """Return the bus id of an envelope on its n-th topic: on the first its own, else a UUID, the same each time."""
+    """Return the bus id of an envelope on its n-th topic: its own on the first, else a UUID, the same each time."""
     if not number:
         return id_
     mark = hashlib.sha256(f"{id_}\0{number}".encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""How deep JSON is nested, well-formed or not, without decoding it. Asked by `payload` and `batch_publish`. No Django.
+"""How deeply JSON is nested, valid or not, without decoding it. Used by `payload` and `batch_publish`. No Django.
 
-A body is looked at in pieces, each by a few calls that run in C and are over within a millisecond: a thread that does
-this lets the event loop go on in between, whatever the body is made of.
+A body is scanned in pieces, each by a few C calls of less than a millisecond, so the event loop runs in between
+whatever the body contains.
 """
 
 from array import array
@@ -19,14 +19,14 @@ _FLAT = bytes.maketrans(_OTHERS, bytes(len(_OTHERS)))
 
 
 class Piece(NamedTuple):
-    """A piece of a body: where it begins, and its text as long as it was, with all inside of texts blank."""
+    """A piece of a body: its start, and its text with the contents of strings blanked out."""
 
     start: int
     outside: bytes
 
 
 def is_deeper(body: bytes, most: int) -> bool:
-    """Return whether brackets are open more than `most` deep anywhere."""
+    """Return whether brackets are nested more than `most` deep anywhere."""
     if body.count(b"{") + body.count(b"[") <= most:
         return False
     depth = 0
@@ -40,21 +40,21 @@ def is_deeper(body: bytes, most: int) -> bool:
 
 
 def is_dense(body: bytes) -> bool:
-    """Return whether a body is mostly brackets, quotation marks and escapes: a decoder takes seven times as long for
-    it as for ordinary text."""
+    """Return whether a body is mostly brackets, quotation marks and escapes, which takes a decoder seven times as long
+    as ordinary text."""
     slices = range(0, len(body), _COUNTED)
     return sum(body.count(mark, at, at + _COUNTED) for mark in _MARKS for at in slices) > len(body) // 8
 
 
 def pieces(body: bytes, start: int) -> Iterator[Piece]:
-    """Cut a body into pieces, from a place outside of any text on."""
+    """Yield a body in pieces, from a place outside of strings."""
     for at, _, parts, in_text in _split(body, start):
         whole = [part if (n + in_text) % 2 == 0 else b" " * len(part) for n, part in enumerate(parts)]
         yield Piece(at, b" ".join(whole))
 
 
 def levels(piece: bytes, depth: int) -> "array[int]":
-    """Return how many brackets are open after each byte, when `depth` were before the first."""
+    """Return how many brackets are open after each byte, if `depth` were open before the first."""
     steps = piece.translate(_FLAT).translate(_STEPS)
     return array("l", accumulate(memoryview(steps).cast("b"), initial=depth))[1:]
 
@@ -65,7 +65,7 @@ def _outside(body: bytes, start: int) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _split(body: bytes, start: int) -> Iterator[tuple[int, int, list[bytes], int]]:
-    """Split each piece at its quotation marks; tell with it whether it begins inside a text (1 or 0)."""
+    """Split each piece at its quotation marks, and say whether it begins inside a string (1 or 0)."""
     at, in_text = start, 0
     while at < len(body):
         end = _end(body, at)
@@ -76,7 +76,7 @@ def _split(body: bytes, start: int) -> Iterator[tuple[int, int, list[bytes], int
 
 
 def _end(body: bytes, at: int) -> int:
-    """Return where a piece ends, so that what a backslash stands before is in the same piece."""
+    """Return where a piece ends, so that a backslash and the character after it are in the same piece."""
     end = at + PIECE
     piece = body[at:end]
     return end + (len(piece) - len(piece.rstrip(b"\\"))) % 2

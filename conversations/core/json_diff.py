@@ -1,9 +1,10 @@
-"""Two JSON values → what differs between them, path by path: of calls' arguments, outputs, errors, and of schemas. No
+"""The differences between two JSON values, path by path: of calls' arguments, outputs, errors, and of schemas. No
 Django.
 
-Values are compared as JSON has them: 1, 1.0, "1" and true are four values. The order of keys is no difference; items of
-lists are matched first, so that one more at the front is one difference. Two texts that are both JSON objects or lists
-are compared as such, other long texts word by word. Bounded in size and in time: what is beyond is told, never guessed.
+Values are compared as JSON: 1, 1.0, "1" and true are four values. The order of keys does not matter; items of lists are
+matched first, so that one more at the front is one difference. Two texts that are both JSON objects or lists are
+compared as such, other long texts word by word. Bounded in size and time: what was not compared is reported, never
+guessed.
 """
 
 import json
@@ -33,7 +34,7 @@ _MISSING = object()
 
 
 class TextPart(NamedTuple):
-    """A piece of a text: on both sides, on this one alone, or left out because it is the same."""
+    """A piece of a text: on both sides, on one side only, or omitted because it is equal."""
 
     text: str
     is_own: bool = False
@@ -41,7 +42,7 @@ class TextPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """One difference; a side is None where the path is not there. Sides are pieces of JSON, or of a long text."""
+    """One difference; a side is None if the path does not exist there. Sides are pieces of JSON, or of a long text."""
 
     path: str
     kind: Kind
@@ -51,7 +52,8 @@ class ValueChange:
 
 @dataclass(slots=True)
 class JsonDiff:
-    """All of them in order. `same` counts values that are alike; `is_cut`: more may differ than was looked at."""
+    """All differences in order. `same` counts equal values; `is_cut`: there may be more differences than were looked
+    for."""
 
     changes: list[ValueChange] = field(default_factory=list)
     same: int = 0
@@ -59,29 +61,29 @@ class JsonDiff:
 
     @property
     def is_none(self) -> bool:
-        """Return whether the two are the same."""
+        """Return whether the two are equal."""
         return not self.changes and not self.is_cut
 
 
 def diff(before: str, after: str) -> JsonDiff:
-    """Return what differs between two JSON texts; what is no JSON is compared as text."""
+    """Return the differences between two JSON texts; text that is not JSON is compared as text."""
     return _Walk().diff(_read(before), _read(after), "$")
 
 
 def schema_diff(before: Any, after: Any) -> JsonDiff:
-    """Return what differs between two decoded schemas. The order of a list of names is no difference, other lists are
-    compared by place, texts as a whole."""
+    """Return the differences between two decoded schemas. The order of a list of names does not matter, other lists are
+    compared by position, texts as a whole."""
     return _SchemaWalk().diff(before, after, "")
 
 
 def paired(opcodes: Iterable[tuple[str, int, int, int, int]]) -> Iterator[tuple[int | None, int | None]]:
-    """Return which item of one sequence goes with which of the other, in the order of both; None where it has none."""
+    """Yield which item of one sequence corresponds to which of the other, in order; None for items without one."""
     for _, left, left_end, right, right_end in opcodes:
         yield from zip_longest(range(left, left_end), range(right, right_end))
 
 
 class _Walk:
-    """Goes through two values within budgets."""
+    """Walks two values within budgets."""
 
     max_depth = DEPTH
 
@@ -90,12 +92,12 @@ class _Walk:
         self._nodes, self._work, self._keys = NODES, WORK, 4 * INSIDE
 
     def diff(self, before: Any, after: Any, path: str) -> JsonDiff:
-        """Return what differs between two values."""
+        """Return the differences between two values."""
         changes = list(islice(self.values(before, after, path, 0), MAX_ITEMS + 1))
         return JsonDiff(changes[:MAX_ITEMS], self.same, self.is_cut or len(changes) > MAX_ITEMS)
 
     def values(self, before: Any, after: Any, path: str, depth: int) -> Iterator[ValueChange]:
-        """Compare two values that stand at the same path."""
+        """Yield the differences between two values at the same path."""
         self._nodes -= 1
         if self._nodes < 0:
             self.is_cut = True
@@ -147,7 +149,8 @@ class _Walk:
             yield from self.values(before, after, path, depth + 1)
 
     def _matched(self, before: list[Any], after: list[Any]) -> Iterator[tuple[int | None, int | None]]:
-        """Return which item of one list goes with which of the other; by place where that would take too long."""
+        """Yield which item of one list corresponds to which of the other; by position if matching would take too
+        long."""
         old, new = self._keys_of(before), self._keys_of(after)
         if old is None or new is None:
             old, new = [""] * len(before), [""] * len(after)
@@ -205,7 +208,7 @@ class _Walk:
 
 
 class _SchemaWalk(_Walk):
-    """Goes through two schemas, to the depth that the record holds."""
+    """Walks two schemas, to the depth that the record stores."""
 
     max_depth = 100
 
@@ -233,7 +236,7 @@ def _framed(lead: str, own: list[TextPart], rest: str, is_cut_before: bool, is_c
 
 
 def _common(left: Any, right: Any) -> int:
-    """Return how many items two sequences have in common at their beginnings."""
+    """Return the length of the common beginning of two sequences."""
     most = min(len(left), len(right))
     if left[:most] == right[:most]:
         return most
@@ -248,7 +251,7 @@ def _read(text: str) -> Any:
 
 
 def _inside(text: str) -> Any:
-    """Read a text that is a JSON object or list itself; None for any other."""
+    """Parse a text that itself is a JSON object or list; None for any other."""
     if not 2 <= len(text) <= INSIDE or text.lstrip()[:1] not in ("{", "["):
         return None
     value = _read(text)
@@ -256,7 +259,7 @@ def _inside(text: str) -> Any:
 
 
 class _Number(str):
-    """A number as it is written."""
+    """A number as written."""
 
 
 def _json(value: Any, *, is_sorted: bool = False) -> str:

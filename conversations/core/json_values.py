@@ -1,4 +1,4 @@
-"""Values of JSON: as one of our types, as texts, and none that JSON does not have. No Django."""
+"""JSON values: converted to our types, as texts, and without values that JSON does not have. No Django."""
 
 import json
 from typing import Any, Generic, NoReturn, TypeVar
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 class Converter(Generic[T]):
-    """Converts to one type, from the first time on in as many threads as there are. Made at import.
+    """Converts values to one type, from any number of threads. Create it at import.
 
-    msgspec 0.22 keeps what it knows of a struct from its first use on, before it knows the struct's fields: another
-    thread that uses the struct in that moment crashes the process. A decoder, made once, learns all of them.
+    msgspec 0.22 publishes what it knows of a struct on first use before it is complete: another thread that uses the
+    struct in that moment crashes the process. A decoder, created once, learns all of it.
     """
 
     def __init__(self, kind: Any) -> None:  # Any: a class, or one with limits (`Annotated`), which is none to mypy
@@ -20,7 +20,7 @@ class Converter(Generic[T]):
         self._kind = kind
 
     def convert(self, value: object) -> T:
-        """Return the value as the type. Raises msgspec's `ValidationError`."""
+        """Return the value as the type. Raises msgspec's ValidationError."""
         converted: T = msgspec.convert(value, self._kind)
         return converted
 
@@ -36,5 +36,5 @@ def as_text(value: object) -> str:
 
 
 def refuse_constant(name: str) -> NoReturn:
-    """Raise `ValueError` for NaN and the infinities, which Python's reader takes for JSON. A `parse_constant`."""
+    """Raise ValueError for NaN and the infinities, which Python's parser accepts as JSON. For `parse_constant`."""
     raise ValueError(f"{name} is not valid JSON")

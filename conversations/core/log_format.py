@@ -1,6 +1,7 @@
-"""What a log line holds: the ids of what was being done, and no secret. `dashboard.settings` sets it up everywhere.
+"""The contents of a log line: the ids of the work in progress, and no secrets. `dashboard.settings` installs it
+everywhere.
 
-Ids come from `knowing(request=…)` around the work, or from `extra={"conversation": …}` of one line.
+Ids come from `log_context(request=…)` around the work, or from `extra={"conversation": …}` of one line.
 """
 
 import json
@@ -24,7 +25,7 @@ _current_ids: ContextVar[Mapping[str, str]] = ContextVar("log_ids", default=_NON
 
 @contextmanager
 def log_context(**ids: str) -> Iterator[None]:
-    """Name what is being done, for every line written inside: `request`, `conversation`, `run`, `call`."""
+    """Add these ids to every line logged inside the block: `request`, `conversation`, `run`, `call`."""
     token = _current_ids.set({**_current_ids.get(), **ids})
     try:
         yield
@@ -33,7 +34,7 @@ def log_context(**ids: str) -> Iterator[None]:
 
 
 class MaskingFilter(logging.Filter):
-    """Finish the record's text and traceback here, masked, so that no formatter sees more; add the known ids."""
+    """Finish and mask the record's text and traceback here, so that no formatter sees more; add the ids."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record; let it pass."""
@@ -51,7 +52,7 @@ class MaskingFilter(logging.Filter):
 
 
 class QuietFilter(logging.Filter):
-    """Make a warning of one line of what any stranger can cause: a foreign host's name, too large a form."""
+    """Turn what any stranger can cause, such as a foreign host name or too large a form, into a one-line warning."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record; let it pass."""
@@ -61,10 +62,11 @@ class QuietFilter(logging.Filter):
 
 
 class TextFormatter(logging.Formatter):
-    """One line for people: time, level, who, what, then `key=value` of the ids."""
+    """One line for people: time, level, logger, message, then `key=value` of the ids."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write it; a traceback follows on lines of its own. A stranger's words move no cursor and begin no line."""
+        """Return the line; a traceback follows on lines of its own. Foreign text cannot move the cursor or begin a
+        line."""
         ids = "".join(f" {name}={value}" for name, value in ids_of(record).items())
         message = record.getMessage().replace("\n", "\\n")
         line = f"{_time(record)} {record.levelname} {record.name}: {message}{ids}"
@@ -72,7 +74,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line, for machines."""
+    """One JSON object per line, for machines."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Write it."""
@@ -84,7 +86,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def ids_of(record: logging.LogRecord) -> dict[str, str]:
-    """Return the ids a record knows, each as one word."""
+    """Return the ids of a log record, each as one word."""
     ids = {name: str(getattr(record, name)) for name in IDS if getattr(record, name, None)}
     return {name: re.sub(r"[\s\x00-\x1f\x7f]", "_", value)[:200] for name, value in ids.items()}
 

@@ -1,4 +1,4 @@
-"""Times of the record, µs since 1970 UTC, as datetimes and back, exactly. No Django."""
+"""Times of the record, µs since 1970 UTC, to datetimes and back, exactly. No Django."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -9,15 +9,15 @@ YEAR_10000 = 253_402_300_800_000_000  # the first µs that no datetime can hold
 
 
 def to_datetime(at: int) -> datetime:
-    """Return the moment of µs. Raises `OverflowError` outside of the years 1 to 9999."""
+    """Return µs UTC as a datetime. Raises OverflowError outside of the years 1 to 9999."""
     return EPOCH + at * MICROSECOND
 
 
 def nearest_datetime(at: int) -> datetime:
-    """Return the moment of µs, the nearest from 1970 to 9999 for those outside."""
+    """Return µs UTC as a datetime, clamped to the years 1970 to 9999."""
     return to_datetime(min(max(at, 0), YEAR_10000 - 1_000_000))
 
 
 def to_micros(at: datetime) -> int:
-    """Return µs of a moment; without a zone it is UTC."""
+    """Return a datetime as µs UTC; without a zone it is UTC."""
     return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH) // MICROSECOND

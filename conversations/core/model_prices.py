@@ -1,9 +1,9 @@
-"""What model tokens cost, in US dollars: by a file of the operator's (`SWITCHBOARD_PRICES`), else by the table in the
-package `genai-prices`, which asks nobody.
+"""Prices of model tokens in US dollars: from the operator's file (`SWITCHBOARD_PRICES`), else from the package
+`genai-prices`, which makes no requests.
 
 The file is JSON: `{"MODEL": {"input": 2.5, "output": 10, "cached": 1.25}}`, dollars per million tokens; `cached` is the
-price of input that was read from a cache, in full where it is not said. What neither has is unknown, never 0. Prices of
-the package are those of today, of its first tier.
+price of input read from a cache, by default the full price. A price that neither has is unknown, never 0. The package's
+prices are today's, of its first tier.
 """
 
 import json
@@ -28,20 +28,20 @@ class ModelPrice(NamedTuple):
 
 
 class CostSum(NamedTuple):
-    """What several models cost together: `dollars` None where nothing is known; `is_partial`: there is more to it."""
+    """The total cost of several models: `dollars` is None if nothing is known; `is_partial`: some of it is unknown."""
 
     dollars: Decimal | None = None
     is_partial: bool = False
 
     @property
     def words(self) -> str:
-        """As pages write it."""
+        """Return the cost as pages write it."""
         text = shown(self.dollars)
         return f"at least {text}" if self.is_partial and self.dollars is not None else text
 
 
 class Spending(NamedTuple):
-    """Tokens of one model; `unknown_turns` are those whose tokens nobody told."""
+    """Tokens of one model; `unknown_turns` reported no tokens."""
 
     model: str
     is_demo: bool
@@ -52,7 +52,7 @@ class Spending(NamedTuple):
 
 
 def cost(model: str, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> Decimal | None:
-    """Return what tokens of a model cost in dollars, None where its price is unknown. `cached_tokens` are those of the
+    """Return the cost of a model's tokens in dollars, None if its price is unknown. `cached_tokens` are those of the
     input that were read from a cache."""
     price = settings.CONFIG.price_table.get(model) or _listed(model)
     if price is None:
@@ -62,7 +62,7 @@ def cost(model: str, input_tokens: int, output_tokens: int, cached_tokens: int =
 
 
 def total(spendings: Iterable[Spending]) -> CostSum:
-    """Add up what models cost. The demo model's tokens cost nothing anybody pays, and are left out."""
+    """Return the total cost. The demo model's tokens are free and left out."""
     known, is_partial = [], False
     for spent in spendings:
         if spent.is_demo:
@@ -75,7 +75,7 @@ def total(spendings: Iterable[Spending]) -> CostSum:
 
 
 def shown(dollars: Decimal | None) -> str:
-    """Write a cost: `$1,234.50`, `$0.0042`, `under $0.0001`; `–` where it is unknown."""
+    """Return a cost as text: `$1,234.50`, `$0.0042`, `under $0.0001`; `–` if unknown."""
     if dollars is None:
         return "–"
     if 0 < dollars < Decimal("0.0001"):
@@ -84,7 +84,7 @@ def shown(dollars: Decimal | None) -> str:
 
 
 def read_file(path: Path) -> Mapping[str, ModelPrice]:
-    """Read an operator's file. Raises ValueError that says what is wrong with it."""
+    """Parse an operator's price file. Raises ValueError that says what is wrong with it."""
     try:
         table = json.loads(path.read_bytes())
     except OSError as error:
@@ -107,7 +107,7 @@ def _price(model: str, entry: Any) -> ModelPrice:
 
 @lru_cache(maxsize=1024)  # agents name models as they like
 def _listed(model: str) -> ModelPrice | None:
-    """Look a model up in the package's table: as it is named, and by what follows the last slash."""
+    """Return the package's price of a model, by its name or by what follows the last slash; None if unknown."""
     from genai_prices import Usage, calc_price  # its table takes long to import, and commands never ask
 
     for name in dict.fromkeys([model, model.rpartition("/")[2]]):
@@ -120,7 +120,7 @@ def _listed(model: str) -> ModelPrice | None:
 
 
 def _cached_price(name: str) -> Decimal:
-    """Return what a thousand tokens of input cost that were all read from a cache."""
+    """Return the price of a thousand input tokens that were all read from a cache."""
     from genai_prices import Usage, calc_price
 
     return calc_price(Usage(input_tokens=1000, cache_read_tokens=1000, output_tokens=0), model_ref=name).input_price

@@ -1,5 +1,5 @@
-"""What each process of a deployment tells of itself, for the ops page and the metrics: a row, told again every few
-seconds. A row is a hint for people; nothing is decided by it."""
+"""What each process of a deployment reports about itself, for the operations page and the metrics: a row that it renews
+every few seconds. Rows inform people; nothing is decided by them."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ def release() -> str:
 
 
 def database_now() -> int:
-    """Return the database's clock, µs UTC: what leases and beats are measured by. SQLite's is this machine's own."""
+    """Return the database's clock, µs UTC, which leases and beats are measured by. SQLite's is this machine's own."""
     if connection.vendor == "sqlite":
         return time.time_ns() // 1000
     with connection.cursor() as cursor:
@@ -42,18 +42,18 @@ def database_now() -> int:
 
 
 def worker_node(worker: str) -> str:
-    """Return the name of the row by which a worker tells of itself."""
+    """Return the name of a worker's row."""
     return f"{worker[:92]}-worker"
 
 
 def is_there(name: str) -> bool:
-    """Return whether a process tells of itself, by the name of its row."""
+    """Return whether a process is alive, by the name of its row."""
     seen = Node.objects.filter(name=name).values_list("seen_at", flat=True).first()
     return seen is not None and _is_fresh(seen, database_now())
 
 
 class Heartbeat:
-    """One process's row. `facts` is asked at every beat and answers what JSON can hold."""
+    """One process's row. `facts` is called at every beat and returns what JSON can hold."""
 
     def __init__(self, kind: str, facts: Facts) -> None:
         self._kind, self._facts = kind, facts
@@ -62,7 +62,7 @@ class Heartbeat:
         self.name = f"{socket.gethostname()}:{os.getpid()}:{self._started_at // 1_000_000}"[:100]
 
     def beat(self) -> None:
-        """Store this process as alive, and delete those that ended long ago. Sync; one short write."""
+        """Store this process as alive, and delete rows of long ended ones. Synchronous; one short write."""
         now = database_now()
         facts = self._facts() | {"clock_skew_ms": round((time.time_ns() // 1000 - now) / 1000, 1)}
         facts["warnings"] = [*crash_reports.recent_crashes(), *facts.get("warnings", ())]
@@ -74,18 +74,18 @@ class Heartbeat:
                 Node.objects.filter(seen_at__lt=now - int(FORGET_AFTER * 1e6)).delete()
 
     def stop(self) -> None:
-        """Take the row away: this process ends in order."""
+        """Delete the row: this process ends in order."""
         with write_transaction():
             Node.objects.filter(name=self.name).delete()
 
     async def beat_in_thread(self) -> None:
-        """Wait for the next beat's time and tell; for `background_loop.run_forever`."""
+        """Wait for the next beat's time, then beat; for `background_loop.run_forever`."""
         await asyncio.to_thread(self.beat)
         await asyncio.sleep(BEAT_EVERY)
 
 
 def _store(row: dict[str, Any]) -> None:
-    """Make the row, or bring it up to date, in one statement."""
+    """Insert or update the row in one statement."""
     names = ",".join(row)
     news = ",".join(f"{name}=excluded.{name}" for name in row)
     marks = ",".join(["%s"] * len(row))
@@ -95,11 +95,11 @@ def _store(row: dict[str, Any]) -> None:
 
 
 def live_nodes() -> list[tuple[Node, bool]]:
-    """Return every process told of, newest beat first, and whether it still is."""
+    """Return every known process, newest beat first, and whether it is still alive."""
     now = database_now()
     return [(node, _is_fresh(node.seen_at, now)) for node in Node.objects.order_by("-seen_at")[:200]]
 
 
 def _is_fresh(seen_at: int, now: int) -> bool:
-    """Return whether a beat is a recent one; one of the future is of a clock that was ahead."""
+    """Return whether a beat is recent; one in the future is from a clock that was ahead."""
     return abs(now - seen_at) < GONE_AFTER * 1e6

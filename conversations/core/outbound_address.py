@@ -1,8 +1,8 @@
-"""Which addresses a request of ours may reach: public ones, and what a setting allows besides
-(`SWITCHBOARD_ALERT_HOSTS` for webhooks, `SWITCHBOARD_AGUI_HOSTS` for agents elsewhere).
+"""Which addresses our requests may reach: public ones, and those that a setting allows (`SWITCHBOARD_ALERT_HOSTS` for
+webhooks, `SWITCHBOARD_AGUI_HOSTS` for external agents).
 
-A name is resolved anew for each attempt, all of its addresses are checked, and the request goes to an address that was
-checked, never to a name: an answer that changes between check and connection changes nothing.
+A name is resolved anew for each attempt, all of its addresses are checked, and the request goes to a checked address,
+never to a name: a DNS answer that changes after the check changes nothing.
 """
 
 import ipaddress
@@ -37,11 +37,11 @@ HTTPS_ONLY = "http is only for destinations that SWITCHBOARD_ALERT_HOSTS allows:
 
 
 class AddressRefused(Exception):
-    """Nothing must be sent there; the words are for the admin."""
+    """Nothing may be sent there; the text is for the admin."""
 
 
 class OutboundUrl(NamedTuple):
-    """A URL, in parts. `host` is lower case, IPv6 without brackets; `target` is path and query."""
+    """A URL in parts. `host` is lower case, IPv6 without brackets; `target` is path and query."""
 
     scheme: str
     host: str
@@ -50,21 +50,21 @@ class OutboundUrl(NamedTuple):
 
     @property
     def host_header(self) -> str:
-        """What the Host header says."""
+        """Return the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
 class AllowList:
-    """What an operator allows although it is not public."""
+    """Addresses that an operator allows although they are not public."""
 
     hosts: frozenset[str] = frozenset()
     networks: tuple[Network, ...] = ()
 
     @classmethod
     def of(cls, entries: Iterable[str]) -> "AllowList":
-        """Read hosts, addresses and networks. Raises ValueError for what is none of them."""
+        """Parse hosts, addresses and networks. Raises ValueError for anything else."""
         hosts, networks = set(), []
         for entry in entries:
             try:
@@ -85,12 +85,12 @@ NONE = AllowList()
 
 
 def is_host_name(host: str) -> bool:
-    """Return whether it is a name, and no other way to write an IPv4 address (such as `0x7f.1` or `2130706433`)."""
+    """Return whether it is a name, and not another notation of an IPv4 address (such as `0x7f.1` or `2130706433`)."""
     return bool(_NAME.fullmatch(host)) and not _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2])
 
 
 def parse(url: str) -> OutboundUrl:
-    """Take a URL apart. Raises Invalid naming the field `url`, without repeating it: it may be a secret."""
+    """Parse a URL. Raises Invalid with the field `url`, without repeating the URL, which may be a secret."""
     if len(url) > MAX_URL or not url.isascii() or not url.isprintable() or "\\" in url or " " in url:
         raise Invalid(f"must be a URL of at most {MAX_URL:,} ASCII characters without spaces", field="url")
     try:
@@ -117,7 +117,7 @@ def _is_host(host: str, *, is_bracketed: bool) -> bool:
 
 
 def check(url: OutboundUrl, addresses: Sequence[str], allowed: AllowList) -> list[str]:
-    """Return the addresses to connect to. Raises AddressRefused when one of them may not be reached."""
+    """Return the addresses to connect to. Raises AddressRefused if one of them may not be reached."""
     if not addresses:
         raise AddressRefused(f"{url.host} has no address")
     for text in addresses:
@@ -144,7 +144,7 @@ def check_literal(url: OutboundUrl, allowed: AllowList) -> None:
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address is one of the internet at large."""
+    """Return whether an address is on the public internet."""
     address = _plain(address)
     is_local = isinstance(address, ipaddress.IPv6Address) and address.is_site_local
     is_special = address.is_multicast or address.is_reserved or address.is_link_local or address.is_unspecified
@@ -152,7 +152,7 @@ def is_public(address: Address) -> bool:
 
 
 def _plain(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 address stands for, where it is one of those."""
+    """Return the IPv4 address that an IPv6 address stands for, else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address.ipv4_mapped is not None:

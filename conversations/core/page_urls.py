@@ -1,4 +1,4 @@
-"""Where things of the record are on the pages, for whoever draws or answers a link to one."""
+"""Addresses of pages for things in the record, for whatever draws or returns a link."""
 
 from functools import lru_cache
 
@@ -9,10 +9,10 @@ REMEMBERED = 4_096  # addresses: a list has fifty, and Django takes 0.1 ms to ma
 
 @lru_cache(REMEMBERED)
 def conversation_url(conversation: str) -> str:
-    """Return where a conversation's transcript is."""
+    """Return the address of a conversation's transcript."""
     return reverse("conversation", args=[conversation])
 
 
 def event_url(conversation: str, seq: int) -> str:
-    """Return where an event stands in its conversation's transcript."""
+    """Return the address of an event in its conversation's transcript."""
     return f"{conversation_url(conversation)}?event={seq}#e{seq}"

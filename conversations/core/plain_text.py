@@ -1,4 +1,4 @@
-"""Text that is shown in one line, as it is: without the signs of Markdown, cut between two words. No Django."""
+"""Text for one plain line: without Markdown, cut between words. No Django."""
 
 import re
 
@@ -12,8 +12,8 @@ _EMPHASIS = re.compile(r"(?<![\w*])(\*|_)(?=\S)([^*_]{1,400})(?<=\S)\1(?![\w*])"
 
 
 def without_markers(line: str) -> str:
-    """Take the signs of Markdown out of a line that is shown as plain text: `**Now**: see [here](x)` → `Now: see here`.
-    Lines that were joined keep the markers of their lists."""
+    """Remove Markdown from a line that is shown as plain text: `**Now**: see [here](x)` → `Now: see here`. Joined lines
+    keep their list markers."""
     line = _HEADING.sub("", _LINK.sub(r"\1", line))
     return _EMPHASIS.sub(r"\2", _STRONG.sub(r"\2", line))
 

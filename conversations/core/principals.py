@@ -1,4 +1,5 @@
-"""Who really did it. Only this module makes a `Principal`; no function turns a sender's text into one (law G)."""
+"""The authenticated author of an event or action. Only this module creates a `Principal`, never from a sender's text
+(law G)."""
 
 import re
 from dataclasses import dataclass, field
@@ -13,14 +14,14 @@ _NAME = re.compile(r"[\w.@+-]{1,150}")
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A kind and a name; as text `kind:name` (`system` stands alone)."""
+    """A kind and a name; as text `kind:name` (`system` alone)."""
 
     kind: Kind
     name: str = ""
     text: str = field(init=False, repr=False, compare=False)  # what `str` returns
 
     def __post_init__(self) -> None:
-        """Write the text once: each event has it."""
+        """Compute the text once: each event stores it."""
         object.__setattr__(self, "text", f"{self.kind}:{self.name}" if self.name else self.kind)
 
     def __str__(self) -> str:
@@ -58,7 +59,7 @@ def run_principal(agent: str) -> Principal:
 
 
 def principal_from_row(stored: str) -> Principal:
-    """Make again the principal that a row of ours names: a person, a token, or the system. Raises ValueError."""
+    """Return the principal that a row of ours names: a person, a token, or the system. Raises ValueError."""
     kind, _, name = stored.partition(":")
     if kind not in ("user", "token"):
         return SYSTEM if stored == str(SYSTEM) else _named("user", "")
@@ -66,7 +67,7 @@ def principal_from_row(stored: str) -> Principal:
 
 
 def is_ours(stored: str) -> bool:
-    """Tell it of a stored principal's text."""
+    """Return whether a stored principal's events may change state (law I)."""
     return stored.partition(":")[0] in OURS
 
 
@@ -76,8 +77,7 @@ def is_people(stored: str) -> bool:
 
 
 def doer(stored: str, by: str) -> str:
-    """Return who did what an event tells: its principal. Only the system writes for others: for a token, which `by`
-    names."""
+    """Return who did what an event reports: its principal, or, if that is the system, the token that `by` names."""
     return by if stored == str(SYSTEM) and by.startswith("token:") else stored
 
 

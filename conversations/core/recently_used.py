@@ -1,4 +1,4 @@
-"""A bounded memory: the values used last, by key. For one thread, or one event loop."""
+"""A bounded cache of the most recently used values, by key. For one thread, or one event loop."""
 
 import time
 from collections import Counter
@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 class RecentlyUsed(Generic[Value]):
-    """At most `limit` values, each dropped `idle_s` seconds after its last use. What is held stays in either case."""
+    """At most `limit` values, each dropped `idle_s` seconds after its last use, unless it is held."""
 
     def __init__(self, limit: int, idle_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit, self._idle_s, self._clock = limit, idle_s, clock
@@ -24,7 +24,7 @@ class RecentlyUsed(Generic[Value]):
         return len(self._values)
 
     def get(self, key: str) -> Value | None:
-        """Return the value of a key, used now; None without one."""
+        """Return the value of a key and mark it as used; None without one."""
         self._drop_idle()
         if key not in self._values:
             return None
@@ -33,7 +33,7 @@ class RecentlyUsed(Generic[Value]):
         return value
 
     def put(self, key: str, value: Value) -> None:
-        """Keep a value in place of the least recently used. Raises Busy when all are held."""
+        """Store a value, in place of the least recently used if full. Raises Busy if all are held."""
         self._drop_idle()
         self._values.pop(key, None)
         if len(self._values) >= self._limit:
@@ -44,12 +44,12 @@ class RecentlyUsed(Generic[Value]):
         self._values[key] = value, self._clock()
 
     def drop(self, key: str) -> None:
-        """Forget a key."""
+        """Remove a key."""
         self._values.pop(key, None)
 
     @contextmanager
     def hold(self, key: str) -> Iterator[None]:
-        """Keep a key's value while this lasts; its last use is the end of it."""
+        """Keep a key's value during the block; its end counts as the last use."""
         self._holds[key] += 1
         try:
             yield

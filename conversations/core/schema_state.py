@@ -1,4 +1,4 @@
-"""The tables, for every command that may come first."""
+"""Create and migrate the tables, for every command that may run first."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,13 +11,13 @@ LOCK = 0x5377_6974  # PostgreSQL's advisory lock of this product's migrations, a
 
 
 def ensure() -> None:
-    """Make the tables when there are none; existing ones are `serve`'s to bring up to date."""
+    """Create the tables if there are none; existing ones are migrated by `serve`."""
     if "conversations_user" not in connection.introspection.table_names():
         bring_up_to_date()
 
 
 def bring_up_to_date() -> None:
-    """Migrate, one process at a time; where there is nothing to do, only look (`migrate` takes a second for that)."""
+    """Migrate, one process at a time; if there is nothing to do, only check (`migrate` takes a second for that)."""
     if is_behind():
         with alone():
             if is_behind():
@@ -25,14 +25,14 @@ def bring_up_to_date() -> None:
 
 
 def is_behind() -> bool:
-    """Return whether there are migrations that the database has not had."""
+    """Return whether there are unapplied migrations."""
     executor = MigrationExecutor(connection)
     return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Hold the lock of migrations: several processes of one deployment start at once."""
+    """Hold the lock for migrations: several processes of one deployment start at once."""
     if connection.vendor == "sqlite":
         yield
         return

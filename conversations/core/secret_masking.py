@@ -1,7 +1,7 @@
-"""Keys, tokens and passwords in text: found and covered. The one place that knows how they look.
+"""Find and mask keys, tokens and passwords in text. The only place that knows how they look.
 
-Log lines go through it (`log_format`), and what agents bring into the record: errors, arguments, outputs, what teams
-remember. A secret of fewer than four characters is none. Every pattern takes time in proportion to the text.
+Used for log lines (`log_format`) and for what agents bring into the record: errors, arguments, outputs, what teams
+remember. A secret has at least four characters. Every pattern takes linear time.
 """
 
 import re
@@ -72,12 +72,12 @@ _FIELD = re.compile(
 
 
 def mask(text: str) -> str:
-    """Cover what looks like a key, a token or a password; the rest stays as it is."""
+    """Mask what looks like a key, a token or a password; the rest stays as it is."""
     return _forms_covered(text, _SECRETS)
 
 
 def may_hold(text: str) -> bool:
-    """Return whether a text, or any text inside it where it is JSON, could hold what `mask` covers."""
+    """Return whether a text, or any text inside it if it is JSON, could contain what `mask` masks."""
     folded = text.casefold()  # as `re.IGNORECASE` reads it: the Kelvin sign is a k, the long s an s
     return any(hint in folded for hint in _HINTS)
 
@@ -93,9 +93,9 @@ def names_secret(field: str) -> bool:
 
 
 def mask_json(value: Any, field: str = "") -> Any:  # any JSON
-    """Cover the secrets of a JSON value: texts under a field that names one, and keys of known forms in any text.
+    """Mask the secrets in a JSON value: texts in fields that name a secret, and keys of known forms in any text.
 
-    What people say stays as it is otherwise; the arguments of a call, JSON within a text, lose named secrets too.
+    Other text stays as it is; the arguments of a call, which are JSON within a text, are masked by field as well.
     """
     match value:
         case str() if field in _OPAQUE:
@@ -112,7 +112,7 @@ def mask_json(value: Any, field: str = "") -> Any:  # any JSON
 
 
 def _bare(text: str) -> str:
-    """Cover the forms that need no name before them; the shortest has nine characters."""
+    """Mask the forms that need no name in front; the shortest has nine characters."""
     return text if len(text) < 9 else _forms_covered(text, _FORMS)
 
 

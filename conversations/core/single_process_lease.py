@@ -1,7 +1,7 @@
-"""Which process does what one alone should: a row that it renews, by the database's time.
+"""Which of several processes does work that only one should do: a row that it renews, by the database's clock.
 
-A hint, so that two do not do the same for nothing: what keeps them from storing the same is a fence of the work's own
-(read positions, `indexed_seq`).
+Only an optimization against double work: a fence of the work itself (read positions, `indexed_seq`) prevents double
+results.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RENEW_EVERY_S = 1.0
 
 
 class SingleProcessLease:
-    """One process's claim to a piece of work. Every method runs in the thread that does it."""
+    """One process's lease on a kind of work. Every method runs in the thread that does the work."""
 
     def __init__(self, name: str) -> None:
         self.name, self.holder = name, uuid.uuid4().hex
@@ -33,7 +33,7 @@ class SingleProcessLease:
         self._renewed_at = float("-inf")
 
     def hold(self) -> bool:
-        """Be the active one, or stay it: renewed when that is due. Answer whether it is so."""
+        """Take the lease, or renew it if due; return whether this process holds it."""
         if self._value and time.monotonic() - self._renewed_at < RENEW_EVERY_S:
             return True
         is_mine = (bool(self._value) and self.renew()) or self.take()
@@ -41,7 +41,7 @@ class SingleProcessLease:
         return is_mine
 
     def take(self) -> bool:
-        """Be the active one if nobody is; answer whether it is so."""
+        """Take the lease if it is free; return whether this process holds it."""
         row = Meta.objects.filter(name=self.name).first()
         if row is None:
             return self._make()
@@ -52,19 +52,19 @@ class SingleProcessLease:
         return self._write(row.value)
 
     def renew(self) -> bool:
-        """Stay the active one; False when another has taken over."""
+        """Renew the lease; return False if another process has taken it."""
         return self._write(self._value)
 
     def release(self) -> None:
-        """Let another take over now."""
+        """Release the lease, so that another process can take it now."""
         if self._value:
             self._write(self._value, until=0)
 
     def learn(self, held: dict[str, Any]) -> None:
-        """Take over what the last holder told."""
+        """Take over what the last holder stored in `handover`."""
 
     def handover(self) -> dict[str, Any]:
-        """Return what the next holder shall know."""
+        """Return what the next holder needs to know."""
         return {}
 
     def _make(self) -> bool:
@@ -90,7 +90,7 @@ class SingleProcessLease:
 
 
 def _place() -> str:
-    """Name this machine and its space of process ids: only there a pid says something."""
+    """Return the name of this machine and its pid namespace, in which a pid is meaningful."""
     parts = [socket.gethostname()]
     for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
         try:
@@ -101,7 +101,7 @@ def _place() -> str:
 
 
 def _is_gone(held: dict[str, Any]) -> bool:
-    """Return whether the holder is a process of this machine that has ended: then nobody waits for its lease."""
+    """Return whether the holder is an ended process of this machine, so nobody waits for its lease."""
     if not held["place"] or held["place"] != _place():
         return False
     try:

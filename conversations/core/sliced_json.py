@@ -1,8 +1,8 @@
 """Decode JSON of many values in slices. No Django.
 
-A decoder in C keeps every other thread from running until it is done: 1 MiB of small lists takes it 25 to 100 ms. Here
-a body is cut at the commas between its values, and what is between two cuts, 32 KiB or one text, is decoded at a time;
-the event loop goes on in between. That takes the thread longer, so bodies of few values are decoded as a whole.
+A C decoder keeps all other threads from running until it is done: 25 to 100 ms for 1 MiB of small lists. Here a body is
+cut at commas between values and decoded in slices of 32 KiB or one text, so that the event loop runs in between. This
+takes longer in all, so bodies of few values are decoded as a whole.
 """
 
 from collections.abc import Iterator
@@ -21,15 +21,15 @@ _SPACE = b" \t\n\r"
 
 
 def decode(body: bytes, most: int) -> Any:  # any JSON
-    """Return what `msgspec.json.decode` does. Raises `msgspec.DecodeError`, also for what is nested deeper than `most`
-    (at most 250), and `UnicodeDecodeError`."""
+    """Return what `msgspec.json.decode` returns. Raises msgspec.DecodeError, also for nesting deeper than `most` (at
+    most 250), and UnicodeDecodeError."""
     if len(body) <= SLICE or sum(map(body.count, (b",", b"[", b"{"))) <= MAX_AT_ONCE:
         return msgspec.json.decode(body)
     return _Slices(body, _commas(body, most)).value(0, len(body), 1)
 
 
 def _commas(body: bytes, most: int) -> bytes:
-    """Return for each byte how many brackets are open around it where it is a comma between values, else 255."""
+    """Return for each byte the number of open brackets if it is a comma between values, else 255."""
     marks, depth = [], 0
     for piece in json_depth.pieces(body, 0):
         opened = json_depth.levels(piece.outside, depth)
@@ -44,13 +44,13 @@ def _commas(body: bytes, most: int) -> bytes:
 
 
 class _Slices:
-    """A body and the places of its commas."""
+    """A body and the positions of its commas."""
 
     def __init__(self, body: bytes, commas: bytes) -> None:
         self._body, self._commas = body, commas
 
     def value(self, start: int, end: int, depth: int) -> Any:
-        """Decode the value between two places, inside of which so many brackets are open."""
+        """Decode the value between two positions, inside of `depth` open brackets."""
         text = self._body[start:end].strip(_SPACE)
         opening = text[0] if text else 0
         if len(text) <= SLICE or opening not in _PAIRS or text[-1] != _PAIRS[opening]:
@@ -91,14 +91,14 @@ class _Slices:
         return members
 
     def _some(self, form: bytes, start: int, end: int) -> Any:
-        """Decode several values. Raises DecodeError for none: a comma stands before or after them."""
+        """Decode several values. Raises DecodeError for none: there is a stray comma."""
         values = msgspec.json.decode(form % self._body[start:end])
         if not values:
             raise msgspec.DecodeError("JSON is malformed: expected a value beside a comma")
         return values
 
     def _key(self, start: int, end: int) -> tuple[str, int]:
-        """Return a member's key and where its colon is."""
+        """Return a member's key and the position of its colon."""
         begin = self._body.find(b'"', start, end)
         quote = self._body.find(b'"', begin + 1, end)
         while quote > 0 and self._backslashes(quote) % 2:
@@ -111,7 +111,7 @@ class _Slices:
         return key, colon
 
     def _backslashes(self, place: int) -> int:
-        """Return how many backslashes stand right before a place."""
+        """Return how many backslashes are right before a position."""
         first = place
         while self._body[first - 1] == ord("\\"):
             first -= 1

@@ -1,6 +1,4 @@
-"""Whether SQLite's file is sound, by SQLite's own check, and what is damaged in it. Called by `verify` and the command
-line.
-"""
+"""Check SQLite's file with SQLite's own check, and report damage. Used by `verify` and the command line."""
 
 from collections.abc import Iterator
 
@@ -15,18 +13,18 @@ ADVICE = (
 
 
 def damaged(reason: str) -> str:
-    """Say that the database is damaged, which one, and what to do."""
+    """Return the message that the database is damaged: which one, and what to do."""
     return f"The database {place()} is damaged: {reason}. {ADVICE}."
 
 
 def place() -> str:
-    """Return SQLite's file, or PostgreSQL's host and name, never its password."""
+    """Return SQLite's file, or PostgreSQL's host and database, never its password."""
     config = connection.settings_dict
     return str(config["NAME"]) if connection.vendor == "sqlite" else f"{config['HOST'] or 'localhost'}/{config['NAME']}"
 
 
 def problems() -> Iterator[str]:
-    """Check SQLite's whole file, indexes included; yield what is damaged, table by table, nothing for a sound file.
+    """Check SQLite's whole file, indexes included; yield the damage, table by table.
 
     PostgreSQL checks its pages itself as it reads them. Raises DatabaseError for a file whose schema cannot be read.
     """
@@ -48,7 +46,7 @@ def _tables() -> list[str]:
 
 
 def _check(pragma: str) -> Iterator[str]:
-    """Run one check, which ends with an error where a page is beyond reading; yield its lines that are not `ok`."""
+    """Run one check, which ends with an error at an unreadable page; yield its lines that are not `ok`."""
     try:
         with connection.cursor() as cursor:
             cursor.execute(pragma)

@@ -1,3 +1,3 @@
-"""The word of every part of a server that works: readiness, MCP servers and workers tell their state with it."""
+"""The word for a part of a server that works: used for readiness, MCP servers and workers."""
 
 OK = "ok"

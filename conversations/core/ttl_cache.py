@@ -1,4 +1,4 @@
-"""What is read from the database at most every half a second, for whoever asks very often: the operators' rules."""
+"""Cache something that is read from the database at most twice a second, such as the operators' rules."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 class TtlCache(Generic[Value]):
-    """What `read` answered last; `at_first` before it was ever asked."""
+    """The last value that `read` returned; `at_first` before the first read."""
 
     def __init__(self, read: Callable[[], Value], at_first: Value) -> None:
         self._read, self._value = read, at_first
@@ -21,15 +21,15 @@ class TtlCache(Generic[Value]):
 
     @property
     def latest(self) -> Value:
-        """What was read last, however old."""
+        """Return the last value, however old."""
         return self._value
 
     def fresh(self) -> Value | None:
-        """Return it without a query, or None when that takes one."""
+        """Return the value without a query; None if that needs one."""
         return self._value if time.monotonic() - self._read_at < FRESH else None
 
     def answer(self) -> Value:
-        """Return it, read anew when it is older. Sync."""
+        """Return the value, read again if it is too old. Synchronous."""
         if (value := self.fresh()) is not None:
             return value
         began, changes = time.monotonic(), self._changes
@@ -40,7 +40,7 @@ class TtlCache(Generic[Value]):
         return value
 
     def forget(self) -> None:
-        """It has changed: read it anew."""
+        """Drop the value, because it has changed."""
         with self._guard:
             self._changes += 1
             self._read_at = float("-inf")

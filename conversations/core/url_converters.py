@@ -1,5 +1,5 @@
-"""Ids and numbers in URLs (§3.6). An id is percent-encoded where a person can read it, else `~` and base64url of the
-UTF-8; both are read. No Django."""
+"""Ids and numbers in URLs (§3.6). An id is percent-encoded if people can read it, else `~` and base64url of its UTF-8;
+both are accepted. No Django."""
 
 import base64
 import binascii
@@ -16,18 +16,18 @@ MAX_SEGMENT = 300  # characters of a segment that is still read
 
 
 def to_url(key: str) -> str:
-    """Write an id as one path segment."""
+    """Return an id as one path segment."""
     return quote(segment_of(key), safe=_SAFE)
 
 
 def segment_of(key: str) -> str:
-    """Return the path segment of an id, not percent-encoded yet: itself, or `~` and base64url for what a proxy may
-    change on the way (slashes), what nobody can read, and what would be very long."""
+    """Return the path segment of an id before percent-encoding: the id itself, or `~` and base64url if a proxy could
+    change it (slashes), if it is unreadable, or very long."""
     return key if _is_readable(key) else _encoded(key)
 
 
 def from_url(segment: str) -> str:
-    """Read it back, percent-decoded already. Raises ValueError for what names nothing."""
+    """Parse a percent-decoded path segment. Raises ValueError if it is no id."""
     if segment.startswith("~") and (key := _decoded(segment)) is not None:
         return key
     if not 1 <= len(segment) <= MAX_KEY or segment in (".", ".."):
@@ -36,8 +36,8 @@ def from_url(segment: str) -> str:
 
 
 def with_slashes(scope: dict[str, Any]) -> dict[str, Any]:
-    """Return an ASGI scope in whose path an encoded slash (`C1%2F5`) parts no segment: such a segment becomes its other
-    form. Servers decode a path before anybody can tell the two kinds of slashes apart."""
+    """Return an ASGI scope whose path keeps an encoded slash (`C1%2F5`) inside its segment, written in the `~` form.
+    Servers decode a path before anyone can tell the two kinds of slashes apart."""
     raw: bytes = scope.get("raw_path") or b""
     if b"%2f" not in raw.lower():
         return scope
@@ -57,7 +57,7 @@ def _encoded(key: str) -> str:
 
 
 def _decoded(segment: str) -> str | None:
-    """Return what a `~` form stands for; None for one that nothing wrote, since that id stands verbatim."""
+    """Return the id of a `~` form; None for a form that is never written, since that id is written verbatim."""
     try:
         key = base64.urlsafe_b64decode(segment[1:] + "=" * (-len(segment[1:]) % 4)).decode()
     except (binascii.Error, ValueError):
@@ -75,19 +75,20 @@ class ConversationId:
 
 
 def row_number(text: str) -> int:
-    """Read a row's number; what is none is 0, which no row has."""
+    """Parse a row's number; anything else is 0, which no row has."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
 
 
 def whole_number(text: str, field: str, least: int, most: int) -> int:
-    """Read a number of a query. Raises Invalid saying which numbers are fit."""
+    """Parse a number of a query. Raises Invalid that says which numbers are allowed."""
     if not (text.isascii() and text.isdigit()) or len(text) > 18 or not least <= int(text) <= most:
         raise Invalid(f"must be a whole number from {least:,} to {most:,}; got {text[:20]!r}", field=field)
     return int(text)
 
 
 class RowNumber:
-    """Django's path converter `number`. Whoever may look is told that there is no such row, nobody else."""
+    """Django's path converter `number`. A number beyond any row is accepted here, so that only permitted readers learn
+    that it does not exist."""
 
     regex = "[^/]+"
     to_python = staticmethod(row_number)

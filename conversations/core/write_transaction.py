@@ -1,4 +1,4 @@
-"""`write_transaction()`: the one way to open a write transaction (§6)."""
+"""`write_transaction()`: the only way to open a write transaction (§6)."""
 
 import threading
 import time
@@ -11,8 +11,8 @@ from django.db import DEFAULT_DB_ALIAS, OperationalError, connection, connection
 
 
 class FifoLock:
-    """A lock that serves first come, first served. SQLite's own busy handler sleeps up to 100 ms between tries and
-    starves an action for seconds beside a hot writer; with this one an action waits for one batch at most."""
+    """A first come, first served lock. SQLite's busy handler sleeps up to 100 ms between tries and starves an action
+    for seconds beside a busy writer; with this lock an action waits for one batch at most."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -20,7 +20,7 @@ class FifoLock:
         self._is_taken = False
 
     def take(self, within: float) -> bool:
-        """Wait for the turn so many seconds at most; tell whether it came."""
+        """Wait for the lock at most `within` seconds; return whether it was taken."""
         with self._guard:
             if not self._is_taken:
                 self._is_taken = True
@@ -38,7 +38,7 @@ class FifoLock:
         return not self._gives_up(mine)
 
     def _gives_up(self, mine: threading.Lock) -> bool:
-        """Stop waiting; return False when the turn was handed over at the last moment."""
+        """Stop waiting; return False if the lock was handed over at the last moment."""
         with self._guard:
             if mine not in self._waiting:
                 return False
@@ -46,7 +46,7 @@ class FifoLock:
         return True
 
     def leave(self) -> None:
-        """Hand the turn over to who waits for it longest."""
+        """Hand the lock to the longest waiting thread."""
         with self._guard:
             if self._waiting:
                 self._waiting.popleft().release()
@@ -58,7 +58,7 @@ ACTIONS = 0x5377_6163  # PostgreSQL's advisory lock of actions, any number of it
 
 
 class TransactionDepth(threading.local):
-    """How deep this thread is inside `write_transaction()`."""
+    """How many `write_transaction()` this thread is inside."""
 
     depth = 0
 
@@ -73,7 +73,7 @@ PATIENCE = 10.0  # seconds for the turn and for the file together: SQLite's own 
 
 
 class WaitingSince(threading.local):
-    """When this thread's work was asked for (monotonic), where that was before it began; None: not known."""
+    """When this thread's work was requested (monotonic clock), if that was before it began; None if unknown."""
 
     at: float | None = None
 
@@ -85,7 +85,7 @@ _asked = WaitingSince()
 
 @contextmanager
 def asked_at(at: float) -> Iterator[None]:
-    """Count the time that work has waited for its thread, since `at` (monotonic), as part of its wait for the file."""
+    """Count the time since `at` (monotonic clock), when the work was requested, as part of its wait for the file."""
     _asked.at = at
     try:
         yield
@@ -96,10 +96,10 @@ def asked_at(at: float) -> Iterator[None]:
 @contextmanager
 def write_transaction(*, within: float | None = None) -> Iterator[None]:
     """Hold the process's turn and one transaction. Inside another `write_transaction()` of the same thread it joins
-    that one, without a savepoint: what goes wrong in it is the end of the whole.
+    that one, without a savepoint: an error in it ends the whole.
 
-    PostgreSQL needs no turn: whoever writes to the same conversation waits for its row. `within`: seconds to wait for
-    either, where that is less than `PATIENCE`; raises OperationalError when they are over.
+    PostgreSQL needs no turn: writers to the same conversation wait for its row. `within`: how many seconds to wait for
+    either, if less than `PATIENCE`; raises OperationalError after them.
     """
     if in_write_transaction():
         with _deeper, transaction.atomic(savepoint=False):
@@ -117,7 +117,8 @@ def write_transaction(*, within: float | None = None) -> Iterator[None]:
 
 @contextmanager
 def _in_turn(patience: float) -> Iterator[None]:
-    """Hold the process's turn. While another process has the file, those who wait give up together, not in turn."""
+    """Hold the process's turn. While another process has the file, all waiting threads give up together, not one by
+    one."""
     began = time.monotonic() if _asked.at is None else _asked.at
     if not _turn.take(_time_left(began, patience)):
         raise OperationalError(f"could not start writing within {patience:g} s")
@@ -131,14 +132,14 @@ def _in_turn(patience: float) -> Iterator[None]:
 
 @contextmanager
 def turn_of_file(within: float) -> Iterator[None]:
-    """Hold the process's turn without a transaction: for a checkpoint of SQLite's log, of which there is one at a time.
-    Raises OperationalError when it did not come within so many seconds."""
+    """Hold the process's turn without a transaction, for a checkpoint of SQLite's log. Raises OperationalError if it
+    did not come within so many seconds."""
     with _in_turn(within):
         yield
 
 
 def _wait_for_rows(seconds: float) -> None:
-    """Have PostgreSQL give up a row that somebody holds, until this transaction ends."""
+    """Let PostgreSQL give up a locked row after so many seconds, until this transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT set_config('lock_timeout',%s,true)", [f"{max(1, round(seconds * 1000))}ms"])
 
@@ -148,12 +149,12 @@ def _time_left(began: float, patience: float) -> float:
 
 
 def lock_actions(*, is_shared: bool = False) -> None:
-    """Let one action at a time through, in the whole deployment, until this transaction ends: what it reads stays true
-    while it decides. Call it first in an action's `write_transaction()`, which on SQLite is that turn already.
+    """Let one action at a time run in the whole deployment until this transaction ends, so what it reads stays true
+    while it decides. Call it first in an action's `write_transaction()`; on SQLite that already has this effect.
 
-    `is_shared`: actions that change nobody's rights and lock the rows they decide on let each other through, and wait
-    for all others as those wait for them: rights that such a one has read stay as they are until it has committed.
-    Actions are rare and short; `append` takes none and waits for rows only, so nobody waits in a circle.
+    `is_shared`: actions that change nobody's permissions and lock the rows they decide on run beside each other, and
+    exclude all others: permissions that such an action has read stay as they are until it has committed. Actions are
+    rare and short; `append` does not take this lock and waits only for rows, so there is no deadlock.
     """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:

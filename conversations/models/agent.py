@@ -1,12 +1,12 @@
-"""What workers say they serve: agents with their tools and handoffs, and the schemas of the tools. Pages read these
-rows; a web-only node knows no team."""
+"""What workers report that they serve: agents with their tools and handoffs, and the schemas of the tools. Pages read
+these rows; a web-only node knows no team."""
 
 from django.db import models
 from django.db.models import Q
 
 
 class Agent(models.Model):
-    """An agent of a team. Written by a worker when it starts; `served_until` goes on while a worker serves it."""
+    """An agent of a team. Written by a worker when it starts; `served_until` is renewed while a worker serves it."""
 
     team = models.CharField(max_length=100)
     name = models.CharField(max_length=200)
@@ -44,7 +44,7 @@ class ToolSchema(models.Model):
 
 
 class ToolVersion(models.Model):
-    """Since when and until when a team offered a tool under a schema. Rows stay: a call links to its own."""
+    """From when to when a team offered a tool with a schema. Rows are never deleted: calls link to theirs."""
 
     team = models.CharField(max_length=100)
     name = models.CharField(max_length=200, help_text="qualified")

@@ -1,10 +1,10 @@
-"""Agents that other programs serve by AG-UI and an admin registered here. Workers take them into the team AG-UI."""
+"""External agents that speak AG-UI, as an admin registered them here. Workers serve them as the team AG-UI."""
 
 from django.db import models
 
 
 class AgentElsewhere(models.Model):
-    """An agent's address. No fold of events: the audit log tells who registered and removed it."""
+    """An external agent's address. Not a fold of events: the audit log has who registered and removed it."""
 
     name = models.CharField(max_length=100, unique=True)
     url = models.CharField(max_length=2000)

@@ -1,6 +1,6 @@
-"""Alerts: the rules, the alarms that they raise, and what is sent of them. `conversations.alerts` works with these.
+"""Alert rules, their alarms, and the deliveries. `conversations.alerts` works with these.
 
-No fold of events: what was sent to whom stays as it is when the record is rebuilt.
+Not folds of events: what was sent to whom stays as it is when the record is rebuilt.
 """
 
 from django.db import models
@@ -10,10 +10,10 @@ from conversations.models.conversation import Conversation
 
 
 class AlertRuleQuerySet(models.QuerySet["AlertRule"]):
-    """Rules by the questions that the dispatcher and pages ask."""
+    """Queries of the dispatcher and pages."""
 
     def active(self) -> "AlertRuleQuerySet":
-        """Keep those that count, in the order in which they were made."""
+        """Keep the rules in force, in the order in which they were made."""
         return self.filter(removed_at=None, is_enabled=True).order_by("id")
 
 
@@ -46,7 +46,7 @@ class AlertRule(models.Model):
 
 
 class AlarmCause(models.Model):
-    """An event that raises an alarm, noted in the transaction that stores it, until it is evaluated."""
+    """An event that may raise an alarm, noted in the transaction that stores it, until it is evaluated."""
 
     conversation = models.ForeignKey(Conversation, models.CASCADE, db_index=False, db_constraint=False)
     seq = models.BigIntegerField()
@@ -56,7 +56,7 @@ class AlarmCause(models.Model):
 
 
 class Alarm(models.Model):
-    """One cause in one place, from its first event to its end; `count` says how often it was met."""
+    """One cause in one place, from its first event to its end; `count` is how often it occurred."""
 
     rule = models.ForeignKey(AlertRule, models.CASCADE, db_index=False)
     group = models.CharField(max_length=64, help_text="SHA-256 of what it stands for")
@@ -88,7 +88,7 @@ class Alarm(models.Model):
 
 
 class Shelf(models.Model):
-    """Until when nothing is sent of a rule, or of one of its alarms and its like."""
+    """Until when nothing is sent for a rule, or for one of its alarms and its like."""
 
     rule = models.ForeignKey(AlertRule, models.CASCADE, db_index=False)
     group = models.CharField(max_length=64, default="", help_text="an alarm's; empty: the whole rule")
@@ -102,7 +102,7 @@ class Shelf(models.Model):
 
 
 class AlertDelivery(models.Model):
-    """One message to one destination. `attempts` is the fence of whoever sends it: every write of a sender names it."""
+    """One message to one destination. `attempts` fences its sender: every write of a sender names it."""
 
     id = models.CharField(max_length=40, primary_key=True)
     rule = models.ForeignKey(AlertRule, models.CASCADE, db_index=False)

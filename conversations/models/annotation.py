@@ -1,4 +1,4 @@
-"""What people said about events: a projection of `event.annotated`."""
+"""Annotations: a projection of `event.annotated`."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from conversations.models.conversation import Conversation
 
 
 class Annotation(models.Model):
-    """An annotation. Its event is at `seq` and holds its words; the one that it is about is at `about`."""
+    """An annotation. Its own event, with its text, is at `seq`; the event it is about is at `about`."""
 
     pk = models.CompositePrimaryKey("conversation_id", "seq")
     conversation = models.ForeignKey(Conversation, models.CASCADE, db_index=False, db_constraint=False)

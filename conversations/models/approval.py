@@ -8,15 +8,16 @@ from conversations.models.run import Run
 
 
 class ApprovalQuerySet(models.QuerySet["Approval"]):
-    """Approvals by the questions that pages ask."""
+    """Queries of pages."""
 
     def open(self) -> "ApprovalQuerySet":
-        """Those that can still be decided to some effect: their run waits, each looked up by itself."""
+        """Keep the requests that can still be decided: their runs wait, each looked up by itself."""
         return self.filter(Exists(Run.objects.filter(id=OuterRef("run"), status="waiting")), status="pending")
 
 
 class Approval(models.Model):
-    """An approval: a fold of `approval.*`. Arguments and words stay in the events at `asked_seq` and `decided_seq`."""
+    """An approval request: a fold of `approval.*`. Arguments and texts stay in the events at `asked_seq` and
+    `decided_seq`."""
 
     id = models.CharField(max_length=64, primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, db_index=False, db_constraint=False)

@@ -5,8 +5,9 @@ from django.db.models import F
 
 
 class AuditEntry(models.Model):
-    """One link. `hash` covers every other column and the hash before (§5): who, as whom, to what, why and within what
-    by `digest`, so that these can be erased. Never deleted, and changed by an erasure alone."""
+    """One entry of the chain. `hash` covers every other column and the previous hash (§5): the actor, acting as,
+    target, reason and correlation through `digest`, so that these can be erased. Never deleted, and changed only by an
+    erasure."""
 
     seq = models.BigIntegerField(primary_key=True)
     at = models.BigIntegerField(help_text="µs UTC")
@@ -35,7 +36,7 @@ class AuditEntry(models.Model):
 
 
 class AuditHead(models.Model):
-    """The one row that says where the chain ends; locked last (law B)."""
+    """The single row with the end of the chain; locked last (law B)."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     seq = models.BigIntegerField(default=0)
@@ -43,7 +44,8 @@ class AuditHead(models.Model):
 
 
 class AuditSpan(models.Model):
-    """Between which moments some entries were made, for time ranges of the list: numbers tell nothing about times."""
+    """The earliest and latest moment of a span of entries, for time ranges of the list: numbers say nothing about
+    times."""
 
     BITS = 10  # of a seq that do not count: a span is 1,024 entries
 

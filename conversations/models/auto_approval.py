@@ -1,6 +1,6 @@
-"""Rules by which calls are approved without asking again.
+"""Auto-approval rules: calls that are approved without a request.
 
-`conversations.runs.approvals.auto_approval_rules` says which calls one is about.
+`conversations.runs.approvals.auto_approval_rules` says which calls a rule matches.
 """
 
 from django.db import models
@@ -8,7 +8,7 @@ from django.db.models import F, Q
 
 
 class AutoApprovalRuleQuerySet(models.QuerySet["AutoApprovalRule"]):
-    """Rules by the questions that pages and the gate ask."""
+    """Queries of pages and the approval gate."""
 
     def live(self, now: int) -> "AutoApprovalRuleQuerySet":
         """Keep those that may approve a call at `now` (µs UTC, by the database's clock)."""
@@ -19,8 +19,8 @@ class AutoApprovalRuleQuerySet(models.QuerySet["AutoApprovalRule"]):
 class AutoApprovalRule(models.Model):
     """A rule that a person made: this tool, this agent or any, these arguments, so many times, until then.
 
-    Like a policy it is the operators' word and no fold of events; what it approved is in the events (`rule` of
-    `approval.decided`). `used` is counted in the transaction that records an approval.
+    Like a policy it is the operators' setting and not a fold of events; what it approved is in the events (`rule` of
+    `approval.decided`). `used` is counted in the transaction that stores an approval.
     """
 
     id = models.CharField(max_length=64, primary_key=True)

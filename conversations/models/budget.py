@@ -1,10 +1,10 @@
-"""Budgets: what a run, a conversation or an agent may spend before a person is asked, and what it was given on top."""
+"""Budgets: what a run, a conversation or an agent may spend before a person is asked, and how budgets were raised."""
 
 from django.db import models
 
 
 class BudgetLimit(models.Model):
-    """A limit that operators set. Like a policy it is the operators' word and no fold of events."""
+    """A limit that operators set. Like a policy it is the operators' setting and not a fold of events."""
 
     id = models.CharField(max_length=64, primary_key=True)
     scope = models.CharField(max_length=12, help_text="run, conversation or agent (of 24 hours)")
@@ -20,7 +20,7 @@ class BudgetLimit(models.Model):
 
 
 class BudgetRaise(models.Model):
-    """What a person gave beyond a limit: one for each approval, written with the decision."""
+    """What a person granted beyond a limit: one for each approval, stored with the decision."""
 
     approval = models.CharField(max_length=64, primary_key=True)
     budget = models.CharField(max_length=64)

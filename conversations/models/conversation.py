@@ -1,4 +1,4 @@
-"""A conversation, who takes part in it, and how far each person has read it."""
+"""A conversation, its participants, and how far each person has read it."""
 
 from django.db import connection, models
 from django.db.models import F, Q
@@ -7,32 +7,34 @@ from conversations.models.people import User
 
 
 class ConversationQuerySet(models.QuerySet["Conversation"]):
-    """Conversations by the questions that pages ask."""
+    """Queries of pages."""
 
     def visible(self) -> "ConversationQuerySet":
         """Leave out what an import is still staging."""
         return self.filter(is_staged=False)
 
     def published(self) -> "ConversationQuerySet":
-        """Keep what is visible, and what was moved into another conversation: hidden, and its events are there."""
+        """Keep visible conversations, and those that were moved into another one: they are hidden, but their events are
+        there."""
         return self.exclude(is_staged=True, key__startswith="staged:")
 
     def free(self) -> "ConversationQuerySet":
-        """Keep those where agents may work: neither paused nor held by a person."""
+        """Keep those in which agents may work: neither paused nor taken over."""
         return self.filter(state="open", owner="")
 
     def newest_first(self) -> "ConversationQuerySet":
-        """Order as the list shows them: by the partial index, ties by id."""
+        """Order as the list: by the partial index, ties by id."""
         return self.order_by("-last_at", "-id")
 
     def locked(self, pk: int = 0, *, key: str = "") -> "Conversation":
-        """Read one under its row lock, inside `write_transaction()`; on SQLite the transaction holds the whole file."""
+        """Return a conversation under its row lock, inside `write_transaction()`; on SQLite the transaction holds the
+        whole file."""
         rows = self if connection.vendor == "sqlite" else self.select_for_update()
         return rows.get(key=key) if key else rows.get(pk=pk)
 
 
 class Conversation(models.Model):
-    """A gapless history under a text id. Counters and captions are a fold of its events (law I)."""
+    """A history without gaps under a text id. Counters and captions are a fold of its events (law I)."""
 
     key = models.CharField(max_length=200, unique=True)
     title = models.CharField(max_length=200, default="")
@@ -96,12 +98,12 @@ class Conversation(models.Model):
 
     @property
     def is_held(self) -> bool:
-        """Return whether agents have to wait: it is paused, or a person holds it."""
+        """Return whether agents have to wait: it is paused, or a person took over."""
         return self.state == "paused" or bool(self.owner)
 
 
 class Participant(models.Model):
-    """A name that spoke or was spoken to in a conversation."""
+    """A sender or recipient in a conversation."""
 
     pk = models.CompositePrimaryKey("conversation_id", "name")
     conversation = models.ForeignKey(

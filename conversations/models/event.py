@@ -7,7 +7,7 @@ from conversations.models.conversation import Conversation
 
 
 class Event(models.Model):
-    """An event at its `seq`. Written by `log.append` only, by raw SQL; read by `log` pages."""
+    """An event at its `seq`. Written only by `log.append`, with raw SQL; read through `log`."""
 
     conversation = models.ForeignKey(
         Conversation, models.PROTECT, db_index=False, db_constraint=False, related_name="events"

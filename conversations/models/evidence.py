@@ -1,10 +1,10 @@
-"""The Merkle tree over all heads, its checkpoints, and who witnessed them. Rows are only ever added."""
+"""The Merkle tree over all heads, its checkpoints, and their witnesses. Rows are only ever added."""
 
 from django.db import models
 
 
 class TreeLeaf(models.Model):
-    """One leaf: that a chain had this hash at this number."""
+    """One leaf: a chain had this hash at this number."""
 
     index = models.BigIntegerField(primary_key=True)
     chain = models.CharField(max_length=64, help_text="SHA-256 of the conversation's id; of the audit log: its own")
@@ -25,7 +25,7 @@ class TreeNode(models.Model):
 
 
 class TreeChain(models.Model):
-    """Up to where a conversation's chain is in the tree: what moved since is looked for by it."""
+    """How far a conversation's chain is in the tree; used to find chains that have grown since."""
 
     conversation = models.BigIntegerField(primary_key=True, help_text="its row; 0: the audit log")
     seq = models.BigIntegerField()
@@ -41,7 +41,7 @@ class Checkpoint(models.Model):
 
 
 class Witnessed(models.Model):
-    """How far a witness has seen the tree, and what it said last."""
+    """The tree size that a witness has signed, and its last answer."""
 
     witness = models.CharField(max_length=200, primary_key=True, help_text="as it is configured, without secrets")
     size = models.BigIntegerField(default=0)

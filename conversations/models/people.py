@@ -19,7 +19,7 @@ class UserManager(BaseUserManager["User"]):
     """Looks people up by name."""
 
     def create(self, **fields: object) -> "User":
-        """Make a person; without a password only a sign-in link lets them in."""
+        """Create an account; without a password only a sign-in link lets its person in."""
         password = fields.pop("password", None)
         user = self.model(**fields)
         user.set_password(password) if isinstance(password, str) else user.set_unusable_password()
@@ -44,7 +44,7 @@ class User(AbstractBaseUser):
 
     @property
     def role_names(self) -> frozenset[str]:
-        """The roles held, one query the first time."""
+        """Return the roles held; one query the first time."""
         if not hasattr(self, "_role_names"):
             self._role_names = frozenset(self.roles.values_list("name", flat=True))
         return self._role_names
@@ -64,15 +64,15 @@ class Role(models.Model):
 
 
 class GrantQuerySet(models.QuerySet["Grant"]):
-    """Grants by the questions that rights and pages ask."""
+    """Queries of permissions and pages."""
 
     def live(self, now: datetime | None = None) -> "GrantQuerySet":
-        """Keep those whose time is not up."""
+        """Keep grants that have not expired."""
         return self.filter(models.Q(until=None) | models.Q(until__gt=now or timezone.now()))
 
 
 class Grant(models.Model):
-    """What an admin lets one person do beyond their roles (§3.7). Tokens hold none."""
+    """What an admin allows one person beyond their roles (§3.7). Tokens have none."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="grants", db_index=False)
     what = models.CharField(max_length=10, help_text="speak_as or replay")
@@ -89,12 +89,12 @@ class Grant(models.Model):
         constraints = [models.UniqueConstraint(fields=["user", "what", "target"], name="grant_once")]
 
     def is_over(self, now: datetime | None = None) -> bool:
-        """Return whether its time is up: it counts for nothing, and stays listed until somebody takes it."""
+        """Return whether the grant has expired: it has no effect, but stays listed until someone revokes it."""
         return self.until is not None and self.until <= (now or timezone.now())
 
 
 class SignInLink(models.Model):
-    """A link that signs one person in, once. Only the digest of its secret is kept."""
+    """A link that signs one person in, once. Only the digest of its secret is stored."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="links")
     digest = models.CharField(max_length=64, unique=True)
@@ -102,29 +102,29 @@ class SignInLink(models.Model):
     used_at = models.DateTimeField(null=True)
 
     def is_good(self, now: datetime | None = None) -> bool:
-        """Return whether it may still be used."""
+        """Return whether the link may still be used."""
         return self.used_at is None and self.expires_at > (now or timezone.now())
 
 
 class TokenQuerySet(models.QuerySet["Token"]):
-    """Tokens by the questions that pages ask."""
+    """Queries of pages."""
 
     def live(self) -> "TokenQuerySet":
-        """Keep those that are valid, the newest first."""
+        """Keep valid tokens, newest first."""
         return self.filter(revoked_at=None).order_by("-created_at", "name")
 
     def revoked(self) -> "TokenQuerySet":
-        """Keep those that were revoked, the last revoked first."""
+        """Keep revoked tokens, the last revoked first."""
         return self.filter(revoked_at__isnull=False).order_by("-revoked_at", "name")
 
     def matching(self, text: str) -> "TokenQuerySet":
-        """Keep those whose name or agent holds these words; empty keeps all."""
+        """Keep tokens whose name or agent contains this text; an empty text keeps all."""
         return self.filter(models.Q(name__icontains=text) | models.Q(agent__icontains=text)) if text else self
 
 
 class Token(models.Model):
-    """A bearer token, hashed at rest. `agent` is set for one that speaks for an agent, and for one of telemetry: the
-    words of both let nobody in."""
+    """A bearer token, stored as a hash. `agent` is set for a token that speaks for an agent, and for a telemetry token:
+    what either publishes grants no agent access."""
 
     name = models.CharField(max_length=150, unique=True)
     role = models.CharField(max_length=10)
@@ -141,5 +141,5 @@ class Token(models.Model):
 
     @property
     def role_names(self) -> frozenset[str]:
-        """The one role held, none when revoked."""
+        """Return the single role held; none if revoked."""
         return frozenset() if self.revoked_at else frozenset({self.role})

@@ -1,13 +1,13 @@
-"""The operators' policy: rules about tools, one row a rule.
+"""The operators' policy: rules for tools, one row each.
 
-`conversations.runs.policy.evaluate` says what they come to.
+`conversations.runs.policy.evaluate` combines them.
 """
 
 from django.db import models
 
 
 class Policy(models.Model):
-    """A rule for one agent or all, about one tool or all. It tightens what the team's code says, never loosens it."""
+    """A rule for one agent or all, and one tool or all. It tightens what the team's code says, never loosens it."""
 
     agent = models.CharField(max_length=200, default="", help_text="an agent's name; empty: every agent")
     tool = models.CharField(max_length=401, default="", help_text="a tool's qualified name; empty: every tool")

@@ -7,9 +7,9 @@ from conversations.models.conversation import Conversation
 
 
 class Post(models.Model):
-    """One bus message on a `chat:`, `control:`, `signal:` or `dlq:` topic. The words live in the event, except for
-    topics that name no conversation: there `body` holds them. A token that was merged with others has a post on its
-    `stream:` topic: its id, where it is, and in `body` its own digest with the event's salt."""
+    """One bus message on a `chat:`, `control:`, `signal:` or `dlq:` topic. Its text is in the event, except for topics
+    that name no conversation: there `body` has it. A token that was merged with others has a post on its `stream:`
+    topic: its id, its position, and in `body` its own digest with the event's salt."""
 
     topic = models.CharField(max_length=250)
     bus_id = models.CharField(max_length=200)

@@ -1,4 +1,4 @@
-"""Messages that the recorder could not store as events, and what a person did with each."""
+"""Quarantined messages, which the recorder could not store as events, and what a person did with each."""
 
 from django.db import models
 from django.db.models import Q
@@ -8,22 +8,22 @@ PREVIEW = 240  # bytes of a quarantined message that a list reads
 
 
 class QuarantineQuerySet(models.QuerySet["Quarantine"]):
-    """Quarantined messages by the questions that pages ask."""
+    """Queries of pages."""
 
     def open(self) -> "QuarantineQuerySet":
-        """Keep those that nobody has settled, by the partial index."""
+        """Keep messages that nobody has settled, by the partial index."""
         return self.filter(outcome__isnull=True)
 
     def settled(self) -> "QuarantineQuerySet":
-        """Keep those that somebody re-drove or discarded."""
+        """Keep messages that someone retried or discarded."""
         return self.filter(outcome__isnull=False)
 
     def matching(self, text: str) -> "QuarantineQuerySet":
-        """Keep those whose stream or reason holds these words; empty keeps all."""
+        """Keep messages whose stream or reason contains this text; an empty text keeps all."""
         return self.filter(Q(source__icontains=text) | Q(reason__icontains=text)) if text else self
 
     def previewed(self) -> "QuarantineQuerySet":
-        """Read the first bytes as `start` and how many are kept as `kept`, instead of the whole of each."""
+        """Read only the first bytes as `start` and the stored size as `kept`."""
         start = Substr("raw", 1, PREVIEW, output_field=models.BinaryField())
         return self.defer("raw").annotate(start=start, kept=Length("raw"))
 
@@ -56,5 +56,5 @@ class Quarantine(models.Model):
 
     @property
     def is_truncated(self) -> bool:
-        """Return whether only its beginning was kept, so that it cannot be read again."""
+        """Return whether only its beginning was stored, so that it cannot be retried."""
         return len(self.raw) < self.size

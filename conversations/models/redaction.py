@@ -1,4 +1,4 @@
-"""What was redacted, what is to be, what must not be, and what is kept for how long: none is a fold of events."""
+"""Redactions, requests for them, legal holds and retention rules: none is a fold of events."""
 
 from django.db import models
 from django.db.models import Q
@@ -7,7 +7,7 @@ from conversations.models.conversation import Conversation
 
 
 class LegalHold(models.Model):
-    """Why nothing may be taken out of a conversation, or of any; of class `regulated` for good."""
+    """Why nothing may be redacted in a conversation, or in any; permanent if of class `regulated`."""
 
     conversation = models.ForeignKey(Conversation, models.PROTECT, null=True, db_constraint=False, db_index=False)
     is_regulated = models.BooleanField(default=False, help_text="it is never released")
@@ -22,8 +22,8 @@ class LegalHold(models.Model):
 
 
 class Redaction(models.Model):
-    """Events of one conversation whose words were taken out together, or entries of the audit log that were erased. A
-    file outside of the database has it too."""
+    """Events of one conversation that were redacted together, or audit entries that were erased. A file outside of the
+    database lists it too."""
 
     mark = models.CharField(max_length=64, unique=True, help_text="`erased_by` of these events")
     conversation = models.ForeignKey(
@@ -42,7 +42,7 @@ class Redaction(models.Model):
 
 
 class RedactionRequest(models.Model):
-    """A redaction that waits for a second person's word, or had it."""
+    """A redaction that waits for a second person, or that one has decided."""
 
     scope = models.TextField(help_text="JSON: what is to be redacted; emptied of words when it is decided")
     reason = models.CharField(max_length=500)
@@ -57,7 +57,7 @@ class RedactionRequest(models.Model):
 
 
 class RetentionRule(models.Model):
-    """What is kept for how many days, then redacted by the daily job. Empty: of any type, team or conversation."""
+    """How many days data is kept before the daily job redacts it. Empty fields: any type, team or conversation."""
 
     days = models.IntegerField()
     kind = models.CharField(max_length=100, default="")

@@ -4,8 +4,8 @@ from django.db import models
 
 
 class RedisPosition(models.Model):
-    """One stream. `last_id` moves in the transaction that stores what was read, and is the fence between two recorders
-    (law C): `UPDATE … WHERE stream=:s AND last_id=:old`, 0 rows means another one won."""
+    """One stream. `last_id` moves in the transaction that stores what was read, and fences off a second recorder (law
+    C): `UPDATE … WHERE stream=:s AND last_id=:old`; 0 rows means another one won."""
 
     stream = models.CharField(max_length=250, primary_key=True)
     last_id = models.CharField(max_length=41, help_text="Redis entry id, milliseconds-sequence")

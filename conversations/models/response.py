@@ -1,4 +1,4 @@
-"""One answered request of the Open Responses API, and the one it follows: the chain lives in these rows (§5)."""
+"""One request of the Open Responses API with its answer, and the one it follows: the chain is in these rows (§5)."""
 
 from django.db import models
 from django.db.models import Q
@@ -7,9 +7,9 @@ from conversations.models.conversation import Conversation
 
 
 class Response(models.Model):
-    """A response. A fold of our own events: `run.queued` makes it, `response.completed` ends it (law I).
+    """A response. A fold of our own events: `run.queued` creates it, `response.completed` ends it (law I).
 
-    What was asked stands in the event at `in_seq`, what was answered in the one at `out_seq`.
+    The request is in the event at `in_seq`, the answer in the one at `out_seq`.
     """
 
     id = models.CharField(max_length=64, primary_key=True)

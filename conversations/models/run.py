@@ -1,4 +1,4 @@
-"""One execution of an agent on an input: the queue, the lease and the fence are this row (law F)."""
+"""One execution of an agent on an input: the queue, the lease and the fence are in this row (law F)."""
 
 from django.db import models
 from django.db.models import Q
@@ -14,14 +14,14 @@ OVER = ("done", "delivered", "failed", "cancelled", "interrupted", "incompatible
 
 
 class RunQuerySet(models.QuerySet["Run"]):
-    """Runs by the questions that workers and pages ask."""
+    """Queries of workers and pages."""
 
     def mine(self, run: str, attempt: int) -> "RunQuerySet":
-        """A worker's own run while it still holds it: every write of a worker goes through here."""
+        """Keep a worker's own run while it still holds it: every write of a worker uses this."""
         return self.filter(id=run, attempt=attempt, status="running")
 
     def of(self, conversation: Conversation) -> "RunQuerySet":
-        """Those that answer in a conversation and are not over, in the order in which they began or will."""
+        """Keep the unfinished runs of a conversation, in the order of their starts."""
         unfinished = self.filter(conversation=conversation, kind="agent", parent_call=None, status__in=UNFINISHED)
         return unfinished.order_by("queued_seq")
 
@@ -77,6 +77,6 @@ class Run(models.Model):
 
     @property
     def end_fields(self) -> dict[str, object]:
-        """What its last event says beside how it ended: of what is not run again its kind (replay, or recording: the
-        demo's)."""
+        """Return what its last event says besides the outcome: for a run that cannot run again its kind (a replay, or
+        the demo's recording)."""
         return {"run_kind": self.kind} if self.kind != "agent" else {}

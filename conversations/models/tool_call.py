@@ -13,17 +13,17 @@ LOWEST, HIGHEST = 4, 24  # classes
 
 
 def class_of(number: float | None) -> int | None:
-    """Return about how many bits a duration (ms) or size (bytes) takes, 4 to 24: a range of numbers is a few classes,
-    and each can be walked newest first by its index."""
+    """Return the size class of a duration (ms) or size (bytes), about its number of bits, 4 to 24: a range of numbers
+    is a few classes, and each can be walked newest first by its index."""
     return None if number is None else max(LOWEST, min(int(number).bit_length(), HIGHEST))
 
 
 class ToolCallQuerySet(models.QuerySet["ToolCall"]):
-    """Tool calls by the questions that runs ask."""
+    """Queries of runs."""
 
     def executing_in(self, run: str) -> list[str]:
-        """Return the calls of a run that were entered and have not ended; of one that waits, those around the call
-        that it asks about."""
+        """Return the calls of a run that have begun and not ended; for a waiting run, those around the call it asks
+        about."""
         return list(self.filter(run=run, status="executing").values_list("id", flat=True))
 
 

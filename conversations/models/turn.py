@@ -1,5 +1,5 @@
-"""What one answer of a model spent, and what a conversation has spent so far: projections of `model.turn`, of outputs
-that tell their usage, and of tool steps."""
+"""What one model turn spent, and what a conversation has spent so far: projections of `model.turn`, of outputs that
+report their usage, and of tool steps."""
 
 from django.db import models
 
@@ -7,7 +7,7 @@ from conversations.models.conversation import Conversation
 
 
 class Turn(models.Model):
-    """A turn, ours or observed. Its event is at `seq`; the model's name is empty where nobody told it."""
+    """A model turn, ours or reported. Its event is at `seq`; the model's name is empty if unknown."""
 
     pk = models.CompositePrimaryKey("conversation_id", "seq")
     conversation = models.ForeignKey(Conversation, models.CASCADE, db_index=False, db_constraint=False)
@@ -30,9 +30,9 @@ class Turn(models.Model):
 
 
 class ModelUsage(models.Model):
-    """What an agent has spent in a conversation so far, by model: sums that events add to, so that no page adds up.
+    """What an agent has spent in a conversation so far, by model: sums that events add to, so that no page has to.
 
-    The row without a model has the agent's tool calls. `key` is the agent, the model and whether it is the demo's.
+    The row without a model counts the agent's tool calls. `key` is the agent, the model and whether it is the demo's.
     """
 
     pk = models.CompositePrimaryKey("conversation_id", "key")

@@ -1,4 +1,4 @@
-"""When a person was here last, and what they have dismissed. Not a fold of events."""
+"""When a person was last here, and what they dismissed. Not a fold of events."""
 
 from django.db import models
 
@@ -6,7 +6,7 @@ from conversations.models.people import User
 
 
 class Visit(models.Model):
-    """One person's comings and goings: `left_at` begins what "Since you left" tells, until it is dismissed."""
+    """One person's visits: "Since you left" begins at `left_at`, until it is dismissed."""
 
     user = models.OneToOneField(User, models.CASCADE, primary_key=True)
     last_at = models.BigIntegerField(help_text="µs UTC, of the newest page they were sent, by the minute")
