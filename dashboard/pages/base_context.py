@@ -1,5 +1,6 @@
 """What every page shows: who is signed in, and what they may do."""
 
+from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -20,15 +21,18 @@ def render_page(request: HttpRequest, template: str, *, status: int = 200, **con
 
 def viewer_context(request: HttpRequest) -> dict[str, object]:
     """Return `person` (None for nobody and for a token), `may` (permitted verbs) and `roles`, both separated by spaces,
-    `waiting` (how many approval requests this person can decide now), and `escalated` (how many of those were escalated
-    to one of their roles)."""
+    `waiting` (how many approval requests this person can decide now), `barred` (how many more wait for somebody else's
+    decision), `waiting_since` (when the oldest was made), and `escalated` (how many were escalated to one of their
+    roles)."""
     who = getattr(request, "user", None)
     if who is None or not who.is_authenticated:
         return {"person": None, "may": "", "roles": "", "waiting": 0, "escalated": 0}
     allowed = " ".join(verb for verb in permissions.VERBS if permissions.has_permission(who, verb))
     held = permissions.roles_of(who)
     now = pending_counts.pending_counts() if "view" in allowed.split() else {}
-    waiting = now.get("waiting", 0) - now.get("barred", {}).get(str(permissions.principal_of(who)), 0)
+    barred = now.get("barred", {}).get(str(permissions.principal_of(who)), 0)
     escalated = sum(number for role, number in now.get("escalated", {}).items() if role in held)
-    fields = {"roles": " ".join(sorted(held)), "waiting": waiting, "escalated": escalated}
+    fields = {"roles": " ".join(sorted(held)), "waiting": now.get("waiting", 0) - barred, "escalated": escalated}
+    oldest = now.get("oldest")
+    fields |= {"barred": barred, "waiting_since": datetime.fromisoformat(oldest) if oldest else None}
     return {"person": who if isinstance(who, User) else None, "may": allowed, **fields}

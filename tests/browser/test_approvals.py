@@ -139,6 +139,7 @@ def test_an_answer_by_keyboard_alone(served: Server, people: tuple[BrowserContex
     page.goto("/approvals/")
     expect(row(page, "next")).to_be_visible()
     expect(page.locator("live-state")).to_have_attribute("data-state", "live")
+    expect(page.locator("[data-standing]")).to_have_text("2 waiting, oldest now", use_inner_text=True)
 
     page.keyboard.press("j")
     expect(row(page, "next").get_by_role("link")).to_be_focused()
@@ -160,6 +161,7 @@ def test_an_answer_by_keyboard_alone(served: Server, people: tuple[BrowserContex
     page.keyboard.press("Enter")
 
     expect(row(page, "keys")).to_contain_text("responded without running by april")
+    expect(page.locator("[data-standing]")).to_contain_text("1 waiting")
     expect(card(page, "next").locator(".approval")).to_be_focused()
     page.go_back()
     page.close()

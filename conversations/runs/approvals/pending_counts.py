@@ -11,8 +11,9 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, OuterRef, Subquery
+from django.db.models import Count, Min, OuterRef, Subquery
 
+from conversations.core.micros import to_datetime
 from conversations.models import Approval, Event
 from conversations.runs.approvals import auto_approval_rules, terms
 from conversations.runs.policy import evaluate
@@ -28,11 +29,14 @@ WHERE a.status='pending' AND r.status='waiting' AND a.id=ANY(%s)"""
 
 
 def pending_counts() -> dict[str, Any]:
-    """Return `waiting`, `escalated` (by role) and `barred` (by principal), as numbers of requests."""
+    """Return `waiting`, `escalated` (by role) and `barred` (by principal), as numbers of requests; and since when the
+    `oldest` one waits, in ISO 8601, null if none does."""
     open_approvals = Approval.objects.open()
     escalated = open_approvals.exclude(escalated_seq=None).order_by().values_list("escalated_to")
+    number, asked_at = open_approvals.aggregate(number=Count("id"), oldest=Min("asked_at")).values()
     return {
-        "waiting": open_approvals.count(),
+        "waiting": number,
+        "oldest": None if asked_at is None else to_datetime(asked_at).isoformat(),
         "escalated": dict(escalated.annotate(Count("id"))),
         "barred": dict(Counter(who for people in excluded_approvers().values() for who in people)),
     }

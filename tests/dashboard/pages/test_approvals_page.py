@@ -2,9 +2,11 @@
 
 import json
 import re
+from datetime import datetime, timedelta
 
 import pytest
 
+from conversations.core.micros import to_datetime
 from conversations.models import Approval, ToolSchema
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide, inbox
@@ -109,6 +111,21 @@ def test_a_question_that_cannot_be_acted_on_is_not_counted(people):
 
     assert inbox.SOURCE.waiting_counts()["waiting"] == 0
     assert "Nothing is waiting for approval" in get(people["viewer"], "/approvals/")
+
+
+def test_the_head_says_how_many_wait_and_since_when_the_oldest_does(people):
+    edit_policy.set_policy(people["admin"], PolicyRule("", "city.file", "ask", four_eyes=True))
+    assert " data-standing hidden" in get(people["viewer"], "/approvals/")
+    first = teamwork.ask(people["operator"], key="one", **ASKED)
+    teamwork.ask(people["admin"], key="two", **ASKED)
+    Approval.objects.filter(id=first.id).update(asked_at=first.asked_at - 720_000_000)
+
+    assert "Approvals 2 waiting , 0 excluded by four eyes , oldest 12 min" in words(
+        get(people["viewer"], "/approvals/")
+    )
+    assert "Approvals 2 waiting , 1 excluded by four eyes" in words(get(people["admin"], "/approvals/"))
+    now = inbox.SOURCE.waiting_counts()
+    assert datetime.fromisoformat(now["oldest"]) == to_datetime(first.asked_at) - timedelta(minutes=12)
 
 
 def test_what_the_agent_did_lately_stands_beside_its_question(people):
