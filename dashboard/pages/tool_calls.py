@@ -18,12 +18,14 @@ from conversations.rendering import richtext
 from conversations.rendering.participant_marks import mark_for
 from conversations.rendering.tool_call_block import STATES, WORDS
 from conversations.tool_calls import saved_views
+from conversations.tool_calls.listing import activity
 from conversations.tool_calls.listing import query as listing
 from conversations.tool_calls.listing.export import EXPORT
 from conversations.tool_calls.listing.facets import facets
 from conversations.tool_calls.listing.filters import NUMBERS, STATUSES, WHERE, CallFilters
 from conversations.tool_calls.listing.rows import rows
 from dashboard.pages.base_context import render_page
+from dashboard.pages.call_histogram import histogram
 from dashboard.pages.errors import status_of
 from dashboard.pages.filtered_lists import FilteredList
 from dashboard.pages.require_permission import require_permission
@@ -111,8 +113,10 @@ def _page(
 
 def _listed(request: HttpRequest, filters: CallFilters, wrong: dict[str, str]) -> dict[str, Any]:
     page = LIST.page(request, filters, wrong)
+    counted = None if wrong else activity.activity(filters)
     return LIST.page_context(filters, wrong, page) | {
         "rows": rows(page.items),
+        "figure": histogram(counted) if counted else None,
         "before": request.GET.get("before", ""),
         "looked_to": to_datetime(page.after.at) if page.looked_at and page.after else None,
     }

@@ -67,6 +67,8 @@ class CallList extends HTMLElement {
     this.#fresh = fresh;
     const newer = new Map(keyed(fresh));
     for (const [key, row] of keyed(this.#list)) if (newer.has(key)) morph(row, newer.get(key).cloneNode(true));
+    const [figure, drawn] = [this.#list, fresh].map((part) => part.querySelector("[data-figure]"));
+    if (figure && drawn) morph(figure, drawn.cloneNode(true)); // the reader's rows stay, the count goes on
     drawTimes(this.#list);
     this.#settle();
   }

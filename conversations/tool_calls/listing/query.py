@@ -100,7 +100,7 @@ def choose_plan(conditions: CallConditions, bound: int, fetch: Fetch = fetch_row
     rest = [*conditions.rest(way), *staging]
     branches = way.branches if len(conditions.tests) > 1 or staging or way == FULL_SCAN else way.loose
     is_whole = size <= bound or not rest
-    return ScanPlan(way, rest, None if is_whole else _floor(conditions, way, branches, bound, fetch), bound)
+    return ScanPlan(way, rest, None if is_whole else floor(conditions, way, branches, bound, fetch), bound)
 
 
 def count(tests: Sequence[SqlCondition], most: int, fetch: Fetch) -> int:
@@ -110,7 +110,7 @@ def count(tests: Sequence[SqlCondition], most: int, fetch: Fetch) -> int:
     return int(fetch(sql, [*values, most])[0][0])
 
 
-def _floor(
+def floor(
     conditions: CallConditions, way: IndexScan, branches: Sequence[SqlCondition], bound: int, fetch: Fetch
 ) -> CallPosition | None:
     """Return where the newest `bound` calls of some branches of a scan end; None if they have no more."""

@@ -12,7 +12,7 @@ from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.events import log
 from conversations.models import AuditEntry, Role, SavedView
 from conversations.tool_calls import saved_views
-from conversations.tool_calls.listing import export, rows
+from conversations.tool_calls.listing import activity, export, rows
 from conversations.tool_calls.listing.filters import CallFilters
 from tests.dashboard.test_openapi import fits
 from tests.support import listed, toolcalls
@@ -49,6 +49,24 @@ def test_a_row_tells_what_was_called_by_whom_and_what_came_of_it(browser):
     assert 'href="/conversations/desk/?event=1#e1"' in page.content.decode()
     for words in ("look_up", "Desk", "{&#34;who&#34;: &#34;Ada&#34;}", "1.5 s", "503, two tries", "desk #1"):
         assert words in text(page), words
+
+
+def test_how_many_calls_there_are_is_told_and_the_failed_ones_are_striped(browser, monkeypatch):
+    store()
+
+    every, done = (browser.get(f"/calls/?part=list{query}").content.decode() for query in ("", "&status=done"))
+
+    figure = every[every.index("<figure") : every.index("</figure>")]
+    assert re.search(r'role="img" aria-label="Calls from [^"]* UTC: 2, of which 1 failed"', figure)
+    assert re.findall(r'class="(\w+)" d="(M[^"]*)', figure[figure.index("role=") :])[0][0] == "others"
+    assert all(f'class="{part}" d="M' in figure for part in ("failed", "stripes"))
+    assert "<b>1</b> of 2 calls" in done
+    assert "failed</span>" not in done
+    assert 'class="failed" d=""' in done
+    monkeypatch.setattr(activity, "COUNTED", 1)
+    assert re.search(
+        r"<b>1\+</b> calls.*Only the newest were counted, back to <time", browser.get("/calls/").content.decode()
+    )
 
 
 def test_what_a_call_gave_is_told_and_a_fault_before_it(browser):
