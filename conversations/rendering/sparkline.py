@@ -18,8 +18,9 @@ class Sparkline(NamedTuple):
     words: str
 
 
-def sparkline(counts: Sequence[int]) -> Sparkline:
-    """Draw counts, oldest first, on a logarithmic scale, so that one busy moment does not hide the others."""
+def sparkline(counts: Sequence[int], what: str = "event", when: str = "in the last hour") -> Sparkline:
+    """Draw counts, oldest first, on a logarithmic scale, so that one busy moment does not hide the others. `what` is
+    the noun of what was counted, in the singular."""
     top = log(1 + max(LOW, *counts))
     drawn = [
         f"M{number * (BAR + GAP)} {HEIGHT}v-{max(2, ceil(HEIGHT * log(1 + count) / top))}h{BAR}V{HEIGHT}"
@@ -27,5 +28,5 @@ def sparkline(counts: Sequence[int]) -> Sparkline:
         if count
     ]
     total = sum(counts)
-    words = f"{total:,} event{'s' * (total != 1)} in the last hour"
+    words = f"{total:,} {what}{'s' * (total != 1)} {when}"
     return Sparkline(len(counts) * (BAR + GAP), HEIGHT, "".join(drawn), words)

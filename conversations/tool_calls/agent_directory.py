@@ -17,7 +17,9 @@ from conversations.models import Agent, Approval, Run, ToolCall, ToolSchema
 from conversations.rendering import json_tree, richtext
 from conversations.rendering.handoff_graph import HandoffGraph, graph_of
 from conversations.rendering.participant_marks import ParticipantMark, mark_for_name
-from conversations.tool_calls import mcp_status
+from conversations.rendering.sparkline import Sparkline, sparkline
+from conversations.tool_calls import agent_activity, mcp_status
+from conversations.tool_calls.agent_activity import AgentActivity
 from conversations.tool_calls.mcp_status import McpServerStatus
 
 RECENT_S = 24 * 3600  # seconds of runs that are counted
@@ -41,7 +43,7 @@ class Failure:
 @dataclass(frozen=True, slots=True)
 class AgentStatus:
     """An agent. `live` and `recent` count its runs by status: those not over, and those that ended in the last 24 h;
-    `asking` counts its calls that wait for approval, in runs of any agent."""
+    `asking` counts its calls that wait for approval, in runs of any agent; `activity` is what it did in all of them."""
 
     row: Agent
     face: ParticipantMark
@@ -54,6 +56,7 @@ class AgentStatus:
     asking: int
     failure: Failure | None
     is_served: bool
+    activity: AgentActivity
 
     @property
     def seen_at(self) -> datetime:
@@ -82,6 +85,17 @@ class AgentStatus:
     def failed(self) -> int:
         """Return how many of the ended runs failed."""
         return sum(self.recent.get(status, 0) for status in BAD)
+
+    @property
+    def runs(self) -> str:
+        """How many runs ended that it began or was handed, as text."""
+        return f"{self.ended + self.activity.handed:,}{'+' if self.activity.is_cut else ''}"
+
+    @property
+    def spark(self) -> Sparkline | None:
+        """Its turns of the last eight hours as they are drawn; None when it had none."""
+        turns = self.activity.turns
+        return sparkline(turns, "turn", "in the last 8 hours") if any(turns) else None
 
 
 @dataclass(slots=True)
@@ -154,10 +168,11 @@ class _Counted(NamedTuple):
     recent: dict[str, Counts]
     asking: dict[str, int]
     failures: dict[str, Failure]
+    activity: dict[str, AgentActivity]
 
 
 def _counted_now() -> _Counted:
-    return _Counted(_live(), _recent(), _asking(), _failures())
+    return _Counted(_live(), _recent(), _asking(), _failures(), agent_activity.by_agent())
 
 
 def _served(row: Agent, counted: _Counted, now: int) -> AgentStatus:
@@ -173,6 +188,7 @@ def _served(row: Agent, counted: _Counted, now: int) -> AgentStatus:
         asking=counted.asking.get(row.name, 0),
         failure=counted.failures.get(row.name),
         is_served=row.served_until > now,
+        activity=counted.activity.get(row.name) or AgentActivity(),
     )
 
 

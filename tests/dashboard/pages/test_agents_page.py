@@ -4,11 +4,13 @@ import json
 
 import pytest
 
+from conversations.events import log
 from conversations.models import Agent
 from conversations.rendering import agent_colors
 from conversations.rendering.handoff_graph import graph_of
 from conversations.rendering.participant_marks import mark_for_name
-from conversations.tool_calls import agent_directory
+from conversations.runs import claims
+from conversations.tool_calls import agent_activity, agent_directory
 from tests.support import teamwork
 from tests.support.cast import client_of
 
@@ -53,6 +55,30 @@ def test_runs_are_counted_and_the_last_failure_is_a_link(team, browser):
     assert dialogue.state == ("waiting", "1 waiting, 1 queued")
     assert dialogue.failure is not None
     assert f"/conversations/b/?event={dialogue.failure.seq}" in browser.get("/agents/?part=state").content.decode()
+
+
+def test_a_run_counts_for_whom_it_was_handed_to_and_their_turns_are_drawn(team, browser, monkeypatch):
+    teamwork.team()
+    for key in ("a", "b"):
+        teamwork.say(team["operator"], key=key)
+        claimed = teamwork.claim(key)
+        turn = {"event": "model.turn", "model": "m", "usage": {"input_tokens": 1}}
+        log.append([claimed.event({**turn, "agent": name}) for name in ("Dialogue", "Triage", "Triage")])
+        if key == "a":
+            claims.finish(claimed, {"event": "run.done", "duration_ms": 1})
+
+    (town,) = agent_directory.team_statuses()
+    agents = {agent.row.name: agent for agent in town.agents}
+    page = browser.get("/agents/?part=state").content.decode()
+
+    assert {name: agent.runs for name, agent in agents.items()} == {"Dialogue": "1", "Triage": "1", "Coordinator": "0"}
+    assert {name: sum(agent.activity.turns) for name, agent in agents.items()} == {
+        "Dialogue": 2, "Triage": 4, "Coordinator": 0,
+    }  # fmt: skip
+    assert 'aria-label="4 turns in the last 8 hours"' in page
+    assert 'title="0 begun here, 1 handed over by other agents">1</td>' in page
+    monkeypatch.setattr(agent_activity, "TURNS", 3)
+    assert agent_activity.by_agent()["Triage"].is_cut
 
 
 def test_who_was_handed_a_run_waits_with_its_call(team):
