@@ -131,6 +131,7 @@ def _page(
     also = request.GET.get("always", "")
     return render_page(
         request, "approvals.html", status=status_of(error), epoch=epoch.current(), questions=cards, drawn=inbox.drawn,
+        stranded=inbox.stranded() if is_waiting and not before else [],
         view=view, views=VIEWS, further=f"?{further}" if cursor else "", selected=selected, shown=shown,
         is_live=not cursor if is_waiting else not before, always=_always_words(also) if also.isdecimal() else "",
         error=approval_card.words_of(error, shown, request) if error and shown and not shown.is_open else "",

@@ -1,4 +1,4 @@
-/** The rows of the list of approval requests: those that wait, and below them those that were just decided. */
+/** The rows of the list of approval requests: those that wait, those that were just decided, those whose run is over. */
 import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
 import { morph } from "./morph.js";
@@ -92,10 +92,10 @@ export class ApprovalRows {
     const next = nextOpen(row);
     this.#after.set(row.dataset.key, next?.dataset.key);
     if (row.contains(document.activeElement)) next?.querySelector("a").focus();
-    const place = this.#root.querySelector("[data-decided-rows]");
+    const place = this.#root.querySelector(row.dataset.status === "cancelled" ? "[data-over-rows]" : "[data-decided-rows]");
     place.prepend(row);
     while (place.children.length > MAX_DECIDED) place.lastElementChild.remove();
-    place.closest("[data-decided]").hidden = false;
+    place.parentElement.hidden = false;
   }
 }
 

@@ -24,7 +24,7 @@ from conversations.models import Approval, ToolCall
 from conversations.models.tool_call import NEWEST_FIRST
 from conversations.rendering import agent_colors, richtext, tool_call_block
 from conversations.rendering.participant_marks import ParticipantMark, mark_for_name
-from conversations.runs.approvals import auto_approval_rules, pending_counts, terms
+from conversations.runs.approvals import auto_approval_rules, pending_counts, stranded_requests, terms
 from conversations.runs.budgets import budget_requests
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect
@@ -68,7 +68,7 @@ class RecentCall:
 class ApprovalCard:
     """An approval request. `request` is the body of `event`, which created it; `effect` and `terms` follow the current
     policy; `barred` are the principals who may not decide it (four eyes). `edited` are the arguments that a person
-    entered instead, as JSON text; None if they were not changed."""
+    entered instead, as JSON text; None if they were not changed. `stranded` says why its run cannot go on with it."""
 
     row: Approval
     key: str
@@ -81,6 +81,7 @@ class ApprovalCard:
     terms: terms.ApprovalTerms
     barred: frozenset[str]
     edited: str | None = None
+    stranded: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -134,17 +135,22 @@ class ApprovalCard:
         """The outcome and who decided, as text; empty while it is open."""
         if self.is_open:
             return ""
-        if self.row.rule:
-            return "approved by an auto-approval rule"
+        words = "approved by an auto-approval rule" if self.row.rule else self._outcome
+        return hidden_characters.spelled_out(f"{words}; {self.stranded}" if self.stranded else words)
+
+    @property
+    def _outcome(self) -> str:
         words = VERDICTS.get(self.row.decision or "", OVER.get(self.row.status, self.row.status))
         by = (self.row.decided_by or "").removeprefix("user:")
-        return hidden_characters.spelled_out(f"{words} by {by}" if by and by != "system" else words)
+        return f"{words} by {by}" if by and by != "system" else words
 
     @property
     def glyph(self) -> str:
         """The icon of its outcome."""
         if self.is_open:
             return "waiting"
+        if self.stranded:
+            return "unknown"
         return "rejected" if self.row.decision in (None, "", "reject") else "done"
 
     @property
@@ -211,6 +217,11 @@ def page(
         approvals = approvals.filter(**{"id__gt" if is_oldest_first else "id__lt": before[:64]})
     rows = list(approvals[: limit + 1])
     return _cards([*first, *rows[:limit]]), rows[limit - 1].id if len(rows) > limit else None
+
+
+def stranded() -> list[ApprovalCard]:
+    """Return the newest requests whose run ended before it could go on with them."""
+    return _cards(stranded_requests.newest())
 
 
 def find(approval: str) -> ApprovalCard:
@@ -330,15 +341,16 @@ def _cards(rows: Sequence[Approval]) -> list[ApprovalCard]:
     agent_colors.refresh_colors()
     cards: list[ApprovalCard] = []
     barred = pending_counts.excluded_approvers([row.id for row in rows if row.status == "pending"])
+    ended = stranded_requests.reasons(rows)
     for row in rows:
         try:
-            cards.append(_card(row, frozenset(barred.get(row.id, ()))))
+            cards.append(_card(row, frozenset(barred.get(row.id, ())), ended.get(row.id, "")))
         except Exception:
             logger.exception("the approval request %r could not be drawn", row.id)
     return cards
 
 
-def _card(row: Approval, barred: frozenset[str]) -> ApprovalCard:
+def _card(row: Approval, barred: frozenset[str], stranded: str) -> ApprovalCard:
     key = row.conversation.key
     (event,) = log.read_after(key, row.asked_seq - 1, 1)
     request: Json = json.loads(event.body)
@@ -356,6 +368,7 @@ def _card(row: Approval, barred: frozenset[str]) -> ApprovalCard:
         terms=terms.of_call(evaluate.matching(evaluate.rows(), agent, auto_approval_rules.call_of(request).tool)),
         barred=barred,
         edited=_edited(row),
+        stranded=stranded,
     )
 
 

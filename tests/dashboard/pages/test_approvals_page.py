@@ -113,6 +113,22 @@ def test_a_question_that_cannot_be_acted_on_is_not_counted(people):
     assert "Nothing is waiting for approval" in get(people["viewer"], "/approvals/")
 
 
+def test_a_request_whose_run_is_over_stands_apart_and_says_why(people):
+    stopped, unfit, waiting = (teamwork.ask(people["operator"], key=key, **ASKED) for key in ("one", "two", "three"))
+    stop_and_rerun.stop(people["operator"], stopped.run)
+    decide.decide(people["approver"], unfit.id, "approve")
+    stop_and_rerun.end_as_incompatible(unfit.run, "the tool changed")
+
+    html = get(people["viewer"], "/approvals/")
+
+    over = html[html.index("<div data-over>") :]
+    assert rows_of(html[: html.index("<div data-over>")]) == [waiting.id]
+    assert rows_of(over) == [unfit.id, stopped.id]
+    assert "approved by april; run could not resume: the tool changed" in words(over)
+    assert "withdrawn by otto; run stopped" in words(over)
+    assert "data-over" not in get(people["viewer"], "/approvals/?view=decided")
+
+
 def test_the_head_says_how_many_wait_and_since_when_the_oldest_does(people):
     edit_policy.set_policy(people["admin"], PolicyRule("", "city.file", "ask", four_eyes=True))
     assert " data-standing hidden" in get(people["viewer"], "/approvals/")
