@@ -50,7 +50,7 @@ def to_html(html: str) -> str:
 
 
 def to_json_html(html: str) -> str:
-    """Replace each character by its JSON escape (`\\u202e`) in a `<span class="hidden-char">`, so that copied text stays
+    """Replace each character by its JSON escape (`\\u202e`) in a `<span class="hidden-char">`: copied text stays
     the same JSON."""
     return _replace(html, _json_span, lambda match: _json_escape(match.group())) if _SUSPECT.search(html) else html
 
