@@ -30,7 +30,7 @@ export const tellWaiting = ({ waiting, oldest, escalated = {}, barred = {} }) =>
 
 /** In the head of the approvals page: how many wait, and since when the oldest one does. */
 function showOldest(waiting, excluded, oldest) {
-  const standing = document.querySelector("[data-standing]");
+  const standing = document.querySelector("[data-approvals-waiting]");
   if (!standing) return;
   standing.hidden = !waiting;
   standing.querySelector("[data-number]").textContent = waiting;

@@ -139,7 +139,7 @@ def test_an_answer_by_keyboard_alone(served: Server, people: tuple[BrowserContex
     page.goto("/approvals/")
     expect(row(page, "next")).to_be_visible()
     expect(page.locator("live-state")).to_have_attribute("data-state", "live")
-    expect(page.locator("[data-standing]")).to_have_text("2 waiting, oldest now", use_inner_text=True)
+    expect(page.locator("[data-approvals-waiting]")).to_have_text("2 waiting, oldest now", use_inner_text=True)
 
     page.keyboard.press("j")
     expect(row(page, "next").get_by_role("link")).to_be_focused()
@@ -161,12 +161,12 @@ def test_an_answer_by_keyboard_alone(served: Server, people: tuple[BrowserContex
     page.keyboard.press("Enter")
 
     expect(row(page, "keys")).to_contain_text("responded without running by april")
-    expect(page.locator("[data-standing]")).to_contain_text("1 waiting")
+    expect(page.locator("[data-approvals-waiting]")).to_contain_text("1 waiting")
     expect(card(page, "next").locator(".approval")).to_be_focused()
     stop = "stop_and_rerun.stop(o, Approval.objects.get(id='next').run)"
     work(served, f"from conversations.runs import stop_and_rerun; {stop}")
     expect(page.locator("[data-over]").locator(row(page, "next"))).to_contain_text("run stopped")
-    expect(page.locator("[data-standing]")).to_be_hidden()
+    expect(page.locator("[data-approvals-waiting]")).to_be_hidden()
     page.go_back()
     page.close()
 

@@ -131,7 +131,7 @@ def test_a_request_whose_run_is_over_stands_apart_and_says_why(people):
 
 def test_the_head_says_how_many_wait_and_since_when_the_oldest_does(people):
     edit_policy.set_policy(people["admin"], PolicyRule("", "city.file", "ask", four_eyes=True))
-    assert " data-standing hidden" in get(people["viewer"], "/approvals/")
+    assert " data-approvals-waiting hidden" in get(people["viewer"], "/approvals/")
     first = teamwork.ask(people["operator"], key="one", **ASKED)
     teamwork.ask(people["admin"], key="two", **ASKED)
     Approval.objects.filter(id=first.id).update(asked_at=first.asked_at - 720_000_000)
