@@ -27,7 +27,10 @@ class PlayHead extends HTMLElement {
     this.addEventListener("submit", (event) => event.preventDefault(), { signal });
     const keys = { ",": () => this.#step(-1), ".": () => this.#step(1), ">": () => this.#toggle(), L: () => this.#live.click() };
     for (const [key, act] of Object.entries(keys)) signal.addEventListener("abort", onKey(key, act));
-    if (new URL(location.href).searchParams.has("play")) this.#toggle();
+    const asked = new URL(location.href).searchParams;
+    const speed = this.querySelector(`[data-speed] > [value="${CSS.escape(asked.get("speed"))}"]`);
+    if (speed) speed.selected = true;
+    if (asked.has("play")) this.#toggle();
   }
 
   disconnectedCallback() {
@@ -138,7 +141,7 @@ class PlayHead extends HTMLElement {
   #address(at) {
     const address = new URL(location.href);
     address.searchParams.set("at", at);
-    for (const name of ["event", "play"]) address.searchParams.delete(name);
+    for (const name of ["event", "play", "speed"]) address.searchParams.delete(name);
     address.hash = "";
     history.replaceState(history.state, "", address);
   }

@@ -16,6 +16,7 @@ class PlaybackBar extends HTMLElement {
     form.addEventListener("submit", (event) => event.preventDefault(), { signal });
     this.#range.addEventListener("input", () => this.#move(), { signal });
     this.#range.addEventListener("change", () => this.#go(), { signal });
+    this.querySelector("[data-speed]").addEventListener("change", () => this.#pace(), { signal });
     document.addEventListener("transcript:drawn", ({ detail }) => detail.seq && this.#grow(detail.seq), { signal });
     addEventListener("pageshow", () => this.#reset(), { signal }); // back from the past: the present is shown
     const keys = { ">": () => this.querySelector("[data-play]").click(), ",": () => this.#step(-1) };
@@ -35,6 +36,19 @@ class PlaybackBar extends HTMLElement {
     this.#range.max = seq;
     this.querySelector("[data-of]").textContent = number.format(seq);
     if (!this.#isHeld) this.#reset();
+  }
+
+  #pace() {
+    const link = this.querySelector("[data-play]");
+    link.href = this.#atSpeed(new URL(link.href));
+  }
+
+  /** Give an address of the past the speed that was chosen. */
+  #atSpeed(address) {
+    const [chosen] = this.querySelector("[data-speed]").selectedOptions;
+    if (chosen.defaultSelected) address.searchParams.delete("speed");
+    else address.searchParams.set("speed", chosen.value);
+    return address;
   }
 
   #reset() {
@@ -63,7 +77,7 @@ class PlaybackBar extends HTMLElement {
     const address = new URL(location.href);
     address.search = new URLSearchParams(new FormData(this.#range.form));
     address.hash = "";
-    return location.assign(address);
+    return location.assign(this.#atSpeed(address));
   }
 }
 customElements.define("playback-bar", PlaybackBar);

@@ -170,9 +170,11 @@ def test_the_bar_grows_with_the_conversation_and_plays_it_from_its_beginning(
 
     talk.say("four")
     expect(bar).to_contain_text("4 of 4")
+    bar.get_by_label("Speed").select_option("16")
     bar.get_by_role("link", name="Play").click()
 
     expect(page.locator("[data-moment]")).to_contain_text("As of event 4 of 4")
+    expect(page.locator("play-head").get_by_label("Speed")).to_have_value("16")
     assert page.url.endswith("?view=timeline&at=4")
 
 

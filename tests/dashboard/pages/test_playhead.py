@@ -77,6 +77,13 @@ def test_every_view_has_the_moment(browser: Client, view: str) -> None:
     assert "at=6" in html
 
 
+def test_lanes_end_with_a_line_for_now_unless_they_show_the_past(browser: Client) -> None:
+    line = '<div class="now"'
+
+    assert line in opened(browser, "?view=lanes")
+    assert line not in opened(browser, "?view=lanes&at=6")
+
+
 def test_a_timeline_of_the_past_knows_no_later_end(browser: Client) -> None:
     then, now = opened(browser, "?view=timeline&at=6"), opened(browser, "?view=timeline")
 
