@@ -207,6 +207,9 @@ def test_one_window_of_a_large_conversation_is_drawn_and_any_event_found(team):
     assert 'data-seq="1001" data-number="600"' in around
     assert around.count('aria-current="true"') == 1
     assert 'data-state="failed"' in failures
+    drawn, key = failures.partition('<ol class="timeline-rows">')[2], failures.partition('aria-label="Key"')[2]
+    assert drawn.count('class="stripes"') == drawn.count('class="bar" data-kind="failed"') > 0  # without colour too
+    assert key[: key.index("</ul>")].count('class="stripes"') == 1
     assert Conversation.objects.get(key="large").head_seq == 2_000
 
 
