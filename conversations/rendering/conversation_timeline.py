@@ -167,7 +167,8 @@ def _open_bar(kind: str, x: int, end: int) -> TimelineBar:
 
 
 def _bar(kind: str, x: int, end: int) -> TimelineBar:
-    return TimelineBar(kind, x, max(0, end - x))
+    """Return a bar that is drawn, however short it is: SVG leaves out those without width."""
+    return TimelineBar(kind, min(x, WIDTH - 1), max(1, end - x))
 
 
 def _body(event: Stored) -> Mapping[str, Any]:

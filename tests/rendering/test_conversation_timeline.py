@@ -132,7 +132,7 @@ def test_what_goes_on_reaches_to_the_last_event(cut):
     timeline = conversation_timeline.layout(read)
 
     for row in conversation_timeline.drawn(timeline, 0, 50):
-        assert all(0 <= bar.x <= bar.x + bar.width <= WIDTH for bar in row.bars)
+        assert all(0 <= bar.x < bar.x + bar.width <= WIDTH for bar in row.bars)
         assert row.kind == "message" or row.took or row.bars[0].width >= WIDTH / 100
 
 
