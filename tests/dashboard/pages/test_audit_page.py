@@ -57,6 +57,8 @@ def test_a_row_tells_who_did_what_to_what_and_why(browser):
     page = browser.get("/audit/")
 
     assert page.status_code == 200
+    folded = page.content.decode().partition("<summary>How changes are detected</summary>")[2]
+    assert "Hash of the latest entry" in folded.partition("</details>")[0]  # the panel stays low on a phone
     for words in ("maria", "as De Desk", "look", "thing:0", "reason 0", "done"):
         assert words in text(page), words
     assert last_entry().hash in page.content.decode()
