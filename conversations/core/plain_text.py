@@ -7,6 +7,7 @@ LOOKED_AT = 400  # characters in which a title's words are looked for
 
 _HEADING = re.compile(r"(?:(?<=\s)|^)(?:#{1,6}|>) (?=\S)")
 _LINK = re.compile(r"!?\[([^\[\]]{1,200})\]\([^()\s]{0,400}\)")
+_FENCE = re.compile(r"(?:(?<=\s)|^)`{3,}[\w+-]{0,20}(?:\s|$)")  # a block of code begins or ends
 _STRONG = re.compile(r"(\*\*|__|~~|`{1,3})(?=\S)([^*_~`]{1,400})(?<=\S)\1")
 _EMPHASIS = re.compile(r"(?<![\w*])(\*|_)(?=\S)([^*_]{1,400})(?<=\S)\1(?![\w*])")
 
@@ -14,7 +15,7 @@ _EMPHASIS = re.compile(r"(?<![\w*])(\*|_)(?=\S)([^*_]{1,400})(?<=\S)\1(?![\w*])"
 def without_markers(line: str) -> str:
     """Remove Markdown from a line that is shown as plain text: `**Now**: see [here](x)` → `Now: see here`. Joined lines
     keep their list markers."""
-    line = _HEADING.sub("", _LINK.sub(r"\1", line))
+    line = _FENCE.sub("", _HEADING.sub("", _LINK.sub(r"\1", line)))
     return _EMPHASIS.sub(r"\2", _STRONG.sub(r"\2", line))
 
 

@@ -147,6 +147,8 @@ def test_anything_is_drawn_well_formed_and_whole(text):
         ("*a* _b_ __c__ ***d***", "a b c d"),
         ("2 * 3 * 4, snake_case, **unpaired, [x] (y), `", "2 * 3 * 4, snake_case, **unpaired, [x] (y), `"),
         ("**مرحبا** **水**", "مرحبا 水"),
+        ("Answer: ```html <p>hi</p> ``` and ```inline```", "Answer: <p>hi</p> and inline"),
+        ("```python", ""),
     ],
 )  # fmt: skip
 def test_a_line_of_plain_text_has_no_signs_of_markdown(line, shown):
