@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from conversations.access import permissions
-from conversations.conversation import attention, list_query, spending
+from conversations.conversation import attention, group_trends, list_query, spending
 from conversations.conversation.conversation_row import GROUPS, IMPORTED, RUN_STATES, ConversationRow, drawn
 from conversations.conversation.list_query import ListFilters
 from conversations.core.errors import NotFound
@@ -21,6 +21,7 @@ from conversations.events.log.sql import any_of
 from conversations.listing.sql_conditions import fetch_rows
 from conversations.models import Approval, Conversation, Run, User
 from conversations.rendering import agent_colors
+from conversations.rendering.sparkline import Sparkline
 from conversations.runs import stuck_detection
 from conversations.runs.approvals import pending_counts
 
@@ -66,6 +67,12 @@ class ConversationGroups:
         """Return since when someone has been waiting for a person; None if nobody is."""
         waiting = self.rows["attention"]
         return to_datetime(waiting[0].need.since) if waiting and waiting[0].need else None
+
+    @property
+    def trends(self) -> dict[str, Sparkline]:
+        """Return small drawings beside the figures, of what the rows tell anyway: who began to wait and what failed of
+        late, and the events of live conversations."""
+        return group_trends.of_rows(self.rows, time.time_ns() // 1000)
 
 
 @dataclass(frozen=True, slots=True)

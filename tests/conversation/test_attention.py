@@ -5,7 +5,7 @@ import time
 import pytest
 from django.conf import settings
 
-from conversations.conversation import attention, control, conversation_list, conversation_row
+from conversations.conversation import attention, control, conversation_list, conversation_row, group_trends
 from conversations.models import Approval, Conversation, Event, Run, ToolCall
 from conversations.runs import claims
 from conversations.runs.approvals import decide
@@ -83,6 +83,24 @@ def test_a_failed_run_needs_a_person_for_a_day_or_until_another_one_is_done(team
 
     assert reasons(team["viewer"]) == {"failed": "failed"}
     assert groups(team["viewer"]).failed == 1
+
+
+def test_the_trends_beside_the_figures_are_of_the_rows_below_them(team):
+    teamwork.ask(team["operator"], key="waits")
+    teamwork.fail(team["operator"], key="failed")
+    teamwork.say(team["operator"], key="lives")
+
+    drawn = groups(team["viewer"]).trends
+
+    live = sum(row.head_seq for row in groups(team["viewer"]).rows["live"])
+    assert {name: trend.words for name, trend in drawn.items()} == {
+        "attention": "2 conversations began to wait in the last hour",
+        "failed": "1 conversation failed in the last 24 hours",
+        "live": f"{live} events of live conversations in the last hour",
+    }
+    html = client_of(team["viewer"]).get("/").content.decode()
+    assert html.count('<span class="trend">') == 3
+    assert group_trends._by_span([0, 50, 99, 140], 100, 4, 25) == [0, 1, 0, 2]
 
 
 def test_a_run_without_progress_needs_a_person(team):

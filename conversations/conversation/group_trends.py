@@ -1,0 +1,42 @@
+"""The trends beside the figures of the conversation list, from the rows that are drawn below them. No query."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from conversations.conversation.conversation_row import ConversationRow
+from conversations.core import recent_activity
+from conversations.rendering.sparkline import Sparkline, sparkline
+
+HOUR_US = 3_600_000_000
+WAITS, WAIT_US = recent_activity.KEPT, recent_activity.SPAN_US  # spans of the last hour
+FAILURES, FAILURE_US = 24, HOUR_US
+
+
+def of_rows(groups: Mapping[str, Sequence[ConversationRow]], now: int) -> dict[str, Sparkline]:
+    """Return a drawing for each figure that has something to show, by its name; `now`: µs UTC."""
+    needs = [row.need for row in groups["attention"] if row.need is not None]
+    counts = {
+        "attention": _by_span((need.since for need in needs), now, WAITS, WAIT_US),
+        "live": _events(groups["live"], now),
+        "failed": _by_span((need.since for need in needs if need.reason == "failed"), now, FAILURES, FAILURE_US),
+    }
+    words = {
+        "attention": ("conversation", "began to wait in the last hour"),
+        "live": ("event", "of live conversations in the last hour"),
+        "failed": ("conversation", "failed in the last 24 hours"),
+    }
+    return {name: sparkline(spans, *words[name]) for name, spans in counts.items() if any(spans)}
+
+
+def _events(rows: Iterable[ConversationRow], now: int) -> list[int]:
+    spans = [recent_activity.recent(row.activity, row.last_at, now) for row in rows]
+    return [sum(counts) for counts in zip(*spans, strict=True)]
+
+
+def _by_span(moments: Iterable[int], now: int, spans: int, span_us: int) -> list[int]:
+    """Count moments in the spans up to now, the oldest first; earlier ones are left out."""
+    counts = [0] * spans
+    for at in moments:
+        ago = max(0, now - at) // span_us
+        if ago < spans:
+            counts[spans - 1 - ago] += 1
+    return counts
