@@ -1,1 +1,1 @@
-"""The demo model, which answers by rules where no model is configured."""
+"""The demo model, which answers by rules if no model is configured."""

@@ -1,9 +1,8 @@
-"""What the demo model does next: speak, call a tool or hand over, by what it was told and what it is offered.
+"""What the demo model does next: speak, call a tool or hand over, depending on the messages and what it is offered.
 
-It has no memory and no chance in it: the same conversation gives the same step. A wish of a citizen (report an
-incident, give feedback, see figures) is a short plan of tools; the agent that is offered the next tool calls it, any
-other hands over towards it, and in the end to the agent that speaks. For other teams, tools and agents are chosen by
-their names.
+It has no memory and no randomness: the same conversation gives the same step. A citizen's request (report an incident,
+give feedback, see figures) is a short plan of tools; the agent that is offered the next tool calls it, any other hands
+over towards it, and in the end to the agent that speaks. For other teams, tools and agents are chosen by their names.
 """
 
 import json
@@ -39,7 +38,7 @@ class Say(NamedTuple):
 
 
 class DemoCall(NamedTuple):
-    """Call a tool, or hand over by a handoff's tool."""
+    """A tool call, or a handover by a handoff's tool."""
 
     name: str
     arguments: dict[str, Any]
@@ -55,17 +54,17 @@ class DemoOffer(NamedTuple):
     choice: str = "auto"
 
     def tool(self, part: str) -> FunctionTool | None:
-        """Find a function tool by a part of its name."""
+        """Return a function tool by a part of its name; None without one."""
         return next((t for t in self.tools if isinstance(t, FunctionTool) and part in t.name.lower()), None)
 
     def handoff(self, part: str) -> Handoff[Any, Any] | None:
-        """Find a handoff by a part of its agent's name."""
+        """Return a handoff by a part of its agent's name; None without one."""
         phrase = part.replace("_", " ")
         return next((h for h in self.handoffs if phrase in h.agent_name.lower()), None)
 
 
 class DemoTurn(NamedTuple):
-    """A conversation as it stands: the message to answer, what was done for it, and what was before."""
+    """The state of a conversation: the message to answer, what was done for it, and what came before."""
 
     words: str
     before: str
@@ -76,7 +75,7 @@ class DemoTurn(NamedTuple):
 
     @property
     def results(self) -> dict[str, Any]:
-        """What tools gave; `outputs` has the SDK's answers to handovers too."""
+        """Return the tools' results; `outputs` also has the SDK's outputs of handovers."""
         return {name: output for name, output in self.outputs.items() if not name.startswith("transfer_to_")}
 
 
@@ -95,7 +94,7 @@ def decide(offer: DemoOffer) -> Say | DemoCall:
 
 
 def _forced(offer: DemoOffer, turn: DemoTurn, reading: Reading, step: DemoCall | None) -> DemoCall | None:
-    """Return the call that has to be made; None where none has to, or where the next step is one that will do."""
+    """Return the call that `tool_choice` requires; None if none is required, or if the next step meets it."""
     if offer.choice in ("auto", "none") or (offer.choice == "required" and step is not None):
         return None
     tools = [tool for tool in offer.tools if isinstance(tool, FunctionTool)]
@@ -104,7 +103,7 @@ def _forced(offer: DemoOffer, turn: DemoTurn, reading: Reading, step: DemoCall |
 
 
 def turn_of(items: Sequence[Any]) -> DemoTurn:
-    """Read the conversation's items."""
+    """Parse the conversation's items."""
     user_indexes = [n for n, item in enumerate(items) if item.get("role") == "user"]
     last = user_indexes[-1] if user_indexes else 0
     names, done, steps = {}, {}, 0
@@ -129,7 +128,7 @@ def turn_of(items: Sequence[Any]) -> DemoTurn:
 
 
 def reading_of(turn: DemoTurn) -> Reading:
-    """Read the message; an answer to our question about the place completes the message before."""
+    """Parse the message; an answer to the question for the place completes the message before."""
     reading = text_rules.read(turn.words)
     if not sentences.asked_where(turn.said_before) or reading.wish in ("cancel", "statistics", "status"):
         return reading
@@ -141,7 +140,7 @@ def reading_of(turn: DemoTurn) -> Reading:
 
 
 def _step(offer: DemoOffer, turn: DemoTurn, reading: Reading) -> DemoCall | None:
-    """Return a call or a handover; None when it is time to speak."""
+    """Return a call or a handover; None if it is time to speak."""
     plan = PLANS.get(reading.wish, ())
     is_speaker = offer.handoff(SPEAKER) is None
     if is_speaker and _needs_place(offer, turn, reading):
@@ -162,7 +161,7 @@ def _needs_place(offer: DemoOffer, turn: DemoTurn, reading: Reading) -> bool:
 
 
 def _failed(turn: DemoTurn) -> bool:
-    """Return whether a tool of the plan answered with something else than its result: then nothing is built on it."""
+    """Return whether a tool of the plan returned something other than a result, so that nothing can build on it."""
     return any("formatter" in name and not isinstance(parted(output)[0], dict) for name, output in turn.results.items())
 
 
@@ -171,7 +170,7 @@ def _call(tool: FunctionTool, turn: DemoTurn, reading: Reading) -> DemoCall:
 
 
 def _result_fields(turn: DemoTurn) -> dict[str, Any]:
-    """Collect the fields of results of this turn: later calls use them."""
+    """Return the fields of this turn's results, which later calls use."""
     fields: dict[str, Any] = {}
     for output in turn.results.values():
         own, _ = parted(output)
@@ -188,7 +187,8 @@ def _handover(offer: DemoOffer, turn: DemoTurn, parts: tuple[str, ...]) -> DemoC
 
 
 def _by_name(offer: DemoOffer, turn: DemoTurn, reading: Reading) -> DemoCall | None:
-    """Choose for a team we know nothing of: a tool, then an agent, whose name is in the message, each once."""
+    """For an unknown team, return a call of a tool, then a handover to an agent, whose name is in the message, each
+    once."""
     if message := _message_to(offer, turn):
         return message
     message_words = set(re.findall(r"\w{3,}", reading.text.lower()))
@@ -207,7 +207,7 @@ def _by_name(offer: DemoOffer, turn: DemoTurn, reading: Reading) -> DemoCall | N
 
 
 def _message_to(offer: DemoOffer, turn: DemoTurn) -> DemoCall | None:
-    """Read `tell agent:Name something`: a message to another agent, by `chat_send`."""
+    """Parse `tell agent:Name something`: a message to another agent, by `chat_send`."""
     match = re.match(r"(?is)(?:please\s+)?(?:tell|ask|message)\s+(agent:[\w-]+)\s+(?:that\s+|to\s+)?(\S.*)", turn.words)
     if match is None or offer.tool("chat_send") is None or "chat_send" in turn.outputs:
         return None
@@ -243,7 +243,7 @@ def _text(item: Any) -> str:
 
 
 def _output(output: Any) -> Any:
-    """Read a tool's output: a JSON object as what it says, anything else as text."""
+    """Parse a tool's output: JSON objects as such, anything else as text."""
     if isinstance(output, list):
         output = " ".join(str(part.get("text", "")) for part in output if isinstance(part, dict))
     try:

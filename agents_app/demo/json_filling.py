@@ -1,4 +1,4 @@
-"""JSON that fits a schema, filled from what was written: the demo model's tool arguments and structured answers."""
+"""JSON for a schema, filled from a message: the demo model's tool arguments and structured answers."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ Schema = Mapping[str, Any]
 
 
 def fill(schema: Schema, reading: Reading, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with every property of the schema; `values` values (of earlier tool results) come first."""
+    """Return an object with every property of the schema; `values` (from earlier tool results) take precedence."""
     filled = _object(schema, reading, values, schema.get("$defs", {}), 0)
     return filled if isinstance(filled, dict) else {}
 
@@ -52,7 +52,10 @@ def _value(name: str, schema: Schema, reading: Reading, defs: Schema, depth: int
 
 
 def _resolved(schema: Schema, defs: Schema) -> tuple[Schema, bool]:
-    """Follow references, and `X | null` to X; say whether null would do."""
+    """Follow references, and `X
+
+    null` to X; return also whether null is allowed.
+    """
     may_be_null = False
     for _ in range(MAX_DEPTH):
         if "$ref" in schema:
@@ -69,7 +72,7 @@ def _resolved(schema: Schema, defs: Schema) -> tuple[Schema, bool]:
 
 
 def _stated_value(name: str, reading: Reading) -> Any:
-    """Return what the writer said for a field of this name; None when nothing is known of it."""
+    """Return what the message says for a field with this name; None if nothing."""
     if re.fullmatch(WORDS, name):
         return reading.text
     match name:
@@ -118,14 +121,14 @@ def _text(value: Any, schema: Schema, reading: Reading) -> str:
 
 
 def _thing(reading: Reading) -> str:
-    """Pick what a field nobody told us about may mean: a quoted text, a place, a name, else all of it."""
+    """Return what an unknown field may mean: a quoted text, a place, a name, else the whole message."""
     quoted = re.search(r"[\"“«]([^\"”»]+)[\"”»]", reading.text)
     names = re.findall(r"(?<=\s)[A-ZÀ-Ý][\w'’-]+", reading.text)
     return (quoted and quoted[1]) or reading.place or (names[-1] if names else cut(reading.text, 120))
 
 
 def topic_of(reading: Reading) -> str:
-    """Name what a message is about in a few words."""
+    """Return the topic of a message in a few words."""
     match = re.search(
         r"(?i)\b(librar\w+|bus|park|playground|school|website|office|staff|clerk|registry|pool|tax"
         r"|permit|passport|collection|road|traffic|festival|market|museum|town hall|service|app|parking)\b",

@@ -26,9 +26,10 @@ PIECES = 60  # at most this many pieces of text an answer
 
 
 class DemoModel(Model):
-    """Answer by rules. It keeps nothing between calls, so one serves any number of runs; `pace_s` is between pieces.
+    """Answers by rules. It has no state between calls, so one serves any number of runs; `pace_s`: seconds between
+    pieces.
 
-    What it looks at has a type; the rest is whatever the SDK gives.
+    Only the parameters that it uses are typed.
     """
 
     label = "demo model"
@@ -40,7 +41,7 @@ class DemoModel(Model):
         self, system_instructions: Any, input: Given, model_settings: Any, tools: list[Tool], output_schema: Schema,
         handoffs: Handoffs, tracing: Any, **ids: Any,
     ) -> ModelResponse:  # fmt: skip
-        """Return whole."""
+        """Return the whole answer."""
         item = _item(_step(input, tools, output_schema, handoffs, model_settings))
         spent = _spent(input, item)
         usage = Usage(
@@ -55,7 +56,7 @@ class DemoModel(Model):
         self, system_instructions: Any, input: Given, model_settings: Any, tools: list[Tool], output_schema: Schema,
         handoffs: Handoffs, tracing: Any, **ids: Any,
     ) -> AsyncIterator[TResponseStreamEvent]:  # fmt: skip
-        """Return in pieces, the events in a server's order."""
+        """Yield the answer in pieces, with the events in a server's order."""
         item = _item(_step(input, tools, output_schema, handoffs, model_settings))
         for number, event in enumerate(_events(item, _spent(input, item))):
             if self.pace_s and event.type == "response.output_text.delta":
@@ -93,7 +94,7 @@ def _item(step: Say | DemoCall) -> TResponseOutputItem:
 
 
 def _events(item: TResponseOutputItem, spent: r.ResponseUsage) -> list[TResponseStreamEvent]:
-    """List the events of an answer of one item."""
+    """Return the stream events of an answer of one item."""
     response = r.Response(
         id=_id("resp"),
         created_at=time.time(),
@@ -156,14 +157,14 @@ def _text_events(item: Any) -> list[Any]:
 
 
 def _pieces(text: str) -> list[str]:
-    """Cut a text at its spaces, into some pieces; together they are the text."""
+    """Split a text at its spaces into some pieces, which together are the text."""
     chunks = re.findall(r"\s*\S+\s*?|\s+$", text) or [text]
     size = max(1, -(-len(chunks) // PIECES))
     return ["".join(chunks[n : n + size]) for n in range(0, len(chunks), size)]
 
 
 def _spent(input: Given, item: TResponseOutputItem) -> r.ResponseUsage:
-    """Count words as tokens: the demo model has none."""
+    """Return the usage: words count as tokens, since the demo model has none."""
     content = item.content[0] if isinstance(item, r.ResponseOutputMessage) else None
     output_text = content.text if isinstance(content, r.ResponseOutputText) else item.model_dump_json()
     input_words, output_words = len(str(input).split()), len(output_text.split())
@@ -177,5 +178,5 @@ def _spent(input: Given, item: TResponseOutputItem) -> r.ResponseUsage:
 
 
 def _id(kind: str) -> str:
-    """Make an id that no other answer has: call ids must not repeat in a run, or in those before it."""
+    """Return a unique id: call ids must not repeat in a run, or in earlier ones."""
     return f"{kind}_{uuid4().hex}"

@@ -46,23 +46,23 @@ _LONG = " Your message was very long; I read its beginning and its end."
 
 
 def where(reading: Reading) -> str:
-    """Ask for the place, once."""
+    """Return the question for the place."""
     return _WHERE.get(reading.language, _WHERE["en"]) + (_LONG if reading.is_long else "")
 
 
 def asked_where(text: str) -> bool:
-    """Return whether this was our question for the place."""
+    """Return whether a text is our question for the place."""
     return text.removesuffix(_LONG) in _WHERE.values()
 
 
 def answer(reading: Reading, done: Mapping[str, Any], earlier: Collection[Any], *, was_asked: bool) -> str:
-    """Return a citizen, by what the tools gave."""
+    """Return the answer to a citizen, from the tools' results."""
     text = _by_results(reading, done) or _by_wish(reading, earlier, was_asked=was_asked)
     return text + (_LONG if reading.is_long else "")
 
 
 def plain(done: Mapping[str, Any], tools: Collection[str], reading: Reading) -> str:
-    """Return for a team we know nothing of."""
+    """Return the answer for an unknown team."""
     if done:
         results = {name: parted(output) for name, output in done.items()}
         return " ".join(f"{name} answered: {_shown(own)}{_changed(by)}" for name, (own, by) in results.items())
@@ -71,7 +71,7 @@ def plain(done: Mapping[str, Any], tools: Collection[str], reading: Reading) -> 
 
 
 def _by_results(reading: Reading, done: Mapping[str, Any]) -> str:
-    """Return what the tools of this turn did; empty when none ran."""
+    """Return what this turn's tools did; empty if none ran."""
     for part, sentence_for in (("file_incident", _filed), ("incident_formatter", _not_written), ("feedback", _feedback),
                        ("insight", _insights)):  # fmt: skip
         for name, output in done.items():
@@ -86,7 +86,7 @@ def _by_results(reading: Reading, done: Mapping[str, Any]) -> str:
 
 
 def _as_ran(reading: Reading, change: Mapping[str, Any]) -> Reading:
-    """Return a reading with what a person wrote in place of what was read."""
+    """Return a reading with a person's edits of the arguments."""
     ran = change.get("ran_with")
     if not isinstance(ran, dict):
         return reading
@@ -98,7 +98,7 @@ def _as_ran(reading: Reading, change: Mapping[str, Any]) -> Reading:
 
 
 def _changed(change: Mapping[str, Any]) -> str:
-    """Return which arguments a person changed; empty when nobody changed any."""
+    """Return which arguments a person edited; empty for none."""
     ran, requested = change.get("ran_with"), change.get("instead_of")
     if not isinstance(ran, dict) or not isinstance(requested, dict):
         return ""

@@ -1,5 +1,5 @@
-"""What the demo model makes of a citizen's words: what they want, where, how bad, in which language. Plain rules, the
-same words give the same reading; no clock, no chance. Called by `decisions` and `json_filling`."""
+"""The demo model's reading of a citizen's message: what they want, where, how bad, in which language. Plain rules
+without clock or randomness: the same text gives the same reading. Called by `decisions` and `json_filling`."""
 
 import re
 from typing import Literal, NamedTuple
@@ -88,7 +88,7 @@ _NOT_PLACES = {"january", "february", "march", "april", "may", "june", "july", "
 
 
 class Reading(NamedTuple):
-    """What one message says. `kind` is set for incidents, `sentiment` is positive, negative or neutral."""
+    """The contents of one message. `kind` is set for incidents; `sentiment` is positive, negative or neutral."""
 
     text: str
     wish: Wish
@@ -101,7 +101,7 @@ class Reading(NamedTuple):
 
 
 def read(text: str) -> Reading:
-    """Read a message; of a very long one, its beginning and its end: where it is often comes last."""
+    """Parse a message; of a very long one, its beginning and its end: the place often comes last."""
     whole = text if len(text) <= READ else f"{text[: READ - END]} … {text[-END:]}"
     shown = " ".join(whole.split())
     kind = kind_of(shown)
@@ -118,12 +118,12 @@ def read(text: str) -> Reading:
 
 
 def kind_of(text: str) -> str:
-    """Return what happened; empty when nothing is told."""
+    """Return the kind of incident; empty if none is mentioned."""
     return next((kind for kind, pattern in _KINDS.items() if _has(text, pattern)), "")
 
 
 def place_of(text: str) -> str:
-    """Find where it is; empty when no place is told."""
+    """Return the place; empty if none is mentioned."""
     if match := re.search(r"Place: (.+)$", text):
         return match[1][:120]
     for pattern in _PLACES:
@@ -135,13 +135,13 @@ def place_of(text: str) -> str:
 
 
 def date_of(text: str) -> str | None:
-    """Find a written date, as ISO text."""
+    """Return a date in the text in ISO form; None without one."""
     match = re.search(r"\b(20\d\d)-(0[1-9]|1[0-2])-(0[1-9]|[12]\d)\b", text)
     return match[0] if match else None
 
 
 def name_of(text: str) -> str | None:
-    """Find the name that the writer gives."""
+    """Return the name that the writer gives; None without one."""
     match = re.search(
         r"\b(?:[Mm]y name is|[Ii]ch heiße|[Jj]e m'appelle|[Mm]e llamo)\s+([A-ZÀ-Ý][\w'-]+(?:\s+[A-ZÀ-Ý][\w'-]+)?)", text
     )
@@ -162,7 +162,7 @@ def _wish(text: str, kind: str) -> Wish:
 
 
 def _matter(text: str, kind: str) -> Wish:
-    """Tell incidents from opinions: a known kind of incident wins, unless somebody only says how they like it."""
+    """Distinguish incidents from opinions: a known kind of incident wins, unless the message only judges it."""
     is_opinion = _has(text, _FEEDBACK) or _has(text, _COMPLAINT) or _has(text, _PRAISE)
     if re.fullmatch(_BARE, text, re.IGNORECASE):
         return "invite"
@@ -214,7 +214,7 @@ def _language(text: str) -> str:
 
 
 def _is_noise(text: str) -> bool:
-    """Tell keyboard noise: hardly a letter, or no word that could be spoken."""
+    """Return whether it is keyboard noise: hardly a letter, or no pronounceable word."""
     if any(ord(letter) > 0x24F and letter.isalpha() for letter in text):
         return False
     tokens = re.findall(r"[^\W\d_]{2,}", text)

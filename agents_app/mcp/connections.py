@@ -1,8 +1,8 @@
-"""A connection to an MCP server that lasts: made when the worker starts, checked, and made again with back-off.
+"""A lasting connection to an MCP server: made when the worker starts, checked, and made again with back-off.
 
-A link is the SDK's `MCPServer` for the tools that are made of it; behind it a new transport comes with every
-connection. While the server is down its tools are not offered and a call that comes all the same says so: the run goes
-on without them. A call that was sent is never sent again: when the connection breaks, nobody knows what it did.
+A link is the SDK's `MCPServer` for the tools made from it; every new connection has a new transport. While the server
+is down its tools are not offered, and a call that comes nevertheless is told so: the run continues without them. A call
+is never sent twice: if the connection breaks, nobody knows what the call did.
 """
 
 import asyncio
@@ -38,11 +38,11 @@ class McpDown(UserError):
 
 
 class McpFailed(UserError):
-    """What a server answered instead of a result: its own words, for the model as they are."""
+    """An error that a server returned instead of a result: its own text, passed to the model unchanged."""
 
 
 class McpConnection(MCPServer):
-    """One server of one team. `tools` are those that it offered last and that the team takes."""
+    """The connection to one server of one team. `tools` are those last listed that the team accepts."""
 
     def __init__(self, spec: McpServer, changed: Changed) -> None:
         super().__init__(failure_error_function=self._error_message)
@@ -59,16 +59,16 @@ class McpConnection(MCPServer):
 
     @property
     def name(self) -> str:
-        """The server's name in the team."""
+        """Return the server's name in the team."""
         return self.spec.name
 
     @property
     def is_up(self) -> bool:
-        """Whether it answered last time."""
+        """Return whether the server answered last time."""
         return self._inner is not None
 
     async def run(self) -> None:
-        """Keep the connection until `close`."""
+        """Maintain the connection until `close`."""
         wait = BACK_OFF[0]
         while not self._closing.is_set():
             was_up = await self._connection()
@@ -78,7 +78,7 @@ class McpConnection(MCPServer):
                     await self._closing.wait()
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection for good."""
         self._closing.set()
         self._news.set()
 
@@ -89,14 +89,14 @@ class McpConnection(MCPServer):
         """Do nothing: `close` ends it."""
 
     async def list_tools(self, run_context: Any = None, agent: Any = None) -> list[McpTool]:
-        """Return the tools as they were listed last."""
+        """Return the tools as last listed."""
         return list(self.tools)
 
     async def call_tool(
         self, tool_name: str, arguments: dict[str, Any] | None, meta: dict[str, Any] | None = None
     ) -> CallToolResult:
-        """Call a tool by its name on the server, once. Raises McpDown when it cannot be sent or is broken off, and
-        McpFailed when the server answers an error."""
+        """Call a tool by its name on the server, once. Raises McpDown if the call cannot be sent or is cut off, and
+        McpFailed if the server returns an error."""
         inner, lost = self._inner, self._lost
         if inner is None:
             raise McpDown(f"the MCP server {self.name} is not connected ({self.state}): nothing was called")
@@ -119,17 +119,17 @@ class McpConnection(MCPServer):
             await cancel_all((call, broken))
 
     async def list_prompts(self) -> ListPromptsResult:
-        """Return none: teams bring their own instructions."""
+        """Return no prompts: teams bring their own instructions."""
         return ListPromptsResult(prompts=[])
 
     async def get_prompt(self, name: str, arguments: dict[str, Any] | None = None) -> GetPromptResult:
-        """Raise: there are none."""
+        """Raise: there are no prompts."""
         raise UserError(f"prompts from the MCP server {self.name} are not supported")
 
     async def _connection(self) -> bool:
-        """Make one connection and keep it while it lasts; tell whether it came about.
+        """Make one connection and keep it while it lasts; return whether it was established.
 
-        It has a task of its own: the transport ends by cancelling whoever has opened it.
+        It has a task of its own: the transport ends by cancelling the task that opened it.
         """
         self._lost = asyncio.Event()
         task = asyncio.create_task(self._hold(self.spec.transport()), name=f"mcp {self.name}")
@@ -188,7 +188,7 @@ class McpConnection(MCPServer):
         self.first_try.set()
 
     def _error_message(self, context: RunContextWrapper[Any], error: Exception) -> str:
-        """Return what the model is told of a failed call."""
+        """Return what the model is told about a failed call."""
         if isinstance(error, McpFailed):
             return str(error)
         if isinstance(error, McpDown):
@@ -201,7 +201,7 @@ def _is_closed(error: BaseException | None) -> bool:
 
 
 def _error_text(error: BaseException) -> str:
-    """Say an error in a line; of a group, its first."""
+    """Return an error on one line; of a group, its first."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     if isinstance(error, TimeoutError):

@@ -23,7 +23,7 @@ Transport = MCPServerStdio | MCPServerStreamableHttp
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """One server: a command to run or an address, one of the two. `agents` empty: every agent of the team."""
+    """One server: either a command to run or a URL. `agents` empty: for every agent of the team."""
 
     name: str
     command: Sequence[str] = ()
@@ -43,21 +43,21 @@ class McpServer:
     call_s: float = 60.0
 
     def takes(self, tool: str) -> bool:
-        """Return whether a tool of the server is offered here; one whose name a record could not hold is not."""
+        """Return whether a tool of the server is offered here; a name that the record could not store is not."""
         if not (0 < len(tool) <= MAX_TOOL_NAME and tool.isprintable()):
             return False
         return tool not in self.block and (self.allow is None or tool in self.allow)
 
     def asks(self, tool: str) -> bool:
-        """Return whether the team wants a person asked before a call."""
+        """Return whether the team requires approval of a call."""
         return self.ask if isinstance(self.ask, bool) else tool in self.ask
 
     def serves(self, agent: str) -> bool:
-        """Return whether an agent is given its tools."""
+        """Return whether an agent gets its tools."""
         return not self.agents or agent in self.agents
 
     def transport(self) -> Transport:
-        """Make a connection that has not begun. It sends nothing twice."""
+        """Return a connection that has not started. It sends nothing twice."""
         if self.command:
             return MCPServerStdio(
                 {"command": self.command[0], "args": list(self.command[1:]), "env": dict(self.env)}
@@ -73,7 +73,7 @@ class McpServer:
 
 
 def problems(servers: Sequence[McpServer], agents: Collection[str]) -> Iterator[str]:
-    """Find what would go wrong with a team's servers later, each in a line."""
+    """Yield problems with a team's servers, one line each."""
     names = [server.name for server in servers]
     yield from (
         f"two of its MCP servers are called {name!r}" for name in sorted({n for n in names if names.count(n) > 1})

@@ -1,4 +1,4 @@
-"""The tools of MCP servers on a worker's agents: put there when a server is connected, and again when its list changes.
+"""Put the tools of MCP servers on a worker's agents, when a server is connected and whenever its list changes.
 
 They are function tools like others: guarded, watched, in the agents' rows. A worker owns its teams while it runs; two
 workers of one process must not serve one team with MCP servers.
@@ -28,7 +28,7 @@ FIRST_S = 5.0  # seconds that a worker waits for the first tries before it takes
 
 
 class McpTools:
-    """All servers of a worker's teams."""
+    """All MCP servers of a worker's teams."""
 
     def __init__(self, served_teams: Sequence[ServedTeam], do: Do) -> None:
         self._do = do
@@ -50,7 +50,7 @@ class McpTools:
         return McpConnection(served.team.mcp_servers[number], changed)
 
     async def start(self, stopped: asyncio.Event) -> None:
-        """Begin to connect; return when every server was tried once, after 5 s, or when the worker is stopped."""
+        """Start connecting; return once every server was tried once, after 5 s, or when the worker is stopped."""
         self._tasks = [asyncio.create_task(link.run(), name=f"mcp link {link.name}") for _, link in self._links]
         if not self._links:
             return
@@ -61,7 +61,7 @@ class McpTools:
         stop.cancel()
 
     async def close(self) -> None:
-        """End the connections; the agents are as their team declared them again."""
+        """Close the connections; the agents are again as their team declared them."""
         for _, link in self._links:
             link.close()
         if self._tasks:
@@ -78,14 +78,14 @@ class McpTools:
         return True
 
     def states(self) -> dict[str, dict[str, str]]:
-        """Return by team and server: `ok`, or what is wrong."""
+        """Return by team and server: `ok`, or the problem."""
         states_by_team: dict[str, dict[str, str]] = {}
         for served, link in self._links:
             states_by_team.setdefault(served.team.name, {})[link.name] = self._state(link)
         return states_by_team
 
     def away(self, team: str) -> dict[str, str]:
-        """Return the servers of a team that are not connected now, and what is wrong with each."""
+        """Return the servers of a team that are not connected now, each with its problem."""
         links = (link for served, link in self._links if served.team.name == team)
         return {link.name: link.state for link in links if link.state != OK}
 
@@ -104,7 +104,7 @@ class McpTools:
         return f"not offered, since another tool or handoff has the name (give the server a prefix): {', '.join(taken)}"
 
     async def _give(self, served: ServedTeam, link: McpConnection) -> None:
-        """Put the server's tools on the agents that it is for, and list them in their rows."""
+        """Put a server's tools on its agents, and update the agents' rows."""
         self._shadowed_names[id(link)] = []
         for agent in served.team.agents:
             if link.spec.serves(agent.name):
@@ -114,7 +114,7 @@ class McpTools:
         await self._do(agent_registry.register, [served])
 
     def _give_one(self, agent: Agent[Any], link: McpConnection) -> list[str]:
-        """Return which of its tools' names collide, those that are not offered for it among them."""
+        """Return which of its tools' names collide, including those that are therefore not offered."""
         others = [tool for tool in agent.tools if not self._is_of(agent, link, tool)]
         names = {tool.qualified_name if isinstance(tool, FunctionTool) else tool.name for tool in others}
         names |= {h.tool_name if isinstance(h, Handoff) else Handoff.default_tool_name(h) for h in agent.handoffs}
@@ -129,7 +129,7 @@ class McpTools:
         return list(collisions([*others, *every], agent.handoffs))
 
     def _tool(self, agent: Agent[Any], link: McpConnection, listed: McpTool) -> FunctionTool:
-        """Return what stands for a tool of the server: the same object while it stays the same there."""
+        """Return the function tool for a server's tool: the same object as long as it does not change there."""
         tool = MCPUtil.to_function_tool(
             listed, link, convert_schemas_to_strict=False, agent=agent,
             tool_name_override=f"{link.spec.prefix}{listed.name}",
@@ -151,7 +151,8 @@ class McpTools:
 
 
 class _Offered:
-    """`is_enabled` of a server's tool: while the server is connected, and in a run that resumes after an approval."""
+    """The `is_enabled` of a server's tool: true while the server is connected, and in a run that resumes after an
+    approval."""
 
     name = "while its server is connected"  # for people
 

@@ -44,7 +44,7 @@ Item = dict[str, Any]
 
 
 class ForkStep(NamedTuple):
-    """One event of the prefix."""
+    """One event of a fork's prefix."""
 
     seq: int
     kind: str
@@ -62,9 +62,9 @@ def needs_memory(fork: Conversation) -> bool:
 
 
 def build_fork_memory(fork: Conversation, answers: int, *, newest: int) -> list[TResponseInputItem]:
-    """Return the newest items of a fork's prefix, oldest first, for a run that answers event `answers`. Sync.
+    """Return the newest items of a fork's prefix, oldest first, for a run that answers event `answers`. Synchronous.
 
-    What was said after that and waited for its own run is left out.
+    Messages after that event, which wait for runs of their own, are left out.
     """
     with connection.cursor() as cursor:
         cursor.execute(_READ, [fork.pk, fork.copied_seq, *KINDS, newest * PER_ITEM])
@@ -78,10 +78,10 @@ def build_fork_memory(fork: Conversation, answers: int, *, newest: int) -> list[
 
 
 def context_of(fork: Conversation, team: str) -> str | None:
-    """Return a team's context as it was where the fork begins, with the fork's own id; None where none was kept then.
+    """Return a team's context as it was where the fork begins, with the fork's own id; None if none was stored then.
 
-    A run's context counts from its answer on, though it is kept with the run's end. A fork that has none of its own
-    there yet has its parent's.
+    A run's context counts from its answer on, although it is stored with the run's end. A fork without a context of its
+    own at that point has its parent's.
     """
     parent, at = fork.parent, fork.copied_seq
     while parent is not None:
@@ -117,7 +117,7 @@ def _of_its_own(text: str, parent: Conversation, fork: Conversation) -> str:
 
 
 class _Memory:
-    """The items while the events are walked."""
+    """The items while the events are read."""
 
     def __init__(self) -> None:
         self._items: list[Item] = []
@@ -131,7 +131,7 @@ class _Memory:
         self._waiting_inputs: dict[str, tuple[int, Item]] = {}  # what a run that has not begun will answer
 
     def take(self, step: ForkStep) -> None:
-        """Remember one event."""
+        """Add one event."""
         last, self._last = self._last.pop(step.seq - 1, ""), {}
         is_echo = self._spoken.is_echo(step.seq, step.kind, step.payload)
         count = len(self._items)
@@ -155,7 +155,7 @@ class _Memory:
             self._at[step.seq] = self._items[-1]
 
     def items(self, answers: int, newest: int) -> list[TResponseInputItem]:
-        """Return the newest, each call with its output."""
+        """Return the newest items, each call with its output."""
         waiting = [
             item for seq, item in sorted(self._waiting_inputs.values(), key=lambda held: held[0]) if seq <= answers
         ]
@@ -164,7 +164,7 @@ class _Memory:
         return [item for item in newest_items if "call_id" not in item or item["call_id"] in called]
 
     def _run(self, step: ForkStep) -> None:
-        """Put what a run answers where the run begins, or where a run at work took it in."""
+        """Put a message at the beginning of the run that answers it, or where an active run took it in."""
         if step.run is None:
             return
         if step.kind != "run.queued":
@@ -220,7 +220,7 @@ class _Memory:
         self._items.append({"type": "function_call_output", "call_id": call["call_id"], "output": output})
 
     def _is_of_a_call(self, step: ForkStep) -> bool:
-        """Return whether an agent's message was sent by a call, which tells it already."""
+        """Return whether an agent's message was sent by a call that is in the memory itself."""
         return step.run is not None and step.payload.speaker.startswith("agent:")
 
 
@@ -230,8 +230,8 @@ def _key(step: ForkStep) -> str:
 
 
 def _role(step: ForkStep) -> str:
-    """Return the role of what was said. The system's are what people or an import say to be: of anybody else, who may
-    write that name as well, it is a user's."""
+    """Return the role of a message. System messages count only from people or an import: anyone else could write that
+    sender, and theirs are a user's."""
     if step.payload.speaker.startswith("agent:"):
         return "assistant"
     may_instruct = principals.is_people(step.principal) or step.principal.startswith("import:")
@@ -239,7 +239,7 @@ def _role(step: ForkStep) -> str:
 
 
 def _output(step: ForkStep) -> str:
-    """Return a call's end as its model was told it: a text as it is, else JSON; an error in words."""
+    """Return a call's output as its model received it: a text as it is, else JSON; an error in words."""
     parsed = step.payload
     raw = next((value for value in (parsed.output, parsed.result_summary, parsed.error) if value is not None), None)
     if raw is None:

@@ -1,9 +1,9 @@
-"""What people said in a conversation while no run answered them: what they said as an agent, and to nobody in
-particular while they held it. The agents' memory takes it in, so that the next answer knows it (law F). And what they
-said to a run at work, which gets it at its next step (`runs.deliver_messages`).
+"""Messages from people that no run answered: sent as an agent, or to nobody in particular after they took over. They
+are added to the agents' memory, so that the next answer takes them into account (law F). Also messages to an active
+run, which gets them at its next step (`runs.deliver_messages`).
 
-A run hears it when it begins, in its place before or after the words that it answers; a run that was put aside hears
-what was said meanwhile when it goes on. How far was heard is kept with the memory (`session`).
+A run gets them when it begins, in order around the message it answers; a run that was set aside gets them when it
+continues. How far they were read is stored with the memory (`session`).
 """
 
 import json
@@ -38,7 +38,7 @@ ANSWERED = """SELECT COALESCE((SELECT r.input_seq FROM conversations_run r
 
 
 class MissedMessages(NamedTuple):
-    """What was said, oldest first: before the words to answer, and after them. `upto` is the newest seq; 0: nothing."""
+    """Messages, oldest first: before the one to answer, and after it. `upto` is the newest seq; 0 for none."""
 
     before: list[Item]
     after: list[Item]
@@ -46,7 +46,7 @@ class MissedMessages(NamedTuple):
 
     @property
     def all(self) -> list[Item]:
-        """Everything."""
+        """Return all messages."""
         return [*self.before, *self.after]
 
 
@@ -54,7 +54,8 @@ NOTHING = MissedMessages([], [])
 
 
 class Interjection(NamedTuple):
-    """What a run heard when it went on: before which item of the model's input it stands; None: not placed yet."""
+    """Messages that a run got when it continued, and before which item of the model's input they belong; None if not
+    placed yet."""
 
     at: int | None
     item: Item
@@ -63,8 +64,8 @@ class Interjection(NamedTuple):
 def missed_messages(
     conversation: Conversation, answers: int, upto: int, delivered: Collection[int] = ()
 ) -> MissedMessages:
-    """Read what was said after `upto`, which is how far the memory has heard, for a run that answers event `answers`;
-    but for what reached an earlier run at work. A fork's past is in its memory another way. Sync."""
+    """Return the messages after `upto`, up to which the memory has read, for a run that answers event `answers`,
+    without those delivered to an earlier active run. A fork's past is in its memory another way. Synchronous."""
     with connection.cursor() as cursor:
         cursor.execute(ANSWERED, [conversation.pk])
         since = max(upto, conversation.copied_seq, cursor.fetchone()[0])
@@ -77,10 +78,9 @@ def missed_messages(
 
 
 class InterjectionFilter:
-    """Puts what was said meanwhile before a model, each time it is asked: the SDK's own state of a run that was put
-    aside takes nothing in, nor that of one at work. Given to the SDK as `call_model_input_filter`; kept with the state
-    once more. `deliver` takes what waits for the next step of the agent that is asked; the first of a run is none.
-    """
+    """Inserts interjections into a model's input on every call: the SDK's own state of a run that was set aside, or is
+    active, accepts none. Passed to the SDK as `call_model_input_filter`; stored once more with the state. `deliver`
+    returns what waits for the agent's next step; a run's first call has none."""
 
     def __init__(
         self, saved: Sequence[Interjection], new: Sequence[Item], deliver: Deliver | None = None, *, has_begun: bool
@@ -89,7 +89,7 @@ class InterjectionFilter:
         self._deliver, self._has_begun = deliver, has_begun
 
     async def __call__(self, call_data: CallModelData[Any]) -> ModelInputData:
-        """Return the input with it, where it was when the model was asked first."""
+        """Return the input with the interjections, at the position where the model first saw them."""
         model_input, scope = call_data.model_data, current_scope()
         if scope is not None and scope.parent_call is not None:
             return model_input  # a run inside a tool
@@ -117,7 +117,7 @@ class InterjectionFilter:
 
 
 def item_of(body: str) -> Item:
-    """Make what a model is given of a message: an agent's words are an assistant's, all others a user's."""
+    """Return a message as model input: an agent's is an assistant's, all others a user's."""
     sender: Any = json.loads(body).get("sender")
     is_agents = isinstance(sender, str) and sender.startswith("agent:")
     return {"role": "assistant" if is_agents else "user", "content": log.spoken_text(body)}

@@ -1,12 +1,12 @@
 """A conversation's model memory: the SDK's `Session` over rows, apart from the record (law F).
 
-A run reads it once and keeps what is new to itself; `save` writes that in the transaction that ends the run or puts it
-aside, so memory and record agree. What a team's context holds is kept between the items, as rows of its own: as
-`CONTEXT` the newest, and as `WAS` what it held before, so that a fork goes on with what held where it begins.
+A run reads it once and collects what is new; `save` writes that in the transaction that ends the run or sets it aside,
+so memory and record agree. A team's context is stored between the items, as rows of its own: as `CONTEXT` the newest,
+and as `WAS` earlier ones, so that a fork continues with the context of its point.
 
-    memory = session.load("conversation", newest=200, days=30)      # sync
-    Runner.run_streamed(agent, words, session=memory)
-    memory.save()                                                   # sync, inside a transaction
+memory = session.load("conversation", newest=200, days=30)      # sync
+Runner.run_streamed(agent, words, session=memory)
+memory.save()                                                   # sync, inside a transaction
 """
 
 import inspect
@@ -43,14 +43,14 @@ _Kept = tuple[Any, str]  # an item, and how it is kept
 
 
 class StoredContext(NamedTuple):
-    """What a team's context held from the end of a run on, the event `since`."""
+    """A team's context as it was from a run's end on, at event `since`."""
 
     since: int
     text: str
 
 
 class DjangoSession:
-    """Implements the SDK's Session protocol. Made by `load`."""
+    """The SDK's Session protocol. Created by `load`."""
 
     session_settings: SessionSettings | None = None
 
@@ -74,18 +74,18 @@ class DjangoSession:
         return self.items(limit)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Remember items, after those that are there."""
+        """Add items at the end."""
         self._added += [(item, _written(item)) for item in items]  # here: nobody waits for the database meanwhile
 
     for each in (get_items, add_items):  # the SDK asks for them four times a run, and reading one costs 60 µs
         each.__signature__ = inspect.signature(each)  # type: ignore[union-attr]
 
     def recall(self, items: list[TResponseInputItem]) -> None:
-        """Remember items from the record, where nothing is remembered yet."""
+        """Fill an empty memory with items from the record."""
         self._added = [*((item, _written(item)) for item in items), *self._added]
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Forget the newest item and answer it."""
+        """Remove the newest item and return it."""
         if self._added:
             item: TResponseInputItem = self._added.pop()[0]
             return item
@@ -96,12 +96,12 @@ class DjangoSession:
         return item
 
     async def clear_session(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         self._stored, self._added, self._is_cleared = [], [], True
 
     def hear(self, missed: MissedMessages, *, is_resumed: bool) -> None:
-        """Take in what was said that no run answers: of a run that begins what was said before its words, what came
-        after comes with these; of one that goes on everything."""
+        """Add messages that no run answers: for a run that begins, those before its own message, and later ones
+        together with it; for a run that continues, all."""
         self._new_heard_seq = max(self.last_heard_seq, missed.upto)
         if is_resumed:
             self._meanwhile = [(item, _written(item)) for item in missed.all]
@@ -109,19 +109,19 @@ class DjangoSession:
             self._added += [(item, _written(item)) for item in missed.before]
 
     def take_in(self, seq: int, item: TResponseInputItem) -> None:
-        """Remember a message that reaches the run at work now: after all that it has done so far."""
+        """Add a message that reaches the active run now, after everything it has done so far."""
         self._added.append((item, _written(item)))
         self.delivered |= {seq}
 
     def items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Return the newest items, oldest first; what `to_input_list` of a run would give, over all its runs."""
+        """Return the newest items, oldest first, as `to_input_list` would return them over all runs."""
         all_items = [item for _, item in self._stored] + [item for item, _ in self._new()]
         return all_items[-min(limit or self._newest, self._newest) :]
 
     def save(self, *, team: str = "", context: str | None = None, run: str = "", days: float = 30) -> None:
-        """Write what changed, and a team's context at the end of a run. Sync; call it in the transaction that ends the
-        run, with the conversation locked. It changes rows alone: it may run again after a rollback; read anew after
-        it."""
+        """Write what changed, and a team's context at the end of a run. Synchronous; call it in the transaction that
+        ends the run, with the conversation locked. It changes only rows, so it may run again after a rollback; load
+        anew after it."""
         now = database_now()
         if self._is_cleared or self._removed_seqs or self._has_old:
             self._forget(now - int(days * DAY))
@@ -139,7 +139,7 @@ class DjangoSession:
                 cursor.execute(INSERT, [self.session_id, n, now, payload])
 
     def _changed(self, team: str, context: str, run: str) -> list[str]:
-        """Return the rows of a context as it was, and as it is since the run's end."""
+        """Return the rows of the earlier context, and of the one since the run's end."""
         ended = Run.objects.filter(id=run).values_list("ended_seq", flat=True).first()
         rows = []
         if team in self.context:
@@ -150,7 +150,7 @@ class DjangoSession:
         return [*rows, _row(CONTEXT, team, context, ended)]
 
     def _new(self) -> list[_Kept]:
-        """Return what is new: what was said meanwhile stands before it, but for the outputs of calls made earlier."""
+        """Return what is new; interjections come first, except for outputs of earlier calls."""
         index = 0
         while index < len(self._added) and str(self._added[index][0].get("type")).endswith("_output"):
             index += 1
@@ -167,8 +167,8 @@ class DjangoSession:
 
 
 def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSession:
-    """Read a conversation's memory: its newest items that are not too old. Sync. A row that cannot be read is passed
-    over and told in the log; it hides no other."""
+    """Read a conversation's memory: its newest items that are not too old. Synchronous. A row that cannot be parsed is
+    skipped and logged; it hides no other."""
     oldest = database_now() - int(days * DAY)
     with connection.cursor() as cursor:
         cursor.execute(NEWEST, [conversation, f"{OURS}%", newest + 50])
@@ -186,19 +186,19 @@ def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSes
 
 
 def export(conversation: str, *, newest: int = 100_000) -> list[TResponseInputItem]:
-    """Return a conversation as input for the SDK: `Runner.run(agent, export("c") + [new])`. Sync."""
+    """Return a conversation as input for the SDK: `Runner.run(agent, export("c") + [new])`. Synchronous."""
     return load(conversation, newest=newest, days=36_500).items()
 
 
 def _written(item: TResponseInputItem) -> str:
-    """Write an item, what looks like a secret covered: it is kept for weeks."""
+    """Return an item as text with secrets masked: it is stored for weeks."""
     text = json.dumps(item, ensure_ascii=False, default=str)
     value = mask_value(item, text)
     return text if value is item else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def team_of(payload: str) -> str:
-    """Return whose context a row is."""
+    """Return the team of a context row."""
     return _context(payload)[0]
 
 
@@ -217,7 +217,7 @@ def _readable(conversation: str, newest_first: list[tuple[int, str]]) -> list[tu
 
 
 def contexts_of(conversation: str, team: str) -> list[StoredContext]:
-    """Return what a team's context held and when, as far as that is kept, oldest first. Sync."""
+    """Return a team's stored contexts and since when each applied, oldest first. Synchronous."""
     rows = SessionItem.objects.filter(conversation=conversation)
     rows = rows.filter(Q(payload__startswith=_row(WAS, team)) | Q(payload__startswith=_row(CONTEXT, team)))
     contexts = [json.loads(payload) for payload in rows.order_by("seq").values_list("payload", flat=True)]
@@ -227,7 +227,7 @@ def contexts_of(conversation: str, team: str) -> list[StoredContext]:
 
 
 def _row(kind: str, team: str, context: str | None = None, since: int | None = None) -> str:
-    """Write a row of a context; without one, how such a row begins."""
+    """Return a context row; without a context, the prefix of such rows."""
     begins = f'{kind}{json.dumps(team)},"context":'
     return begins if context is None else f'{begins}{json.dumps(context)},"since":{json.dumps(since)}}}'
 

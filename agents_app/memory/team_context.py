@@ -18,19 +18,19 @@ from conversations.core.secret_masking import has_secret, names_secret
 
 
 class ContextRefused(ValueError):
-    """A context that cannot be kept. The text names the field, never the value."""
+    """A context that cannot be stored. The text names the field, never the value."""
 
 
 def fresh(model: type[BaseModel], conversation: str) -> BaseModel:
-    """Make the context of a conversation's first message; a field `conversation_id` is filled."""
+    """Return the context of a conversation's first message; a field `conversation_id` is filled."""
     fields = {"conversation_id": conversation} if "conversation_id" in model.model_fields else {}
     return model(**fields)
 
 
 def read(model: type[BaseModel], stored: str | None, conversation: str) -> BaseModel:
-    """Return the context as it was written; a fresh one when none was.
+    """Return the stored context; a fresh one if none is stored.
 
-    Raises ContextRefused when the text does not fit the model any more (the team has changed).
+    Raises ContextRefused if the text no longer fits the model (the team has changed).
     """
     if stored is None:
         return fresh(model, conversation)
@@ -42,7 +42,8 @@ def read(model: type[BaseModel], stored: str | None, conversation: str) -> BaseM
 
 
 def write(context: BaseModel) -> str:
-    """Write a context. Raises ContextRefused when it would come back changed, or holds what looks like a secret."""
+    """Return a context as text. Raises ContextRefused if it would come back changed, or contains what looks like a
+    secret."""
     text = context.model_dump_json()
     for path, value in _texts(json.loads(text)):
         if has_secret(value):
@@ -57,7 +58,7 @@ def write(context: BaseModel) -> str:
 
 
 def to_mapping(context: Any) -> Mapping[str, Any]:
-    """Serialise for the SDK's RunState."""
+    """Serialize a context for the SDK's RunState."""
     mapping: Mapping[str, Any] = json.loads(write(context))
     return mapping
 
@@ -72,7 +73,7 @@ def reader(model: type[BaseModel]) -> Callable[[Mapping[str, Any]], BaseModel]:
 
 
 def problem_of(model: type[BaseModel]) -> str:
-    """Return why a model cannot be a team's context; empty when it can."""
+    """Return why a model cannot be a team's context; empty if it can."""
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
         return "the context must be a pydantic model"
     for name, field in model.model_fields.items():
@@ -93,7 +94,7 @@ def problem_of(model: type[BaseModel]) -> str:
 
 
 def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Walk the texts of a JSON value with their paths."""
+    """Yield the texts of a JSON value with their paths."""
     match value:
         case str():
             yield path, value

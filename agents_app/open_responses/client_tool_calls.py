@@ -1,4 +1,4 @@
-"""Calls of a client's tools in the record: told when they are made, closed when their outputs come back. Sync."""
+"""Calls of a client's own tools in the record: stored when made, closed when their outputs come back. Synchronous."""
 
 from collections.abc import Iterable, Sequence
 
@@ -21,7 +21,7 @@ from conversations.runs.claims import Body, Claim
 
 
 def called_bodies(items: Iterable[ToolApprovalItem], calls: CallIdMap, turn: int) -> list[Body]:
-    """Return a call without an end for each: it stays open, with the run over, until its output comes back."""
+    """Return a started call for each: it stays open, although the run is over, until its output comes back."""
     bodies: list[Body] = []
     for item in items:
         sent = mask(item.arguments or "")
@@ -34,9 +34,9 @@ def called_bodies(items: Iterable[ToolApprovalItem], calls: CallIdMap, turn: int
 
 
 def close(claim: Claim, request: RunRequest, chain: Sequence[ChainLink]) -> None:
-    """Close the open calls of a chain that a request has outputs of, each where it was made. Raises Fenced.
+    """Close the open calls of a chain for which a request has outputs, each where it was made. Raises Fenced.
 
-    An output that answers no call of ours (the client's own history) closes none.
+    An output for no call of ours (from the client's own history) closes none.
     """
     outputs = [item for item in request.items if item.get("type") == "function_call_output"]
     if not outputs or not (runs := [link.run for link in chain]):

@@ -1,6 +1,6 @@
-"""What was said before a request: the inputs and outputs of the responses it goes on from, oldest first. Sync.
+"""The history of a request: inputs and outputs of the responses it continues, oldest first. Synchronous.
 
-It is read from the record each time, at any depth, in one query; so it is there after a restart as well.
+It is read from the record each time, at any depth, in one query, so it survives a restart.
 """
 
 import json
@@ -22,7 +22,7 @@ SELECT c.id, c.run, c.conversation_id, e.kind, e.body FROM chain c JOIN conversa
 
 
 class ChainLink(NamedTuple):
-    """A response of the chain."""
+    """One response of the chain."""
 
     response_id: str
     run: str
@@ -32,7 +32,7 @@ class ChainLink(NamedTuple):
 
 
 def links(request: RunRequest) -> list[ChainLink]:
-    """Return the chain that ends with a request, the oldest first, the request itself last."""
+    """Return the chain that ends with a request, oldest first, the request itself last."""
     with connection.cursor() as cursor:
         cursor.execute(LINKS, [request.response_id])
         rows = cursor.fetchall()
@@ -45,7 +45,7 @@ def links(request: RunRequest) -> list[ChainLink]:
 
 
 def whole(chain: list[ChainLink], conversation: str) -> list[Item]:
-    """Return the items of a chain in order, references resolved. Raises Unfit for one that nothing has."""
+    """Return the items of a chain in order, with references resolved. Raises Unfit for a reference to nothing."""
     items = [item for link in chain for item in link.items]
     seen_ids = {str(item["id"]) for item in items if item.get("id") and not is_reference(item)}
     resolved: list[Item] = []
@@ -59,7 +59,7 @@ def whole(chain: list[ChainLink], conversation: str) -> list[Item]:
 
 
 def is_reference(item: Item) -> bool:
-    """Return whether an item only names another one."""
+    """Return whether an item only refers to another one."""
     return item.get("type") == "item_reference" or (item.keys() <= {"type", "id"} and "id" in item)
 
 
@@ -69,7 +69,7 @@ def _items(kind: str, body: str) -> list[Item]:
 
 
 def _referred(id_: str, conversation: str) -> Item:
-    """Return the newest item with this id of the conversation's responses; what only claims to be one is none."""
+    """Return the newest item with this id in the conversation's responses; claims do not count."""
     row = Conversation.objects.get(key=conversation)
     answered = Q(kind="response.completed", run__isnull=False)
     received = Q(Exists(_responses(row).filter(in_seq=OuterRef("seq"))), kind="response.received")
@@ -84,7 +84,7 @@ def _referred(id_: str, conversation: str) -> Item:
 
 
 def _responses(row: Conversation) -> QuerySet[Response]:
-    """Return a conversation's responses; of a fork those of its parents, too, as far as they were copied."""
+    """Return a conversation's responses; for a fork also its parents', as far as they were copied."""
     places, at, parent = Q(conversation=row), row.copied_seq, row.parent
     while parent is not None and at:
         places |= Q(conversation=parent, in_seq__lte=at)

@@ -1,7 +1,7 @@
-"""Items of a chain as a model can take them, by whichever API. Pure.
+"""Convert a chain's items for any model API. It reads nothing else.
 
-Ids and statuses are ours and the client's; a model's server knows none of them. A call that was never answered is left
-out (no server takes one), and an answer without its call is the client's mistake.
+Ids and statuses are ours and the client's and unknown to a model's server. A call without an output is left out (no
+server accepts one); an output without its call is the client's mistake.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ Opened = Callable[[Item], str | None]  # the words a compaction stands for; None
 
 
 def for_model(items: Iterable[Item], opened: Opened) -> list[Item]:
-    """Return what the model is given. Raises Unfit for an answer without its call, or a compaction that is not ours."""
+    """Return the input for the model. Raises Unfit for an output without its call, or a compaction that is not ours."""
     fitted = [fit for item in _opened(items, opened) if (fit := _fit(item)) is not None]
     return _paired(fitted)
 
@@ -55,7 +55,7 @@ def _message(item: Item) -> Item:
 
 
 def _content_text(content: Any) -> str:
-    """Join what an assistant said or refused: a text is what every API takes back."""
+    """Return an assistant's text or refusal as one text, which every API accepts."""
     if not isinstance(content, list):
         return str(content or "")
     parts = [part for part in content if isinstance(part, dict)]
@@ -63,8 +63,8 @@ def _content_text(content: Any) -> str:
 
 
 def _paired(items: list[Item]) -> list[Item]:
-    """Leave out calls without an output, and give each pair an id that no other has: the SDK takes items of one call id
-    for one item, whenever they were said."""
+    """Leave out calls without an output, and give each pair a unique id: the SDK takes items with one call id for the
+    same."""
     waiting: dict[str, list[int]] = {}
     pairs: list[tuple[int, int]] = []
     for index, item in enumerate(items):
@@ -82,8 +82,8 @@ def _paired(items: list[Item]) -> list[Item]:
 
 
 def _renamed(items: list[Item], pairs: list[tuple[int, int]]) -> dict[int, str]:
-    """Return other call ids, by place: for ids used twice, and for those that a server seems to count from the start
-    in every answer, since it may use them again in this one."""
+    """Return new call ids, by position: for ids used twice, and for servers that seem to count from the start in every
+    answer, since they may use these again."""
     ids = [str(items[call]["call_id"]) for call, _ in pairs]
     uses = Counter(ids)
     renamed: dict[int, str] = {}

@@ -1,4 +1,5 @@
-"""The form a client wants an answer in (`text.format`), as the SDK has it. The answer goes through as it is."""
+"""The output format a client asks for (`text.format`), as the SDK has it. The output itself is passed through
+unchanged."""
 
 import json
 from collections.abc import Mapping
@@ -18,23 +19,23 @@ class OutputFormat(AgentOutputSchemaBase):
         self._is_strict = spec.get("strict") is True
 
     def is_plain_text(self) -> bool:
-        """It is JSON."""
+        """Return False: it is JSON."""
         return False
 
     def name(self) -> str:
-        """As the client called it."""
+        """Return the format's name as the client gave it."""
         return self._name
 
     def json_schema(self) -> dict[str, Any]:
-        """As the client gave it."""
+        """Return the schema as the client gave it."""
         return self._schema
 
     def is_strict_json_schema(self) -> bool:
-        """As the client said; nothing without it."""
+        """Return what the client asked for; False by default."""
         return self._is_strict
 
     def validate_json(self, json_str: str) -> Any:
-        """Read an answer. Raises ModelBehaviorError for what is not JSON, with the place."""
+        """Parse an output. Raises ModelBehaviorError with the position if it is not JSON."""
         try:
             return json.loads(json_str)
         except ValueError as error:

@@ -10,14 +10,14 @@ from agents_app.teams.definition import PLAIN_AGENT, PLAIN_TEAM, Team
 
 
 class PlainContext(BaseModel):
-    """What a hosted tool gets of a plain model's run."""
+    """The context that a hosted tool receives in a plain model's run."""
 
     conversation_id: str = ""
     response_id: str = ""
 
 
 def team_of(hosted: Mapping[str, Hosted]) -> Team:
-    """Make the team of a worker. Its agent shows all hosted tools: each request is given those that it names."""
+    """Return the team for a worker. Its agent lists all hosted tools: each request gets those that it names."""
     tools: list[Tool] = [hosted_tool.tool for hosted_tool in hosted.values()]
     return Team(
         name=PLAIN_TEAM,

@@ -1,4 +1,4 @@
-"""What a run that answers a request needs from the database besides the input of any run. Sync, one thread's work."""
+"""What a run that answers a request reads from the database besides its input. Synchronous, one piece of work."""
 
 import json
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ OWN = "SELECT 1 FROM conversations_response WHERE id=%s AND run=%s"
 
 
 class Prepared(NamedTuple):
-    """`items` is what the model is given; empty where the request is `unfit`.
+    """`items` is the model's input; empty if the request is `unfit`.
 
-    `is_own`: the response is this run's to end; one run again by a person is not. `spoken` and `call_count` are
-    of the run's earlier attempts: texts by turn, and how many calls were entered.
+    `is_own`: this run ends the response; a run that a person started again does not. `spoken` and `call_count` are from
+    the run's earlier attempts: texts by turn, and how many calls were made.
     """
 
     items: list[Item]
@@ -31,7 +31,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(claim: Claim, request: RunRequest) -> Prepared:
-    """Read the chain, and close the calls that the request has outputs of. Raises Fenced."""
+    """Read the chain, and close the calls for which the request has outputs. Raises Fenced."""
     links = history.links(request)
     spoken, call_count = _earlier(claim) if claim.attempt > 1 else ({}, 0)
     is_own = _is_own(claim, request)

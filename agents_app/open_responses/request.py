@@ -1,4 +1,5 @@
-"""What a client of the Open Responses API wants of a run, read from its `response.received`. Made in `run_input`."""
+"""What a client of the Open Responses API asks of a run, parsed from its `response.received`. Created in
+`run_input`."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ Item = dict[str, Any]
 
 
 class Unfit(Exception):
-    """The request cannot be answered as it is. `code` is the response's, the text is for its client."""
+    """A request that cannot be answered. `code` is the response's error code, the text is for its client."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -20,7 +21,7 @@ class Unfit(Exception):
 
 
 class Limited(Exception):
-    """A limit of the request is reached: the response is incomplete, `code` says which."""
+    """A limit of the request was reached: the response is incomplete, `code` says which limit."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -29,7 +30,7 @@ class Limited(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """A request. Its words are the client's: text, never authority (law G)."""
+    """A request. Its texts are the client's: text, never authority (law G)."""
 
     response_id: str
     by: str
@@ -45,36 +46,37 @@ class RunRequest:
 
     @property
     def restriction(self) -> Restriction:
-        """What the run may call."""
+        """Return what the run may call."""
         return Restriction(frozenset(self.allowed) or None, none=self.tool_choice == "none")
 
     @property
     def forced(self) -> str:
-        """What the first answer of the model has to call: a tool's name, `*` for any, empty for nothing."""
+        """Return what the model must call first: a tool's name, `*` for any, empty for nothing."""
         if isinstance(self.tool_choice, Mapping):
             return str(self.tool_choice.get("name") or "")
         return "*" if self.tool_choice == "required" else ""
 
     @property
     def most_tokens(self) -> int | None:
-        """How many tokens an answer may have."""
+        """Return the maximum number of output tokens; None without a limit."""
         return _whole(self.params.get("max_output_tokens"))
 
     @property
     def most_calls(self) -> int | None:
-        """How many calls may be made here."""
+        """Return the maximum number of tool calls here; None without a limit."""
         return _whole(self.params.get("max_tool_calls"))
 
     @property
     def format(self) -> Mapping[str, Any]:
-        """The form of the answer; `{"type": "text"}` where none is asked for."""
+        """Return the output format; `{"type": "text"}` by default."""
         text = self.params.get("text")
         form = text.get("format") if isinstance(text, dict) else None
         return form if isinstance(form, dict) else {"type": "text"}
 
 
 def read(body: str, principal: str) -> RunRequest:
-    """Read a `response.received`. What is missing is empty: the endpoint has checked it, and redaction may empty it."""
+    """Parse a `response.received`. Missing fields are empty: the endpoint has validated it, and redaction may empty
+    it."""
     fields: dict[str, Any] = json.loads(body)
     return RunRequest(
         response_id=str(fields.get("response_id") or ""),
@@ -90,7 +92,7 @@ def read(body: str, principal: str) -> RunRequest:
 
 
 def objects(value: object) -> list[Item]:
-    """Return the objects of a JSON list."""
+    """Return the objects of a JSON list, without other items."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 

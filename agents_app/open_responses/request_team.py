@@ -28,7 +28,7 @@ NUMBERS = {
 
 
 def team_for(served: ServedTeam, request: RunRequest, agent: str, hosted: Mapping[str, Hosted]) -> ServedTeam:
-    """Return the team as one run sees it; its own stays as it is. Raises Unfit for tools that cannot be offered."""
+    """Return the team as one run sees it; the original is unchanged. Raises Unfit for tools that cannot be offered."""
     added = tools_of(request.tools, hosted)
     is_plain = served.team.name == PLAIN_TEAM  # its agent has no tools of its own
     copies = {
@@ -44,7 +44,8 @@ def team_for(served: ServedTeam, request: RunRequest, agent: str, hosted: Mappin
 
 
 def _copied(agent: Agent[Any], own: list[Tool], request: RunRequest, added: Mapping[str, FunctionTool]) -> Agent[Any]:
-    """Copy an agent with the tools of the request; one of its own goes before another of that name."""
+    """Return a copy of an agent with the request's tools; one of its own takes precedence over another with its
+    name."""
     names = {tool.qualified_name if isinstance(tool, FunctionTool) else tool.name for tool in own}
     if taken := added.keys() & {_called(handoff) for handoff in agent.handoffs}:
         raise Unfit("invalid_request", f"{agent.name} already has a handoff named {min(taken)}.")
@@ -56,7 +57,7 @@ def _copied(agent: Agent[Any], own: list[Tool], request: RunRequest, added: Mapp
 
 
 def _address(agent: Agent[Any], served: ServedTeam, request: RunRequest) -> None:
-    """Give the agent that the request names what is for it alone: instructions, the forced call, the answer's form."""
+    """Give the requested agent what is only for it: instructions, the forced call, the output format."""
     if served.team.name == PLAIN_TEAM:
         agent.model, agent.instructions = served.provider.once(request.model).model, request.instructions or None
     elif request.instructions:
@@ -81,7 +82,7 @@ def _extended(own: Any, addition: str) -> Any:
 
 
 def _moved(target_or_handoff: Target, copies: Mapping[int, Agent[Any]]) -> Target:
-    """Let a hand-off lead to the copy of its agent."""
+    """Make a handoff lead to the copy of its agent."""
     if isinstance(target_or_handoff, Agent):
         agent_copy: Agent[Any] = copies.get(id(target_or_handoff), target_or_handoff)
         return agent_copy

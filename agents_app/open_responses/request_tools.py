@@ -25,8 +25,8 @@ NOTHING: Item = {"type": "object", "properties": {}}
 
 
 class External(FunctionTool):
-    """A tool of the client's. It always asks for an approval that nobody gives, so a call of it stops the run after the
-    calls beside it, and before a hand-off beside it; the call is the answer."""
+    """A tool of the client's. It always requires an approval that nobody gives, so a call of it stops the run after the
+    calls beside it, and before a handoff beside it; the call is the answer."""
 
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[no-untyped-call]  # the SDK's has no annotation
@@ -34,7 +34,7 @@ class External(FunctionTool):
 
 
 class Hosted(NamedTuple):
-    """A tool that runs here, and what it does to the world."""
+    """A tool that runs here, and its effect."""
 
     tool: FunctionTool
     effect: Effect
@@ -50,7 +50,7 @@ def hosted_by(teams: Iterable[Team]) -> dict[str, Hosted]:
 
 
 def tools_of(specs: Sequence[Item], hosted: Mapping[str, Hosted]) -> dict[str, FunctionTool]:
-    """Return a request's tools by name, each once; the last of one name counts."""
+    """Return a request's tools by name; of several with one name the last counts."""
     tools: dict[str, FunctionTool] = {}
     for spec in specs:
         name = str(spec.get("name") or str(spec.get("type") or "").rpartition(":")[2])
@@ -59,7 +59,7 @@ def tools_of(specs: Sequence[Item], hosted: Mapping[str, Hosted]) -> dict[str, F
 
 
 def external(name: str, spec: Item) -> External:
-    """Make a tool of the client's. Its schema goes to the model as it came, or, where it says `strict`, made strict."""
+    """Return a tool of the client's. Its schema goes to the model unchanged, or, if it says `strict`, made strict."""
     fields: dict[str, Any] = {"name": name, "description": str(spec.get("description") or "")}
     fields |= {"on_invoke_tool": _never, "needs_approval": True}
     schema = spec.get("parameters")
@@ -71,14 +71,14 @@ def external(name: str, spec: Item) -> External:
 
 
 def is_external(item: ToolApprovalItem) -> bool:
-    """Return whether a call that stopped the run is the client's to answer."""
+    """Return whether a call that stopped the run is for the client to answer."""
     name = item.qualified_name or item.name
     tools = (tool for tool in item.agent.tools if isinstance(tool, FunctionTool))
     return isinstance(next((tool for tool in tools if tool.qualified_name == name), None), External)
 
 
 def outspoken(tool: FunctionTool) -> FunctionTool:
-    """Return a tool whose every failure is told to the model, as what went wrong, and ends no run."""
+    """Return a tool whose failures are all told to the model with their cause, and end no run."""
     wrapped = copy.copy(tool)
     setattr(wrapped, MARK, HOSTED)
     wrapped.timeout_behavior = "error_as_result"

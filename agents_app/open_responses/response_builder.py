@@ -1,4 +1,4 @@
-"""What a client is answered: collected while its run goes on, told as `response.completed` before the run's end."""
+"""Build the client's response while its run goes on: the `response.completed` before the run's end."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ CODES = {"error": "model_error"} | {name: name for name in OWN_CODES}
 
 
 class Called(NamedTuple):
-    """A call that is the client's to answer."""
+    """A call for the client to answer."""
 
     turn: int
     call_id: str
@@ -49,7 +49,7 @@ class Spoken(NamedTuple):
 
 
 class ResponseBuilder:
-    """One answer. `said` are messages by turn, those of the run's earlier attempts too."""
+    """One response. `said` are messages by turn, including those of the run's earlier attempts."""
 
     def __init__(self, request: RunRequest, *, is_own: bool, spoken: Mapping[int, Spoken], label: str) -> None:
         self.request = request
@@ -64,7 +64,7 @@ class ResponseBuilder:
         self._lost = Usage()  # spent on an answer that the SDK did not take
 
     def hear(self, turn: int, spoken: Sequence[StreamedMessage], response: ModelResponse) -> None:
-        """Take a model's answer: what it said, what it would not say, and what it thought."""
+        """Add a model's answer: messages, refusals and reasoning."""
         for message in spoken:
             if message.text:
                 self._texts_by_turn[message.number] = message.text
@@ -79,7 +79,7 @@ class ResponseBuilder:
             self.cut = "max_output_tokens"
 
     def hear_cut(self, response: Response | None) -> None:
-        """Take an answer that the model's server ended itself, before the model had: the SDK ends the run for it."""
+        """Add an answer that the model's server cut off, for which the SDK ends the run."""
         details = response.incomplete_details if response else None
         self.cut = (details and details.reason) or "max_output_tokens"
         if response and (spent := response.usage):
@@ -87,11 +87,11 @@ class ResponseBuilder:
                                  spent.output_tokens_details, spent.total_tokens))  # fmt: skip
 
     def call(self, turn: int, items: Iterable[ToolApprovalItem]) -> None:
-        """Take the calls that are the client's."""
+        """Add the calls for the client."""
         self.calls += [Called(turn, item.call_id or "", item.name or "", item.arguments or "") for item in items]
 
     def refusals(self) -> list[Body]:
-        """Return what the record is told of a refusal: it is said with the last turn, and no model text of ours."""
+        """Return the events for a refusal, which belongs to the last turn and is no model text of ours."""
         return [
             {"event": "output", "turn": turn, "text": text, "final": True, "refusal": True}
             for turn, text in self._refused.items()
@@ -99,7 +99,8 @@ class ResponseBuilder:
         ]
 
     def completed(self, end: Body, bodies: Sequence[Body], spent: Usage | None) -> list[Body]:
-        """Return the response's end, by the run's end and what is told beside it; none for a run done once more."""
+        """Return the `response.completed` for the run's end and the events beside it; empty for a run done once
+        more."""
         if not self._is_own:
             return []
         for body in bodies:
@@ -117,7 +118,7 @@ class ResponseBuilder:
         return [event | {"output": items, "usage": self._usage(spent)}]
 
     def _think(self, turn: int, messages: list[int], items: Sequence[Any]) -> None:
-        """Keep thoughts, each before the message that comes after it: `messages` are the turns of those in order."""
+        """Add reasoning, each item before the message after it: `messages` are the turns of those in order."""
         numbers_by_item = {id(item): number for item, number in zip(said_in(items), messages, strict=False)}
         waiting: list[ResponseReasoningItem] = []
         for item in items:
@@ -183,7 +184,7 @@ class ResponseBuilder:
 
 
 def _status(end: Body, cut: str) -> Body:
-    """Return what a run's end means for its client."""
+    """Return the response's status for a run's end."""
     reason, error, incomplete = str(end.get("reason") or ""), None, None
     match end["event"]:
         case "run.done":
@@ -201,7 +202,7 @@ def _status(end: Body, cut: str) -> Body:
 
 
 def _shortened(item: Item) -> Item:
-    """Cut the texts of an item that is part of too large an answer; it is said to be incomplete."""
+    """Shorten the texts of an item in a too large response, which then is incomplete."""
     parts = [{key: _cut(value) for key, value in part.items()} for part in item.get("content") or ()]
     shortened = {key: _cut(value) for key, value in item.items()} | ({"content": parts} if parts else {})
     return shortened | ({"status": "incomplete"} if "status" in item else {})

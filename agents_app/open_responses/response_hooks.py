@@ -1,4 +1,4 @@
-"""The hooks of a run that answers a request: they hold it to `tool_choice`, `max_tool_calls`, `max_output_tokens`."""
+"""The hooks of a run that answers a request: they enforce `tool_choice`, `max_tool_calls` and `max_output_tokens`."""
 
 from typing import Any
 
@@ -19,9 +19,9 @@ NOT_FOUND = "Tool '{}' not found."  # what the SDK tells a model
 
 
 class ResponseHooks(RecordingHooks):
-    """Like those of any run; what the run's own agents are answered by their models goes to the client as well.
+    """The hooks of any run; answers of the run's own agents' models also go into the response.
 
-    Raises Unfit or Limited out of a model's answer: what it called is not entered then.
+    Raises Unfit or Limited for a model's answer: its calls are not made then.
     """
 
     def __init__(self, *args: Any, answer: ResponseBuilder, is_first: bool, call_count: int) -> None:
@@ -31,7 +31,7 @@ class ResponseHooks(RecordingHooks):
         self._doubtful: dict[str, ResponseFunctionToolCall] = {}  # calls that only the SDK knows to be such, by id
 
     async def on_llm_start(self, context: Any, agent: Agent[Any], system_prompt: Any, input_items: Any) -> None:
-        """A model is asked: what it is told of its last calls says which of them were of no tool."""
+        """Note which of the last calls were of unknown tools, from the model's input."""
         doubtful, self._doubtful = self._doubtful, {}
         outputs = {item.get("call_id"): item.get("output") for item in input_items if isinstance(item, dict)}
         unknown_calls = [
@@ -41,7 +41,7 @@ class ResponseHooks(RecordingHooks):
         await super().on_llm_start(context, agent, system_prompt, input_items)
 
     async def on_llm_end(self, context: Any, agent: Agent[Any], response: ModelResponse) -> None:
-        """A model has answered."""
+        """Add the model's answer, and enforce the limits."""
         await super().on_llm_end(context, agent, response)
         scope = current_scope()
         if scope is not None and scope.parent_call is not None:
@@ -76,7 +76,7 @@ class ResponseHooks(RecordingHooks):
             raise Limited("max_tool_calls", f"{self._call_count} calls, and {most} are allowed")
 
     async def _refuse(self, agent: Agent[Any], unknown: list[ResponseFunctionToolCall]) -> None:
-        """Record calls of tools that are not there; the SDK tells the model. Raises Unfit when they do not end."""
+        """Record calls of unknown tools; the SDK tells the model. Raises Unfit if they do not stop."""
         if not unknown:
             return
         await self._event_writer.store(*(self._refused(agent, call) for call in unknown))
@@ -97,7 +97,7 @@ class ResponseHooks(RecordingHooks):
 
 
 def _is_known(agent: Agent[Any], call: ResponseFunctionToolCall) -> bool:
-    """Return whether an agent has a tool or a hand-off of this name. A deferred tool's namespace is its name."""
+    """Return whether an agent has a tool or a handoff with this name. A deferred tool's namespace is its name."""
     names = _offered_names(agent)
     return _qualified(call) in names or (call.namespace == call.name and call.name in names)
 

@@ -1,4 +1,4 @@
-"""A run's side of answering a request: what the attempt that executes it does differently. Made by `agent_run`."""
+"""How a run that answers a request differs from other runs. Created by `agent_run`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CUT_AT_ONCE = "finish_reason='length'"  # how the SDK tells of a chat answer tha
 
 @dataclass(slots=True)
 class ResponseRun:
-    """The request, what the model is given, and the answer as it grows. `served` is the team as the request sees it."""
+    """The request, the model's input, and the growing response. `served` is the team as the request sees it."""
 
     request: RunRequest
     served: ServedTeam
@@ -40,61 +40,61 @@ class ResponseRun:
 
     @property
     def items(self) -> list[Item]:
-        """What the model is given: the whole chain."""
+        """Return the model's input: the whole chain."""
         return self.prepared.items
 
     @property
     def of_scope(self) -> dict[str, Any]:
-        """What the run hands on to its tools and to the gate."""
+        """Return what the run passes to its tools and to the approval gate."""
         return {"response_id": self.request.response_id, "restriction": self.request.restriction}
 
     @property
     def keeps_context(self) -> bool:
-        """Whether the team remembers something; a plain model's run has nothing to remember."""
+        """Return whether the team has a context to store; a plain model's run has none."""
         return self.served.team.name != PLAIN_TEAM
 
     def tell(self, context: BaseModel) -> None:
-        """Tell a context that asks for it which response it is."""
+        """Set the response id in a context that has a field for it."""
         if "response_id" in type(context).model_fields:
             context.response_id = self.request.response_id  # type: ignore[attr-defined]  # asked for in the line before
 
     def new_hooks(self, event_writer: RunEventWriter, calls: CallIdMap, turns: ModelTurns, do: Do) -> ResponseHooks:
-        """Make the run's hooks."""
+        """Return the run's hooks."""
         hook_args = (event_writer, calls, turns, self.served, do)
         return ResponseHooks(
             *hook_args, answer=self.answer, is_first=turns.current == 0, call_count=self.prepared.call_count
         )
 
     def take(self, event: StreamEvent) -> None:
-        """Notice an answer that the model's server ended before the model had."""
+        """Note an answer that the model's server cut off."""
         if isinstance(event, RawResponsesStreamEvent) and isinstance(event.data, ResponseIncompleteEvent):
             self.answer.hear_cut(event.data.response)
 
     def to_ask(self, stopped: Sequence[ToolApprovalItem]) -> list[ToolApprovalItem]:
-        """Of the calls that stopped the run, answer those that a person decides about."""
+        """Return those calls that stopped the run which a person decides about."""
         return [item for item in stopped if not is_external(item)]
 
     def called(self, stopped: Sequence[ToolApprovalItem], calls: CallIdMap, turn: int) -> list[Body]:
-        """Take the calls that are the client's, and answer what the record is told of them."""
+        """Add the calls for the client; return their events."""
         own = [item for item in stopped if is_external(item)]
         self.answer.call(turn, own)
         return client_tool_calls.called_bodies(own, calls, turn)
 
     def is_answer(self, error: BaseException) -> bool:
-        """Return whether what ended the run is an answer all the same: a refusal, or one that was cut off."""
+        """Return whether what ended the run is still an answer: a refusal, or one that was cut off."""
         if CUT_AT_ONCE in str(error):
             self.answer.hear_cut(None)
         return isinstance(error, ModelRefusalError) or (bool(self.answer.cut) and not isinstance(error, Limited))
 
     def completed(self, end: Body, bodies: Sequence[Body], spent: Usage | None) -> list[Body]:
-        """Return the event for the client that comes directly before the run's end."""
+        """Return the event for the client that comes right before the run's end."""
         return self.answer.completed(end, bodies, spent)
 
 
 async def reply_to(
     claim: Claim, request: RunRequest, served: ServedTeam, do: Do, hosted: Mapping[str, Hosted]
 ) -> ResponseRun:
-    """Look into a request. What makes it unfit is kept: the run has to end with it."""
+    """Prepare the answer to a request. What makes it unfit is stored: the run has to end with it."""
     prepared: Prepared = await do(prepare, claim, request)
     unfit, requested = prepared.unfit, served
     if unfit is None:

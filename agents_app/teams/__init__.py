@@ -1,4 +1,4 @@
-"""Teams of agents: declared by their packages, loaded, registered and served. What a team's code imports is here."""
+"""Teams of agents: declared by their packages, loaded, registered and served. A team's code imports from here."""
 
 from agents_app.approval_gate.run_scope import current_scope, idempotency_key, tell
 from agents_app.mcp.servers import McpServer

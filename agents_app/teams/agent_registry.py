@@ -1,4 +1,4 @@
-"""What a worker serves, as rows that pages read: agents with their models, tools and handoffs, and tool schemas."""
+"""Rows about what a worker serves, for pages: agents with their models, tools and handoffs, and tool schemas."""
 
 import hashlib
 import json
@@ -20,7 +20,8 @@ HUES = 10  # the palette's agents (static/css/tokens.css)
 
 
 def register(served_teams: Sequence[ServedTeam]) -> None:
-    """Write the rows of what is served here; rows that nobody serves any more go. Sync."""
+    """Write the rows of what this worker serves; rows of agents that nobody serves any more are deleted.
+    Synchronous."""
     with write_transaction():
         lock_actions()  # workers that start at once find the same rows missing
         now = database_now()
@@ -37,14 +38,14 @@ def register(served_teams: Sequence[ServedTeam]) -> None:
 
 
 def renew(served_teams: Sequence[ServedTeam]) -> None:
-    """Say that they are still served. Sync."""
+    """Renew the rows of what is still served. Synchronous."""
     with write_transaction():
         until = database_now() + SERVED_FOR
         Agent.objects.filter(team__in=[served.team.name for served in served_teams]).update(served_until=until)
 
 
 def unregister(served_teams: Sequence[ServedTeam]) -> None:
-    """Say that this worker serves them no longer; another one renews within seconds. Sync."""
+    """Mark the rows as no longer served by this worker; another one renews them within seconds. Synchronous."""
     with write_transaction():
         now = database_now()
         Agent.objects.filter(team__in=[r.team.name for r in served_teams]).update(served_until=now)
@@ -54,14 +55,15 @@ def unregister(served_teams: Sequence[ServedTeam]) -> None:
 
 
 def save_schemas(served: ServedTeam, schemas: Sequence[Schema]) -> None:
-    """Keep what a model is offered from now on: agents inside tools, and MCP servers, tell it only in a run. Sync."""
+    """Store schemas that models are offered from now on: agents inside tools, and MCP servers, become known only during
+    a run. Synchronous."""
     with write_transaction():
         _keep(served.team.name, schemas, database_now())
     served.mark_recorded(schemas)
 
 
 def hue_of(team: str, name: str, taken: Collection[int]) -> int:
-    """Return an agent's colour of the palette: its own by its name, or the next that is free."""
+    """Return an agent's hue: the one of its name, or the next free one."""
     digest = hashlib.sha256(f"{team}\0{name}".encode()).digest()
     first = int.from_bytes(digest[:4], "big") % HUES
     order = [(first + step * 7) % HUES + 1 for step in range(HUES)]  # 7 and 10 share no factor
@@ -105,7 +107,7 @@ def _transfer(handoff: Handoff[Any, Any]) -> dict[str, Any]:
 
 
 def _keep(team: str, schemas: Iterable[Schema], now: int) -> None:
-    """Keep schemas and since when they are offered; a row that is there stays as it was but for its last time."""
+    """Store schemas and since when they are offered; of an existing row only the last time changes."""
     rows = {schema.hash: schema for schema in schemas}
     schema_rows = [ToolSchema(hash=s.hash, name=s.name[:200], body=s.body) for s in rows.values()]
     ToolSchema.objects.bulk_create(schema_rows, ignore_conflicts=True)

@@ -10,7 +10,7 @@ from switchboard import BusError, send_message
 
 
 def _why_not(ctx: RunContextWrapper[Any], error: Exception) -> str:
-    """Tell the model why nothing was sent, so that it tries no second time what is refused."""
+    """Return for the model why nothing was sent, so that it does not repeat what is refused."""
     if isinstance(error, BusError | ValueError):
         return f"Error, not sent: {error}"
     return default_tool_error_function(ctx, error)
@@ -31,14 +31,14 @@ def chat_send(
 
 
 class SendResult(dict[str, Any]):
-    """The answer of `send_message`. As text it is JSON, since that is how the SDK hands a tool's result to a model."""
+    """The result of `send_message`. As text it is JSON, since that is how the SDK passes a tool's result to a model."""
 
     def __str__(self) -> str:
         return json.dumps(self, ensure_ascii=False)
 
 
 def context_of(ctx: RunContextWrapper[Any]) -> dict[str, Any]:
-    """Return what the core takes from a run: the conversation, the running agent, the answered message's metadata."""
+    """Return what `send_message` needs of a run: the conversation, the agent, the answered message's metadata."""
     scope, agent = current_scope(), getattr(ctx, "agent", None)
     of_team = getattr(ctx.context, "conversation_id", None)
     if of_team is None and isinstance(ctx.context, dict):

@@ -1,4 +1,4 @@
-"""Teams checked before anything runs: their names, agents, handoffs, tools and context; and all of them together."""
+"""Check teams before anything runs: names, agents, handoffs, tools and context; and all teams together."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ MAX_TEAM_NAME = 100
 
 
 def check(team: Team) -> None:
-    """Check one team as far as can be done before it runs. Raises TeamError with the first problem."""
+    """Check one team, as far as possible before it runs. Raises TeamError with the first problem."""
     for problem in _problems(team):
         raise TeamError(f"team {team.name!r}: {problem}")
 
@@ -88,7 +88,7 @@ def _wrong_agent(team: Team, agent: Agent[Any]) -> Iterator[str]:
 
 
 def _target(handoff: Agent[Any] | Handoff[Any, Any]) -> tuple[str, Agent[Any] | None]:
-    """Return a handoff's agent; of a hand-made one perhaps its name alone."""
+    """Return a handoff's agent; of a custom handoff perhaps only its name."""
     if isinstance(handoff, Agent):
         return handoff.name, handoff
     agent_ref = getattr(handoff, "_agent_ref", None)

@@ -24,7 +24,7 @@ class TeamError(Exception):
 
 
 class NoContext(BaseModel):
-    """The context of a team that keeps nothing between messages."""
+    """The context of a team that stores nothing between messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,24 +49,24 @@ class Team:
     `*` stands for any text (`duty-*`); `*` alone is every conversation"""
 
     def agent(self, name: str) -> Agent[Any]:
-        """Return an agent by its name. Raises KeyError."""
+        """Return the agent with this name. Raises KeyError."""
         return next((a for a in self.agents if a.name == name), None) or _missing(name)
 
     def tools(self) -> list[Tool]:
-        """List the tools of all its agents and its hosted ones, each once."""
+        """Return the tools of all its agents and its hosted ones, each once."""
         own = [tool for agent in self.agents for tool in agent.tools]
         return list({id(tool): tool for tool in [*own, *self.hosted_tools]}.values())
 
     def effect(self, tool: str) -> Effect:
-        """Return what a call of a tool (qualified name) does to the world."""
+        """Return the effect of a tool's calls (by qualified name)."""
         return self.effects.get(tool, "unsafe")
 
     def may_post(self, conversation: str) -> bool:
-        """Return whether its agents may post to a conversation that is not theirs."""
+        """Return whether its agents may post to a conversation other than their own."""
         return any(re.fullmatch(_pattern(pattern), conversation, re.DOTALL) for pattern in self.may_post_to)
 
     def handoffs(self, agent: Agent[Any]) -> list[str]:
-        """Name the agents that an agent may hand over to."""
+        """Return the names of the agents that an agent may hand over to."""
         return [handoff.agent_name if isinstance(handoff, Handoff) else handoff.name for handoff in agent.handoffs]
 
 

@@ -1,6 +1,5 @@
 """Find the teams to serve: `SWITCHBOARD_TEAMS` names packages, separated by commas; installed packages declare teams as
-entry points of the group `switchboard.teams`; AG-UI agents that run elsewhere make a team of their own.
-"""
+entry points of the group `switchboard.teams`; registered external AG-UI agents form a team of their own."""
 
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -29,7 +28,7 @@ def load(names: str | None = None) -> list[Team]:
 
 
 def _remote_teams() -> list[Team]:
-    """Make the team of the AG-UI agents in the setting, if there are any: importing their protocol takes long."""
+    """Return the team of the AG-UI agents in the setting, if there are any: importing their protocol takes long."""
     remotes = registered.read(settings.CONFIG.agui_agents.get_secret_value())
     if not remotes:
         return []

@@ -1,4 +1,4 @@
-"""A team as a worker serves it: its models, the schemas its agents offer, and its tools watched for what they raise."""
+"""A team as a worker serves it: its models, its agents' schemas, and its tools, whose exceptions are noted."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class ServedTeam:
         self._problems: dict[tuple[str, str], list[str]] = {}
 
     def of(self, team: Team) -> ServedTeam:
-        """Return another one with the same models, for a team as one run sees it."""
+        """Return a ServedTeam with the same models, for a team as one run sees it."""
         served = ServedTeam(team, self._config, self.provider)
         served._stored_hashes = self._stored_hashes
         return served
 
     def model_of(self, agent: Agent[Any]) -> ResolvedModel:
-        """Return the model that an agent speaks with."""
+        """Return the model of an agent."""
         if id(agent) not in self._models:
             self._models[id(agent)] = agent, model_for(agent, self._config, self.provider)
         return self._models[id(agent)][1]
@@ -58,25 +58,26 @@ class ServedTeam:
         return self._schemas[id(agent)][1]
 
     def forget(self, agent: Agent[Any]) -> None:
-        """Look at an agent's tools anew: they have changed."""
+        """Look up an agent's tools again, because they have changed."""
         self._schemas.pop(id(agent), None)
 
     def note(self, agent: str, server: str, problems: list[str]) -> None:
-        """Keep what collides among an agent's tools since an MCP server told its own; each answer goes on from the
-        agent's name."""
+        """Note name collisions among an agent's tools since an MCP server listed its own; each problem continues a
+        sentence that begins with the agent's name."""
         self._problems[agent, server] = problems
 
     def problems_of(self, agent: str) -> list[str]:
-        """Return what was noted of an agent."""
+        """Return the noted problems of an agent."""
         noted = (problems for (name, _), problems in sorted(self._problems.items()) if name == agent)
         return list(dict.fromkeys(problem for problems in noted for problem in problems))
 
     def offered(self, agent: Agent[Any]) -> list[str]:
-        """Return the hashes of these schemas."""
+        """Return the hashes of an agent's schemas."""
         return [schema.hash for schema in self.schemas(agent)]
 
     def called(self, agent: Agent[Any], items: Iterable[Any]) -> list[dict[str, Any]]:
-        """Return which of them a model's answer calls, in its order: name and schema; an unknown name has none."""
+        """Return the schemas that a model's answer calls, in its order: name and schema; an unknown name has no
+        schema."""
         schemas_by_key = {schema.key: schema for schema in self.schemas(agent)}
         calls: list[dict[str, Any]] = []
         for item in items:
@@ -86,17 +87,18 @@ class ServedTeam:
         return calls
 
     def unkept(self, agent: Agent[Any]) -> list[Schema]:
-        """Return the schemas of an agent that this worker has not yet put into the record."""
+        """Return the schemas of an agent that this worker has not recorded yet."""
         return [schema for schema in self.schemas(agent) if schema.hash not in self._stored_hashes]
 
     def mark_recorded(self, schemas: Iterable[Schema]) -> None:
-        """Note that they are in the record. Clients of the responses API bring theirs: what is known is bounded."""
+        """Mark schemas as recorded. Clients of the Responses API bring their own, so the number remembered is
+        limited."""
         if len(self._stored_hashes) > MAX_KEPT:
             self._stored_hashes.clear()
         self._stored_hashes.update(schema.hash for schema in schemas)
 
     def effect(self, tool: FunctionTool, agent: str = "") -> str:
-        """Return what a call of a tool does to the world: as the team says and the policy as read last."""
+        """Return the effect of a tool's calls, by the team and by the policy as last read."""
         name = tool.qualified_name
         declared = Declared(effect=self.team.effect(name))
         rows = evaluate.matching(evaluate.latest(), agent, name) if agent else []
@@ -109,10 +111,10 @@ def handoffs_of(agent: Agent[Any]) -> list[Handoff[Any, Any]]:
 
 
 def watch(tool: Any) -> None:
-    """Have a function tool's exceptions noted. Done once per tool, before it is called.
+    """Note the exceptions of a function tool. Done once per tool, before it is called.
 
-    The SDK tells the model a text and keeps the exception to itself. Of a tool with the SDK's own failure text
-    `RunConfig.tool_error_formatter` gets it; of others, and of time limits, these two functions do.
+    The SDK tells the model a text and drops the exception. For a tool with the SDK's default error function,
+    `RunConfig.tool_error_formatter` receives it; for other tools, and for timeouts, these two functions do.
     """
     if not isinstance(tool, FunctionTool):
         return
@@ -124,7 +126,8 @@ def watch(tool: Any) -> None:
 
 
 class _Noting:
-    """A failure function of a tool that notes the exception first. Over none it answers None: then it is raised."""
+    """A tool's error function that notes the exception first. Without a wrapped one it returns None, so the exception
+    is raised."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -144,7 +147,7 @@ def _is_noting(function: Any) -> bool:
 
 
 def as_timeout(error: Exception) -> BaseException:
-    """Return the SDK's timeout of a tool as Python's; any other error as it is."""
+    """Return the SDK's tool timeout as Python's TimeoutError; any other error unchanged."""
     return TimeoutError(str(error)) if isinstance(error, ToolTimeoutError) else error
 
 

@@ -1,4 +1,4 @@
-"""What the town hall's agents share in a conversation. It is kept between messages: flags survive."""
+"""The context that the town hall's agents share in a conversation. It is stored between messages: flags survive."""
 
 from enum import StrEnum
 
@@ -11,7 +11,7 @@ from conversations.core.secret_masking import mask
 
 
 class AgentStage(StrEnum):
-    """Where a message is on its way through the house."""
+    """The stage of a message within the town hall."""
 
     DIALOGUE = "dialogue"
     TRIAGE = "triage"
@@ -22,7 +22,7 @@ class AgentStage(StrEnum):
 
 
 class TownHallContext(BaseModel):
-    """The shared context. Every field has a default; all of it comes back from JSON as it was."""
+    """The shared context. Every field has a default; all of it survives JSON unchanged."""
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True)
 
@@ -39,13 +39,13 @@ class TownHallContext(BaseModel):
     feedback_written: int = 0
 
     def enter(self, stage: AgentStage) -> None:
-        """Set the stage, and tell it when it is another one: the stages of a run are a timeline in its record."""
+        """Set the stage, and report it if it changed: the stages of a run are a timeline in its record."""
         if stage != self.agent_stage:
             self.agent_stage = stage
             tell({"event": "town_hall.stage", "stage": stage.value})
 
     def write_incident(self, incident: Incident) -> Incident:
-        """Keep an incident, secrets covered; another one than before is not processed yet."""
+        """Store an incident with secrets masked; a different one counts as not processed yet."""
         masked = Incident.model_validate_json(mask(incident.model_dump_json()))
         if masked != self.incident:
             self.incident, self.incident_processed, self.incident_reference = masked, False, None
@@ -53,7 +53,7 @@ class TownHallContext(BaseModel):
         return masked
 
     def write_feedback(self, feedback: Feedback) -> Feedback:
-        """Keep feedback, secrets covered; the same twice is counted once."""
+        """Store feedback with secrets masked; equal feedback counts once."""
         masked = Feedback.model_validate_json(mask(feedback.model_dump_json()))
         if masked != self.feedback:
             self.feedback = masked

@@ -1,4 +1,4 @@
-"""One request to a collector: OTLP/HTTP in protobuf, packed. No redirect is followed, no proxy asked."""
+"""Send one request to a collector: OTLP/HTTP in protobuf, compressed. No redirects, no proxies."""
 
 import contextlib
 import gzip
@@ -19,7 +19,7 @@ FINAL = (400, 413, 415, 422)  # the request is at fault: sent again it would be 
 
 
 class CollectorAnswer(NamedTuple):
-    """What a collector said: how many spans it refused, and why; a status other than 2xx took nothing."""
+    """A collector's answer: how many spans it rejected, and why; with a status other than 2xx it accepted nothing."""
 
     status: int
     rejected: int = 0
@@ -28,17 +28,17 @@ class CollectorAnswer(NamedTuple):
 
     @property
     def is_taken(self) -> bool:
-        """Return whether the request was accepted, maybe without some spans."""
+        """Return whether the request was accepted, perhaps without some spans."""
         return 200 <= self.status < 300
 
     @property
     def is_final(self) -> bool:
-        """Return whether it is refused for good."""
+        """Return whether it was rejected for good."""
         return self.status in FINAL
 
 
 class Collector:
-    """Where spans go. `close`, from any thread, ends what is under way."""
+    """A connection to a collector. `close`, from any thread, ends a request in progress."""
 
     def __init__(self, endpoint: str, headers: Mapping[str, str], timeout_s: float) -> None:
         parts = urlsplit(endpoint)
@@ -50,7 +50,7 @@ class Collector:
         self._connection: http.client.HTTPConnection | None = None
 
     def send(self, body: bytes) -> CollectorAnswer:
-        """Send one request. Raises OSError or http.client.HTTPException where no answer came."""
+        """Send one request. Raises OSError or http.client.HTTPException if there was no answer."""
         connection = self._connection = self._open()
         try:
             headers = {
@@ -65,7 +65,7 @@ class Collector:
             connection.close()
 
     def close(self) -> None:
-        """End a request under way."""
+        """End a request in progress."""
         connection = self._connection
         if connection is not None and connection.sock is not None:
             with contextlib.suppress(OSError):

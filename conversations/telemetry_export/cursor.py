@@ -14,7 +14,7 @@ NAME = "telemetry_export"
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """`row`: every run that ended up to here is accepted, or refused for good. `trouble`: why nothing is sent now."""
+    """`row`: every run that ended up to here was accepted, or rejected for good. `trouble`: why nothing is sent now."""
 
     row: int
     runs: int = 0
@@ -24,18 +24,18 @@ class Cursor:
     trouble: str = ""
 
     def to(self, **changes: object) -> Cursor:
-        """Return it with changes."""
+        """Return the cursor with changes."""
         return replace(self, **changes)  # type: ignore[arg-type]  # fields of this class
 
 
 def read() -> Cursor | None:
-    """Return where it is; None where nothing was ever exported."""
+    """Return the cursor; None if nothing was ever exported."""
     value = Meta.objects.filter(name=NAME).values_list("value", flat=True).first()
     return Cursor(**json.loads(value)) if value else None
 
 
 def begin() -> Cursor:
-    """Return where it is. The first export begins with what happens from now on."""
+    """Return the cursor. The first export starts with what happens from now on."""
     if (cursor := read()) is not None:
         return cursor
     with write_transaction():
@@ -45,7 +45,7 @@ def begin() -> Cursor:
 
 
 def move(was: Cursor, to: Cursor) -> bool:
-    """Move it; False where another process has moved it meanwhile."""
+    """Move the cursor; return False if another process has moved it meanwhile."""
     with write_transaction():
         return Meta.objects.filter(name=NAME, value=_text(was)).update(value=_text(to)) == 1
 

@@ -1,4 +1,4 @@
-"""Which runs of ours ended behind a place in the record, and what happened in one. Reads alone."""
+"""Which of our runs ended after a row of the record, and what happened in one. Read-only."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ _ROWS = 200  # events fetched at a time
 
 
 class EndedRun(NamedTuple):
-    """The event that a run ended with. `row` is its place in the record."""
+    """The event that ended a run. `row` is its row id."""
 
     row: int
     conversation: int
@@ -36,29 +36,29 @@ class StepOfRun(NamedTuple):
 
 
 def newest_row() -> int:
-    """Return the newest row of all events."""
+    """Return the newest row id of all events."""
     return Event.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
 
 
 def between(after: int, upto: int, limit: int) -> list[EndedRun]:
-    """Return the ends of runs behind a row, up to another one, in their order."""
+    """Return the ends of runs after one row, up to another, in order."""
     rows = _ends(after, upto).order_by("pk").values_list("pk", "conversation_id", "conversation__key", "seq", "run")
     return [EndedRun(row, number, key, seq, run or "") for row, number, key, seq, run in rows[:limit]]
 
 
 def count(after: int, most: int) -> int:
-    """Return how many runs have ended behind a row, up to `most`."""
+    """Return how many runs have ended after a row, up to `most`."""
     return _ends(after, after + 10 * MAX_ROWS).order_by().values("pk")[:most].count()
 
 
 def run_of(end: EndedRun) -> Run | None:
-    """Return the run, where it is one of an agent of ours: no recording, nor what stands for an agent elsewhere."""
+    """Return the run if an agent of ours executed it: not a recording, nor one that stands for an external agent."""
     row = Run.objects.filter(id=end.run, conversation_id=end.conversation).first()
     return None if row is None or row.kind in ("recording", EXTERNAL) else row
 
 
 def outermost(run: Run) -> str:
-    """Return the id of the run around it that is within none."""
+    """Return the id of the outermost run around a run."""
     around, call = run.id, run.parent_call
     for _ in range(MAX_NESTED):
         if call is None:
@@ -69,7 +69,7 @@ def outermost(run: Run) -> str:
 
 
 def steps_of(end: EndedRun, run: Run, kinds: Sequence[str]) -> Iterator[StepOfRun]:
-    """Read what happened in a run, in its order: its events of these types, and how it ended."""
+    """Yield the events of a run in order: those of these types, and its end."""
     events = Event.objects.filter(
         conversation=end.conversation, run=end.run, seq__gte=run.queued_seq, seq__lte=end.seq, kind__in=(*kinds, *ENDS)
     )
@@ -84,6 +84,6 @@ def input_of(end: EndedRun, run: Run) -> str:
 
 
 def _ends(after: int, upto: int) -> QuerySet[Event]:
-    """Select the ends of our own runs; a fork's copies ended where they are copies of."""
+    """Select the ends of our own runs, without a fork's copies, which ended in the original."""
     events = Event.objects.filter(pk__gt=after, pk__lte=upto, kind__in=ENDS, run__isnull=False)
     return events.filter(seq__gt=F("conversation__copied_seq"))

@@ -1,7 +1,7 @@
-"""The thread that exports: reads the runs that ended, sends their spans, then moves the cursor.
+"""The export thread: reads the runs that ended, sends their spans, then moves the cursor.
 
-Where many serve one database, the one that holds the lease works. What a collector does not take now is sent again,
-from the same place, until it does; what it refuses for good is sent alone, so that it costs no other run.
+If several processes serve one database, the one that holds the lease works. What a collector does not accept now is
+sent again from the same row until it does; what it rejects for good is then sent alone, so that it costs no other run.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RunOfSpans(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What is to be sent from a place, and where the next look begins."""
+    """What is to be sent from a row, and where the next read begins."""
 
     begun: Cursor
     runs: list[RunOfSpans]
@@ -52,7 +52,7 @@ class Work(NamedTuple):
 
 
 class Exporter(ExclusiveThread):
-    """Started by the server where an endpoint is set, ended by `close`."""
+    """The exporter, started by the server if an endpoint is set, ended by `close`."""
 
     ENDED = "the exporting thread has ended"
     WAITING = "exporting runs is waiting"
@@ -67,12 +67,12 @@ class Exporter(ExclusiveThread):
         self._pause = 0.0  # seconds, while the collector does not take what it gets
 
     def wake(self) -> None:
-        """Look at once, unless the collector wants to be left alone. From any thread."""
+        """Run at once, unless the collector asked for a pause. Callable from any thread."""
         if not self._pause or not self._is_open:
             super().wake()
 
     def close(self) -> None:
-        """End the thread; a request under way is broken off, and sent again by whoever comes next."""
+        """End the thread; a request in progress is cut off, and sent again by the next process."""
         self._is_open = False
         self._collector.close()
         super().close()
@@ -88,7 +88,7 @@ class Exporter(ExclusiveThread):
             self.wake()
 
     def _round(self) -> float:
-        """Send what there is from one read; answer for how many seconds there is nothing to do."""
+        """Send what one read returned; return for how many seconds there is nothing to do."""
         try:
             work = with_connection(self._read)
             if work is None:
@@ -102,7 +102,7 @@ class Exporter(ExclusiveThread):
         return LOOK_EVERY
 
     def _read(self) -> Work | None:
-        """Read what is to be sent; None where another process does."""
+        """Read what is to be sent; None if another process does it."""
         if not self._may_work:
             return None
         newest = feed_reads.settled_row(PATIENCE)
@@ -129,14 +129,14 @@ class Exporter(ExclusiveThread):
         return RunOfSpans(end.row, run_spans.of_run(place, steps, has_content=self._has_content))
 
     def _pass(self, work: Work) -> None:
-        """Go on where no run ended; written now and then, since every write is one."""
+        """Move past rows without ended runs; stored only now and then, since each move is a write."""
         self._row = work.upto
         if work.upto - work.begun.row >= KEEP_EVERY or work.begun.trouble:
             cursor.move(work.begun, work.begun.to(row=work.upto, trouble=""))
         self._settle()
 
     def _send_all(self, work: Work) -> float:
-        """Send in requests of a bounded size; stop at the first that is not taken now."""
+        """Send in requests of limited size; stop at the first that is not accepted now."""
         here = work.begun
         requests = _cut(work.runs)
         while requests:
@@ -171,7 +171,7 @@ class Exporter(ExclusiveThread):
             return CollectorAnswer(0, words=mask(str(error)) or type(error).__name__)
 
     def _wait(self, here: Cursor, answer: CollectorAnswer) -> float:
-        """Note what is wrong, and say how long to wait."""
+        """Store what is wrong, and return how many seconds to wait."""
         self._pause = min(self._pause * 2 or FIRST_PAUSE, MAX_PAUSE)
         self._note(f"the collector does not take them: {answer.words}"[:300])
         if here.trouble != self._trouble:
@@ -184,7 +184,7 @@ class Exporter(ExclusiveThread):
 
 
 def _cut(runs: Sequence[RunOfSpans]) -> list[list[RunOfSpans]]:
-    """Cut into requests; one run's spans stay together."""
+    """Split into requests; one run's spans stay together."""
     requests: list[list[RunOfSpans]] = []
     spans = size = 0
     for run in runs:

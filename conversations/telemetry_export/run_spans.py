@@ -1,7 +1,7 @@
-"""Make spans of one run: the agent's, one for each answer of its model, one for each tool call (GenAI conventions,
-semantic-conventions-genai 0.1). Ids are made of what they stand for, so that what is sent again is the same span.
+"""The spans of one run: the agent's, one per model turn, one per tool call (GenAI conventions,
+semantic-conventions-genai 0.1). Ids are derived from what they stand for, so what is sent again is the same span.
 
-Without content a span tells names, times, tokens and outcomes. With it, also what was said, arguments and outputs.
+Without content a span has names, times, tokens and outcomes; with content also messages, arguments and outputs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Turn = tuple[int | None, str]  # its number, and the agent: those inside a call 
 
 
 class RunSurroundings(NamedTuple):
-    """Whose run it is, and what stands around it."""
+    """A run, with its conversation, its agent and the run around it."""
 
     end: EndedRun
     agent: str
@@ -47,17 +47,17 @@ def of_run(place: RunSurroundings, steps: Iterable[StepOfRun], *, has_content: b
 
 
 def span_id(kind: str, of: str) -> bytes:
-    """Return the id of the span of a run, a turn or a call."""
+    """Return the span id of a run, a turn or a call."""
     return hashlib.sha256(f"{kind}\n{of}".encode("utf-8", "surrogatepass")).digest()[:8]
 
 
 def trace_id(run: str) -> bytes:
-    """Return the id of a run's trace."""
+    """Return the trace id of a run."""
     return hashlib.sha256(f"trace\n{run}".encode("utf-8", "surrogatepass")).digest()[:16]
 
 
 class _Work:
-    """The spans of one run, as its events come."""
+    """The spans of one run, built from its events."""
 
     def __init__(self, place: RunSurroundings, has_content: bool) -> None:
         self._place, self._has_content = place, has_content
@@ -73,7 +73,7 @@ class _Work:
         self._others: list[Span] = []
 
     def take(self, step: StepOfRun) -> None:
-        """Take the next event."""
+        """Add the next event."""
         try:
             payload, fields = parse(step.body.encode("utf-8", "replace")), decoded(step.body.encode("utf-8", "replace"))
         except (SwitchboardError, ValueError):
@@ -94,7 +94,7 @@ class _Work:
             self._end(step, fields)
 
     def spans(self) -> list[Span]:
-        """Return them all; a call that nobody ended has an unknown outcome."""
+        """Return all spans; a call without an end has an unknown outcome."""
         for call in self._calls.values():
             call.end_time_unix_nano = self._root.end_time_unix_nano
             self._fail(call, "unknown", "")
@@ -163,14 +163,14 @@ class _Work:
             _set_attribute(self._root, "switchboard.run.outcome", "cancelled")
 
     def _fail(self, span: Span, kind: str, words: str) -> None:
-        """Mark a span as failed; what went wrong in words may repeat what was said."""
+        """Mark a span as failed; the error's text counts as content."""
         _set_attribute(span, "error.type", kind)
         span.status.CopyFrom(
             Status(code=Status.STATUS_CODE_ERROR, message=words[:MAX_ATTRIBUTE] if self._has_content else kind)
         )
 
     def _child(self, kind: str, of: str, name: str, at: int, fields: dict[str, Json]) -> Span:
-        """Make a span within the run, or within the call that it belongs to."""
+        """Return a span within the run, or within the call that it belongs to."""
         span = self._span(kind, of, name, at)
         around = fields.get("parent_call")
         span.parent_span_id = span_id("call", str(around)) if around else self._root.span_id
@@ -197,7 +197,8 @@ def _set_attribute(to: Span | Span.Event, name: str, value: str | int | None) ->
 
 
 def _messages(role: str, text: str, finish_reason: str = "") -> str | None:
-    """Write a message as the conventions have it; None for no words. Cut before it is JSON, so that it stays JSON."""
+    """Return a message as the conventions have it; None without text. It is shortened before it becomes JSON, so that
+    it stays valid."""
     if not text:
         return None
     part = {"type": "text", "content": text[: MAX_ATTRIBUTE // 2]}

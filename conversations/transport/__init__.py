@@ -1,1 +1,1 @@
-"""Redis in and out, topics, and what could not be read."""
+"""Redis in and out, topics, and what could not be stored."""

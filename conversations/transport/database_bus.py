@@ -1,4 +1,4 @@
-"""The record as a bus (§3.2): what our own processes publish with and read by. `switchboard.Bus` says how."""
+"""The record as a bus (§3.2): our own processes publish and read with it. `switchboard.Bus` defines the methods."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ LOOK_EVERY = 1.0  # seconds, while blocked: heals a lost notification
 
 
 class LogBus:
-    """What our own processes publish with: the log, and posts. Reading `stream:*` pages the log, ids are seqs."""
+    """The bus of our own processes: the log, and posts. Reading `stream:*` reads the log; ids are event numbers."""
 
     def __init__(self, principal: Principal) -> None:
         self._principal = principal
 
     def publish(self, topic: str, message: BusMessage) -> str:
-        """See `Bus`. Returns after the commit. Raises `Invalid` where a payload names no conversation and must."""
+        """See `Bus`. Returns after the commit. Raises Invalid for a payload without a required conversation."""
         payload.check_topic(topic)
         body = msgspec.json.encode(message.payload)
         event = log.from_bus(topic, message.id, body.decode(), payload.parse(body), self._principal)
@@ -65,7 +65,7 @@ def _check(topic: str, limit: int) -> None:
 
 
 def _place(topic: str, last_id: str | None, limit: int) -> int:
-    """Return where to read after; without an id, so that the newest `limit` come."""
+    """Return the position to read after; without an id, the one before the newest `limit` messages."""
     return topic_reads.place_before_newest(topic, limit) if last_id is None else topic_reads.place_of(topic, last_id)
 
 
@@ -77,7 +77,7 @@ def _after(topic: str, position: int, limit: int) -> list[BusMessage]:
 
 @contextmanager
 def _listening() -> Iterator[threading.Event]:
-    """Be woken by every commit of this process, and by those of others that it hears of."""
+    """Yield an event that is set by every commit of this process, and by those of others that it is notified of."""
     news = threading.Event()
 
     def on_stored(_: Sequence[Stored] | Mapping[str, int]) -> None:

@@ -1,7 +1,7 @@
-"""What a Redis stream carries → an event of the record. Read by the recorder, and again by who re-drives it.
+"""Turn an entry of a Redis stream into an event. Used by the recorder, and when a quarantined message is retried.
 
-A payload is read as the publish endpoint reads it (§3.1): leniently, the body kept as the text that came; filed by the
-conversation it names, else by its `stream:` topic.
+A payload is parsed as the publish endpoint does (§3.1): leniently, keeping the original text as the body. It belongs to
+the conversation it names, else to that of its `stream:` topic.
 """
 
 from conversations.core.errors import Invalid
@@ -16,8 +16,8 @@ from conversations.transport import entry_ids
 def event_from_entry(
     topic: str, payload: bytes, bus_id: str | None, *, entry_id: str, found_at: int, conversation: str = ""
 ) -> NewEvent:
-    """Make the event; `conversation` is a person's word where the message names none. What is older than the stream's
-    first contact (`found_at`, µs) is history. Raises what the endpoint would."""
+    """Return the event; `conversation` is a person's choice if the message names none. An entry older than the first
+    contact with the stream (`found_at`, µs UTC) is history. Raises what the endpoint would."""
     envelopes.check_topic(topic)
     body, parsed = text_of(payload), envelopes.parse(payload)
     if conversation:
@@ -28,7 +28,7 @@ def event_from_entry(
 
 
 def text_of(raw: bytes) -> str:
-    """Decode it. Raises `Invalid`."""
+    """Decode UTF-8. Raises Invalid."""
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -36,7 +36,7 @@ def text_of(raw: bytes) -> str:
 
 
 def conversation_id_of(topic: str, parsed: ParsedPayload) -> str | None:
-    """Return the conversation a message belongs to by itself; None where it names none that fits."""
+    """Return the conversation a message itself names; None without a valid one."""
     try:
         return envelopes.conversation_of(topic, parsed)
     except Invalid:

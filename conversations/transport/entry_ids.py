@@ -1,4 +1,4 @@
-"""Redis entry ids, `milliseconds-sequence`: as text on the wire, as two integers in order."""
+"""Redis entry ids, `milliseconds-sequence`: text on the wire, two integers to compare."""
 
 from datetime import UTC, datetime
 
@@ -7,13 +7,13 @@ _LAST = (1 << 64) - 1
 
 
 def order(entry_id: str) -> tuple[int, int]:
-    """Return what entry ids are compared by."""
+    """Return the key by which entry ids are compared."""
     milliseconds, _, sequence = entry_id.partition("-")
     return int(milliseconds), int(sequence or 0)
 
 
 def before(entry_id: str) -> str:
-    """Return the id right before; before the first there is only the start."""
+    """Return the id right before; before the first one it is the start."""
     milliseconds, sequence = order(entry_id)
     if sequence:
         return f"{milliseconds}-{sequence - 1}"
@@ -21,12 +21,12 @@ def before(entry_id: str) -> str:
 
 
 def at(entry_id: str) -> int:
-    """Return when it was added by Redis's clock, µs UTC."""
+    """Return when the entry was added by Redis's clock, µs UTC."""
     return order(entry_id)[0] * 1000
 
 
 def when(entry_id: str | None) -> str | None:
-    """Return when it was added, ISO 8601; None for the start, and for an id that is no time."""
+    """Return when the entry was added, ISO 8601; None for the start, and for an id that is no time."""
     if entry_id is None or entry_id == START:
         return None
     try:

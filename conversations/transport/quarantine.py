@@ -1,6 +1,6 @@
-"""What a person does with a quarantined message: read it again, or discard it. Called by the pages below `/ops/`.
+"""What a person does with a quarantined message: retry or discard it. Called by the pages below `/ops/`.
 
-A re-driven message stays what it was: words of an unknown sender on Redis (`bus:redis`). The audit log has who did it.
+A retried message stays what it was: from an unknown sender on Redis (`bus:redis`). The audit log has who retried it.
 """
 
 from django.db import DataError
@@ -20,10 +20,10 @@ AT_ONCE = 200  # messages that one action discards
 
 
 def redrive(by: Who, number: int, *, conversation: str = "") -> Stored:
-    """Read a quarantined message again as the recorder would, and store it; `conversation` where it names none.
+    """Parse a quarantined message again as the recorder would, and store it; `conversation` if it names none.
 
-    Raises `Invalid` with the reason when it still cannot be stored, `Conflict` when somebody settled it before or its
-    id belongs to another message, `NotFound`. Then nothing has changed.
+    Raises Invalid with the reason if it still cannot be stored, Conflict if someone settled it before or its id belongs
+    to another message, NotFound. Then nothing has changed.
     """
     target = target_of(number)
     try:
@@ -38,7 +38,7 @@ def redrive(by: Who, number: int, *, conversation: str = "") -> Stored:
 
 
 def discard(by: Who, number: int, reason: str) -> None:
-    """Put a quarantined message aside for good; it stays readable. Raises `Invalid`, `Conflict`, `NotFound`."""
+    """Discard a quarantined message for good; it stays readable. Raises Invalid, Conflict, NotFound."""
     reason, target = _fit_reason(reason), target_of(number)
     with audited_action(by, "discard", target, right="quarantine") as principal:
         _settled(number, "discarded")
@@ -46,9 +46,9 @@ def discard(by: Who, number: int, reason: str) -> None:
 
 
 def discard_alike(by: Who, number: int, reason: str) -> int:
-    """Discard the oldest 200 open messages `alike` to this one; answer how many. One audit entry each.
+    """Discard the oldest 200 open messages `alike` to this one; return how many. One audit entry each.
 
-    Raises `Invalid`, `NotFound`, and `Conflict` when none is open.
+    Raises Invalid, NotFound, and Conflict if none is open.
     """
     reason, target = _fit_reason(reason), target_of(number)
     with audited_action(by, "discard", target, right="quarantine") as principal:
@@ -63,7 +63,7 @@ def discard_alike(by: Who, number: int, reason: str) -> int:
 
 
 def find(number: int) -> Quarantine:
-    """Find a quarantined message. Raises `NotFound`."""
+    """Return a quarantined message. Raises NotFound."""
     row = Quarantine.objects.filter(pk=number).first()
     if row is None:
         raise NotFound(f"There is no message {number} in quarantine.")
@@ -71,18 +71,18 @@ def find(number: int) -> Quarantine:
 
 
 def alike(model: Quarantine) -> QuarantineQuerySet:
-    """Keep the open messages of the same stream with the same reason."""
+    """Return the open messages of the same stream with the same reason."""
     return Quarantine.objects.open().filter(source=model.source, reason=model.reason)
 
 
 def settlement(number: int) -> AuditEntry | None:
-    """Find who settled it, when and why."""
+    """Return the audit entry of who settled it; None while it is open."""
     done = AuditEntry.objects.filter(target=target_of(number), outcome="done", verb__in=("redrive", "discard"))
     return done.order_by("-seq").first()
 
 
 def read_again(row: Quarantine, conversation: str = "") -> NewEvent:
-    """Read a kept message as one that comes from Redis now. Raises `Invalid` or `TooLarge`, saying what is wrong."""
+    """Parse a stored message as if it came from Redis now. Raises Invalid or TooLarge that says what is wrong."""
     if row.is_loss:
         raise Invalid("there is no message: it was lost before it could be read", code="lost")
     if row.is_truncated:
@@ -96,7 +96,7 @@ def read_again(row: Quarantine, conversation: str = "") -> NewEvent:
 
 
 def lacks_conversation(row: Quarantine) -> bool:
-    """Return whether a person may say which conversation it belongs to: it can be read, and names none that fits."""
+    """Return whether a person may choose its conversation: it can be parsed, and names no valid one."""
     try:
         return (
             not row.is_truncated and decode_entry.conversation_id_of(row.source, payload.parse(bytes(row.raw))) is None
@@ -106,12 +106,12 @@ def lacks_conversation(row: Quarantine) -> bool:
 
 
 def target_of(number: int) -> str:
-    """Name it as the audit log does."""
+    """Return its name in the audit log."""
     return f"quarantine:{number}"
 
 
 def _settled(number: int, outcome: str) -> Quarantine:
-    """Take it, once. The loser learns who won."""
+    """Settle a message, once. The loser of a race learns who won."""
     row = find(number)
     if not Quarantine.objects.open().filter(pk=number).update(outcome=outcome):
         entry = settlement(number)
@@ -121,7 +121,7 @@ def _settled(number: int, outcome: str) -> Quarantine:
 
 
 def _store(event: NewEvent) -> Stored:
-    """Append it. As words from Redis, its post counts as sent: the relay does not send it back."""
+    """Append the event. As a message from Redis, its post counts as sent: the relay does not send it back."""
     (stored,) = log.append([event])
     if stored.clashes:
         raise IdReused("the record already contains a different message with this id; discard this one")

@@ -1,7 +1,7 @@
-"""Which posts the relay carries: those since Redis was first set for this record (§3.2, "at least once").
+"""Which posts the relay sends: those since Redis was first configured for this record (§3.2, "at least once").
 
-What was posted before was never meant for anybody on Redis: an agent that wakes up there must not act on old words.
-Every process that is given Redis calls `begin` when it starts; the first one draws the line, for good.
+Earlier posts were meant for nobody on Redis: an agent that starts there must not act on old messages. Every process
+with Redis calls `ensure_start` at its start; the first call fixes the limit for good.
 """
 
 from django.db import IntegrityError
@@ -14,7 +14,7 @@ NAME = "relayed_after"
 
 
 def ensure_start() -> int:
-    """Draw the line if nobody has; answer the id of the last post that stays here."""
+    """Set the limit if it is not set; return the id of the last post that is not sent."""
     if (drawn := _stored_start()) is not None:
         return drawn
     try:
@@ -27,7 +27,7 @@ def ensure_start() -> int:
 
 
 def unsent() -> QuerySet[Post]:
-    """Keep the posts that wait for the relay; none as long as there is no line."""
+    """Return the posts that wait for the relay; none as long as there is no limit."""
     drawn = _stored_start()
     return Post.objects.none() if drawn is None else Post.objects.filter(sent_at__isnull=True, id__gt=drawn)
 

@@ -1,7 +1,7 @@
-"""Read topics from the record, bodies as the text they are (§3.2). Called by the topic endpoint, in a thread.
+"""Read topics from the record, bodies as their original text (§3.2). Called by the topic endpoint, in a thread.
 
-A place is a seq on `stream:*`, else a post's row. An id that was never given out raises `UnknownPosition`: nothing is
-replayed and nothing skipped.
+A position is an event number on `stream:*`, else a post's row id. An id that was never given out raises
+UnknownPosition: nothing is repeated or skipped.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ def check_readable(topic: str) -> None:
 
 
 def place_of(topic: str, last_id: str) -> int:
-    """Find the place of an id that `after` or a publish answered."""
+    """Return the position of an id that `after` or a publish returned."""
     prefix, _, key = topic.partition(":")
     if prefix != "stream":
         position = _first(_PLACE_OF_POST, topic, last_id)
@@ -53,7 +53,7 @@ def place_of(topic: str, last_id: str) -> int:
 
 
 def place_before_newest(topic: str, limit: int) -> int:
-    """Return the place after which the newest `limit` messages come; with 0 those to come."""
+    """Return the position before the newest `limit` messages; with 0 the end."""
     prefix, _, key = topic.partition(":")
     if prefix == "stream":
         return max(0, log.head(key) - limit)
@@ -61,8 +61,8 @@ def place_before_newest(topic: str, limit: int) -> int:
 
 
 def after(topic: str, position: int, limit: int, reach: Reach = "all") -> list[tuple[str, str]]:
-    """Read ids and bodies after a place, in order; fewer once they pass 4 MiB, none only at the end. `reach` leaves out
-    what is not, or is, filed in the conversation of the topic's name."""
+    """Return ids and bodies after a position, in order; fewer once they exceed 4 MiB, none only at the end. `reach`
+    limits them to what is, or is not, filed in the conversation of the topic's name."""
     prefix, _, key = topic.partition(":")
     if prefix == "stream":
         return [(str(event.seq), event.body) for event in log.read_after(key, position, limit)]

@@ -25,7 +25,7 @@ class Command(BaseCommand):
     requires_system_checks = ()  # they are run by the tests; a start is waited for
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Serve; exit with the reason when a team is wrong, or another process holds the database."""
+        """Serve; exit with the reason if a team is invalid, or another process holds the database."""
         from agents_app.teams.definition import Team, TeamError
         from agents_app.teams.loading import load
 

@@ -1,5 +1,4 @@
-"""Which recorder is the active one. What keeps two from storing the same is the fence of the read positions
-(`store`)."""
+"""Which recorder is the active one. The fence of the read positions (`store`) keeps two from storing the same."""
 
 from typing import Any
 
@@ -9,16 +8,16 @@ NAME = "recorder"
 
 
 class ActiveRecorderLease(SingleProcessLease):
-    """One recorder's claim. Every method runs in the recorder's database thread."""
+    """One recorder's lease. Every method runs in the recorder's database thread."""
 
     def __init__(self) -> None:
         super().__init__(NAME)
         self.looked_at = 0  # µs by Redis's clock: the last complete look at what streams there are
 
     def learn(self, held: dict[str, Any]) -> None:
-        """Go on from where the last one looked."""
+        """Continue from where the last recorder looked."""
         self.looked_at = max(self.looked_at, held["looked_at"])
 
     def handover(self) -> dict[str, Any]:
-        """Tell the next one."""
+        """Return where this recorder looked, for the next one."""
         return {"looked_at": self.looked_at}

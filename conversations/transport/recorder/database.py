@@ -1,4 +1,4 @@
-"""The recorder's one database thread: the loop hands it work and waits."""
+"""The recorder's single database thread: the loop gives it work and awaits the result."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ T = TypeVar("T")
 
 
 class RecorderDatabase:
-    """Runs one thing after the other, on one connection of its own."""
+    """Runs one piece of work after the other, on one connection of its own."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(POOL_SIZE["recorder"], "recorder-database")
 
     def __call__(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-        """Begin `work(*arguments)`; await the answer."""
+        """Start `work(*arguments)`; await the result."""
         return asyncio.get_running_loop().run_in_executor(self._thread, partial(_do, work, *arguments))
 
     async def close(self) -> None:
-        """Finish what was begun and close the connection."""
+        """Finish the work in progress and close the connection."""
         await self(lambda: connection.close())  # looked up in that thread: it is that thread's connection
         self._thread.shutdown()
 
@@ -42,8 +42,8 @@ def _do(work: Callable[..., T], *arguments: Any) -> T:
 
 
 def _prepare() -> None:
-    """Let this connection checkpoint too: its commits are what a quiet writer thread never sees. One at a time: in one
-    process every commit holds the turn of `write_transaction`, and on SQLite no other process writes."""
+    """Let this connection run WAL checkpoints too, since an idle writer thread never sees its commits. One at a time:
+    in one process every commit holds the turn of `write_transaction`, and on SQLite no other process writes."""
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             be_writer(cursor)

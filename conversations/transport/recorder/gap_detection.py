@@ -1,7 +1,7 @@
-"""What was lost before it was read (law D): told from how Redis describes a stream and how far it was read.
+"""What was lost before it was read (law D): found from Redis's description of a stream and the read position.
 
-`entries-added` counts every entry a stream ever got (Redis 7, Valkey). Read to its end, a stream must have been read as
-often. Redis 6 does not count: there only what is plain to see is told, and a number never.
+`entries-added` counts every entry a stream ever got (Redis 7, Valkey). A stream read to its end must have been read as
+often. Redis 6 does not count: there only what is certain is reported, and never a number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WHY: dict[Reason, str] = {
 
 
 class Info(NamedTuple):
-    """What XINFO STREAM says. `added` is None before Redis 7, and where it makes no sense."""
+    """The answer of XINFO STREAM. `added` is None before Redis 7, and if it makes no sense."""
 
     length: int
     last_id: str
@@ -36,7 +36,7 @@ class Info(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """Entries of one stream that nobody can read any more. `lost` is None where nobody can know."""
+    """Entries of one stream that can no longer be read. `lost` is None if their number is unknown."""
 
     stream: Stream
     reason: Reason
@@ -47,7 +47,7 @@ class Loss(NamedTuple):
 
 
 def info_of(answer: list[Any]) -> Info:
-    """Read XINFO STREAM's flat answer."""
+    """Parse XINFO STREAM's flat answer."""
     fields = dict(zip(answer[::2], answer[1::2], strict=False))
     first, last = fields.get(b"first-entry"), fields.get(b"last-entry")
     added = int(fields.get(b"entries-added", UNCOUNTED))
@@ -61,12 +61,12 @@ def info_of(answer: list[Any]) -> Info:
 
 
 def base_of(info: Info) -> int:
-    """Return how many entries of a stream are gone already at first contact: nobody promised those."""
+    """Return how many entries of a stream are already gone at first contact, which count as no loss."""
     return UNCOUNTED if info.added is None else max(0, info.added - info.length)
 
 
 def look(stream: Stream, info: Info) -> Loss | None:
-    """Compare a stream as it is with how far it was read; None: nothing is missing."""
+    """Compare a stream with how far it was read; None if nothing is missing."""
     here, newest = ids.order(stream.last_id), ids.order(info.last_id)
     if newest < here:
         return Loss(stream, "went_back", None, stream.last_id, info.first_id, (ids.START, base_of(info)))
@@ -86,13 +86,13 @@ def look(stream: Stream, info: Info) -> Loss | None:
 
 
 def recount(stream: Stream, info: Info) -> None:
-    """Count anew a stream that was read to its end without a count."""
+    """Set the count of a stream that was read to its end without one."""
     if stream.entries_read == UNCOUNTED and info.added is not None and info.last_id == stream.last_id:
         stream.entries_read = info.added
 
 
 def _look_uncounted(stream: Stream, info: Info) -> Loss | None:
-    """Look at a stream of Redis 6: the entry we read last is gone while later ones are there, or nothing is."""
+    """Check a stream of Redis 6: the last entry we read is gone while later ones exist, or nothing exists."""
     is_new = stream.last_id == ids.START
     if info.first_id is None:
         is_gone = info.last_id not in (stream.last_id, ids.START)
@@ -114,7 +114,7 @@ def _trimmed(stream: Stream, info: Info, count: int, to: str) -> Loss:
 
 
 def _recount(stream: Stream, info: Info) -> int:
-    """Return how many entries of a stream made anew lie before our place, where that can be known."""
+    """Return how many entries of a recreated stream are before our position, if that is known."""
     if info.last_id == stream.last_id:
         return info.added or 0
     return base_of(info) if _is_beyond(info.first_id, stream.last_id) else UNCOUNTED

@@ -1,6 +1,6 @@
-"""Streams that wait because somebody holds a conversation they name: not read until it is time to try again.
+"""Streams that wait because a conversation they name is locked: not read until it is time to try again.
 
-`store` says which they are and where each goes on; `read_streams` leaves them out meanwhile.
+`store` says which they are and where each continues; meanwhile `read_streams` leaves them out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ MAX_DELAY = 0.5
 
 
 class HeldStream(NamedTuple):
-    """Where a stream stays: behind its last stored entry. `since` is the Unix time of the first entry that waits."""
+    """The position of a waiting stream: after its last stored entry. `since` is the Unix time of its first waiting
+    entry."""
 
     name: str
     last_id: str
@@ -27,7 +28,7 @@ class HeldStream(NamedTuple):
 
 @dataclass(slots=True)
 class StreamHold:
-    """One stream's wait; it outlives a try, so that the next delay is longer."""
+    """One stream's wait; it survives a try, so that the next delay is longer."""
 
     stream: Stream
     since: float
@@ -35,7 +36,7 @@ class StreamHold:
     retry_at: float = 0.0  # monotonic
 
     def begin(self, held: HeldStream) -> None:
-        """Put the stream back to where it is stored, and have it wait."""
+        """Reset the stream to its stored position, and let it wait."""
         self.stream.last_id, self.stream.entries_read = held.last_id, held.entries_read
         self.stream.is_held = True
         self.since = held.since
@@ -50,7 +51,7 @@ class Holds:
         self._holds: dict[str, StreamHold] = {}
 
     def settle(self, stored: Mapping[str, Stream], held: Iterable[HeldStream]) -> None:
-        """Take up which streams of a round are held; the round's others wait no more."""
+        """Note which streams of a round are held; its others no longer wait."""
         by_name = {held_stream.name: held_stream for held_stream in held}
         for name in stored.keys() - by_name.keys():
             self._holds.pop(name, None)
@@ -60,7 +61,7 @@ class Holds:
             hold.begin(held_stream)
 
     def release(self) -> list[Stream]:
-        """Return the streams that it is time to try again; they are read from now on."""
+        """Return the streams that are due for another try; they are read from now on."""
         now = time.monotonic()
         due = [hold.stream for hold in self._holds.values() if hold.stream.is_held and hold.retry_at <= now]
         for stream in due:
@@ -73,9 +74,9 @@ class Holds:
         return max(0.0, min(times) - time.monotonic()) if times else float("inf")
 
     def oldest(self) -> float:
-        """Return the Unix time of the oldest entry that waits; infinity when none does."""
+        """Return the Unix time of the oldest waiting entry; infinity without one."""
         return min((hold.since for hold in self._holds.values()), default=float("inf"))
 
     def forget(self, name: str) -> None:
-        """Drop the wait of a stream that is gone."""
+        """Drop the wait of a stream that no longer exists."""
         self._holds.pop(name, None)

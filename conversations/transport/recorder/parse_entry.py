@@ -1,4 +1,5 @@
-"""One Redis entry → an event (`decode_entry`), or what is wrong with it. Called by `read_streams`; no query."""
+"""Turn one Redis entry into an event (`decode_entry`), or into what is wrong with it. Called by `read_streams`; no
+query."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ Fields = Sequence[bytes]  # name, value, name, value …
 
 
 class InvalidEntry(NamedTuple):
-    """An entry that cannot be an event: its first 64 kB, and the conversation that it belongs to, if known."""
+    """An entry that is no valid event: its first 64 kB, and its conversation, if known."""
 
     reason: str
     raw: bytes
@@ -33,8 +34,8 @@ class InvalidEntry(NamedTuple):
 
 
 class StreamEntry(NamedTuple):
-    """One entry of a stream, read. `nth` counts the entries ever added to the stream, this one included; `place` is
-    where it comes in a round of several streams."""
+    """One parsed entry. `nth` is its number among all entries ever added to the stream; `place` is its position in a
+    round of several streams."""
 
     stream: str
     id: str
@@ -46,7 +47,7 @@ class StreamEntry(NamedTuple):
 
 
 def parse_entry(stream: str, entry_id: str, nth: int, fields: Fields, *, found_at: int) -> StreamEntry:
-    """Read one entry; `found_at` is the stream's first contact, µs: what is older is history."""
+    """Parse one entry; `found_at` is the first contact with the stream, µs UTC: older entries are history."""
     bus_id: bytes | None
     payload: bytes | None
     if len(fields) == 4 and fields[0] == b"id" and fields[2] == b"payload":  # as every publisher writes it
@@ -82,14 +83,14 @@ def _bus_id(value: bytes | None) -> str | None:
 
 
 def invalid_entry(stream: str, reason: str, payload: bytes | None, fields: Fields = ()) -> InvalidEntry:
-    """Describe what cannot be filed: the payload, or all fields where there is none."""
+    """Return an entry that cannot be stored: with the payload, or all fields if there is none."""
     raw = payload if payload is not None else b"\n".join(b": ".join(pair) for pair in zip(fields[::2], fields[1::2]))  # noqa: B905
     digest = hashlib.sha256(raw).hexdigest()
     return InvalidEntry(envelopes.clean_text(reason)[:2000], raw[:KEPT], len(raw), digest, _concerned(stream, raw))
 
 
 def _concerned(stream: str, raw: bytes) -> str | None:
-    """Return the conversation it would have been of: named by it where that can be read, else by the stream."""
+    """Return the conversation of an invalid entry: the one it names, if that can be read, else that of the stream."""
     parsed = ParsedPayload()
     if len(raw) <= envelopes.MAX_BYTES:
         with contextlib.suppress(Exception):  # it is poison already, whatever it does to reading

@@ -1,7 +1,7 @@
-"""Redis → rounds of entries: finds streams, reads hot and cold ones, looks whether anything is missing. One task.
+"""Read Redis streams in rounds of entries: find streams, read hot and cold ones, check for losses. One task.
 
-While one round is being stored the next one is read; everything else first waits until what was read is stored, since
-positions are told from where the database has them.
+While one round is being stored the next is read; everything else first waits until what was read is stored, since
+positions come from the database.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Raw = tuple[Stream, int, list[Any]]  # a stream, how many entries came before, w
 
 
 class StreamsReader:
-    """One connection's reading. Made anew, positions and all, after any trouble."""
+    """Reads on one connection. Created anew, with its positions, after any error."""
 
     def __init__(
         self,
@@ -69,14 +69,14 @@ class StreamsReader:
         self._heavy_at = time.monotonic() + HEAVY_EVERY
 
     async def resume(self) -> None:
-        """Take up every position, and tell what went missing meanwhile."""
+        """Load every position, and report what went missing meanwhile."""
         self._positions = await self._database(self._filing.positions)
         known_names = set(self._positions)
         await self._scan()
         await self._look([stream for stream in self.streams.all() if stream.name in known_names])
 
     async def round(self) -> None:
-        """Read once, waiting for news as long as nothing else is due."""
+        """Read once, waiting for new entries as long as nothing else is due."""
         left = self._scan_at - time.monotonic()
         if left <= 0:
             await self._housekeep()
@@ -97,14 +97,15 @@ class StreamsReader:
             await self._read(hot, block_ms=None if behind else int(left * 1000))
 
     async def drain(self) -> None:
-        """Wait until everything read is stored, or set aside for who holds it. Raises what storing it raised."""
+        """Wait until everything read is stored, or waits for a locked conversation. Raises what storing raised."""
         storing, self._storing = self._storing, None
         if storing is not None:
             self._holds.settle(self._stored, await storing)
 
     @property
     def lag_s(self) -> float:
-        """How old what is read and not stored is; else, while there is more to read, what was stored last."""
+        """Return the age in seconds of what is read and not stored; else, while there is more to read, of what was
+        stored last."""
         now = time.time()
         if self._storing is not None and not self._storing.done():
             return max(0.0, now - min(self._oldest, self._holds.oldest()))
@@ -130,7 +131,7 @@ class StreamsReader:
             await self._store(batch)
 
     async def _store(self, reads: list[Raw]) -> None:
-        """Read a round's entries, merged by entry id, while the one before is stored; then have them stored."""
+        """Parse a round's entries, merged by entry id, while the previous round is stored; then have them stored."""
         entries = [entry for stream, before, items in reads for entry in self._entries(stream, before, items)]
         entries.sort(key=_place)
         await self.drain()
@@ -144,7 +145,7 @@ class StreamsReader:
         self._storing = self._database(self._filing.store, entries)
 
     def _release(self) -> None:
-        """Read again the streams whose wait is over."""
+        """Read the streams again whose wait is over."""
         for stream in self._holds.release():
             if stream.key in self.streams:
                 self.streams.has_news(stream)
@@ -161,7 +162,7 @@ class StreamsReader:
             yield entry
 
     async def _housekeep(self) -> None:
-        """Find streams, read the cold ones, look at those with news and at some of the quiet ones."""
+        """Find streams, read the cold ones, check those with new entries and some of the idle ones."""
         await self.drain()
         await self._scan()
         for streams in _slices(self.streams.cold(), SLICE):
@@ -184,7 +185,7 @@ class StreamsReader:
         self._scan_at = max(self._scan_at, time.monotonic() + MIN_ROUND_S)
 
     async def _scan(self) -> None:
-        """List all streams (the truth); follow the new ones, and report those that are gone."""
+        """List all streams (authoritative); follow the new ones, and report those that are gone."""
         began = time.monotonic()
         seconds, micros = await self._client.time()
         keys: set[bytes] = set()
@@ -202,7 +203,7 @@ class StreamsReader:
         self._scan_at = began + max(SCAN_EVERY, min(10 * spent, 1.0))
 
     async def _follow(self, keys: Iterable[bytes], found_at: int) -> None:
-        """Take up streams: where they were left, or from their beginning (at first contact perhaps from now)."""
+        """Start reading streams: where they were left, or from their beginning (at first contact perhaps from now)."""
         fresh: list[Stream] = []
         for key in keys:
             row = self._positions.pop(name_of(key), None)
@@ -239,7 +240,7 @@ class StreamsReader:
         await self._report_losses([Loss(stream, reason, None, stream.last_id, None, None) for stream in gone])
 
     async def _look(self, streams: list[Stream]) -> None:
-        """Report what is missing from these."""
+        """Report what is missing from these streams."""
         losses: list[Loss] = []
         for batch in _slices(streams, SLICE):
             for stream, info in await self._describe(batch):
@@ -254,7 +255,7 @@ class StreamsReader:
         await self._report_losses(losses)
 
     async def _placed(self, loss: Loss, info: gap_detection.Info) -> Loss:
-        """Return where a stream that went back goes on: behind its end when the record has that, else at its start."""
+        """Return where a stream that went back continues: after its end if the record has that, else at its start."""
         if loss.reason != "went_back":
             return loss
         if info.last_entry is None or await self._database(self._filing.is_known, loss.stream, info.last_entry):
@@ -276,7 +277,7 @@ class StreamsReader:
                     loss.stream.last_id, loss.stream.entries_read = loss.move_to
 
     def _report_later(self, stream: Stream) -> None:
-        """Stop reading a stream until its loss is stored: read further, the loss might no longer be detected."""
+        """Stop reading a stream until its loss is stored: after further reading the loss might not be detected."""
         self._holds.forget(stream.name)
         stream.is_held = True
         self._unreported[stream.key] = stream
@@ -290,7 +291,7 @@ class StreamsReader:
         return await self._client.execute_command(*command)  # type: ignore[no-untyped-call]  # redis-py's own
 
     async def _describe(self, streams: list[Stream]) -> list[tuple[Stream, gap_detection.Info | None]]:
-        """Ask Redis about streams; None for one that is gone or something else now."""
+        """Ask Redis about streams; None for one that is gone or no longer a stream."""
         if not streams:
             return []
         pipeline = self._client.pipeline(transaction=False)
@@ -317,7 +318,7 @@ def _is_no_stream(error: redis.ResponseError) -> bool:
 
 
 def _light_first(reads: list[Raw]) -> list[list[Raw]]:
-    """Store streams with an entry too large after the others: these do not wait for it."""
+    """Store streams with a too large entry after the others, which do not wait for it."""
     heavy = [raw for raw in reads if any(len(value) > MAX_BYTES for _, fields in raw[2] for value in fields or ())]
     light = [raw for raw in reads if raw not in heavy] if heavy else reads
     return [group for group in (light, heavy) if group]

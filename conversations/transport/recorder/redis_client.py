@@ -1,6 +1,6 @@
-"""A client of redis.asyncio that leaves a server which fell silent. Used by the recorder alone.
+"""A redis.asyncio client that gives up on a server that fell silent. Used only by the recorder.
 
-redis-py's `socket_timeout` bounds a whole answer, which may be 100 MB here; this bounds the time without a byte.
+redis-py's `socket_timeout` limits a whole answer, which may be 100 MB here; this limits the time without a byte.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ CHUNK = 1 << 16  # bytes asked of the socket at once
 
 
 class PatientParser(_AsyncHiredisParser):
-    """hiredis, with a bound on silence."""
+    """hiredis, with a limit on silence."""
 
     async def read_from_socket(self) -> bool:
-        """Read what has come. Raises redis.TimeoutError when nothing does, redis.ConnectionError at the end."""
+        """Read what has arrived. Raises redis.TimeoutError if nothing does, redis.ConnectionError at the end."""
         try:
             async with asyncio.timeout(PATIENCE):
                 return bool(await super().read_from_socket())  # type: ignore[no-untyped-call]  # redis-py's
@@ -27,7 +27,8 @@ class PatientParser(_AsyncHiredisParser):
 
 
 def connect(url: str) -> "redis.asyncio.Redis":
-    """Return a client of one connection, bytes in and out. Connects with the first command; close it with `aclose`."""
+    """Return a client with one connection, bytes in and out. It connects with the first command; close it with
+    `aclose`."""
     pool = redis.asyncio.ConnectionPool.from_url(
         url,
         parser_class=PatientParser,

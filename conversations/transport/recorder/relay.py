@@ -1,9 +1,9 @@
-"""Posts → Redis: what our processes published on `chat:`, `control:`, `signal:` and `dlq:` topics, for foreign agents.
+"""Put on Redis what our processes published on `chat:`, `control:`, `signal:` and `dlq:` topics, for external agents.
 
-After the commit, in order, at least once, under the same envelope id and bus id; the echo comes back by the recorder
-and is dropped by its id (§3.2). What a person said is told on the conversation's `stream:` topic as well, for whoever
-watches through a gateway of magent2. What came from Redis itself is marked as sent when it is stored; what is from
-before Redis was first set stays here (`relay_start`).
+After the commit, in order, at least once, with the same envelope id and bus id; the recorder reads it back and drops it
+by its id (§3.2). What a person said is also put on the conversation's `stream:` topic, for followers through a magent2
+gateway. What came from Redis counts as sent when it is stored; what is older than the first use of Redis is not sent
+(`relay_start`).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Unsent(NamedTuple):
     principal: str  # who said it; empty where it is in no conversation
 
     def on_stream(self) -> tuple[str, str, str] | None:
-        """Return topic, bus id and text of what tells followers of the stream what a person said, as magent2's gateway
-        does; None for all else. It has the envelope's id, by which the record knows it again."""
+        """Return topic, bus id and text that tell followers of the stream what a person said, as magent2's gateway
+        does; None for anything else. It has the envelope's id, by which the record recognizes it."""
         if not self.principal or not self.topic.startswith("chat:"):
             return None
         try:
@@ -75,24 +75,24 @@ class Unsent(NamedTuple):
 
 
 class Echoes:
-    """Posts this process put on Redis lately: a hint that spares the record a look for them."""
+    """Posts that this process recently put on Redis, so that the record need not be queried for them."""
 
     def __init__(self) -> None:
         self._relayed: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def add(self, topic: str, bus_id: str) -> None:
-        """Expect this one back."""
+        """Expect a post to come back."""
         self._relayed[topic, bus_id] = None
         if len(self._relayed) > REMEMBERED:
             self._relayed.popitem(last=False)
 
     def take(self, topic: str, bus_id: str) -> bool:
-        """Return whether this is one, and forget it."""
+        """Return whether this is an expected post, and stop expecting it."""
         return self._relayed.pop((topic, bus_id), ...) is None
 
 
 class Relay:
-    """Sends what is unsent. `unsent` and `mark` run in the recorder's database thread."""
+    """Sends unsent posts. `unsent` and `mark` run in the recorder's database thread."""
 
     def __init__(self, echoes: Echoes) -> None:
         self.echoes = echoes
@@ -104,9 +104,9 @@ class Relay:
         self._sweep_ends = 0.0
 
     def unsent(self) -> list[Unsent]:
-        """Read the next unsent posts, but those of topics that Redis refused lately; none is the end of a sweep.
+        """Read the next unsent posts, except those of topics that Redis recently refused; empty at the end of a sweep.
 
-        A sweep goes once through what is unsent, oldest first; the next one begins with whatever was left.
+        A sweep goes once through all unsent posts, oldest first; the next sweep begins with whatever was left.
         """
         if self._line is None:
             self._line = relay_start.ensure_start()
@@ -126,7 +126,8 @@ class Relay:
         return posts
 
     async def send(self, client: redis.asyncio.Redis, posts: list[Unsent]) -> list[int]:
-        """Put posts on their streams; answer which are there. After a redis.RedisError all have to go again."""
+        """Add posts to their streams; return the ids of those that are there. After a redis.RedisError all have to be
+        sent again."""
         failpoint("before-xadd")
         pipeline = client.pipeline(transaction=False)
         for post in posts:
@@ -149,7 +150,7 @@ class Relay:
             self._is_there(topic, answer)
 
     def mark(self, posts: list[Unsent], sent: list[int]) -> None:
-        """Note which of these posts are on Redis, and go on behind them."""
+        """Note which of these posts are on Redis, and continue after them."""
         with write_transaction():
             Post.objects.filter(id__in=sent).update(sent_at=time.time_ns() // 1000)
         self.waiting = max(0, self.waiting - len(sent))

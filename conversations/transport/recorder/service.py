@@ -224,13 +224,13 @@ class RecorderService:
 
 
 class EntryRate:
-    """Events a second between two tellings."""
+    """Events per second between two calls."""
 
     def __init__(self) -> None:
         self._at, self._count = time.monotonic(), 0
 
     def of(self, count: int) -> float:
-        """Return the rate since it was asked last."""
+        """Return the rate since the last call."""
         now = time.monotonic()
         rate = (count - self._count) / max(now - self._at, 0.001)
         self._at, self._count = now, count
@@ -238,7 +238,8 @@ class EntryRate:
 
 
 class EmbeddedRecorder(threading.Thread):
-    """A recorder inside another process, in a thread and loop of its own: reading never stalls the sockets' loop."""
+    """A recorder inside another process, in a thread and event loop of its own: reading never delays the sockets'
+    loop."""
 
     def __init__(self, url: str) -> None:
         super().__init__(name="recorder", daemon=True)
@@ -253,18 +254,18 @@ class EmbeddedRecorder(threading.Thread):
 
     @property
     def state(self) -> str:
-        """`ok`, or why nothing is recorded at this moment."""
+        """Return `ok`, or why nothing is recorded now."""
         return (self.service.trouble or "ok") if self.is_alive() else "the recording thread has ended"
 
     def close(self) -> None:
-        """Finish what was begun and end."""
+        """Finish the work in progress and end."""
         self.service.stop()
         if self.is_alive():
             self.join()
 
 
 async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """End tasks, asking again where that takes it: before Python 3.12 `wait_for` may lose a cancellation."""
+    """Cancel tasks, repeatedly if needed: before Python 3.12 `wait_for` may lose a cancellation."""
     left = {task for task in tasks if not task.done()}
     while left:
         for task in left:

@@ -1,7 +1,7 @@
-"""Rounds of entries → the record: events, quarantine and read positions in one transaction (law C). In one thread.
+"""Store rounds of entries: events, quarantine and read positions in one transaction (law C). In one thread.
 
-The position is the fence: it moves only from where this recorder saw it last. Where it is somewhere else another
-recorder has won, everything rolls back, and this one is told by `RecorderSuperseded`.
+The position is the fence: it moves only from where this recorder saw it last. If it is elsewhere, another recorder has
+won: everything is rolled back and RecorderSuperseded is raised.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RecorderSuperseded(Exception):
 
 
 class EntryStore:
-    """The database's side of a recorder. Every method runs in the recorder's one database thread."""
+    """The database side of a recorder. Every method runs in the recorder's single database thread."""
 
     def __init__(self) -> None:
         self.events = self.gaps = self.quarantined = 0
@@ -67,13 +67,13 @@ class EntryStore:
         self._brief = ""  # the stream of the last one
 
     def positions(self) -> dict[str, RedisPosition]:
-        """Read how far every stream was read; from here on they are this recorder's to move."""
+        """Return how far every stream was read; from now on this recorder moves these positions."""
         by_stream = {position.stream: position for position in RedisPosition.objects.all()}
         self._stored = {name: position.last_id for name, position in by_stream.items()}
         return by_stream
 
     def follow(self, streams: Sequence[Stream]) -> None:
-        """Note streams that were never seen before. Raises Superseded when somebody else just did."""
+        """Insert positions for new streams. Raises RecorderSuperseded if another recorder just did."""
         rows = [
             RedisPosition(stream=s.name, last_id=s.last_id, entries_read=s.entries_read, found_at=s.found_at)
             for s in streams
@@ -87,10 +87,10 @@ class EntryStore:
         self._stored |= {s.name: s.last_id for s in streams}
 
     def store(self, entries: Sequence[StreamEntry]) -> list[HeldStream]:
-        """Store a round; return the streams that wait because somebody holds a conversation they name.
+        """Store a round; return the streams that wait because a conversation they name is locked.
 
-        What cannot be stored costs itself alone: the round is halved until it stands by itself. So that a busy
-        conversation gets its turn too, one held stream after the other is tried with a short wait.
+        Only an entry that cannot be stored is affected by its error: the round is halved until that entry is alone. So
+        that busy conversations get their turn too, one held stream after the other is tried with a short wait.
         """
         self._first_held = {}
         self._try(entries, AT_ONCE)
@@ -100,7 +100,7 @@ class EntryStore:
         return [self._held_stream(entry) for entry in self._first_held.values()]
 
     def _next_brief(self, names: Collection[str]) -> str | None:
-        """Return the held stream whose turn it is to be waited for briefly; None when none is, or it is too soon."""
+        """Return the held stream to wait for briefly now; None if there is none, or if it is too soon."""
         now = time.monotonic()
         if not names or now < self._brief_at:
             return None
@@ -116,7 +116,7 @@ class EntryStore:
             self._wait = AT_ONCE
 
     def _store_free(self, entries: Sequence[StreamEntry]) -> None:
-        """Store what nobody holds; of each other stream its first entry that waits is noted."""
+        """Store the entries of unlocked conversations; of each other stream note its first waiting entry."""
         while entries := [entry for entry in entries if self._is_free(entry)]:
             try:
                 self._store_or_quarantine(entries)
@@ -158,7 +158,7 @@ class EntryStore:
         return HeldStream(first.stream, self._stored[first.stream], before, ids.at(first.id) / 1e6)
 
     def report_losses(self, losses: Sequence[Loss]) -> list[Loss]:
-        """Record losses in the conversations concerned, or else in the quarantine; their streams continue after them.
+        """Record losses in their conversations, else in the quarantine; the streams continue after them.
 
         Return those that must wait because the conversation is locked.
         """
@@ -222,7 +222,7 @@ class EntryStore:
         self.quarantined += len(rows) + len(refused)
 
     def _give_up(self, entry: StreamEntry, error: Exception) -> None:
-        """Quarantine what the database refuses; where it refuses even that, only where and why."""
+        """Quarantine what the database refuses; if it refuses even that, only the place and the reason."""
         logger.warning("entry %s of %s cannot be stored: %s", entry.id, entry.stream, error)
         first_line = (str(error).splitlines() or [""])[0]  # further lines repeat the row
         reason = f"the entry could not be stored: {type(error).__name__}: {first_line}"
@@ -254,7 +254,7 @@ class EntryStore:
 
 
 def _change(sql: str, flat: Sequence[tuple[Any, ...]]) -> None:
-    """Change positions in blocks, each from where it was seen last. Raises Superseded when one is elsewhere."""
+    """Change positions in blocks, each from its last known value. Raises RecorderSuperseded if one is elsewhere."""
     with connection.cursor() as cursor:
         for at in range(0, len(flat), BLOCK):
             block = flat[at : at + BLOCK]
@@ -267,7 +267,7 @@ def _change(sql: str, flat: Sequence[tuple[Any, ...]]) -> None:
 
 
 def _is_passing(error: Exception) -> bool:
-    """Return whether it is not to be had now; else it is this row that the database can never take."""
+    """Return whether an error is temporary; otherwise the database can never store this row."""
     if isinstance(error, RecorderSuperseded | LockedElsewhere):
         return True
     return is_unavailable(error) and not sqlstate(error).startswith(TOO_LARGE)
@@ -279,7 +279,7 @@ def _needs(entry: StreamEntry, held: LockedElsewhere) -> bool:
 
 
 def _refuse(clashing: Sequence[StreamEntry]) -> None:
-    """Quarantine entries whose id stands for other words already; within the transaction that passes them by."""
+    """Quarantine entries whose id already belongs to other contents, in the transaction that passes them."""
     refused = [entry._replace(event=None, poison=_reused(entry)) for entry in clashing]
     log.append([event for entry in refused if (event := _poison_event(entry)) is not None])
     _quarantine(_poison_rows(refused))
@@ -349,7 +349,7 @@ def _gap(key: str, fields: dict[str, Any]) -> NewEvent:
 
 
 def _concerned(names: Sequence[str]) -> dict[str, str]:
-    """Return whose history a stream's loss belongs to: `chat:X` may be an agent's, so that one has to exist."""
+    """Return the conversation to which a stream's loss belongs: `chat:X` may be an agent's, so it has to exist."""
     suffixes = {name: name.partition(":")[2] for name in names}
     streams = {name: suffix for name, suffix in suffixes.items() if name.startswith("stream:")}
     chats = {name: suffix for name, suffix in suffixes.items() if name.startswith("chat:")}
@@ -368,7 +368,7 @@ def _reused(entry: StreamEntry) -> parse_entry.InvalidEntry:
 
 
 def _clashes(event: NewEvent) -> bool:
-    """Return whether what is stored under this event's id says something else; another spelling of it is the same."""
+    """Return whether the event stored under this id has other contents; another spelling of the same JSON is equal."""
     if event.conversation is None:
         bodies = Post.objects.filter(topic=event.topic, bus_id=event.bus_id).values_list("body", flat=True)
         return not any(_same(body, event.body) for body in bodies)
@@ -382,7 +382,7 @@ def _clashes(event: NewEvent) -> bool:
 
 
 def _is_echo(event: NewEvent, body: str) -> bool:
-    """Return whether it is what the relay told the stream of a stored message (`relay.Unsent.on_stream`)."""
+    """Return whether it is what the relay put on the stream of a stored message (`relay.Unsent.on_stream`)."""
     if event.kind != "user_message":
         return False
     message = payload.parse(body.encode("utf-8", "replace"))

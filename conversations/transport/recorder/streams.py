@@ -1,4 +1,5 @@
-"""The streams the recorder follows: which there are (`SCAN` is the truth), how far each is read, which are hot."""
+"""The streams that the recorder follows: which there are (`SCAN` is authoritative), how far each is read, which are
+hot."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ FIRST_STRIDE = 16  # entries of a stream that nobody has read yet: they may be l
 
 @dataclass(slots=True)
 class Stream:
-    """One stream, as far as it is read (stored or on its way). `stride` grows with what it proved to hold."""
+    """One stream, as far as it is read (stored or in progress). `stride` grows with the sizes it has shown."""
 
     key: bytes  # as Redis knows it
     name: str  # as the record does
@@ -34,7 +35,7 @@ class Stream:
     is_held: bool = False  # somebody holds a conversation it names (`held_streams`): it is not read meanwhile
 
     def take(self, items: list[Any], requested: int) -> None:
-        """Move on by an answer of XREAD that asked for `requested` entries, and learn from its size."""
+        """Advance by an answer of XREAD that asked for `requested` entries, and learn from its size."""
         size = sum(len(value) for _, fields in items for value in fields or ())
         self.last_id = items[-1][0].decode()
         if self.entries_read >= 0:
@@ -45,7 +46,7 @@ class Stream:
 
 
 def name_of(key: bytes) -> str:
-    """Name a stream so that a column holds it: as it is, or where that cannot be, with a digest of it."""
+    """Return a stream's name as a column can hold it: as it is, or with a digest."""
     text = key.decode("utf-8", "replace")
     if len(text) <= NAME and "\0" not in text and text.encode() == key:
         return text
@@ -53,7 +54,7 @@ def name_of(key: bytes) -> str:
 
 
 class Streams:
-    """All that are followed, those with news lately first."""
+    """All followed streams, those with recent entries first."""
 
     def __init__(self) -> None:
         self._by_key: dict[bytes, Stream] = {}  # in order of their last news, newest last
@@ -72,35 +73,35 @@ class Streams:
         return list(self._by_key.values())
 
     def put(self, streams: Iterable[Stream]) -> None:
-        """Follow these too."""
+        """Follow these streams too."""
         self._by_key |= {stream.key: stream for stream in streams}
 
     def drop(self, key: bytes) -> None:
-        """Follow this one no more."""
+        """Stop following a stream."""
         self._by_key.pop(key, None)
 
     def has_news(self, stream: Stream) -> None:
-        """Move it to the hot end."""
+        """Move a stream to the hot end."""
         self._by_key[stream.key] = self._by_key.pop(stream.key)
 
     def hot(self) -> list[Stream]:
-        """Return the ≤ 200 that had news last, but those that are held."""
+        """Return the at most 200 streams with the most recent entries, without held ones."""
         newest = (stream for stream in reversed(self._by_key.values()) if not stream.is_held)
         return [stream for stream, _ in zip(newest, range(HOT), strict=False)]
 
     def behind(self) -> list[Stream]:
-        """Return the hot ones that have more to read now."""
+        """Return the hot streams that have more to read now."""
         return [stream for stream in self.hot() if stream.is_behind]
 
     def cold(self) -> list[Stream]:
-        """Return the rest, but those that are held."""
+        """Return the other streams, without held ones."""
         return [stream for stream in self.all()[: max(0, len(self) - HOT)] if not stream.is_held]
 
 
 def read_command(
     streams: list[Stream], *, block_ms: int | None = None, spread: int | None = None
 ) -> tuple[list[Any], int]:
-    """Write an XREAD; answer it and its COUNT: batch ÷ streams, no more than the most careful one's stride."""
+    """Return an XREAD command and its COUNT: batch ÷ streams, at most the smallest stride."""
     count = max(1, min(BATCH // max(1, spread or len(streams)), *(s.stride for s in streams), BATCH))
     command: list[Any] = ["XREAD", "COUNT", count]
     if block_ms is not None:
@@ -110,7 +111,7 @@ def read_command(
 
 
 def first_seen(key: bytes, found_at: int) -> Stream:
-    """Begin to follow a stream."""
+    """Return a stream at first contact."""
     return Stream(key, name_of(key), ids.START, 0, found_at)
 
 
