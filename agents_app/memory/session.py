@@ -4,9 +4,9 @@ A run reads it once and collects what is new; `save` writes that in the transact
 so memory and record agree. A team's context is stored between the items, as rows of its own: as `CONTEXT` the newest,
 and as `WAS` earlier ones, so that a fork continues with the context of its point.
 
-memory = session.load("conversation", newest=200, days=30)      # sync
-Runner.run_streamed(agent, words, session=memory)
-memory.save()                                                   # sync, inside a transaction
+    memory = session.load("conversation", newest=200, days=30)      # sync
+    Runner.run_streamed(agent, words, session=memory)
+    memory.save()                                                   # sync, inside a transaction
 """
 
 import inspect
