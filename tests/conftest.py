@@ -179,7 +179,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"FAILED {line}", red=True)
     for line in databases.report():
         terminalreporter.write_line(line)
-    for report in (one for some in terminalreporter.stats.values() for one in some):
+    for report in (report_ for some in terminalreporter.stats.values() for report_ in some):
         if getattr(report, "when", "") == "teardown":
             for name, value in report.user_properties:
                 terminalreporter.write_line(f"{report.nodeid}: {name}: {value}")

@@ -199,4 +199,4 @@ DOOR_CELLS = [(address, method) for address in sorted(DOORS) for method in TABLE
 
 def filled(address: str, **names: str) -> str:
     """Write an address with its parameters."""
-    return re.sub(r"\{(\w+)\}", lambda found: (FILLED | names)[found[1]], address)
+    return re.sub(r"\{(\w+)\}", lambda match: (FILLED | names)[match[1]], address)

@@ -82,8 +82,8 @@ def steering(verb: str, *before: str, is_running: bool = False) -> Callable[[Peo
         teamwork.say(all_["operator"])
         if is_running:
             teamwork.claim()
-        for one in before:
-            control.steer(all_["operator"], one, "flood")
+        for verb_before in before:
+            control.steer(all_["operator"], verb_before, "flood")
         return lambda by: getattr(control, verb)(by, "flood", "because")
 
     return begin
@@ -117,19 +117,19 @@ def speaking(all_: People) -> Deed:
 
 def responding(all_: People) -> Deed:
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Water"}]}
-    asked = create.ResponseRequest(model="Dialogue", input=[item])
-    return lambda by: create.receive(by, asked)
+    request = create.ResponseRequest(model="Dialogue", input=[item])
+    return lambda by: create.receive(by, request)
 
 
 def answering(all_: People) -> Deed:
     """A response waits for its client to answer a call."""
     tool = {"type": "function", "name": "rain", "parameters": {"type": "object", "properties": {}}}
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Water"}]}
-    asked = create.receive(all_["operator"], create.ResponseRequest(model="Dialogue", input=[item], tools=[tool]))
-    answer = Answer(teamwork.claim(asked.conversation))
+    response = create.receive(all_["operator"], create.ResponseRequest(model="Dialogue", input=[item], tools=[tool]))
+    answer = Answer(teamwork.claim(response.conversation))
     answer.call("rain", "{}", "c1")
     answer.finish()
-    call = ToolCall.objects.get(run=asked.run).id
+    call = ToolCall.objects.get(run=response.run).id
     return lambda by: manual_output.answer_call(by, call, "4 mm")
 
 
@@ -141,9 +141,9 @@ def cancelling(all_: People) -> Deed:
 
 def deleting(all_: People) -> Deed:
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Water"}]}
-    asked = create.receive(all_["operator"], create.ResponseRequest(model="Dialogue", input=[item]))
-    Answer(teamwork.claim(asked.conversation)).finish()
-    return lambda by: cancel_or_delete.delete(by, asked.response)
+    response = create.receive(all_["operator"], create.ResponseRequest(model="Dialogue", input=[item]))
+    Answer(teamwork.claim(response.conversation)).finish()
+    return lambda by: cancel_or_delete.delete(by, response.response)
 
 
 def running_again(all_: People) -> Deed:

@@ -113,8 +113,8 @@ def ended_runs(count: int = 1, *, within: float = 60.0) -> list[Run]:
     """Wait until so many runs are no longer queued or running; return them in order."""
 
     def ended() -> list[Run]:
-        found = Run.objects.exclude(status__in=("queued", "running")).order_by("queued_seq", "id")
-        return list(found) if found.count() >= count else []
+        runs = Run.objects.exclude(status__in=("queued", "running")).order_by("queued_seq", "id")
+        return list(runs) if runs.count() >= count else []
 
     return until(ended, within=within, what=f"{count} runs to end: {list(Run.objects.values('status', 'reason'))}")
 
@@ -128,5 +128,5 @@ def event_bodies(kind: str = "", key: str = "c") -> list[dict[str, Any]]:
 
 def event_kinds(key: str = "c") -> list[str]:
     """Return the kinds of a conversation's events, tokens left out."""
-    found = Event.objects.filter(conversation__key=key).exclude(kind="token").order_by("seq")
-    return list(found.values_list("kind", flat=True))
+    events = Event.objects.filter(conversation__key=key).exclude(kind="token").order_by("seq")
+    return list(events.values_list("kind", flat=True))

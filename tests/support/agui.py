@@ -35,11 +35,11 @@ def decoder() -> TypeAdapter[Any]:
 
 def input_of(thread: str, *messages: Any, run: str = "front-run-1", **more: Any) -> Body:
     """Make the input of a run by the package's own types; a text is a message of the user."""
-    said = [
+    conversation = [
         UserMessage(id=f"front-{at}", content=words) if isinstance(words, str) else words
         for at, words in enumerate(messages)
     ]
-    whole = RunAgentInput(thread_id=thread, run_id=run, messages=said, **more)
+    whole = RunAgentInput(thread_id=thread, run_id=run, messages=conversation, **more)
     return whole.model_dump(by_alias=True, mode="json")
 
 
@@ -52,7 +52,7 @@ def events_in(answer: Answer) -> list[Any]:
 
 def pieces(writes: Iterable[bytes]) -> list[Any]:
     """Return the events of what was written, each by the package's reader; each write is one event or a comment."""
-    found = []
+    events = []
     for write in writes:
         if not write or write.startswith(b":"):
             continue
@@ -60,8 +60,8 @@ def pieces(writes: Iterable[bytes]) -> list[Any]:
         assert lines[-2:] == ["", ""], write
         data = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
         assert len(data) == 1, write
-        found.append(decoder().validate_json(data[0]))
-    return found
+        events.append(decoder().validate_json(data[0]))
+    return events
 
 
 def checked(events: list[Any]) -> list[Any]:

@@ -67,14 +67,14 @@ def call(name: str, arguments: dict[str, Any], id_: str = "c1") -> list[Any]:
     ]
 
 
-async def run(asked: RunAgentInput) -> AsyncIterator[Any]:
+async def run(run_input: RunAgentInput) -> AsyncIterator[Any]:
     """Make the events of a run."""
-    ids = {"thread_id": asked.thread_id, "run_id": asked.run_id}
-    words = [message.content for message in asked.messages if message.role == "user"][-1]
+    ids = {"thread_id": run_input.thread_id, "run_id": run_input.run_id}
+    words = [message.content for message in run_input.messages if message.role == "user"][-1]
     word = str(words).split(" ")[0]
     yield RunStartedEvent(**ids)
-    if asked.resume:
-        for event in said(f"resumed with {json.dumps([entry.payload for entry in asked.resume])}", "m2"):
+    if run_input.resume:
+        for event in said(f"resumed with {json.dumps([entry.payload for entry in run_input.resume])}", "m2"):
             yield event
         yield RunFinishedEvent(**ids)
         return
@@ -132,19 +132,19 @@ async def stream(scope: dict[str, Any], receive: Any, send: Any) -> None:
     while more:
         message = await receive()
         body, more = body + message.get("body", b""), message.get("more_body", False)
-    asked = RunAgentInput.model_validate_json(body)
+    run_input = RunAgentInput.model_validate_json(body)
     head = {name.decode(): value.decode() for name, value in scope["headers"]}
-    INPUTS.append(asked.model_dump(by_alias=True, mode="json") | {"authorization": head.get("authorization", "")})
+    INPUTS.append(run_input.model_dump(by_alias=True, mode="json") | {"authorization": head.get("authorization", "")})
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
-    words = str([message.content for message in asked.messages if message.role == "user"][-1])
+    words = str([message.content for message in run_input.messages if message.role == "user"][-1])
     encoder = EventEncoder()
-    if (word := words.partition(" ")[0]) in RAW and not asked.resume:
+    if (word := words.partition(" ")[0]) in RAW and not run_input.resume:
         await send({"type": "http.response.body", "body": RAW[word], "more_body": True})
     elif word == "play":
         data = await asyncio.to_thread(Path(words.partition(" ")[2]).read_bytes)
         await send({"type": "http.response.body", "body": data, "more_body": True})
     else:
-        async for event in run(asked):
+        async for event in run(run_input):
             await send({"type": "http.response.body", "body": encoder.encode(event).encode(), "more_body": True})
     await send({"type": "http.response.body", "body": b""})
 

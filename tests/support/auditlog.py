@@ -37,9 +37,9 @@ def record(count: int, seed: int = 5) -> None:
 
 def _drawn(dice: random.Random, seq: int) -> AuditEntry:
     key = dice.choice(KEYS)
-    told = {"request": f"r{seq}", "text": '"conversation":"th-1"'}  # a quoted one is none
+    correlation = {"request": f"r{seq}", "text": '"conversation":"th-1"'}  # a quoted one is none
     if dice.random() < 0.3:
-        told["conversation"] = key
+        correlation["conversation"] = key
     targets = (f"conversation:{key}", "approval:01JD", f"approval:{seq}", "user:maria", "audit.csv")
     return AuditEntry(
         seq=seq,
@@ -50,7 +50,7 @@ def _drawn(dice: random.Random, seq: int) -> AuditEntry:
         target=dice.choice(targets),
         reason=dice.choice(REASONS),
         outcome=dice.choice(("done", "done", "refused")),
-        correlation=json.dumps(told, ensure_ascii=False, sort_keys=True, separators=(",", ":")),
+        correlation=json.dumps(correlation, ensure_ascii=False, sort_keys=True, separators=(",", ":")),
     )
 
 
@@ -73,29 +73,29 @@ def drawn_filters(dice: random.Random) -> AuditFilters:
     return AuditFilters(**{name: values[name] for name in chosen})  # type: ignore[arg-type]  # each value is its filter's
 
 
-def brute(asked: AuditFilters) -> list[int]:
+def brute(filters: AuditFilters) -> list[int]:
     """Look at every entry; answer those that pass, newest first."""
-    return [entry.seq for entry in AuditEntry.objects.order_by("-seq") if _passes(entry, asked)]
+    return [entry.seq for entry in AuditEntry.objects.order_by("-seq") if _passes(entry, filters)]
 
 
-def _passes(entry: AuditEntry, asked: AuditFilters) -> bool:
+def _passes(entry: AuditEntry, filters: AuditFilters) -> bool:
     body = json.loads(entry.correlation).get("conversation")
-    about = asked.conversation
+    about = filters.conversation
     return (
-        _any(entry.principal, asked.who)
-        and _any(entry.acting_as, asked.acting_as)
-        and _any(entry.verb, asked.verb)
-        and asked.outcome in ("", entry.outcome)
-        and (not asked.target or _is(entry.target, asked.target))
+        _any(entry.principal, filters.who)
+        and _any(entry.acting_as, filters.acting_as)
+        and _any(entry.verb, filters.verb)
+        and filters.outcome in ("", entry.outcome)
+        and (not filters.target or _is(entry.target, filters.target))
         and (not about or _is(entry.target, f"conversation:{about}") or (body is not None and _is(body, about)))
-        and all(word in entry.reason.casefold() for word in asked.q.casefold().split())
-        and (asked.since is None or entry.at >= asked.since)
-        and (asked.until is None or entry.at <= asked.until)
+        and all(word in entry.reason.casefold() for word in filters.q.casefold().split())
+        and (filters.since is None or entry.at >= filters.since)
+        and (filters.until is None or entry.at <= filters.until)
     )
 
 
 def _any(value: str, wanted: tuple[str, ...]) -> bool:
-    return not wanted or any(_is(value, one) for one in wanted)
+    return not wanted or any(_is(value, value_wanted) for value_wanted in wanted)
 
 
 def _is(value: str, wanted: str) -> bool:

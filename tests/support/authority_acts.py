@@ -51,8 +51,8 @@ class AuthorityActs(RuleBasedStateMachine):
         self.bus = RunBus(DatabaseThreads("posts"))
         secrets = {name: tokens.make_token(SYSTEM, name, "agent") for name in GUESTS}
         secrets["robot"] = tokens.make_token(SYSTEM, "robot", "admin")
-        found = {name: authentication.caller_from_token(words) for name, words in secrets.items()}
-        self.callers = {name: caller for name, caller in found.items() if caller is not None}
+        callers = {name: authentication.caller_from_token(words) for name, words in secrets.items()}
+        self.callers = {name: caller for name, caller in callers.items() if caller is not None}
         self.touched = set[str]()  # names whose `chat:` topic the last step may have changed
         self.fixed = rows.held()
 
@@ -119,11 +119,11 @@ class AuthorityActs(RuleBasedStateMachine):
 
     def _forged(self, kind: str, n: int) -> dict[str, Any]:
         """Make an example of a kind that names questions, calls and runs that there are, and people who did it."""
-        asked = Approval.objects.order_by("id")[n : n + 1].first()
+        approval = Approval.objects.order_by("id")[n : n + 1].first()
         about: dict[str, Any] = {"by": "user:ada", "handler": "agent:Mallory", "owner": "user:ada", "id": new_id()}
-        if asked is not None:
-            about |= {"approval_id": asked.id, "tool_call": asked.tool_call, "run_id": asked.run}
-        own = (one for one in EXAMPLES[kind] if kind in one.values())  # the others lead to it
+        if approval is not None:
+            about |= {"approval_id": approval.id, "tool_call": approval.tool_call, "run_id": approval.run}
+        own = (example_ for example_ in EXAMPLES[kind] if kind in example_.values())  # the others lead to it
         example = next(own, EXAMPLES[kind][-1])
         return {**example, "decision": "approve", **about}
 
@@ -131,8 +131,8 @@ class AuthorityActs(RuleBasedStateMachine):
         return self.claims[at % len(self.claims)]
 
     def _approval(self, n: int) -> str:
-        found = list(Approval.objects.order_by("id").values_list("id", flat=True))
-        return found[n % len(found)] if found else "none"
+        approvals = list(Approval.objects.order_by("id").values_list("id", flat=True))
+        return approvals[n % len(approvals)] if approvals else "none"
 
     def _note(self, key: str, deed: Deed) -> None:
         self.world.told.setdefault(key, []).append(deed)

@@ -153,14 +153,14 @@ class Authority(AuthorityActs):
     def a_run_asks(self, at: int) -> None:
         """Ask people about a call and wait."""
         claim = self._claim(at)
-        asked = {"approval_id": new_id(), "tool_call": new_id(), "tool_call_id": new_id(), "name": "pay"}
+        call_ids = {"approval_id": new_id(), "tool_call": new_id(), "tool_call_id": new_id(), "name": "pay"}
         try:
-            claims.wait(claim, "approval", {"event": "approval.requested", **asked, "args_raw": "{}"}, state="{}",
+            claims.wait(claim, "approval", {"event": "approval.requested", **call_ids, "args_raw": "{}"}, state="{}",
                       state_mac="", sdk="")  # fmt: skip
         except SwitchboardError:
             return
         self.claims.remove(claim)
-        self.calls[asked["tool_call"]] = "waiting"
+        self.calls[call_ids["tool_call"]] = "waiting"
         self._note(claim.conversation, Deed("run"))
 
     @has_run
@@ -176,8 +176,8 @@ class Authority(AuthorityActs):
     @rule(name=guests, key=keys)
     def an_agent_has_itself_named(self, name: str, key: str) -> None:
         """Ask an agent that is served here to write to oneself, and have it do so."""
-        told = {"type": "message", "sender": f"agent:{name}", "content": f"greet agent:{name}"}
-        self._publish(name, key, told, "agent:Dialogue", name)
+        payload = {"type": "message", "sender": f"agent:{name}", "content": f"greet agent:{name}"}
+        self._publish(name, key, payload, "agent:Dialogue", name)
         self.work()
         for at, claim in enumerate(self.claims):
             if claim.conversation == key:
@@ -194,37 +194,37 @@ class Authority(AuthorityActs):
     @rule(at=st.integers(0, 5), kind=st.sampled_from(["approval.cancelled", "approval.expired"]), n=st.integers(0, 3))
     def a_run_closes_elsewhere(self, at: int, kind: str, n: int) -> None:
         """Close a question of another conversation, past the bus."""
-        claim, asked = self._claim(at), Approval.objects.filter(id=self._approval(n)).first()
-        if asked is not None and asked.conversation.key != claim.conversation:
+        claim, approval = self._claim(at), Approval.objects.filter(id=self._approval(n)).first()
+        if approval is not None and approval.conversation.key != claim.conversation:
             self._write_past_the_bus(claim, kind, n)
 
     @rule(role=st.sampled_from(["approver", "admin"]), key=keys, n=st.integers(0, 3))
     def a_decision_says_another(self, role: str, key: str, n: int) -> None:
         """Store a decision in any conversation, which names any question and another person: it counts as its own
         principal's, and only where it was asked."""
-        asked = Approval.objects.filter(id=self._approval(n), status="pending").first()
-        if asked is None:
+        approval = Approval.objects.filter(id=self._approval(n), status="pending").first()
+        if approval is None:
             return
         by, whom = f"user:{PEOPLE[role]}", "user:ada" if role == "approver" else "user:april"
-        told = {"event": "approval.decided", "decision": "approve", "id": new_id(), "by": whom}
-        told |= {"run_id": asked.run, "approval_id": asked.id, "tool_call": asked.tool_call}
-        log.append([log.from_internal(key, told, principals.user_principal(PEOPLE[role]))])
+        payload = {"event": "approval.decided", "decision": "approve", "id": new_id(), "by": whom}
+        payload |= {"run_id": approval.run, "approval_id": approval.id, "tool_call": approval.tool_call}
+        log.append([log.from_internal(key, payload, principals.user_principal(PEOPLE[role]))])
         self._note(key, Deed("people"))
         self.deeds["a decision said another"] += 1
-        if asked.conversation.key == key:
-            self.world.decided[asked.id], self.calls[asked.tool_call] = (by, "approve"), "approved"
+        if approval.conversation.key == key:
+            self.world.decided[approval.id], self.calls[approval.tool_call] = (by, "approve"), "approved"
 
     @rule(role=roles, decision=st.sampled_from(["approve", "reject"]), n=st.integers(0, 3))
     def someone_decides(self, role: str, decision: str, n: int) -> None:
         """Decide a question; an operator and a viewer may not."""
-        asked = self._approval(n)
+        approval = self._approval(n)
         try:
-            found = decide.decide(self.people[role], asked, decision)
+            decided = decide.decide(self.people[role], approval, decision)
         except SwitchboardError:
             return
         assert role in ("approver", "admin")
-        self.world.decided[asked] = (f"user:{PEOPLE[role]}", decision)
-        self.calls[found.tool_call] = "approved" if decision == "approve" else "rejected"
+        self.world.decided[approval] = (f"user:{PEOPLE[role]}", decision)
+        self.calls[decided.tool_call] = "approved" if decision == "approve" else "rejected"
 
     @rule(role=roles, action=st.sampled_from(["pause", "resume", "take_over", "hand_back"]), key=keys)
     def someone_steers(self, role: str, action: str, key: str) -> None:
@@ -297,10 +297,10 @@ class Authority(AuthorityActs):
     @invariant()
     def only_people_decided(self) -> None:
         """Compare decisions, and the calls they are about."""
-        asked = {id_: (by, what, how) for id_, by, what, how in rows.read(rows.decisions)}
-        decided = {id_: (by, what) for id_, (by, what, how) in asked.items() if how == "decided"}
+        requests = {id_: (by, what, how) for id_, by, what, how in rows.read(rows.decisions)}
+        decided = {id_: (by, what) for id_, (by, what, how) in requests.items() if how == "decided"}
         assert decided == self.world.decided, (decided, self.world.decided)
-        assert {how for _, _, how in asked.values()} <= {"decided", "pending"}
+        assert {how for _, _, how in requests.values()} <= {"decided", "pending"}
         calls = dict(rows.read(rows.calls))
         assert calls == self.calls, (calls, self.calls)
 
@@ -309,7 +309,7 @@ class Authority(AuthorityActs):
         """Compare what a token reads on the `chat:` topics that the last step may have changed."""
         touched, self.touched = sorted(self.touched), set()
         for name in GUESTS:
-            for topic in (f"chat:{one}" for one in touched):
+            for topic in (f"chat:{name_touched}" for name_touched in touched):
                 reach = permissions.reach_of(name, topic)
                 assert reach == self.world.reach(name, topic), (name, topic)
                 if reach is None or IS_POSTGRESQL:  # there they are read from Redis

@@ -30,14 +30,14 @@ class World:
 
     def let_in(self, key: str) -> set[str]:
         """Return the agents whom somebody let in who may do so."""
-        deeds, is_closed, found = self.told.get(key, []), False, set[str]()
+        deeds, is_closed, names_seen = self.told.get(key, []), False, set[str]()
         for deed in deeds:
-            is_guest = deed.source in GUESTS and (deeds[0].source == deed.source or deed.source in found)
+            is_guest = deed.source in GUESTS and (deeds[0].source == deed.source or deed.source in names_seen)
             is_closed |= not (deed.source in ("people", "run") or is_guest)
             names_another = deed.names and deed.names not in (deed.speaker, deed.source)
             if names_another and (deed.source == "people" or not is_closed):
-                found.add(deed.names)
-        return found
+                names_seen.add(deed.names)
+        return names_seen
 
     def readable(self, agent: str, topic: str) -> set[str]:
         """Return the ids on `chat:X` that an agent's token may read."""

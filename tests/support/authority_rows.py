@@ -24,8 +24,8 @@ def read(query: Callable[[], QuerySet[Any, Any]]) -> list[tuple[Any, ...]]:
     """Read them as tuples."""
     with connection.cursor() as cursor:
         cursor.execute(*_statement(query))
-        found: list[tuple[Any, ...]] = cursor.fetchall()
-    return found
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    return rows
 
 
 def named_agents() -> QuerySet[Any, Any]:
@@ -40,8 +40,8 @@ def steered() -> QuerySet[Any, Any]:
 
 def handoffs() -> QuerySet[Any, Any]:
     """Every handoff that the token of an agent told."""
-    told = Event.objects.filter(kind="agent.handoff", principal__in=[f"token:{name}" for name in GUESTS])
-    return told.order_by("pk").values_list("principal", "body")
+    handoffs = Event.objects.filter(kind="agent.handoff", principal__in=[f"token:{name}" for name in GUESTS])
+    return handoffs.order_by("pk").values_list("principal", "body")
 
 
 def handlers() -> QuerySet[Any, Any]:

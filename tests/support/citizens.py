@@ -51,18 +51,18 @@ class Citizen:
         start = [*self.items, {"role": "user", "content": text}]
         settings: dict[str, Any] = {"run_config": self._config, "max_turns": self.team.max_turns}
         result = await Runner.run(self.agent, start, context=context, **settings)
-        asked = []
+        requests = []
         while result.interruptions:
             state = result.to_state()
             for item in state.get_interruptions():
-                asked.append(str(item.tool_name))
+                requests.append(str(item.tool_name))
                 if self.approves:
                     state.approve(item)
                 else:
                     state.reject(item, rejection_message="Not our road.")
             result = await Runner.run(self.agent, state, **settings)
         self.items, self.agent, self.kept = result.to_input_list(), result.last_agent, team_context.write(context)
-        return Heard(_path(result), str(result.final_output), result.last_agent.name, asked, result)
+        return Heard(_path(result), str(result.final_output), result.last_agent.name, requests, result)
 
 
 def _path(result: RunResult) -> list[str]:

@@ -40,11 +40,11 @@ def stage() -> Stage:
 
 
 @contextmanager
-def cold_server(found: Stage, *, is_newcomer: bool = False) -> Iterator[Server]:
+def cold_server(served: Stage, *, is_newcomer: bool = False) -> Iterator[Server]:
     """Start a server on a copy of the stage and return as soon as its port answers; stop it in order at the end."""
     server = Server(scratch("cold") / "data")
     server.is_newcomer = is_newcomer
-    shutil.copytree(found.home, server.data_dir)
+    shutil.copytree(served.home, server.data_dir)
     server.launch()
     try:
         deadline = time.monotonic() + START

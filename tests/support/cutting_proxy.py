@@ -42,8 +42,8 @@ class CuttingProxy:
         elif self._listener is None:
             self._listener = socket.create_server(("127.0.0.1", self.port))
             threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
-        for one in ended:
-            _end(one)
+        for socket_ in ended:
+            _end(socket_)
 
     def _stop_listening(self) -> None:
         if self._listener is not None:
@@ -78,16 +78,16 @@ class CuttingProxy:
                     self.cut += 1
                     break
                 target.sendall(data)
-        for one in (source, target):
-            _end(one)
+        for socket_ in (source, target):
+            _end(socket_)
         with self._lock:
             self._open -= {source, target}
 
 
-def _end(one: socket.socket) -> None:
+def _end(socket_: socket.socket) -> None:
     with suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
-    one.close()
+        socket_.shutdown(socket.SHUT_RDWR)
+    socket_.close()
 
 
 @contextmanager

@@ -116,8 +116,8 @@ def starts_processes(item: Any) -> bool:
 
 
 def _names(code: Any) -> set[str]:
-    found = set(code.co_names)
+    names = set(code.co_names)
     for constant in code.co_consts:
         if hasattr(constant, "co_names"):
-            found |= _names(constant)
-    return found
+            names |= _names(constant)
+    return names

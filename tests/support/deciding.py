@@ -74,10 +74,10 @@ class Crowd:
             child.wait()
 
     def _heard(self, number: int) -> list[Any]:
-        told = self._lines[number].readline()
-        assert told, self._children[number].output()
-        heard: list[Any] = json.loads(told)
-        return heard
+        line = self._lines[number].readline()
+        assert line, self._children[number].output()
+        answer: list[Any] = json.loads(line)
+        return answer
 
 
 def take_part(address: str) -> None:
@@ -109,8 +109,8 @@ def _people() -> None:
 
 def _ask(key: str) -> str:
     """Bring a run to its question without a worker; answer the approval."""
-    asked: str = teamwork.ask(_user("otto"), key=key).id
-    return asked
+    approval: str = teamwork.ask(_user("otto"), key=key).id
+    return approval
 
 
 def _say(key: str, words: str, to: str) -> None:
@@ -118,8 +118,8 @@ def _say(key: str, words: str, to: str) -> None:
 
 
 def _decide(by: str, approval: str, **answer: Any) -> list[str | None]:
-    found = decide.decide(_user(by), approval, **answer)
-    return [found.decided_by, found.decision]
+    decided = decide.decide(_user(by), approval, **answer)
+    return [decided.decided_by, decided.decision]
 
 
 def _cancel(run: str) -> None:

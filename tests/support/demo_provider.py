@@ -16,11 +16,11 @@ from tests.support.provider_server import Answer, Asked, ProviderServer
 PREFIX = "transfer_to_"
 
 
-def answer(_n: int, asked: Asked) -> Answer:
+def answer(_n: int, request: Asked) -> Answer:
     """Return a streamed request of either API."""
-    if asked.path.endswith("/responses"):
-        return Answer(b"".join(_responses(asked.body)))
-    return Answer(b"".join(_chat(asked.body)) + b"data: [DONE]\n\n")
+    if request.path.endswith("/responses"):
+        return Answer(b"".join(_responses(request.body)))
+    return Answer(b"".join(_chat(request.body)) + b"data: [DONE]\n\n")
 
 
 def _responses(body: dict[str, Any]) -> Iterator[bytes]:
@@ -70,11 +70,11 @@ def _decided(items: list[Any], tools: Any, schema: dict[str, Any] | None) -> Say
     return decide(DemoOffer(items, [_tool(t) for t in own], [handoff(Agent(name=name)) for name in desks], schema))
 
 
-def _tool(told: dict[str, Any]) -> FunctionTool:
+def _tool(offered: dict[str, Any]) -> FunctionTool:
     async def never(_ctx: object, _arguments: str) -> None:
         raise AssertionError("the server calls no tool")
 
-    return FunctionTool(told["name"], "", dict(told["parameters"]), never, strict_json_schema=False)
+    return FunctionTool(offered["name"], "", dict(offered["parameters"]), never, strict_json_schema=False)
 
 
 async def _serve() -> None:

@@ -111,15 +111,15 @@ class Deployment:
     def alive(self, kind: str) -> list[dict[str, Any]]:
         """Return the facts of the processes of a kind that tell of themselves."""
         with psycopg.connect(self.environment["SWITCHBOARD_DATABASE_URL"]) as connection:
-            found = connection.execute("SELECT name,facts FROM conversations_node WHERE kind=%s", [kind]).fetchall()
-        return [json.loads(facts) | {"name": name} for name, facts in found]
+            rows = connection.execute("SELECT name,facts FROM conversations_node WHERE kind=%s", [kind]).fetchall()
+        return [json.loads(facts) | {"name": name} for name, facts in rows]
 
     def kill_active_recorder(self) -> None:
         """End the one that records, at once, and start another: the standby takes over."""
         active = until(
-            lambda: [one for one in self.alive("recorder") if one["active"]], within=30, what="an active recorder"
+            lambda: [node for node in self.alive("recorder") if node["active"]], within=30, what="an active recorder"
         )
-        pids = {int(one["name"].split(":")[1]) for one in active}
+        pids = {int(node["name"].split(":")[1]) for node in active}
         for process in self.recorders:
             if process.pid in pids and process.poll() is None:
                 process.kill()

@@ -26,8 +26,8 @@ def ask(server: Server, method: str, path: str, body: bytes | None = None, **hea
         answer = connection.getresponse()
         text = answer.read()
         is_json = answer.headers["Content-Type"] == "application/json"
-        found = {name.lower(): value for name, value in answer.headers.items()}
-        return Answer(answer.status, found, json.loads(text) if is_json and text else None)
+        answer_headers = {name.lower(): value for name, value in answer.headers.items()}
+        return Answer(answer.status, answer_headers, json.loads(text) if is_json and text else None)
     finally:
         connection.close()
 

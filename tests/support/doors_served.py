@@ -23,8 +23,8 @@ def door_server() -> Iterator[Server]:
     verified = started.command("verify")
     assert "are intact" in verified, verified
     started.terminate()
-    said = started.output()
-    assert "Traceback" not in said, said[said.index("Traceback") - 300 :][:3000]
+    output = started.output()
+    assert "Traceback" not in output, output[output.index("Traceback") - 300 :][:3000]
 
 
 @pytest.fixture(scope="session")

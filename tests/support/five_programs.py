@@ -110,9 +110,13 @@ class FivePrograms:
             process.communicate(timeout=60)
 
     def _start(self, command: list[str], model: str, **more: str) -> subprocess.Popen[str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SWITCHBOARD_", "OPENAI_", "DJANGO_"))}
+        clean_environment = {
+            k: v for k, v in os.environ.items() if not k.startswith(("SWITCHBOARD_", "OPENAI_", "DJANGO_"))
+        }
         model_of = {"OPENAI_BASE_URL": model, "OPENAI_API_KEY": "none", "PYTHONWARNINGS": "ignore"}
-        environment = kept | model_of | {"SWITCHBOARD_URL": self.server.url, "PYTHONUNBUFFERED": "1"} | more
+        environment = (
+            clean_environment | model_of | {"SWITCHBOARD_URL": self.server.url, "PYTHONUNBUFFERED": "1"} | more
+        )
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
@@ -123,12 +127,12 @@ class FivePrograms:
         for number, (role, name, content) in enumerate(SESSION):
             line: dict[str, Any] = {"type": role, "uuid": name, "sessionId": "five-programs", "cwd": "/srv/gateway"}
             line |= {"timestamp": f"2026-01-02T10:00:{number:02}Z", "version": "2.0.0", "isSidechain": False}
-            said: dict[str, Any] = {"role": role, "content": content}
+            message: dict[str, Any] = {"role": role, "content": content}
             if role == "assistant":
                 usage = {"input_tokens": 900 + number, "output_tokens": 20}
-                said |= {"id": name, "type": "message", "model": "claude-sonnet-4-5", "usage": usage}
+                message |= {"id": name, "type": "message", "model": "claude-sonnet-4-5", "usage": usage}
             with self._session.open("a") as file:
-                file.write(json.dumps(line | {"message": said}) + "\n")
+                file.write(json.dumps(line | {"message": message}) + "\n")
             threading.Event().wait(0.4)  # as a person would see it grow
 
 
@@ -139,8 +143,8 @@ def exports_of(source: str, connection: Connection) -> dict[str, str]:
     return dict(name.split("=", 1) for name in names)
 
 
-def _weather(_: int, asked: Any) -> Any:
-    return answer_to(asked)
+def _weather(_: int, request: Any) -> Any:
+    return answer_to(request)
 
 
 @contextmanager

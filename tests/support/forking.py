@@ -117,13 +117,13 @@ class Nursery:
 
     def _listen(self) -> None:
         with self._channel.makefile() as lines:
-            for told in map(json.loads, lines):
-                forked = self._forks[told["id"]]
-                if "pid" in told:
-                    forked.pid = told["pid"]
+            for message in map(json.loads, lines):
+                forked = self._forks[message["id"]]
+                if "pid" in message:
+                    forked.pid = message["pid"]
                     forked.born.set()
                 else:
-                    forked.returncode = told["code"]
+                    forked.returncode = message["code"]
                     forked.ended.set()
 
 
@@ -182,14 +182,14 @@ class Forker:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started the tests with it ignored
-        for one in (self._channel, self._woken, self._wake):
-            one.close()
+        for end in (self._channel, self._woken, self._wake):
+            end.close()
         return True
 
     def _reap(self) -> None:
         for pid in list(self._children):
-            found, status = os.waitpid(pid, os.WNOHANG)
-            if found:
+            ended_pid, status = os.waitpid(pid, os.WNOHANG)
+            if ended_pid:
                 self._tell(id=self._children.pop(pid), code=os.waitstatus_to_exitcode(status))
 
     def _tell(self, **what: int) -> None:

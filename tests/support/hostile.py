@@ -18,12 +18,12 @@ MARKDOWN = (
 
 def payloads(sample: int | None = None) -> list[str]:
     """Return every payload of the `hostile-*` folders, or a fixed sample of them. Skips the test without any."""
-    found = _all(Path(settings.SAMPLES_DIR))
-    if not found:
+    texts = _all(Path(settings.SAMPLES_DIR))
+    if not texts:
         pytest.skip(f"no hostile samples in {settings.SAMPLES_DIR}; set SWITCHBOARD_SAMPLES_DIR")
-    if sample is None or sample >= len(found):
-        return list(found)
-    return random.Random(7).sample(found, sample)
+    if sample is None or sample >= len(texts):
+        return list(texts)
+    return random.Random(7).sample(texts, sample)
 
 
 def places(text: str) -> Iterator[dict[str, Any]]:

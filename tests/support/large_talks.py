@@ -42,12 +42,17 @@ def _block(key: str, n: int, half: int) -> list[NewEvent]:
         {"event": "output", "agent": other, "text": f"Answer {n}: it is open.", "turn": 2, "final": True},
         end,
     ]
-    asked = {"type": "message", "sender": asker, "recipient": f"agent:{agent}", "content": f"Question {n}: is it open?"}
-    told = {"type": "message", "sender": f"agent:{other}", "recipient": asker, "content": f"Answer {n}: it is open."}
+    question = {
+        "type": "message",
+        "sender": asker,
+        "recipient": f"agent:{agent}",
+        "content": f"Question {n}: is it open?",
+    }
+    reply = {"type": "message", "sender": f"agent:{other}", "recipient": asker, "content": f"Answer {n}: it is open."}
     run = run_principal(agent)
     within = [_new(key, {**body, "run_id": f"{key}-run-{n}"}, run, is_ours=True) for body in ours]
     robot = token_principal("robot")
-    return [_new(key, asked, robot), *within[:-1], _new(key, told, robot), within[-1]]
+    return [_new(key, question, robot), *within[:-1], _new(key, reply, robot), within[-1]]
 
 
 def _new(key: str, body: Body, principal: Any, *, is_ours: bool = False) -> NewEvent:

@@ -133,8 +133,8 @@ class Server:
 
     def env(self) -> dict[str, str]:
         """The environment of its commands: nothing of this test run's settings."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SWITCHBOARD_", "DJANGO_"))}
-        return kept | {"SWITCHBOARD_DATA_DIR": str(self.data_dir), "PYTHONUNBUFFERED": "1"} | self.environment
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("SWITCHBOARD_", "DJANGO_"))}
+        return environment | {"SWITCHBOARD_DATA_DIR": str(self.data_dir), "PYTHONUNBUFFERED": "1"} | self.environment
 
     def command_line(self, *arguments: str) -> list[str]:
         """Write a command as the shell would run it."""
@@ -162,9 +162,9 @@ class Server:
         """Run a command in a process of its own; what it prints is added to the files."""
         if not self.is_newcomer:
             return nursery(ROOT).fork(arguments, env=self.env(), stdout=stdout, stderr=stderr, stdin=stdin)
-        with open(stdin) as given, stdout.open("a") as said, stderr.open("a") as wrong:
+        with open(stdin) as given, stdout.open("a") as output, stderr.open("a") as wrong:
             command = self.command_line(*arguments)
-            return subprocess.Popen(command, cwd=self.folder, env=self.env(), stdin=given, stdout=said, stderr=wrong)
+            return subprocess.Popen(command, cwd=self.folder, env=self.env(), stdin=given, stdout=output, stderr=wrong)
 
     def _not_its_own(self, _: str, names: list[str]) -> list[str]:
         """Leave the file of tables where a server keeps them elsewhere."""
@@ -199,12 +199,12 @@ class Server:
     def command(self, *arguments: str, stdin: str | None = None) -> str:
         """Run a command on its data directory; answer what it printed."""
         with tempfile.TemporaryDirectory(prefix="switchboard-command-") as folder:
-            given, said, wrong = (Path(folder) / name for name in ("stdin", "stdout", "stderr"))
+            given, output, wrong = (Path(folder) / name for name in ("stdin", "stdout", "stderr"))
             given.write_text(stdin or "")
-            code = self.spawn(arguments, said, wrong, str(given)).wait(120)
+            code = self.spawn(arguments, output, wrong, str(given)).wait(120)
             if code:
-                raise AssertionError(f"{arguments} ended with {code}:\n{said.read_text()}\n{wrong.read_text()}")
-            return said.read_text()
+                raise AssertionError(f"{arguments} ended with {code}:\n{output.read_text()}\n{wrong.read_text()}")
+            return output.read_text()
 
     def token(self, name: str = "publisher", role: str = "admin") -> str:
         """Make a bearer token."""

@@ -47,6 +47,6 @@ class WatchedServer(Server):
     def turns(self) -> list[float]:
         """Return the turns of more than 2 ms since it was asked before, in seconds of CPU."""
         turns = self.data_dir / "turns"
-        found = [float(line) for line in turns.read_text().splitlines()]
+        seconds = [float(line) for line in turns.read_text().splitlines()]
         turns.write_text("")
-        return found
+        return seconds

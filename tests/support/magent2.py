@@ -77,11 +77,11 @@ class Gateway(Wire):
 
 def chat_send(wire: Wire, agent: str, recipient: str, content: str, conversation: str) -> Json:
     """Do what the tool of an agent does: no `user_message`."""
-    said = Envelope(
+    envelope = Envelope(
         conversation_id=conversation, sender=f"agent:{agent}", recipient=recipient, type="message", content=content
     )
-    published = wire.publish_message(said.model_dump(mode="json"))
-    return {"ok": True, "envelope_id": said.id, "published_to": published}
+    published = wire.publish_message(envelope.model_dump(mode="json"))
+    return {"ok": True, "envelope_id": envelope.id, "published_to": published}
 
 
 Runner = Callable[[Envelope], Iterator[Json]]

@@ -93,11 +93,11 @@ class Place:
     def events(self, conversation: str = "") -> list[tuple[str, int, str, str, dict[str, Any]]]:
         """Return every event: conversation, seq, kind, principal, body."""
         where = f"WHERE c.key='{conversation}'" if conversation else ""
-        found = self.rows(
+        rows = self.rows(
             "SELECT c.key,e.seq,e.kind,e.principal,e.body FROM conversations_event e"
             f" JOIN conversations_conversation c ON c.id=e.conversation_id {where} ORDER BY e.id"
         )
-        return [(key, seq, kind, principal, json.loads(body)) for key, seq, kind, principal, body in found]
+        return [(key, seq, kind, principal, json.loads(body)) for key, seq, kind, principal, body in rows]
 
     def gaps(self) -> list[dict[str, Any]]:
         """Return what the record says is missing."""
@@ -110,8 +110,8 @@ class Nursery:
     def __init__(self, server: PostgresServer | None = None) -> None:
         self.server = server
         self.home = Path(tempfile.mkdtemp(prefix="switchboard-nursery-"))
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SWITCHBOARD_", "DJANGO_"))}
-        environment = kept | {"SWITCHBOARD_DATA_DIR": str(self.home / "mother"), "PYTHONUNBUFFERED": "1"}
+        clean_environment = {k: v for k, v in os.environ.items() if not k.startswith(("SWITCHBOARD_", "DJANGO_"))}
+        environment = clean_environment | {"SWITCHBOARD_DATA_DIR": str(self.home / "mother"), "PYTHONUNBUFFERED": "1"}
         if server is not None:
             environment |= {"SWITCHBOARD_DATABASE_URL": server.url, "SWITCHBOARD_SECRET_KEY": "of these tests" * 4}
         self._mother = forking.Nursery(ROOT, "tests.support.nursery", env=environment)
@@ -143,9 +143,9 @@ class Nursery:
     def start(self, place: Place, *command: str, failpoint: str = "", **environment: str) -> Child:
         """Start a command there."""
         log = place.home / "log"
-        asked = {"command": command, "home": str(place.home), "redis_url": place.redis_url, "log": str(log)}
-        asked |= {"database_url": place.database_url, "failpoint": failpoint, "environment": environment}
-        child = Child(self._mother.ask(asked), log)
+        job = {"command": command, "home": str(place.home), "redis_url": place.redis_url, "log": str(log)}
+        job |= {"database_url": place.database_url, "failpoint": failpoint, "environment": environment}
+        child = Child(self._mother.ask(job), log)
         self._children.append(child)
         return child
 
@@ -186,28 +186,28 @@ def _mother() -> None:
         _child(job)
 
 
-def _child(asked: dict[str, Any]) -> None:
+def _child(job: dict[str, Any]) -> None:
     """Become the command: what settings and failpoints read of the environment is set as if it had been there."""
-    log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
     os.close(0)
     code = 1
     try:
-        os.environ |= asked["environment"]
-        _settle(asked)
+        os.environ |= job["environment"]
+        _settle(job)
         from django.core.management import CommandError, call_command
 
         try:
-            if asked["command"][0] == "publish":
-                _publish(json.loads(asked["command"][1]))
-            elif asked["command"][0] == "take-part":
+            if job["command"][0] == "publish":
+                _publish(json.loads(job["command"][1]))
+            elif job["command"][0] == "take-part":
                 from tests.support.deciding import take_part
 
-                take_part(asked["command"][1])
+                take_part(job["command"][1])
             else:
-                call_command(*asked["command"])
+                call_command(*job["command"])
             code = 0
         except CommandError as error:
             print(f"CommandError: {error}", flush=True)  # noqa: T201  # into its log
@@ -233,21 +233,21 @@ def _publish(messages: list[list[Any]]) -> None:
         log.append([log.from_bus(topic, bus_id, body, envelopes.parse(body.encode()), principals.SYSTEM)])
 
 
-def _settle(asked: dict[str, Any]) -> None:
+def _settle(job: dict[str, Any]) -> None:
     from django.conf import settings
     from django.db import connections
 
     from conversations.core import failpoints
 
-    home = Path(asked["home"])
+    home = Path(job["home"])
     settings.DATA_DIR = home
     settings.CONFIG = settings.CONFIG.model_copy(
-        update={"data_dir": home, "redis_url": asked["redis_url"], "database_url": asked["database_url"]}
-        | ({"teams": asked["environment"]["SWITCHBOARD_TEAMS"]} if "SWITCHBOARD_TEAMS" in asked["environment"] else {})
+        update={"data_dir": home, "redis_url": job["redis_url"], "database_url": job["database_url"]}
+        | ({"teams": job["environment"]["SWITCHBOARD_TEAMS"]} if "SWITCHBOARD_TEAMS" in job["environment"] else {})
     )
-    name = asked["database_url"].rpartition("/")[2] or home / "switchboard.sqlite3"
+    name = job["database_url"].rpartition("/")[2] or home / "switchboard.sqlite3"
     connections.settings["default"]["NAME"] = connections["default"].settings_dict["NAME"] = name
-    failpoints._NAME, _, failpoints._ARGUMENT = asked["failpoint"].partition(":")
+    failpoints._NAME, _, failpoints._ARGUMENT = job["failpoint"].partition(":")
 
 
 def ended(child: Child, within: float = 20) -> int:

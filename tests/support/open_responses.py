@@ -19,10 +19,10 @@ needs_document = pytest.mark.skipif(
 
 @cache
 def _components() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(DOCUMENT.read_text())["components"]
+    components: dict[str, Any] = json.loads(DOCUMENT.read_text())["components"]
     # The document allows nothing but null where a schema is echoed; the official clients read the schema there.
-    found["schemas"]["JsonSchemaResponseFormat"]["properties"]["schema"] = {"type": "object"}
-    return found
+    components["schemas"]["JsonSchemaResponseFormat"]["properties"]["schema"] = {"type": "object"}
+    return components
 
 
 @cache

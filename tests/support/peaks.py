@@ -29,7 +29,7 @@ def peak() -> Iterator[Peak]:
     """Measure how far the resident memory rises above where it was. Freed memory goes back first: it would hide it."""
     gc.collect()
     ctypes.CDLL("libc.so.6").malloc_trim(0)
-    found, before = Peak(), memory("VmRSS")
+    peak, before = Peak(), memory("VmRSS")
     forget()
-    yield found
-    found.mib = memory("VmHWM") - before
+    yield peak
+    peak.mib = memory("VmHWM") - before

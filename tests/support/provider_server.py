@@ -61,9 +61,9 @@ class ProviderServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            asked = await _read(reader)
-            self.asked.append(asked)
-            answer = self._answer(len(self.asked) - 1, asked)
+            request = await _read(reader)
+            self.asked.append(request)
+            answer = self._answer(len(self.asked) - 1, request)
             if answer is not None:
                 await _write(writer, answer)
         except (ConnectionError, asyncio.IncompleteReadError):

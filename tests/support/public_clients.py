@@ -67,12 +67,14 @@ def answers_as_stream(public: Public) -> None:
 def calls_tools(public: Public) -> None:
     """Have a tool of the client's called, and return what it found."""
     with public.openai() as client:
-        asked = client.responses.create(model=MODEL, input="Rain in Elm street?", tools=[RAIN], tool_choice="required")
-        (call,) = (item for item in asked.output if item.type == "function_call")
+        response = client.responses.create(
+            model=MODEL, input="Rain in Elm street?", tools=[RAIN], tool_choice="required"
+        )
+        (call,) = (item for item in response.output if item.type == "function_call")
         assert (call.name, json.loads(call.arguments)) == ("rain", {"street": "Elm street"})
-        found: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "none since noon"}
-        told = client.responses.create(model=MODEL, input=[found], tools=[RAIN], previous_response_id=asked.id)
-        assert told.status == "completed"
+        result: Any = {"type": "function_call_output", "call_id": call.call_id, "output": "none since noon"}
+        answer = client.responses.create(model=MODEL, input=[result], tools=[RAIN], previous_response_id=response.id)
+        assert answer.status == "completed"
 
 
 def answers_on_a_socket(public: Public) -> None:
@@ -95,8 +97,8 @@ def lists_models(public: Public) -> None:
 def fetches_by_id(public: Public) -> None:
     """Ask, then fetch the response again by its id."""
     with public.openai() as client:
-        asked = client.responses.create(model=MODEL, input="Hello.")
-        assert client.responses.retrieve(asked.id).output_text == asked.output_text
+        answer = client.responses.create(model=MODEL, input="Hello.")
+        assert client.responses.retrieve(answer.id).output_text == answer.output_text
 
 
 def publishes_and_lists(public: Public) -> None:
@@ -106,9 +108,9 @@ def publishes_and_lists(public: Public) -> None:
     status, stored = public.server.publish(public.token, f"chat:{key}", payload)
     assert (status, stored["conversation_id"]) == (201, key)
     _, listed = public.server.request("GET", "/api/v1/conversations?limit=100", token=public.token)
-    assert key in [one["conversation_id"] for one in listed["items"]]
+    assert key in [item["conversation_id"] for item in listed["items"]]
     _, read = public.server.request("GET", f"/api/v1/topics/chat:{key}/messages", token=public.token)
-    assert [one["payload"]["content"] for one in read["items"]] == ["here I am"]
+    assert [item["payload"]["content"] for item in read["items"]] == ["here I am"]
 
 
 def follows_live(public: Public) -> None:
@@ -132,7 +134,7 @@ def message_starts_a_run(public: Public) -> None:
     payload = {"type": "message", "conversation_id": key, "sender": "Rosa", "recipient": f"agent:{MODEL}"}
     path = f"/api/v1/conversations/{key}/events?limit=100"
     assert public.server.publish(public.token, f"chat:{key}", payload | {"content": "Hello."})[0] == 201
-    kinds = [one["kind"] for one in public.server.request("GET", path, token=public.token)[1]["items"]]
+    kinds = [item["kind"] for item in public.server.request("GET", path, token=public.token)[1]["items"]]
     assert "run.queued" in kinds
 
 

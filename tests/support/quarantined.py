@@ -13,10 +13,10 @@ KEPT = 64 << 10  # bytes
 def quarantine(raw: bytes | dict[str, Any], source: str = "chat:desk", **more: Any) -> Quarantine:
     """Put a message into quarantine, as the recorder would."""
     whole = raw if isinstance(raw, bytes) else json.dumps(raw).encode()
-    told = {"at": time.time_ns() // 1000, "reason": "must be the conversation's id", "size": len(whole)}
-    told["entry"] = f"{time.time_ns() // 1_000_000}-{Quarantine.objects.count()}"
+    fields = {"at": time.time_ns() // 1000, "reason": "must be the conversation's id", "size": len(whole)}
+    fields["entry"] = f"{time.time_ns() // 1_000_000}-{Quarantine.objects.count()}"
     digest = hashlib.sha256(whole).hexdigest()
-    return Quarantine.objects.create(source=source, raw=whole[:KEPT], digest=digest, **(told | more))
+    return Quarantine.objects.create(source=source, raw=whole[:KEPT], digest=digest, **(fields | more))
 
 
 def node(name: str, kind: str, age_s: float = 0, version: str = "1.2.3", **facts: Any) -> Node:
@@ -34,5 +34,5 @@ def stream(name: str, at_ms: int = 1_750_000_000_000, read: int = 1) -> RedisPos
 
 def post(topic: str, body: Any, **more: Any) -> Post:
     """Keep a message that names no conversation."""
-    told = {"bus_id": f"bus-{Post.objects.count()}"} | more
-    return Post.objects.create(topic=topic, body=json.dumps(body), **told)
+    fields = {"bus_id": f"bus-{Post.objects.count()}"} | more
+    return Post.objects.create(topic=topic, body=json.dumps(body), **fields)

@@ -65,7 +65,7 @@ def environment_of(endpoint: str, model: ProviderServer, token: str = "") -> dic
 def record(name: str, python: str, folder: Path = EXPORTS) -> Path:
     """Run a program and write what it exported."""
     collector = Collector()
-    with served_apart(lambda _, asked: answer_to(asked)) as model:
+    with served_apart(lambda _, request: answer_to(request)) as model:
         environment = environment_of(f"http://127.0.0.1:{collector.server_port}", model)
         command = [python, "-m", "tests.support.otlp_programs", name]
         subprocess.run(command, cwd=ROOT, env=environment, check=True, timeout=200)

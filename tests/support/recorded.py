@@ -53,22 +53,22 @@ def counts_of(path: Path) -> list[Counts]:
 
 def _of_chat(messages: list[dict[str, Any]]) -> Counts:
     calls = [call["id"] for m in messages for call in m.get("tool_calls") or ()]
-    said = [m for m in messages if m["role"] in ("user", "assistant") and (m["content"] or not m.get("tool_calls"))]
+    spoken = [m for m in messages if m["role"] in ("user", "assistant") and (m["content"] or not m.get("tool_calls"))]
     failed = [m for m in messages if m["role"] == "tool" and m["content"].startswith("Error:")]
-    return Counts(len(said), len(calls), len(failed), _repeated(calls))
+    return Counts(len(spoken), len(calls), len(failed), _repeated(calls))
 
 
 def _of_simulation(messages: list[dict[str, Any]]) -> Counts:
     calls = [call["id"] for m in messages for call in m.get("tool_calls") or ()]
-    said = [m for m in messages if m["role"] != "tool" and (m["content"] or not m.get("tool_calls"))]
-    return Counts(len(said), len(calls), sum(m.get("error") is True for m in messages), _repeated(calls))
+    spoken = [m for m in messages if m["role"] != "tool" and (m["content"] or not m.get("tool_calls"))]
+    return Counts(len(spoken), len(calls), sum(m.get("error") is True for m in messages), _repeated(calls))
 
 
 def _of_display(text: str) -> Counts:
     starts = re.findall(r"(?:^|\n)(user|assistant|tool): (.*)", text)
-    said = [words for role, words in starts if role != "tool" and words != "None"]
+    spoken = [words for role, words in starts if role != "tool" and words != "None"]
     tools = [words for role, words in starts if role == "tool"]
-    return Counts(len(said), len(tools), sum(words.startswith("Error:") for words in tools))
+    return Counts(len(spoken), len(tools), sum(words.startswith("Error:") for words in tools))
 
 
 def _of_history(history: list[dict[str, Any]]) -> Counts:

@@ -34,11 +34,11 @@ def body_of(name: str) -> bytes:
 
 def recorded(body: bytes) -> Told:
     """Read what a recording says."""
-    said = [json.loads(line[6:]) for line in body.decode().splitlines() if line.startswith("data: {")]
-    if "choices" not in said[0]:
-        return _recorded_responses(said)
+    frames = [json.loads(line[6:]) for line in body.decode().splitlines() if line.startswith("data: {")]
+    if "choices" not in frames[0]:
+        return _recorded_responses(frames)
     text, calls, tokens = "", {}, None
-    for chunk in said:
+    for chunk in frames:
         if usage := chunk.get("usage"):
             tokens = (usage["prompt_tokens"], usage["completion_tokens"])
         for delta in (choice["delta"] for choice in chunk["choices"]):
@@ -53,9 +53,9 @@ def recorded(body: bytes) -> Told:
     return Told(text, list(calls.values()), tokens)
 
 
-def _recorded_responses(said: list[dict[str, Any]]) -> Told:
-    text = "".join(event["delta"] for event in said if event["type"] == "response.output_text.delta")
-    final = said[-1]["response"]
+def _recorded_responses(frames: list[dict[str, Any]]) -> Told:
+    text = "".join(event["delta"] for event in frames if event["type"] == "response.output_text.delta")
+    final = frames[-1]["response"]
     calls = [(item["name"], item["arguments"]) for item in final["output"] if item["type"] == "function_call"]
     return Told(text, calls, (final["usage"]["input_tokens"], final["usage"]["output_tokens"]))
 

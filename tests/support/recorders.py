@@ -135,7 +135,7 @@ def judge(nursery: Nursery, place: Place, ledger: list[tuple[str, str]]) -> None
     assert not more, f"{len(more)} are there that nobody sent: {sorted(more)[:5]}"
     assert len(stored) == len(set(stored)), "a message is stored twice"
     for key in {row[0] for row in rows}:
-        seqs = [seq for one, _, seq, _ in rows if one == key]
+        seqs = [seq for conversation, _, seq, _ in rows if conversation == key]
         assert seqs == list(range(1, len(seqs) + 1)), f"{key} has a hole"
     nursery.run(place, "verify")
 

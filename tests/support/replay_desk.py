@@ -80,16 +80,18 @@ class Desk:
     def recorded(self, *names: str, key: str = "c", **more: Any) -> dict[str, ToolCall]:
         """Have each of these called once; answer the calls by name."""
         names = names or tuple(EFFECTS)
-        asked = [function_call(name, ARGS, call_id=f"c-{name}") for name in names]
-        with working(self.team(asked, [assistant_message("Done.")], **more)):
+        calls = [function_call(name, ARGS, call_id=f"c-{name}") for name in names]
+        with working(self.team(calls, [assistant_message("Done.")], **more)):
             send_message(key=key)
             ended_runs(1)
         return {call.name: call for call in ToolCall.objects.filter(conversation__key=key)}
 
-    def again(self, by: Any, call: ToolCall, *, made: Team | None = None, **asked: Any) -> tuple[Run, ToolCall]:
+    def again(
+        self, by: Any, call: ToolCall, *, made: Team | None = None, **replay_options: Any
+    ) -> tuple[Run, ToolCall]:
         """Have a call made again by a worker of its own; answer the run, over or waiting, and the new call."""
         with working(made or self.team()):
-            new = request_replay.request_replay(by, call.id, **asked)
+            new = request_replay.request_replay(by, call.id, **replay_options)
             run = ended(new.run)
         return run, ToolCall.objects.get(id=new.call)
 

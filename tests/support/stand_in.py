@@ -89,10 +89,10 @@ class Answer:
 
     def finish(self, status: str = "completed", *, end: str = "run.done", **more: Any) -> None:
         """End the response and its run in one transaction."""
-        told: Body = {"event": "response.completed", "response_id": self.response, "status": status, "model": LABEL}
-        told |= {"output": self.output, "usage": USAGE, "error": None, "incomplete_details": None}
+        payload: Body = {"event": "response.completed", "response_id": self.response, "status": status, "model": LABEL}
+        payload |= {"output": self.output, "usage": USAGE, "error": None, "incomplete_details": None}
         why = {"reason": more.pop("reason")} if "reason" in more else {}
-        claims.finish(self.claim, {"event": end, **why}, told | more)
+        claims.finish(self.claim, {"event": end, **why}, payload | more)
 
     def arguments(self) -> str:
         """Return what follows the script's word and a name, else no arguments."""
@@ -194,8 +194,8 @@ def _ask(answer: Answer) -> None:
         answer.say("It is decided.")
         answer.finish()
         return
-    asked: Body = {"event": "approval.requested", "approval_id": f"ask-{answer.response}", "tool_call": call}
-    claims.wait(answer.claim, "approval", asked | {"name": "file", "args": {}, "tool_call_id": "c1"}, **SEALED)
+    payload: Body = {"event": "approval.requested", "approval_id": f"ask-{answer.response}", "tool_call": call}
+    claims.wait(answer.claim, "approval", payload | {"name": "file", "args": {}, "tool_call_id": "c1"}, **SEALED)
 
 
 def _many(answer: Answer) -> None:
@@ -239,10 +239,10 @@ _SCRIPTS: dict[str, Callable[[Answer], None]] = {
 
 def answer(claim: Claim) -> None:
     """Answer one run."""
-    one = Answer(claim)
-    script = _SCRIPTS.get(one.words.split(" ", 1)[0], _echo)
+    answer_ = Answer(claim)
+    script = _SCRIPTS.get(answer_.words.split(" ", 1)[0], _echo)
     with contextlib.suppress(Fenced):  # taken away meanwhile
-        script(one)
+        script(answer_)
 
 
 class StandIn(threading.Thread):

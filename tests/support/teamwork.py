@@ -33,10 +33,10 @@ def team(served_until: int = 1 << 62) -> None:
 def say(by: User, key: str = "flood", content: str = "Water on Elm Street", client_id: str = "1", **more: Any) -> int:
     """Say something to Dialogue, in a conversation that begins with it."""
     title = "" if client_id != "1" else "Water"
-    said = post_message.post(
+    event_ = post_message.post(
         by, key, recipient="agent:Dialogue", content=content, client_id=client_id, title=title, **more
     )
-    return said.seq
+    return event_.seq
 
 
 def claim(key: str = "flood") -> claims.Claim:
@@ -46,13 +46,13 @@ def claim(key: str = "flood") -> claims.Claim:
     return claimed
 
 
-def ask(by: User, key: str = "flood", client_id: str = "1", **asked: Any) -> Approval:
+def ask(by: User, key: str = "flood", client_id: str = "1", **fields: Any) -> Approval:
     """Bring a run to its question; answer the approval."""
     say(by, key, client_id=client_id)
     claimed = claim(key)
     call = begin_tool_call.tool_call_id(claimed.run, "c1", 1)
     facts = {"event": "approval.requested", "approval_id": f"ask-{key}"[:64], "tool_call": call, "tool_call_id": "c1"}
-    claims.wait(claimed, "approval", {**facts, **ASKED, **asked}, **SEALED)
+    claims.wait(claimed, "approval", {**facts, **ASKED, **fields}, **SEALED)
     return Approval.objects.get(run=claimed.run)
 
 
@@ -63,8 +63,8 @@ def go_on(approval: Approval, output: Any = "Filed as 48-2219") -> None:
         step = {"event": "tool_step", "name": "file_incident", "tool_call": approval.tool_call, "tool_call_id": "c1"}
         begin_tool_call.begin_execution(claimed, {**step, "status": "start", "args": {"street": "Elm"}})
         log.append([claimed.event({**step, "status": "success", "output": output, "duration_ms": 12})])
-    said = {"event": "output", "text": "It is filed.", "turn": 2, "final": True}
-    claims.finish(claimed, {"event": "run.done", "duration_ms": 1200}, said)
+    payload = {"event": "output", "text": "It is filed.", "turn": 2, "final": True}
+    claims.finish(claimed, {"event": "run.done", "duration_ms": 1200}, payload)
 
 
 def fail(by: User, key: str = "flood", client_id: str = "1", error: str = "ValueError: no such street") -> str:

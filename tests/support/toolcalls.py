@@ -34,35 +34,35 @@ def event(key: str, payload: dict[str, Any], by: Principal = principals.SYSTEM) 
     return log.from_bus(f"stream:{key}", None, body, envelopes.parse(body.encode()), by)
 
 
-def step(number: int, **told: Any) -> dict[str, Any]:
+def step(number: int, **fields: Any) -> dict[str, Any]:
     """Make a step of a call of a foreign agent."""
-    return {"event": "tool_step", "name": "look_up", "agent": "Desk", "tool_call_id": f"call-{number}", **told}
+    return {"event": "tool_step", "name": "look_up", "agent": "Desk", "tool_call_id": f"call-{number}", **fields}
 
 
-def call(key: str, number: int, *, status: str = "success", **told: Any) -> list[NewEvent]:
+def call(key: str, number: int, *, status: str = "success", **fields: Any) -> list[NewEvent]:
     """Make a foreign call with its end."""
-    agent = told.pop("agent", "Desk")
-    name = told.pop("name", "look_up")
-    args = told.pop("args", {"number": number})
+    agent = fields.pop("agent", "Desk")
+    name = fields.pop("name", "look_up")
+    args = fields.pop("args", {"number": number})
     start = step(number, agent=agent, name=name, args=args, status="start")
-    return [event(key, start, ROBOT), event(key, step(number, agent=agent, name=name, status=status, **told), ROBOT)]
+    return [event(key, start, ROBOT), event(key, step(number, agent=agent, name=name, status=status, **fields), ROBOT)]
 
 
-def ours(key: str, run: str, number: int, *, decision: str = "", **told: Any) -> list[NewEvent]:
+def ours(key: str, run: str, number: int, *, decision: str = "", **fields: Any) -> list[NewEvent]:
     """Make a call of ours: asked about and decided where `decision` says how, else entered at once."""
     facts = {"run_id": run, "agent": "Permit Desk", "turn": 1}
     named = {
         **facts, "tool_call": f"{key}-{run}-{number}", "tool_call_id": f"c{number}", "name": "refund",
-        "qualified_name": "billing.refund", "namespace": "billing", "origin": "function", "effect": "unsafe", **told,
+        "qualified_name": "billing.refund", "namespace": "billing", "origin": "function", "effect": "unsafe", **fields,
     }  # fmt: skip
     approval = {**named, "approval_id": f"a-{key}-{run}-{number}"}
-    found = []
+    payloads = []
     if decision:
-        found = [{"event": "approval.requested", **approval}]
-        found += [{"event": "approval.decided", **approval, "decision": decision, "by": str(MARIA)}]
+        payloads = [{"event": "approval.requested", **approval}]
+        payloads += [{"event": "approval.decided", **approval, "decision": decision, "by": str(MARIA)}]
     if decision != "reject":
-        found += [{"event": "tool_step", **named, "status": "start"}]
-        found += [
+        payloads += [{"event": "tool_step", **named, "status": "start"}]
+        payloads += [
             {
                 "event": "tool_step",
                 **named,
@@ -73,7 +73,7 @@ def ours(key: str, run: str, number: int, *, decision: str = "", **told: Any) ->
             }
         ]
     by = {"approval.decided": MARIA}
-    steps = [event(key, one, by.get(one["event"], principals.SYSTEM)) for one in found]
+    steps = [event(key, payload, by.get(payload["event"], principals.SYSTEM)) for payload in payloads]
     return [event(key, {"event": "run.queued", **facts, "input_seq": 1}), *steps]
 
 
@@ -84,8 +84,8 @@ def record() -> None:
     dice = random.Random(3)
     for number in range(60):
         status = dice.choice(["success", "success", "error", "timeout"])
-        said = dice.choice(["refund to عمر", "橋の点検", "{'quoted'} 100%_!", "plain words", "Größe"])
-        told = {"error": f"no {said}"} if status == "error" else {"result_summary": said * dice.randint(1, 30)}
+        words = dice.choice(["refund to عمر", "橋の点検", "{'quoted'} 100%_!", "plain words", "Größe"])
+        outcome = {"error": f"no {words}"} if status == "error" else {"result_summary": words * dice.randint(1, 30)}
         log.append(
             call(
                 f"desk-{number % 4}",
@@ -94,8 +94,8 @@ def record() -> None:
                 duration_ms=dice.choice([0, 0.4, 3, 17, 400, 90_000.5]),
                 agent=dice.choice(["Desk", "Other Desk", "مكتب"]),
                 name=dice.choice(["look_up", "refund", "検索"]),
-                args={"who": said},
-                **told,
+                args={"who": words},
+                **outcome,
             )
         )
     for number, decision in enumerate(["", "approve", "reject", "approve", ""]):
@@ -110,29 +110,35 @@ def record() -> None:
 
 def brute(filters: CallFilters) -> list[str]:
     """Return the ids that these filters should find, in order, by looking at every call."""
-    found = [one for one in ToolCall.objects.select_related("conversation") if _fits(one, filters)]
-    found.sort(key=lambda one: (one.started_at, one.conversation_id, one.called_seq), reverse=True)
-    return [one.id for one in found]
-
-
-def _fits(one: ToolCall, filters: CallFilters) -> bool:
-    values = {
-        "agent": one.agent, "tool": one.name, "qualified": one.qualified_name, "origin": one.origin,
-        "server": one.mcp_server, "status": one.status, "by": one.approver,
-    }  # fmt: skip
-    exact = ((filters.conversation, one.conversation.key), (filters.run, one.run), (filters.call_id, one.call_id))
-    ranges = (
-        (filters.min_ms, filters.max_ms, one.duration_ms),
-        (filters.min_bytes, filters.max_bytes, one.output_bytes),
-        (filters.since, filters.until, one.started_at),
+    matching = [call_row for call_row in ToolCall.objects.select_related("conversation") if _fits(call_row, filters)]
+    matching.sort(
+        key=lambda call_row: (call_row.started_at, call_row.conversation_id, call_row.called_seq), reverse=True
     )
-    replayed = {"": True, "yes": one.replay_of is not None, "no": one.replay_of is None}[filters.replayed]
+    return [call_row.id for call_row in matching]
+
+
+def _fits(call_row: ToolCall, filters: CallFilters) -> bool:
+    values = {
+        "agent": call_row.agent, "tool": call_row.name, "qualified": call_row.qualified_name, "origin": call_row.origin,
+        "server": call_row.mcp_server, "status": call_row.status, "by": call_row.approver,
+    }  # fmt: skip
+    exact = (
+        (filters.conversation, call_row.conversation.key),
+        (filters.run, call_row.run),
+        (filters.call_id, call_row.call_id),
+    )
+    ranges = (
+        (filters.min_ms, filters.max_ms, call_row.duration_ms),
+        (filters.min_bytes, filters.max_bytes, call_row.output_bytes),
+        (filters.since, filters.until, call_row.started_at),
+    )
+    replayed = {"": True, "yes": call_row.replay_of is not None, "no": call_row.replay_of is None}[filters.replayed]
     return (
         all(values[name] in getattr(filters, name) for name in CallFilters.many if getattr(filters, name))
-        and all(asked in ("", has) for asked, has in exact)
+        and all(wanted in ("", has) for wanted, has in exact)
         and all(_within(*ends) for ends in ranges)
         and replayed
-        and (not filters.q or _says(one, filters))
+        and (not filters.q or _says(call_row, filters))
     )
 
 
@@ -142,13 +148,13 @@ def _within(least: float | None, most: float | None, value: float | None) -> boo
     return value is not None and (least is None or value >= least) and (most is None or value <= most)
 
 
-def _says(one: ToolCall, filters: CallFilters) -> bool:
+def _says(call_row: ToolCall, filters: CallFilters) -> bool:
     """Hold every word against the events of a call, and the messages around where those are asked for too: a beginning
     for words with a star, whole words else."""
-    events = Event.objects.filter(conversation=one.conversation)
-    looked = events.filter(seq__in=[one.called_seq, one.finished_seq or 0])
+    events = Event.objects.filter(conversation=call_row.conversation)
+    looked = events.filter(seq__in=[call_row.called_seq, call_row.finished_seq or 0])
     if filters.where == "around":
-        near = events.filter(seq__gte=one.called_seq - NEAR, seq__lte=one.called_seq + NEAR)
+        near = events.filter(seq__gte=call_row.called_seq - NEAR, seq__lte=call_row.called_seq + NEAR)
         looked |= near.filter(kind__in=("message", "output", "user_message"))
     for kind, body in looked.values_list("kind", "body"):
         if all(_holds(_inside(kind, body), word) for word in filters.q.split()):
@@ -159,26 +165,26 @@ def _says(one: ToolCall, filters: CallFilters) -> bool:
 @lru_cache(maxsize=4096)
 def _inside(kind: str, body: str) -> str:
     """Return what an event says, folded, a space around each word."""
-    said = " ".join(part.text for part in searchable_text.parts_of(kind, searchable_text.read(body)))
-    return f" {' '.join(searching.plain(said).split())} "
+    text = " ".join(part.text for part in searchable_text.parts_of(kind, searchable_text.read(body)))
+    return f" {' '.join(searching.plain(text).split())} "
 
 
-def _holds(said: str, word: str) -> bool:
+def _holds(text: str, word: str) -> bool:
     if word == CHARACTER:
-        return word in said
-    return searching.holds(said, searching.words_of(word.removesuffix("*")), is_prefix=word.endswith("*"))
+        return word in text
+    return searching.holds(text, searching.words_of(word.removesuffix("*")), is_prefix=word.endswith("*"))
 
 
 def drawn_filters(dice: random.Random) -> CallFilters:
     """Draw one to four filters, with values that some calls have and some that none has."""
     calls = list(ToolCall.objects.order_by("started_at", "called_seq"))
-    one, other = sorted(dice.sample(calls, 2), key=lambda call: call.started_at)
-    agents, statuses = ({one.agent: 0, other.agent: 0}, {one.status: 0, other.status: 0})
+    earlier, other = sorted(dice.sample(calls, 2), key=lambda call: call.started_at)
+    agents, statuses = ({earlier.agent: 0, other.agent: 0}, {earlier.status: 0, other.status: 0})
     known: dict[str, Any] = {
-        "agent": tuple(agents), "tool": (one.name,), "qualified": (other.qualified_name,),
-        "origin": (one.origin or "function",), "server": ("city",), "status": tuple(statuses),
-        "by": (str(MARIA),), "replayed": dice.choice(["yes", "no"]), "conversation": one.conversation.key,
-        "run": one.run or "run-1", "call_id": one.call_id or "none", "since": one.started_at,
+        "agent": tuple(agents), "tool": (earlier.name,), "qualified": (other.qualified_name,),
+        "origin": (earlier.origin or "function",), "server": ("city",), "status": tuple(statuses),
+        "by": (str(MARIA),), "replayed": dice.choice(["yes", "no"]), "conversation": earlier.conversation.key,
+        "run": earlier.run or "run-1", "call_id": earlier.call_id or "none", "since": earlier.started_at,
         "until": other.started_at, "min_ms": dice.choice([0.0, 0.4, 16.0, 17.0, 401.0]),
         "max_ms": dice.choice([0.0, 17.0, 31.5, 1e6]), "min_bytes": dice.choice([1.0, 5.0, 200.0]),
         "max_bytes": dice.choice([4.0, 64.0, 1e6]), "q": dice.choice(WORDS),

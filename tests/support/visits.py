@@ -27,8 +27,8 @@ def text_of(response):
 def who(client):
     """Return the name the account page greets, or None when it sends to the sign-in."""
     response = client.get("/account/")
-    found = re.search(r'data-person="([^"]+)"', words(response))
-    return found.group(1) if found else None
+    match = re.search(r'data-person="([^"]+)"', words(response))
+    return match.group(1) if match else None
 
 
 def entries(**facts):

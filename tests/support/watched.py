@@ -29,9 +29,9 @@ def whole(items: Sequence[Item], *, usage: Item | None = USAGE) -> Answer:
 def in_turn(*steps: Sequence[Item]) -> Callable[[int, Asked], Answer]:
     """Answer the requests one after the other, streamed where it is asked for; after the last from the first again."""
 
-    def answer(n: int, asked: Asked) -> Answer:
+    def answer(n: int, request: Asked) -> Answer:
         items = steps[n % len(steps)]
-        return provider_answers.streamed(items) if asked.body.get("stream") else whole(items)
+        return provider_answers.streamed(items) if request.body.get("stream") else whole(items)
 
     return answer
 
@@ -39,8 +39,8 @@ def in_turn(*steps: Sequence[Item]) -> Callable[[int, Asked], Answer]:
 def by_results(*steps: Sequence[Item]) -> Callable[[int, Asked], Answer]:
     """Answer by how many results of calls a request brings: a program that ended within a run moves no other's turn."""
 
-    def answer(_n: int, asked: Asked) -> Answer:
-        items = asked.body["input"] if isinstance(asked.body["input"], list) else []
+    def answer(_n: int, request: Asked) -> Answer:
+        items = request.body["input"] if isinstance(request.body["input"], list) else []
         return whole(steps[sum(item.get("type") == "function_call_output" for item in items)])
 
     return answer
@@ -48,15 +48,15 @@ def by_results(*steps: Sequence[Item]) -> Callable[[int, Asked], Answer]:
 
 def completion(text: str = "", *calls: Item) -> Answer:
     """Make the answer of a server of Chat Completions."""
-    said: Item = {"role": "assistant", "content": text or None}
+    message: Item = {"role": "assistant", "content": text or None}
     if calls:
-        said["tool_calls"] = [
+        message["tool_calls"] = [
             {"id": c["call_id"], "type": "function", "function": {"name": c["name"], "arguments": c["arguments"]}}
             for c in calls
         ]
     usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
     body = {"id": "c", "object": "chat.completion", "created": 1, "model": "chat-test", "usage": usage}
-    body["choices"] = [{"index": 0, "finish_reason": "stop", "message": said}]
+    body["choices"] = [{"index": 0, "finish_reason": "stop", "message": message}]
     return Answer(json.dumps(body).encode(), kind="application/json")
 
 

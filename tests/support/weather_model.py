@@ -10,15 +10,15 @@ from tests.support.provider_server import Answer, Asked
 CALL_ID, ARGUMENTS = "call_abcdefghij0123456789", '{"city":"Paris"}'
 
 
-def answer_to(asked: Asked) -> Answer | None:
+def answer_to(request: Asked) -> Answer | None:
     """Answer a request: have the weather looked up, then say it."""
-    if asked.path.endswith("/responses"):
-        history = asked.body["input"] if isinstance(asked.body["input"], list) else []
+    if request.path.endswith("/responses"):
+        history = request.body["input"] if isinstance(request.body["input"], list) else []
         body = response(is_last=any(item.get("type") == "function_call_output" for item in history))
-    elif asked.path.endswith("/chat/completions"):
-        body = completion(is_last=any(message["role"] == "tool" for message in asked.body["messages"]))
-    elif asked.path.endswith(":generateContent"):
-        parts = [part for content in asked.body["contents"] for part in content["parts"]]
+    elif request.path.endswith("/chat/completions"):
+        body = completion(is_last=any(message["role"] == "tool" for message in request.body["messages"]))
+    elif request.path.endswith(":generateContent"):
+        parts = [part for content in request.body["contents"] for part in content["parts"]]
         body = gemini(is_last=any("functionResponse" in part for part in parts))
     else:
         return None
