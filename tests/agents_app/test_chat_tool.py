@@ -34,10 +34,10 @@ def call(arguments: dict[str, Any], context: Any = None) -> Any:
 
 def test_it_speaks_in_the_runs_conversation_as_the_running_agent(bus: InMemoryBus) -> None:
     with enter_scope(RunScope("conv-7", "run-1", answers={"hop": 3})):
-        told = call({"recipient": "agent:Bob", "content": " Hello. "}, TownHallContext(conversation_id="another"))
+        result = call({"recipient": "agent:Bob", "content": " Hello. "}, TownHallContext(conversation_id="another"))
 
     sent = bus.read("chat:Bob")[0].payload
-    assert json.loads(told)["published_to"] == ["chat:conv-7", "chat:Bob"]
+    assert json.loads(result)["published_to"] == ["chat:conv-7", "chat:Bob"]
     assert (sent["conversation_id"], sent["sender"], sent["content"]) == ("conv-7", "agent:Sender", "Hello.")
     assert sent["metadata"]["hop"] == 4
 
@@ -53,9 +53,9 @@ def test_without_a_worker_the_conversation_is_the_contexts(bus: InMemoryBus, con
     "arguments", [{"recipient": "agent:", "content": "x"}, {"recipient": "chat:c", "content": " "}]
 )
 def test_what_the_core_refuses_is_not_sent(bus: InMemoryBus, arguments: dict[str, Any]) -> None:
-    told = call(arguments, {"conversation_id": "c"})
+    result = call(arguments, {"conversation_id": "c"})
 
-    assert "error" in told.lower()
+    assert "error" in result.lower()
     assert bus.read("chat:c") == []
 
 

@@ -218,8 +218,8 @@ def test_odd_arguments_come_to_what_the_tool_makes_of_them_and_nobody_is_asked(l
         (run,) = ended_runs()
 
     assert (run.status, ledger.lines) == ("done", ["pay", "pay"])
-    found = ToolCall.objects.values_list("call_id", "status")
-    assert {call_id.removeprefix("of "): status for call_id, status in found} == odd
+    calls = ToolCall.objects.values_list("call_id", "status")
+    assert {call_id.removeprefix("of "): status for call_id, status in calls} == odd
 
 
 def test_a_tool_with_a_model_as_its_parameter_does_not_wait(ledger):
@@ -259,9 +259,9 @@ def test_a_rule_that_another_process_sets_binds_the_next_call_within_a_second(le
             ruled.append(time.monotonic())
         return "paid"
 
-    def pay_until_refused(asked):
+    def pay_until_refused(approvals):
         made.append(time.monotonic())
-        is_refused = "was not called" in json.dumps(asked.input, default=str)
+        is_refused = "was not called" in json.dumps(approvals.input, default=str)
         return SO if is_refused else [call("pay", "{}", call_id=f"c{len(entered)}")]
 
     with working(team(*[ModelStep.respond(pay_until_refused)] * 500, tools=[pay], max_turns=500)):

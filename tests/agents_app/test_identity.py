@@ -83,7 +83,7 @@ def test_a_deferred_tool_gets_a_bare_approval_alias_only_without_a_bare_sibling(
 
 
 @pytest.mark.parametrize(
-    ("call", "kept"),
+    ("call", "expected"),
     [
         ({"call_id": "call_1"}, "call_1"),
         ({"call_id": "", "id": "fc_1"}, "fc_1"),
@@ -94,11 +94,11 @@ def test_a_deferred_tool_gets_a_bare_approval_alias_only_without_a_bare_sibling(
         ({}, None),
     ],
 )
-def test_a_call_id_is_kept_only_when_it_is_text(call: dict[str, Any], kept: str | None) -> None:
-    told = {"type": "function_call", "name": "look", **call}
+def test_a_call_id_is_kept_only_when_it_is_text(call: dict[str, Any], expected: str | None) -> None:
+    item = {"type": "function_call", "name": "look", **call}
 
-    assert identity.call_id_of(told) == kept
-    assert identity.call_id_of(SimpleNamespace(raw_item=told)) == kept
+    assert identity.call_id_of(item) == expected
+    assert identity.call_id_of(SimpleNamespace(raw_item=item)) == expected
 
 
 class Desk(MCPServer):
@@ -145,9 +145,9 @@ def test_an_mcp_prefix_never_renames_the_tool_on_its_server() -> None:
     (tool,) = offered(agent)
     asyncio.run(Runner.run(agent, "hi", run_config=RunConfig(tracing_disabled=True)))
 
-    found = identity.identity_of(tool)
-    assert (found.name, found.qualified_name, found.lookup_key) == (public, public, f"bare:{public}")
-    assert (found.origin, found.mcp_server, found.name_there) == ("mcp", "city desk", "incidents/create")
+    identity_ = identity.identity_of(tool)
+    assert (identity_.name, identity_.qualified_name, identity_.lookup_key) == (public, public, f"bare:{public}")
+    assert (identity_.origin, identity_.mcp_server, identity_.name_there) == ("mcp", "city desk", "incidents/create")
     assert identity.layers(tool)["mcp_server"] == "city desk"  # type: ignore[arg-type]
     assert desk.asked == ["incidents/create"]
 
@@ -163,11 +163,11 @@ def test_names_of_handoffs_are_reserved_only_where_prefixes_are_made_and_only_wh
         plain = Agent[Any](name="A", mcp_servers=[Desk(name, name="b")], handoffs=[given])
 
         (made,) = offered(prefixed)
-        (kept,) = offered(plain)
+        (schema,) = offered(plain)
 
         assert (made.name != name) is is_moved
-        assert kept.name == name
-        assert bool(list(name_collisions.collisions([kept], [given]))) is enabled
+        assert schema.name == name
+        assert bool(list(name_collisions.collisions([schema], [given]))) is enabled
 
 
 def test_a_handoffs_name_is_the_one_that_the_sdk_makes() -> None:
@@ -190,9 +190,9 @@ class Spans(TracingProcessor):
         self.names: list[str] = []
 
     def on_span_end(self, span: Any) -> None:
-        told = span.export() or {}
-        if told.get("span_data", {}).get("type") == "function":
-            self.names.append(told["span_data"]["name"])
+        exported = span.export() or {}
+        if exported.get("span_data", {}).get("type") == "function":
+            self.names.append(exported["span_data"]["name"])
 
     def on_span_start(self, span: Any) -> None: ...
 
@@ -208,9 +208,9 @@ class Spans(TracingProcessor):
 @pytest.fixture
 def spans() -> Iterator[Spans]:
     """Collect spans instead of sending them anywhere."""
-    kept = Spans()
-    set_trace_processors([kept])
-    yield kept
+    spans = Spans()
+    set_trace_processors([spans])
+    yield spans
     set_trace_processors([])
 
 
@@ -222,17 +222,17 @@ def test_the_synthetic_namespace_of_a_deferred_call_stays_until_the_tool_is_invo
     async def run() -> tuple[Any, Any]:
         first = await Runner.run(agent, "hi")
         state = first.to_state()
-        (asked,) = first.interruptions
-        state.approve(asked)
-        return asked, await Runner.run(agent, state)
+        (interruption,) = first.interruptions
+        state.approve(interruption)
+        return interruption, await Runner.run(agent, state)
 
-    asked, result = asyncio.run(run())
+    stopped_on, result = asyncio.run(run())
 
-    assert (asked.tool_namespace, asked.raw_item.namespace, asked.tool_lookup_key) == (
+    assert (stopped_on.tool_namespace, stopped_on.raw_item.namespace, stopped_on.tool_lookup_key) == (
         "later", "later", ("deferred_top_level", "later")
     )  # fmt: skip
-    assert identity.find(agent.tools, asked) is gated
-    assert identity.layers(gated, asked.tool_namespace)["namespace"] == "later"
+    assert identity.find(agent.tools, stopped_on) is gated
+    assert identity.layers(gated, stopped_on.tool_namespace)["namespace"] == "later"
     assert [item.output for item in result.new_items if item.type == "tool_call_output_item"] == ["as later/later"]
     assert set(spans.names) == {"later"}
     assert identity.as_invoked(call, gated).namespace is None

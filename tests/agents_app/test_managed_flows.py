@@ -29,7 +29,7 @@ class Session:
     def tool(self, call):
         async def invoke(context, arguments):
             self.ran.append((context.tool_call_id, json.loads(arguments)))
-            return next(one.result for one in self.flow.calls if one.id == context.tool_call_id)
+            return next(recorded.result for recorded in self.flow.calls if recorded.id == context.tool_call_id)
 
         properties = {name: {"type": TYPES[type(value)]} for name, value in call.arguments.items()}
         schema = {
@@ -70,36 +70,36 @@ class Session:
 
 
 def outputs():
-    return {one["tool_call_id"]: one["output"] for one in event_bodies("tool_step") if one["status"] == "success"}
+    return {body["tool_call_id"]: body["output"] for body in event_bodies("tool_step") if body["status"] == "success"}
 
 
 @pytest.mark.parametrize("name", FLOWS)
 def test_a_recorded_flow_asks_decides_and_ends_as_it_did(people, name):
     session = Session(flow := flow_of(FLOWS[name]))
 
-    asked = session.begin()
-    assert list(asked) == flow.stopped_for
-    for call in (call for call in flow.calls if call.id in asked):
-        assert [one["args"] for one in event_bodies("approval.requested") if one["tool_call_id"] == call.id] == [
+    request = session.begin()
+    assert list(request) == flow.stopped_for
+    for call in (call for call in flow.calls if call.id in request):
+        assert [body["args"] for body in event_bodies("approval.requested") if body["tool_call_id"] == call.id] == [
             call.arguments
         ]
         answer = {"decision": "respond", "output": call.result} if call.is_answered else {"decision": "approve"}
         assert call.is_answered or call.is_allowed
-        decide.decide(people["approver"], asked[call.id].id, **answer)
-    if asked:
+        decide.decide(people["approver"], request[call.id].id, **answer)
+    if request:
         session.go_on()
 
     assert Run.objects.get().status == "done"
     assert outputs() == {call.id: call.result for call in flow.calls}
     assert session.ran == [(call.id, call.arguments) for call in flow.calls if not call.is_answered]
-    assert [one["text"] for one in event_bodies("output") if one["final"]] == [flow.answer]
+    assert [body["text"] for body in event_bodies("output") if body["final"]] == [flow.answer]
 
 
 def asking(*names):
     """The calls of recorded flows that asked, in one flow."""
-    found = [flow_of(FLOWS[name]) for name in names]
-    calls = [call for flow in found for call in flow.calls]
-    return found[0]._replace(turns=[calls, found[0].answer], stopped_for=[call.id for call in calls])
+    flows = [flow_of(FLOWS[name]) for name in names]
+    calls = [call for flow in flows for call in flow.calls]
+    return flows[0]._replace(turns=[calls, flows[0].answer], stopped_for=[call.id for call in calls])
 
 
 def test_a_recorded_call_that_is_denied_with_a_message_is_not_made(people):
@@ -107,23 +107,23 @@ def test_a_recorded_call_that_is_denied_with_a_message_is_not_made(people):
     (approval,) = session.begin().values()
 
     decide.decide(people["approver"], approval.id, "reject", message="Do not search the web for this.")
-    run, heard = session.go_on()
+    run, result = session.go_on()
 
     assert (run.status, session.ran, ToolCall.objects.get().status) == ("done", [], "rejected")
-    assert "Do not search the web for this." in heard
+    assert "Do not search the web for this." in result
 
 
 def test_several_recorded_calls_at_once_each_get_their_own_decision(people):
     flow = asking("mcp_tools", "custom_tools", "builtin_tools")
     session = Session(flow)
-    asked = session.begin()
+    request = session.begin()
     search, weather, date = flow.calls
-    assert set(asked) == {search.id, weather.id, date.id}
+    assert set(request) == {search.id, weather.id, date.id}
 
-    decide.decide(people["approver"], asked[search.id].id, "reject", message="No.")
-    decide.decide(people["admin"], asked[weather.id].id, "respond", output=weather.result)
+    decide.decide(people["approver"], request[search.id].id, "reject", message="No.")
+    decide.decide(people["admin"], request[weather.id].id, "respond", output=weather.result)
     assert Run.objects.get().status == "waiting"  # until the last one
-    decide.decide(people["approver"], asked[date.id].id, "approve")
+    decide.decide(people["approver"], request[date.id].id, "approve")
     run, _ = session.go_on()
 
     assert (run.status, run.attempt) == ("done", 2)
@@ -136,12 +136,12 @@ def test_several_recorded_calls_at_once_each_get_their_own_decision(people):
 
 def test_a_recorded_flow_that_is_interrupted_while_it_asks_makes_no_call(people):
     session = Session(asking("mcp_tools", "custom_tools"))
-    asked = session.begin()
+    request = session.begin()
 
     control.stop(people["operator"], "c", "enough")
 
     assert (Run.objects.get().status, session.ran) == ("cancelled", [])
-    assert {one["approval_id"] for one in event_bodies("approval.cancelled")} == {
-        approval.id for approval in asked.values()
+    assert {body["approval_id"] for body in event_bodies("approval.cancelled")} == {
+        approval.id for approval in request.values()
     }
     assert set(ToolCall.objects.values_list("status", flat=True)) == {"blocked"}

@@ -184,8 +184,8 @@ def test_odd_arguments_and_errors_of_the_server_are_told_and_the_run_goes_on(des
         (run,) = ended_runs()
 
     assert (run.status, desk.did) == ("done", ["stamp"])
-    found = dict(ToolCall.objects.values_list("call_id", "status"))
-    assert found == {"c1": "failed", "c2": "failed", "c3": "failed", "c4": "done"}
+    statuses_by_call = dict(ToolCall.objects.values_list("call_id", "status"))
+    assert statuses_by_call == {"c1": "failed", "c2": "failed", "c3": "failed", "c4": "done"}
     (failed,) = (
         step for step in event_bodies("tool_step") if step["tool_call_id"] == "c3" and step["status"] == "error"
     )
@@ -228,11 +228,11 @@ def test_a_name_that_something_else_has_is_not_offered_and_said(desk):
 def test_a_server_that_was_killed_is_found_again_when_it_is_back(tmp_path):
     desk = Desk(tmp_path / "effects").start()
 
-    def after_the_kill(asked):
-        heard.append(json.dumps(asked.input, default=str))
+    def after_the_kill(request):
+        outputs.append(json.dumps(request.input, default=str))
         return SO
 
-    heard = []
+    outputs = []
     steps = [[call("slow")], ModelStep.respond(after_the_kill), SO, [call("more", call_id="c2")], SO]
     team = made(*steps, servers=[desk.spec()])
     try:
@@ -243,7 +243,7 @@ def test_a_server_that_was_killed_is_found_again_when_it_is_back(tmp_path):
             (run,) = ended_runs()
             assert run.status == "done"
             assert ToolCall.objects.get().status == "failed"
-            assert "the connection to the MCP server desk broke: the call may have taken effect" in heard[0]
+            assert "the connection to the MCP server desk broke: the call may have taken effect" in outputs[0]
 
             until(lambda: states(worker)["desk"] != "ok", what="the loss to be seen")
             assert worker.facts()["warnings"][0].startswith("MCP server desk of office: ")

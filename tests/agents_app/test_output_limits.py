@@ -61,7 +61,7 @@ def thought(text):
     ids=["text", "arguments", "thoughts"],
 )
 def test_an_answer_that_is_too_long_ends_the_run_with_the_reason(answer):
-    run, _ = ran(lambda n, asked: answer)
+    run, _ = ran(lambda n, request: answer)
 
     failed = event_bodies("run.failed")[0]
     assert (run.status, failed["reason"]) == ("failed", "output_limit")
@@ -71,7 +71,7 @@ def test_an_answer_that_is_too_long_ends_the_run_with_the_reason(answer):
 
 
 def test_what_came_before_is_kept():
-    ran(lambda n, asked: streamed([message(LONG)]))
+    ran(lambda n, request: streamed([message(LONG)]))
 
     (output,) = event_bodies("output")
     tokens = [json.loads(body)["text"] for body in Event.objects.filter(kind="token").values_list("body", flat=True)]
@@ -81,10 +81,10 @@ def test_what_came_before_is_kept():
 
 
 def test_all_answers_of_a_run_are_bounded_together():
-    run, asked = ran(lambda n, asked: streamed([call("look", {"street": "a" * 3000, "n": n}, f"c{n}")]))
+    run, requests = ran(lambda n, request: streamed([call("look", {"street": "a" * 3000, "n": n}, f"c{n}")]))
 
     failed = event_bodies("run.failed")[0]
-    assert (run.status, failed["reason"], asked) == ("failed", "output_limit", 5)
+    assert (run.status, failed["reason"], requests) == ("failed", "output_limit", 5)
     assert "SWITCHBOARD_MODEL_RUN_BYTES" in failed["error"]
 
 
@@ -102,15 +102,17 @@ def test_an_agent_inside_a_call_ends_the_run_as_well(answer):
     clerk = Agent(name="Clerk", model="responses:m", tools=[agent_tool(desk, "ask_desk", "Ask.")])
     team = Team(name="t", agents=[clerk], entry=["Clerk"])
 
-    run, asked = ran(lambda n, asked: answer if n else streamed([call("ask_desk", {"input": "go"}, "c1")]), team=team)
+    run, requests = ran(
+        lambda n, request: answer if n else streamed([call("ask_desk", {"input": "go"}, "c1")]), team=team
+    )
 
-    assert (run.status, event_bodies("run.failed")[0]["reason"], asked) == ("failed", "output_limit", 2)
+    assert (run.status, event_bodies("run.failed")[0]["reason"], requests) == ("failed", "output_limit", 2)
 
 
 def test_a_line_without_an_end_is_not_read_to_its_end():
     endless = b'data: {"type": "response.created", "x": "' + b"x" * (16 * MOST)
 
-    run, _ = ran(lambda n, asked: Answer(endless, end="silent"))
+    run, _ = ran(lambda n, request: Answer(endless, end="silent"))
 
     assert run.status == "failed"
     assert "an event of more than 32,768 bytes" in event_bodies("run.failed")[0]["error"]

@@ -50,7 +50,7 @@ async def drive_on(
 ) -> Ran:
     """Run an agent on a model; `refused` is what the SDK's runner may raise after the answer."""
     agent = Agent[Any](name="A", model=model, tools=tools, tool_use_behavior="stop_on_first_tool")
-    text, told = "", None
+    text, error = "", None
     async with asyncio.timeout(60):
         result = Runner.run_streamed(agent, "go", run_config=RunConfig(model_provider=provider))
         try:
@@ -58,10 +58,10 @@ async def drive_on(
                 if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
                     text += event.data.delta
                 if event.type == "raw_response_event" and event.data.type == "response.completed":
-                    told = told_by(event.data.response)
+                    error = told_by(event.data.response)
         except refused:
             pass
-        return Ran(result, text, told)
+        return Ran(result, text, error)
 
 
 def told_by(response: Response) -> streams.Told:
@@ -82,7 +82,7 @@ def test_recorded_streams_come_through_unchanged() -> None:
     files = list(zip(recorded, bodies, strict=True))
 
     async def all_of_them() -> list[Ran]:
-        async with ProviderServer(lambda n, asked: Answer(bodies[n])) as server:
+        async with ProviderServer(lambda n, request: Answer(bodies[n])) as server:
             provider = Provider(config_of(server))
             ran = [
                 await drive_on(provider, streams.api_of(body), streams.tools_of(body), refused(path))
@@ -105,7 +105,7 @@ def reasons_of_cuts(name: str, end: Any, steps: int | None) -> list[str]:
     reasons = []
 
     async def everywhere() -> None:
-        async with ProviderServer(lambda n, asked: Answer(body[: places[n]], end=end)) as server:
+        async with ProviderServer(lambda n, request: Answer(body[: places[n]], end=end)) as server:
             provider = Provider(config_of(server, retries=0))
             for _ in places:
                 with pytest.raises(ModelFailed) as failed:
@@ -163,7 +163,7 @@ HALF = EVENT % b'{"index":0,"delta":{"role":"assistant","content":"Hal"},"finish
 def test_a_refusing_server_is_asked_a_bounded_number_of_times(status: int) -> None:
     body = json.dumps({"error": {"message": "no capacity"}}).encode()
 
-    reason, requests = faulty(lambda n, asked: Answer(body, status, "application/json", SOON), retries=2)
+    reason, requests = faulty(lambda n, request: Answer(body, status, "application/json", SOON), retries=2)
 
     assert (requests, reason) == (3, f"m: the server responded with {status}: Error code: {status} - no capacity")
 
@@ -175,7 +175,7 @@ def test_a_server_that_recovers_is_answered() -> None:
     )
 
     async def run() -> tuple[Any, int]:
-        async with ProviderServer(lambda n, asked: Answer(whole) if n else Answer(b"", 429, headers=SOON)) as server:
+        async with ProviderServer(lambda n, request: Answer(whole) if n else Answer(b"", 429, headers=SOON)) as server:
             ran = await drive(config_of(server), [])
             return ran.result.final_output, len(server.asked)
 
@@ -183,7 +183,7 @@ def test_a_server_that_recovers_is_answered() -> None:
 
 
 def test_a_dropped_connection_is_tried_again_and_then_told() -> None:
-    reason, requests = faulty(lambda n, asked: None, retries=1)
+    reason, requests = faulty(lambda n, request: None, retries=1)
 
     assert requests == 2
     assert "the connection was lost" in reason
@@ -191,13 +191,13 @@ def test_a_dropped_connection_is_tried_again_and_then_told() -> None:
 
 @pytest.mark.parametrize("body", [b"", HALF], ids=["before the first byte", "in the middle"])
 def test_a_silent_server_is_not_waited_for_without_end(body: bytes) -> None:
-    reason, _ = faulty(lambda n, asked: Answer(body, end="silent"), silence_s=0.3, retries=0)
+    reason, _ = faulty(lambda n, request: Answer(body, end="silent"), silence_s=0.3, retries=0)
 
     assert reason == "m: the server was silent for too long"
 
 
 def test_a_server_that_drips_for_ever_is_cut_off() -> None:
-    reason, _ = faulty(lambda n, asked: Answer(HALF, end="drip"), timeout_s=0.6)
+    reason, _ = faulty(lambda n, request: Answer(HALF, end="drip"), timeout_s=0.6)
 
     assert reason == "m: no complete answer within 0.6 s"
 
@@ -217,7 +217,7 @@ def test_a_server_that_drips_for_ever_is_cut_off() -> None:
     ],
 )
 def test_malformed_answers_end_with_a_reason(api: str, body: bytes) -> None:
-    reason, requests = faulty(lambda n, asked: Answer(body), model=f"{api}:m", retries=0)
+    reason, requests = faulty(lambda n, request: Answer(body), model=f"{api}:m", retries=0)
 
     assert requests == 1
     assert reason.startswith("m: ")
@@ -226,7 +226,7 @@ def test_malformed_answers_end_with_a_reason(api: str, body: bytes) -> None:
 def test_a_refused_key_is_not_repeated() -> None:
     body = json.dumps({"error": {"message": f"Incorrect API key provided: {KEY}"}}).encode()
 
-    reason, requests = faulty(lambda n, asked: Answer(body, 401, "application/json"))
+    reason, requests = faulty(lambda n, request: Answer(body, 401, "application/json"))
 
     assert requests == 1
     assert "401" in reason
@@ -235,14 +235,14 @@ def test_a_refused_key_is_not_repeated() -> None:
 
 def test_each_agent_may_have_its_own_api_and_model() -> None:
     async def run() -> list[tuple[str, Any]]:
-        async with ProviderServer(lambda n, asked: Answer(b"{}", 400, "application/json")) as server:
+        async with ProviderServer(lambda n, request: Answer(b"{}", 400, "application/json")) as server:
             provider = Provider(config_of(server, model="house"))
             for model in ("responses:one", "chat:two", "llama3:8b", None):
                 with pytest.raises(ModelFailed):
                     await Runner.run(Agent(name="A", model=model), "go", run_config=RunConfig(model_provider=provider))
             await provider.aclose()
-            assert {asked.headers["authorization"] for asked in server.asked} == {f"Bearer {KEY}"}
-            return [(asked.path.removeprefix("/v1/"), asked.body["model"]) for asked in server.asked]
+            assert {received.headers["authorization"] for received in server.asked} == {f"Bearer {KEY}"}
+            return [(received.path.removeprefix("/v1/"), received.body["model"]) for received in server.asked]
 
     assert asyncio.run(run()) == [
         ("responses", "one"),
@@ -261,14 +261,14 @@ def test_the_plain_name_of_the_configured_model_has_its_api() -> None:
 
 
 def test_a_server_without_the_model_is_said_to_have_been_asked_by_which_api() -> None:
-    words, _ = faulty(lambda n, asked: Answer(b'{"error": {"message": "no m"}}', 404, "application/json"))
+    words, _ = faulty(lambda n, request: Answer(b'{"error": {"message": "no m"}}', 404, "application/json"))
 
     assert "API used: Chat Completions; choose another with `responses:` or `chat:`" in words
 
 
 def test_another_makers_model_is_not_sent_the_default_models_settings() -> None:
     async def run() -> dict[str, Any]:
-        async with ProviderServer(lambda n, asked: Answer(b"{}", 400, "application/json")) as server:
+        async with ProviderServer(lambda n, request: Answer(b"{}", 400, "application/json")) as server:
             with pytest.raises(ModelFailed):
                 await drive(config_of(server), [])
             return server.asked[0].body
@@ -312,10 +312,10 @@ def test_the_environment_says_which_server_and_the_key_is_never_shown(monkeypatc
     monkeypatch.setenv("SWITCHBOARD_MODEL", "chat:house")
 
     with override_settings(CONFIG=config.load()):
-        found = configured()
+        provider = configured()
         shown = repr(settings.CONFIG)
 
-    assert (found.api_key, found.base_url, found.model, found.is_demo) == (
+    assert (provider.api_key, provider.base_url, provider.model, provider.is_demo) == (
         KEY,
         "http://127.0.0.1:9/v1",
         "chat:house",

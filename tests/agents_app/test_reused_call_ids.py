@@ -57,7 +57,7 @@ def responded(*calls):
 
 def joined():
     """(call id, use, arguments, output) of each call, by its start."""
-    steps = {(one["tool_call"], one["status"]): one for one in event_bodies("tool_step")}
+    steps = {(body["tool_call"], body["status"]): body for body in event_bodies("tool_step")}
     rows = ToolCall.objects.order_by("called_seq")
     return [(row.call_id, row.nth, steps[row.id, "start"]["args"], steps[row.id, "success"]["output"]) for row in rows]
 
@@ -71,7 +71,7 @@ def test_each_call_of_one_id_is_made_and_kept_apart(api, answer, turns):
     streets = iter([ELM, MILL])
     answers = [answer(*((id_, next(streets)) for id_ in ids)) for ids in turns] + [answer()]
     team, ran = house()
-    with served_apart(lambda n, asked: answers[n]) as server, working(team, config=config_of(server, api)):
+    with served_apart(lambda n, request: answers[n]) as server, working(team, config=config_of(server, api)):
         send_message()
         (run,) = ended_runs()
 
@@ -79,7 +79,7 @@ def test_each_call_of_one_id_is_made_and_kept_apart(api, answer, turns):
     if len(turns) == 2:
         assert joined() == BOTH
     else:  # which of two begins first is not said
-        assert sorted(one[1] for one in joined()) == [1, 2]
+        assert sorted(row[1] for row in joined()) == [1, 2]
         assert sorted((id_, args["street"], output) for id_, _, args, output in joined()) == [
             ("c1", "Elm", "Elm is dry"),
             ("c1", "Mill", "Mill is dry"),
@@ -89,7 +89,7 @@ def test_each_call_of_one_id_is_made_and_kept_apart(api, answer, turns):
 def test_the_same_call_of_the_same_id_is_not_made_again():
     answers = [responded(("c1", ELM)), responded(("c1", ELM)), DONE]
     team, ran = house()
-    with served_apart(lambda n, asked: answers[n]) as server, working(team, config=config_of(server, "responses")):
+    with served_apart(lambda n, request: answers[n]) as server, working(team, config=config_of(server, "responses")):
         send_message()
         (run,) = ended_runs()
 
@@ -99,7 +99,7 @@ def test_the_same_call_of_the_same_id_is_not_made_again():
 def test_calls_of_one_id_are_decided_apart_and_run_in_another_process():
     answers = [responded(("c1", ELM)), responded(("c1", MILL)), DONE]
     april, ran = person("april", "approver"), []
-    with served_apart(lambda n, asked: answers[n]) as server:
+    with served_apart(lambda n, request: answers[n]) as server:
         for decision in ("approve", "reject", None):
             team, made = house(gated=True)
             with working(team, config=config_of(server, "responses")):

@@ -58,9 +58,9 @@ def test_the_town_hall_is_served_unless_something_else_is_said() -> None:
 def test_teams_are_found_by_setting(made: Callable[..., str]) -> None:
     other = team(name="Other")
 
-    found = loading.load(f"agents_app.town_hall, {made('other_team', TEAM=other)},")
+    teams = loading.load(f"agents_app.town_hall, {made('other_team', TEAM=other)},")
 
-    assert found == [TEAM, other]
+    assert teams == [TEAM, other]
 
 
 def test_teams_are_found_by_entry_point(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -74,9 +74,9 @@ def test_teams_are_found_by_entry_point(monkeypatch: pytest.MonkeyPatch, tmp_pat
     (info / "entry_points.txt").write_text("[switchboard.teams]\nfire = fire_team\n")
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    found = loading.load("")
+    teams = loading.load("")
 
-    assert [t.name for t in found] == ["Fire"]
+    assert [t.name for t in teams] == ["Fire"]
 
 
 @pytest.mark.parametrize(
@@ -288,11 +288,11 @@ def test_the_example_of_the_tutorial_runs(monkeypatch: pytest.MonkeyPatch, tmp_p
     (tmp_path / "library_team.py").write_text(example[1])
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    found = loading.load("library_team")[0]
-    context: Any = team_context.fresh(found.context, "c1")
+    team = loading.load("library_team")[0]
+    context: Any = team_context.fresh(team.context, "c1")
     result = asyncio.run(
         Runner.run(
-            found.agent("Librarian"),
+            team.agent("Librarian"),
             'Please reserve "Moby Dick"',
             context=context,
             run_config=RunConfig(model_provider=Provider(ModelConfig(demo_pace_s=0))),
@@ -301,7 +301,7 @@ def test_the_example_of_the_tutorial_runs(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     assert context.reserved == ["Moby Dick"]
     assert "Moby Dick" in result.final_output
-    assert found.effect("reserve") == "idempotent"
+    assert team.effect("reserve") == "idempotent"
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ def inside(namespace: str, *names: str, about: str = "Files.") -> list[FunctionT
 
 def of_server(name: str, server: str = "desk") -> FunctionTool:
     """Make a tool as the SDK makes it of an MCP server's."""
-    told = McpTool(name=name, description="", inputSchema={"type": "object"})
-    return MCPUtil.to_function_tool(told, Desk(name=server), convert_schemas_to_strict=False)
+    listed = McpTool(name=name, description="", inputSchema={"type": "object"})
+    return MCPUtil.to_function_tool(listed, Desk(name=server), convert_schemas_to_strict=False)
 
 
 def same_as_its_namespace() -> FunctionTool:

@@ -73,22 +73,22 @@ FIGURES = [
     ],
 )
 def test_every_kind_of_text_takes_its_path(text: str, path: list[str], words: str) -> None:
-    heard = Citizen(TEAM).say(text)
+    reply = Citizen(TEAM).say(text)
 
-    assert heard.path == path
-    assert heard.speaker == "Dialogue"
-    assert words in heard.answer
+    assert reply.path == path
+    assert reply.speaker == "Dialogue"
+    assert words in reply.answer
 
 
 def test_the_place_is_asked_for_once_and_then_used() -> None:
     citizen = Citizen(TEAM)
 
     citizen.say("A tree has fallen.")
-    heard = citizen.say("near the library")
+    reply = citizen.say("near the library")
 
-    assert heard.path == INCIDENT
+    assert reply.path == INCIDENT
     assert citizen.context.incident.location == "near the library"
-    assert "fallen tree" in heard.answer
+    assert "fallen tree" in reply.answer
 
 
 @pytest.mark.parametrize(("text", "words"), [("never mind", "leave it"), ("why?", "Without a place"), ("", "Without")])
@@ -96,20 +96,20 @@ def test_an_answer_without_a_place_files_nothing(text: str, words: str) -> None:
     citizen = Citizen(TEAM)
 
     citizen.say("A tree has fallen.")
-    heard = citizen.say(text)
+    reply = citizen.say(text)
 
-    assert (heard.path, heard.asked) == ([], [])
-    assert words in heard.answer
+    assert (reply.path, reply.asked) == ([], [])
+    assert words in reply.answer
 
 
 def test_an_approved_report_gets_its_reference() -> None:
     citizen = Citizen(TEAM)
 
-    heard = citizen.say("My name is Ada Lovelace. On 2026-03-04 a hydrant burst, water everywhere, at Market Square.")
+    reply = citizen.say("My name is Ada Lovelace. On 2026-03-04 a hydrant burst, water everywhere, at Market Square.")
 
-    assert heard.asked == ["file_incident"]
+    assert reply.asked == ["file_incident"]
     assert citizen.context.incident_processed
-    assert citizen.context.incident_reference in heard.answer
+    assert citizen.context.incident_reference in reply.answer
     assert citizen.context.incident.model_dump(mode="json") == {
         "incident_type": "water",
         "description": "My name is Ada Lovelace. On 2026-03-04 a hydrant burst, water everywhere, at Market Square.",
@@ -124,10 +124,10 @@ def test_an_approved_report_gets_its_reference() -> None:
 def test_a_rejected_report_is_not_filed_and_the_reason_is_told() -> None:
     citizen = Citizen(TEAM, approves=False)
 
-    heard = citizen.say("There is a pothole on Mill Road 5.")
+    reply = citizen.say("There is a pothole on Mill Road 5.")
 
-    assert heard.path == INCIDENT  # asked once, and no second try
-    assert "not filed with the city: Not our road." in heard.answer
+    assert reply.path == INCIDENT  # asked once, and no second try
+    assert "not filed with the city: Not our road." in reply.answer
     assert not citizen.context.incident_processed
     assert citizen.context.incidents_filed == 0
 
@@ -174,8 +174,8 @@ def test_a_new_report_is_not_processed_yet() -> None:
 def test_feedback_is_a_form_in_the_context_and_in_the_result() -> None:
     citizen = Citizen(TEAM)
 
-    heard = citizen.say("Your library staff is so friendly, thank you!")
-    outputs = [item.output for item in heard.result.new_items if type(item).__name__ == "ToolCallOutputItem"]
+    reply = citizen.say("Your library staff is so friendly, thank you!")
+    outputs = [item.output for item in reply.result.new_items if type(item).__name__ == "ToolCallOutputItem"]
 
     assert isinstance(outputs[0], Feedback)
     assert outputs[0] == citizen.context.feedback
@@ -183,21 +183,21 @@ def test_feedback_is_a_form_in_the_context_and_in_the_result() -> None:
 
 
 def test_silent_desks_say_nothing() -> None:
-    heard = Citizen(TEAM).say("There is a pothole on Mill Road 5.")
+    reply = Citizen(TEAM).say("There is a pothole on Mill Road 5.")
 
-    speakers = {item.agent.name for item in heard.result.new_items if type(item).__name__ == "MessageOutputItem"}
+    speakers = {item.agent.name for item in reply.result.new_items if type(item).__name__ == "MessageOutputItem"}
 
     assert speakers == {"Dialogue"}
 
 
 def test_stages_are_told_as_a_timeline() -> None:
-    told: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
 
-    with enter_scope(RunScope("town-1", "run-1", tell=told.append)):
+    with enter_scope(RunScope("town-1", "run-1", tell=events.append)):
         Citizen(TEAM).say("There is a pothole on Mill Road 5.")
         Citizen(TEAM).say("I love the new park, great work!")
 
-    assert [event["stage"] for event in told] == [
+    assert [event["stage"] for event in events] == [
         "triage",
         "conversation_formatting",
         "incident_formatting",
@@ -209,7 +209,7 @@ def test_stages_are_told_as_a_timeline() -> None:
         "conversation_formatting",
         "dialogue",
     ]
-    assert {event["event"] for event in told} == {"town_hall.stage"}
+    assert {event["event"] for event in events} == {"town_hall.stage"}
 
 
 def test_call_ids_never_repeat() -> None:
@@ -270,11 +270,11 @@ def test_any_texts_end_with_an_answer(texts: list[str], approves: bool) -> None:
     citizen = Citizen(TEAM, approves=approves)
 
     for text in texts:
-        heard = citizen.say(text)
+        reply = citizen.say(text)
 
-        assert heard.answer.strip()
-        assert heard.speaker == "Dialogue"
-        assert len(heard.path) <= 6
+        assert reply.answer.strip()
+        assert reply.speaker == "Dialogue"
+        assert len(reply.path) <= 6
         assert approves or citizen.context.incidents_filed == 0
 
 

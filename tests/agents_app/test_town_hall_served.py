@@ -67,8 +67,8 @@ def test_a_citizens_report_goes_its_whole_way_on_the_worker(server: str, api: st
         send_message("A pothole on Mill Road 5, two cyclists fell", to="agent:Dialogue")
         (run,) = ended_runs()
         assert (run.status, run.reason) == ("waiting", "approval")
-        (asked,) = event_bodies("approval.requested")
-        decide.decide(person("april", "approver"), asked["approval_id"], "approve")
+        (request,) = event_bodies("approval.requested")
+        decide.decide(person("april", "approver"), request["approval_id"], "approve")
         (run,) = until(lambda: Run.objects.filter(status="done"), what="the run to be done")
 
     calls = {call.name: call for call in ToolCall.objects.order_by("called_seq")}
@@ -81,7 +81,7 @@ def test_a_citizens_report_goes_its_whole_way_on_the_worker(server: str, api: st
     assert {call.status for call in calls.values()} == {"done"}
     form, answer = event_bodies("output")  # the desks between are silent
     assert (form["agent"], form["parent_call"]) == ("Incident Formatter", calls["incident_formatter_tool"].id)
-    assert json.loads(form["text"])["location"] == asked["args"]["location"]
+    assert json.loads(form["text"])["location"] == request["args"]["location"]
     reference = event_bodies("tool_step")[-1]["output"]["reference"]
     assert (answer["agent"], answer["final"], run.attempt) == ("Dialogue", True, 2)
     assert reference.startswith("TH-")

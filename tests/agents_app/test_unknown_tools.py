@@ -34,13 +34,13 @@ def ran(answer, **more):
 @pytest.mark.parametrize("ids", [lambda n: f"c{n}", lambda n: "c"], ids=["an id each", "one id"])
 @pytest.mark.parametrize("name", ["nope", "look.up"])
 def test_unknown_calls_without_end_end_the_run_and_are_all_in_the_record(ids, name):
-    run, response, asked = ran(lambda n, asked: streamed([call(name, {}, ids(n))]))
+    run, response, requests = ran(lambda n, request: streamed([call(name, {}, ids(n))]))
 
     refused = event_bodies("policy.refused", response)
     failed = event_bodies("run.failed", response)[0]
-    assert (run.status, len(asked), failed["reason"]) == ("failed", 4, "unknown_tool")
-    assert [one["name"] for one in refused] == [name] * 4
-    assert len({one["tool_call"] for one in refused}) == 4
+    assert (run.status, len(requests), failed["reason"]) == ("failed", 4, "unknown_tool")
+    assert [body["name"] for body in refused] == [name] * 4
+    assert len({body["tool_call"] for body in refused}) == 4
     assert f"{name} is not a tool of Clerk" in failed["error"]
     assert "look" in failed["error"]
     assert answered(response)["status"] == "failed"
@@ -50,9 +50,9 @@ def test_unknown_calls_without_end_end_the_run_and_are_all_in_the_record(ids, na
 def test_a_model_that_is_told_finds_its_way():
     answers = [call("nope", {}, "c1"), call("nope", {}, "c2"), call("look", {"street": "Elm"}, "c3"), message("Dry.")]
 
-    run, response, asked = ran(lambda n, asked: streamed([answers[n]]))
+    run, response, requests = ran(lambda n, request: streamed([answers[n]]))
 
-    assert (run.status, len(asked), answered(response)["status"]) == ("done", 4, "completed")
+    assert (run.status, len(requests), answered(response)["status"]) == ("done", 4, "completed")
     assert len(event_bodies("policy.refused", response)) == 2
-    told_outputs = [item["output"] for item in asked[2].body["input"] if item.get("type") == "function_call_output"]
+    told_outputs = [item["output"] for item in requests[2].body["input"] if item.get("type") == "function_call_output"]
     assert all("nope" in output for output in told_outputs)

@@ -112,8 +112,8 @@ OUTPUTS = {
 }
 
 
-@pytest.mark.parametrize(("given", "kept"), OUTPUTS.values(), ids=OUTPUTS)
-def test_an_output_is_kept_as_it_is(given, kept):
+@pytest.mark.parametrize(("given", "stored"), OUTPUTS.values(), ids=OUTPUTS)
+def test_an_output_is_kept_as_it_is(given, stored):
     @function_tool
     def give():
         """Give."""
@@ -124,7 +124,7 @@ def test_an_output_is_kept_as_it_is(given, kept):
         ended_runs()
 
     end = event_bodies("tool_step")[-1]
-    assert (end["status"], end["output"]) == ("success", kept)
+    assert (end["status"], end["output"]) == ("success", stored)
 
 
 def test_a_huge_output_is_cut_and_its_size_told():
@@ -304,8 +304,8 @@ def test_the_second_of_two_quick_messages_is_answered_after_the_first():
 
     assert [output["text"] for output in event_bodies("output")] == ["to one", "to two"]
     assert first.ended_seq < second.ended_seq
-    kept = [json.loads(item) for item in SessionItem.objects.order_by("seq").values_list("payload", flat=True)]
-    assert [item["content"] for item in kept if item.get("role") == "user"] == ["one", "two"]
+    items = [json.loads(item) for item in SessionItem.objects.order_by("seq").values_list("payload", flat=True)]
+    assert [item["content"] for item in items if item.get("role") == "user"] == ["one", "two"]
 
 
 def test_a_person_stops_a_run_and_what_was_executing_is_unknown(team_of_people):

@@ -89,9 +89,9 @@ def test_a_rejected_call_is_never_done_and_the_model_hears_why(people):
     with working(team):
         (run,) = ended_runs()
 
-    heard = json.dumps(team.agents[0].model.first_call.input, default=str)
+    model_input = json.dumps(team.agents[0].model.first_call.input, default=str)
     assert (run.status, office.filed, ToolCall.objects.get(call_id="c2").status) == ("done", [], "rejected")
-    assert "The wrong street." in heard
+    assert "The wrong street." in model_input
 
 
 @pytest.mark.parametrize(

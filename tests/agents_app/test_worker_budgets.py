@@ -116,9 +116,9 @@ def test_a_run_that_gets_no_more_ends_and_says_so(people, how, settings):
     budget(100)
     with working(clerks(spender(), work)):
         send_message("hello")
-        asked = question()
+        request = question()
         if how == "reject":
-            decide.decide(people["approver"], asked.id, "reject", message="enough")
+            decide.decide(people["approver"], request.id, "reject", message="enough")
         else:
             settings.CONFIG = settings.CONFIG.model_copy(update={"approval_s": 0.001, "approval_expiry": "reject"})
             until(expiry.expire_due, what="its time to be up")
@@ -135,9 +135,9 @@ def test_a_conversation_that_has_spent_it_begins_no_run_before_somebody_gives_mo
         send_message("hello")
         ended_runs(1)
         send_message("again")
-        asked = question()
+        request = question()
         assert event_kinds().count("model.turn") == 1
-        decide.decide(people["approver"], asked.id, "approve")
+        decide.decide(people["approver"], request.id, "approve")
         ended_runs(2)
 
     assert memory() == ["user: hello", "assistant: One.", "user: again", "assistant: Two."]
@@ -197,10 +197,10 @@ def test_its_question_takes_no_edit_no_answer_and_no_rule(people):
     budget(100)
     with working(clerks(spender(), work)):
         send_message("hello")
-        asked = question()
+        request = question()
         for wrong, more in (("edit", {"arguments": {}}), ("respond", {"output": "go on"})):
             with pytest.raises(Invalid, match="approve or reject"):
-                decide.decide(people["approver"], asked.id, wrong, **more)
+                decide.decide(people["approver"], request.id, wrong, **more)
 
     assert Approval.objects.get().status == "pending"
     assert auto_approval_rules.call_of(event_bodies("approval.requested")[0]).tool == "continue_over_budget"

@@ -130,8 +130,8 @@ def test_two_questions_under_one_id_get_each_its_own_decision(first):
     with working(desks([SO], [SO], [SO], tool=gate.tool)):
         (run,) = ended_runs()
 
-    asked = [event["args"]["street"] for event in event_bodies("approval.requested")]
-    approved = asked[0] if first == "approve" else asked[1]
+    streets = [event["args"]["street"] for event in event_bodies("approval.requested")]
+    approved = streets[0] if first == "approve" else streets[1]
     assert (run.status, gate.filed) == ("done", [approved])
     outcomes = {(row[0], row[1]): row[4] for row in joined() if row[0] != "file"}
     assert outcomes == {("ask_0", "s"): "so", ("ask_1", "t"): "so"}

@@ -131,10 +131,10 @@ def test_a_budgets_question_outlives_a_kill_and_is_asked_and_decided_once(server
 
     del server.environment["SWITCHBOARD_FAILPOINT"]
     server.start()
-    [asked] = server.request("GET", "/api/v1/approvals?status=pending", token=token)[1]["items"]
-    assert asked["why"] == "Budget reached: 1 of 1 tool calls per run. Continue with another 1 tool calls?"
+    [request] = server.request("GET", "/api/v1/approvals?status=pending", token=token)[1]["items"]
+    assert request["why"] == "Budget reached: 1 of 1 tool calls per run. Continue with another 1 tool calls?"
     address, decision = (
-        f"/api/v1/approvals/{asked['approval_id']}/decision",
+        f"/api/v1/approvals/{request['approval_id']}/decision",
         json.dumps({"decision": "approve"}).encode(),
     )
     assert [server.request("POST", address, decision, token)[0] for _ in range(2)] == [200, 409]

@@ -39,16 +39,16 @@ def test_a_worker_whose_run_was_taken_enters_no_tool_and_writes_nothing():
         entered.append(1)
         return "acted"
 
-    asked, go = threading.Event(), threading.Event()
+    was_asked, go = threading.Event(), threading.Event()
 
     async def late(call):
-        asked.set()
+        was_asked.set()
         await asyncio.to_thread(go.wait, 10)
         return [function_call("act", {}, call_id="c1")]
 
     with working(team(ModelStep.respond(late), [assistant_message("never")], tools=[act])) as worker:
         send_message()
-        until(asked.is_set, what="the model to be asked")
+        until(was_asked.is_set, what="the model to be asked")
         taken_away()
         before = event_kinds()
         go.set()
@@ -113,8 +113,8 @@ def test_a_run_posts_to_its_own_conversation_its_children_and_where_its_team_may
         send_message(metadata={"hop": 3})
         ended_runs()
 
-    (said,) = [m for m in event_bodies("message") if m["sender"] == "agent:Clerk"]
-    assert (said["content"], said["metadata"]) == ("psst", {"hop": 4})
+    (message_,) = [m for m in event_bodies("message") if m["sender"] == "agent:Clerk"]
+    assert (message_["content"], message_["metadata"]) == ("psst", {"hop": 4})
     assert Event.objects.get(conversation__key="c", kind="message", principal="agent:Clerk")
     assert [[m["content"] for m in event_bodies("message", key)] for key in ("child", "duty-7")] == [["psst"], ["psst"]]
     assert event_bodies("message", "stranger") == []

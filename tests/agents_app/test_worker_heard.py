@@ -83,8 +83,8 @@ def test_what_was_said_while_a_person_held_it_is_known_to_the_next_answer(by):
         send_message("bye")
         ended_runs(3)
 
-    said = ["user: I look into it.", "assistant: The street is open again.", "user: Maintenance at noon."]
-    assert model.given[1] == ["user: hello", "assistant: First.", *said, "user: thanks"]
+    earlier = ["user: I look into it.", "assistant: The street is open again.", "user: Maintenance at noon."]
+    assert model.given[1] == ["user: hello", "assistant: First.", *earlier, "user: thanks"]
     assert model.given[2] == [*model.given[1], "assistant: Second.", "user: bye"]
     assert memory() == [*model.given[2], "assistant: Third."]
     assert SessionItem.objects.filter(payload__startswith=session.HEARD).count() == 1
@@ -101,8 +101,8 @@ def test_words_that_waited_are_answered_with_what_was_said_after_them(by):
         control.hand_back(by, "c")
         ended_runs(2)
 
-    asked = ["user: where is it?", "assistant: On Elm Street."]
-    assert model.given == [asked, [*asked, "assistant: First.", "user: and when?"]]
+    exchange = ["user: where is it?", "assistant: On Elm Street."]
+    assert model.given == [exchange, [*exchange, "assistant: First.", "user: and when?"]]
 
 
 def test_what_was_asked_and_stopped_before_a_run_began_is_known(by):
@@ -146,7 +146,7 @@ def test_a_run_that_was_put_aside_goes_on_with_what_was_said_meanwhile(by):
             until(lambda n=n: ToolCall.objects.count() == n + 1, what="the call to run")
             control.take_over(by, "c")
             until(
-                lambda: [one._requested_stop for one, *_ in worker._active_runs.values()] == ["pause"],
+                lambda: [run._requested_stop for run, *_ in worker._active_runs.values()] == ["pause"],
                 what="it to be heard",
             )
             work.may_end.set()
@@ -175,17 +175,17 @@ def test_what_is_said_while_a_question_waits_comes_after_the_calls_output(by):
     model = Model([function_call("file", {}, call_id="c1")], *answers("Done.", "Bye."))
     with working(clerks(model, file)):
         send_message("hello")
-        asked = until(lambda: Approval.objects.first(), what="the question")
+        approval = until(lambda: Approval.objects.first(), what="the question")
         control.take_over(by, "c")
         speak(by, "It takes a while.")
-        decide.decide(SYSTEM, asked.id, "approve")
+        decide.decide(SYSTEM, approval.id, "approve")
         control.hand_back(by, "c")
         until(lambda: Run.objects.get().status == "done", what="the run to end")
         send_message("bye")
         ended_runs(2)
 
-    said = ["user: hello", "function_call", "function_call_output", "user: It takes a while."]
-    assert model.given[1:] == [said, [*said, "assistant: Done.", "user: bye"]]
+    expected = ["user: hello", "function_call", "function_call_output", "user: It takes a while."]
+    assert model.given[1:] == [expected, [*expected, "assistant: Done.", "user: bye"]]
 
 
 def test_words_to_another_agent_and_agents_own_words_are_heard_once(by):

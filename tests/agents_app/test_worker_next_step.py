@@ -195,7 +195,7 @@ def test_while_the_conversation_is_held_it_waits(by, work):
         control.pause(by, "c")
         steer(by, "Be quick.")
         until(
-            lambda: [one._requested_stop for one, *_ in worker._active_runs.values()] == ["pause"],
+            lambda: [run._requested_stop for run, *_ in worker._active_runs.values()] == ["pause"],
             what="it to be heard",
         )
         work.may_end.set()

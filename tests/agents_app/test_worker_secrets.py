@@ -58,14 +58,14 @@ WITHOUT_TEXTS = ("conversations_search", "conversations_caption")
 
 def stored():
     """Every text of every table."""
-    found = []
+    places = []
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names():
             if connection.vendor == "sqlite" and table in WITHOUT_TEXTS:
                 continue  # indexes without their texts; these stand in tables of their own, which are read
             cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
-            found += [str(value) for row in cursor.fetchall() for value in row]
-    return "\n".join(found)
+            places += [str(value) for row in cursor.fetchall() for value in row]
+    return "\n".join(places)
 
 
 PAGES = (
@@ -77,15 +77,15 @@ ROUTES = ("conversations", "conversations/c", "conversations/c/events?limit=500"
 
 def shown(browser):
     """Everything that somebody who may see all is shown: pages, every drawn entry, the facts of events, the API."""
-    found = [read(browser, page) for page in PAGES]
-    found += [read(browser, f"/api/v1/{route}") for route in ROUTES]
+    pages = [read(browser, page) for page in PAGES]
+    pages += [read(browser, f"/api/v1/{route}") for route in ROUTES]
     after, has_newer = 0, True
     while has_newer:
         part = json.loads(read(browser, f"/conversations/c/entries/?after={after}"))
-        found.append(part["html"])
+        pages.append(part["html"])
         after, has_newer = part["last"], part["has_newer"]
-    found += [read(browser, f"/conversations/c/panel/?event={seq}") for seq in range(1, after, 25)]
-    return "\n".join([*found, read(browser, "/conversations/c/panel/")])
+    pages += [read(browser, f"/conversations/c/panel/?event={seq}") for seq in range(1, after, 25)]
+    return "\n".join([*pages, read(browser, "/conversations/c/panel/")])
 
 
 def read(browser, address):

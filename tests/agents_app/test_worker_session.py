@@ -118,10 +118,10 @@ def test_workers_that_start_at_once_enter_the_same_rows_once(monkeypatch):
     config, both, hue_of = ModelConfig(), threading.Barrier(2), agent_registry.hue_of
     rosters = [ServedTeam(team, config, Provider(config)) for team in load("agents_app.town_hall")]
 
-    def meet(*asked):
+    def meet(*arguments):
         with suppress(threading.BrokenBarrierError):
             both.wait(0.5)  # each has found the row missing; where they take turns the other one never comes
-        return hue_of(*asked)
+        return hue_of(*arguments)
 
     monkeypatch.setattr(agent_registry, "hue_of", meet)
     with DatabaseThreads("runs") as threads:

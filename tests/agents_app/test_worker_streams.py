@@ -25,18 +25,18 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def streaming(agents, answer, **changed):
     """A worker over these agents, and the server that their models ask; `answer` gets (words, body, which request
     about these words it is)."""
-    asked = Counter()
+    requests = Counter()
 
     def respond(_n, request):
         words = re.search(r"<(.*?)>", json.dumps(request.body))[1]
-        asked[words] += 1
-        return answer(words, asked[words] - 1)
+        requests[words] += 1
+        return answer(words, requests[words] - 1)
 
     team = Team(name="streams", agents=agents, entry=[agent.name for agent in agents])
     with served_apart(respond) as server:
         config = ModelConfig(**{"api_key": "sk-a", "base_url": server.url, "model": "m", "silence_s": 20.0} | changed)
         with working(team, config=config, per_team=100):
-            yield asked
+            yield requests
 
 
 def agent_of(name, body):
@@ -81,9 +81,9 @@ def as_recorded(key):
     (turn,) = event_bodies("model.turn", key)
     usage = turn["usage"]
     spent = (usage["input_tokens"], usage["output_tokens"]) if usage else None
-    said = [output["text"] for output in event_bodies("output", key) if output["turn"] == 1]
+    texts = [output["text"] for output in event_bodies("output", key) if output["turn"] == 1]
     streamed = "".join(token["text"] for token in event_bodies("token", key))
-    assert said == ([streamed] if streamed else [])
+    assert texts == ([streamed] if streamed else [])
     assert ToolCall.objects.filter(conversation__key=key, status="done").count() == len(steps)
     calls = sorted((step["name"], step["args_raw"]) for step in steps)  # those of one turn are made at once
     return streams.Told(streamed, calls, spent)
@@ -176,7 +176,7 @@ def test_a_faulty_provider_is_a_failed_run_with_a_reason_after_a_bounded_number_
     def answer(words, n):
         return FAULTS[words.partition(" by ")[0]][0] if not words.startswith("recovers") or n == 0 else Answer(WHOLE)
 
-    with streaming(agents, answer, retries=2, silence_s=1.0, timeout_s=3.0) as asked:
+    with streaming(agents, answer, retries=2, silence_s=1.0, timeout_s=3.0) as requests:
         for name, key in ours.items():
             for by in ("Chat", "Responses"):
                 send_message(f"<{name} by {by}>", key=f"{key}-{by}", to=f"agent:{by}")
@@ -188,7 +188,7 @@ def test_a_faulty_provider_is_a_failed_run_with_a_reason_after_a_bounded_number_
             (failed,) = event_bodies("run.failed", f"{key}-{by}")
             assert re.match(r"ModelFailed: m: .", failed["error"]), (name, failed)
             assert FAULTS[name][2] in failed["error"] or by == "Responses"
-            assert asked[f"{name} by {by}"] == FAULTS[name][1], name
+            assert requests[f"{name} by {by}"] == FAULTS[name][1], name
     assert not Event.objects.filter(body__contains="PLANTED").exists()
 
 
@@ -196,9 +196,9 @@ def test_a_provider_that_recovers_is_answered_in_the_same_run():
     def answer(_words, n):
         return Answer(WHOLE) if n else Answer(REFUSAL, 429, "application/json", SOON)
 
-    with streaming([Agent(name="Chat", model="chat:m")], answer) as asked:
+    with streaming([Agent(name="Chat", model="chat:m")], answer) as requests:
         send_message("<one>", to="agent:Chat")
         (run,) = ended_runs()
 
-    assert (run.status, run.attempt, asked["one"]) == ("done", 1, 2)
+    assert (run.status, run.attempt, requests["one"]) == ("done", 1, 2)
     assert [output["text"] for output in event_bodies("output")] == ["Hello"]

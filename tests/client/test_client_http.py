@@ -75,8 +75,10 @@ def test_connection_is_kept(bus: HttpBus, proxy: CuttingProxy, topic: str) -> No
 def test_threads_that_publish_at_once_share_requests_and_keep_their_order(
     bus: HttpBus, served: Server, topic: str
 ) -> None:
-    told: dict[int, list[str]] = {}
-    threads = [threading.Thread(target=lambda n=n: told.update({n: publish(bus, topic, *range(25))})) for n in range(8)]
+    topics: dict[int, list[str]] = {}
+    threads = [
+        threading.Thread(target=lambda n=n: topics.update({n: publish(bus, topic, *range(25))})) for n in range(8)
+    ]
 
     for thread in threads:
         thread.start()
@@ -85,7 +87,7 @@ def test_threads_that_publish_at_once_share_requests_and_keep_their_order(
 
     there = stored(served, topic)
     assert len(there) == 200
-    assert all([id_ for id_ in there if id_ in set(ids)] == ids for ids in told.values())
+    assert all([id_ for id_ in there if id_ in set(ids)] == ids for ids in topics.values())
 
 
 def test_cut_answer_is_asked_for_again_and_stored_once(
@@ -254,13 +256,13 @@ def test_two_buses_share_a_folder(
 ) -> None:
     proxy.be("away")
     with (
-        HttpBus(proxy.url, served_token, spool_dir=tmp_path) as one,
+        HttpBus(proxy.url, served_token, spool_dir=tmp_path) as bus,
         HttpBus(proxy.url, served_token, spool_dir=tmp_path) as other,
     ):
-        ids = [publish(one, topic, 1), publish(other, topic, 2), publish(one, topic, 3)]
+        ids = [publish(bus, topic, 1), publish(other, topic, 2), publish(bus, topic, 3)]
 
         proxy.be("there")
-        assert one.flush(10)
+        assert bus.flush(10)
         assert other.flush(10)
 
     assert sorted(stored(served, topic)) == sorted(id_ for some in ids for id_ in some)
@@ -291,9 +293,9 @@ def killed_agent(proxy: CuttingProxy, token: str, topic: str, spool: Path, after
     command = [sys.executable, "-c", AGENT, proxy.url, token, str(spool), topic]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as agent:
         assert agent.stdout is not None
-        told = [agent.stdout.readline().strip() for _ in range(after)]
+        lines = [agent.stdout.readline().strip() for _ in range(after)]
         agent.kill()
-        return told + agent.stdout.read().split("\n")[:-1]
+        return lines + agent.stdout.read().split("\n")[:-1]
 
 
 @pytest.mark.crash
@@ -302,15 +304,15 @@ def test_what_a_killed_agent_was_told_is_safe_is_stored_once_and_in_order(
     proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path, state: str
 ) -> None:
     proxy.be(state)  # type: ignore[arg-type]
-    told = killed_agent(proxy, served_token, topic, tmp_path, 40)
+    lines = killed_agent(proxy, served_token, topic, tmp_path, 40)
 
     proxy.be("there")
     with HttpBus(proxy.url, served_token, spool_dir=tmp_path) as heir:
         assert heir.flush(20)
 
     there = stored(served, topic)
-    assert there[: len(told)] == told
-    assert len(there) - len(told) <= 1  # the one it was not told of
+    assert there[: len(lines)] == lines
+    assert len(there) - len(lines) <= 1  # the one it was not told of
     assert len(set(there)) == len(there)
 
 
@@ -334,33 +336,34 @@ def test_agent_killed_again_and_again_loses_and_doubles_nothing(
     record_property: Callable[[str, object], None],
 ) -> None:
     random = Random(7)
-    told: list[str] = []
+    lines: list[str] = []
     for _ in range(60):
         proxy.be(random.choice(["there", "cutting", "hanging", "away"]))
-        told += killed_agent(proxy, served_token, topic, tmp_path, random.randrange(1, 60))
+        lines += killed_agent(proxy, served_token, topic, tmp_path, random.randrange(1, 60))
 
     proxy.be("there")
     with HttpBus(proxy.url, served_token, spool_dir=tmp_path) as heir:
         assert heir.flush(60)
 
     there = stored(served, topic)
-    record_property("amount", f"60 kills, {len(told):,} told, {len(there):,} stored")
-    assert [id_ for id_ in there if id_ in set(told)] == told
-    assert len(there) - len(told) <= 60
+    record_property("amount", f"60 kills, {len(lines):,} told, {len(there):,} stored")
+    assert [id_ for id_ in there if id_ in set(lines)] == lines
+    assert len(there) - len(lines) <= 60
     assert len(set(there)) == len(there)
 
 
 @pytest.mark.crash
 def test_agents_and_watchers_live_through_a_kill_of_the_server(tmp_path: Path) -> None:
     server = Server(tmp_path / "data").start()
-    topic, told, seen = "chat:c1", dict[int, list[str]](), list[str]()
+    topic, published, seen = "chat:c1", dict[int, list[str]](), list[str]()
     with HttpBus(server.url, server.token(), spool_dir=tmp_path / "spool", timeout_s=5) as bus:
         first = publish(bus, topic, 0)[0]
         watcher = threading.Thread(
             target=lambda: seen.extend(got.id for got in islice(watch(topic, after=first, bus=bus), 400))
         )
         agents = [
-            threading.Thread(target=lambda n=n: told.update({n: publish(bus, topic, *range(100))})) for n in range(4)
+            threading.Thread(target=lambda n=n: published.update({n: publish(bus, topic, *range(100))}))
+            for n in range(4)
         ]
         for thread in (watcher, *agents):
             thread.start()
@@ -376,4 +379,4 @@ def test_agents_and_watchers_live_through_a_kill_of_the_server(tmp_path: Path) -
     server.terminate()
     assert len(there) == len(set(there)) == 401
     assert seen == there[1:]
-    assert all([id_ for id_ in there if id_ in set(ids)] == ids for ids in told.values())
+    assert all([id_ for id_ in there if id_ in set(ids)] == ids for ids in published.values())

@@ -21,7 +21,7 @@ def test_ids_are_uuids_of_version_7_and_their_order_is_that_of_time() -> None:
             pass
 
     assert made == sorted(made)
-    assert {(uuid.UUID(one).version, uuid.UUID(one).variant) for one in made} == {(7, uuid.RFC_4122)}
+    assert {(uuid.UUID(made_id).version, uuid.UUID(made_id).variant) for made_id in made} == {(7, uuid.RFC_4122)}
 
 
 def test_ids_of_one_moment_differ() -> None:

@@ -57,9 +57,9 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def environment(served: Server, token: str, spool: Path) -> dict[str, str]:
     """What an agent is told from outside."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+    environment = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
     ours = {"SWITCHBOARD_URL": served.url, "SWITCHBOARD_TOKEN": token, "SWITCHBOARD_SPOOL_DIR": str(spool)}
-    return kept | ours | {"AGENT_NAME": "Triage", "PYTHONUNBUFFERED": "1"}
+    return environment | ours | {"AGENT_NAME": "Triage", "PYTHONUNBUFFERED": "1"}
 
 
 @pytest.mark.thorough
@@ -133,9 +133,9 @@ def test_readmes_agent_answers(python: Path, served: Server, served_token: str, 
 def readme_agent() -> str:
     """Cut the agent out of its guide: the indented block that begins with its imports."""
     text = (ROOT / "docs/how-to/connect-agents.md").read_text()
-    found = re.search(r"^    from switchboard import .*\n(?:(?:    .*)?\n)*", text, re.MULTILINE)
-    assert found is not None, "the guide shows no agent"
-    return textwrap.dedent(found.group())
+    block = re.search(r"^    from switchboard import .*\n(?:(?:    .*)?\n)*", text, re.MULTILINE)
+    assert block is not None, "the guide shows no agent"
+    return textwrap.dedent(block.group())
 
 
 @contextmanager

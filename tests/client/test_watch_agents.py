@@ -50,14 +50,14 @@ def events(watch: AgentWatch, bus: InMemoryBus, topic: str = "stream:g") -> list
     return payloads(bus.read(topic, limit=1000))
 
 
-def kinds(told: list[dict[str, Any]]) -> list[str]:
+def kinds(payloads: list[dict[str, Any]]) -> list[str]:
     """Name the events, tool steps by their status."""
-    return [event.get("status") or event["event"] for event in told]
+    return [event.get("status") or event["event"] for event in payloads]
 
 
-def of_kind(told: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
+def of_kind(payloads: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
     """Keep the events of some kinds."""
-    return [event for event in told if event["event"] in names]
+    return [event for event in payloads if event["event"] in names]
 
 
 def test_run_is_told_whole() -> None:

@@ -111,16 +111,16 @@ def test_program_with_one_line_is_a_conversation(
 ) -> None:
     group = uuid4().hex
 
-    said = Program(group, 1, environment(served.url, desk, provider, tmp_path / "spool")).over()
+    output = Program(group, 1, environment(served.url, desk, provider, tmp_path / "spool")).over()
 
-    assert said == ["It is 3."]
+    assert output == ["It is 3."]
     until(lambda: len(recorded(served, f"{group}-0")) == sum(WHOLE.values()), what="the conversation")
     assert Counter(kind for _, kind, _ in recorded(served, f"{group}-0")) == WHOLE
     status, head = served.request("GET", f"/api/v1/conversations/{group}-0", token=served_token)
     assert (status, head["title"], head["tool_calls"], head["errors"]) == (200, "what is 1 + 2?", 1, 0)
     assert head["participants"] == ["agent:Desk/Counter"]
     _, calls = served.request("GET", "/api/v1/tool-calls", token=served_token)
-    (made,) = [one for one in calls["items"] if one["conversation_id"] == f"{group}-0"]
+    (made,) = [item for item in calls["items"] if item["conversation_id"] == f"{group}-0"]
     assert (made["call_id"], made["name"], made["output"], made["status"]) == ("call_1", "add", 3, "done")
     with served.database() as database:
         sums = (
@@ -167,7 +167,7 @@ def test_killed_program_loses_and_doubles_nothing_that_was_acknowledged(
     Program(f"{group}-last", 2, env).over()
 
     for conversation in acknowledged:
-        told = recorded(served, conversation)
-        assert Counter(kind for _, kind, _ in told) == WHOLE, conversation
-        assert len({id for id, _, _ in told}) == len(told)
-        assert told[0][1] == "run.started"
+        events = recorded(served, conversation)
+        assert Counter(kind for _, kind, _ in events) == WHOLE, conversation
+        assert len({id for id, _, _ in events}) == len(events)
+        assert events[0][1] == "run.started"

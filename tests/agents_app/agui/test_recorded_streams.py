@@ -47,9 +47,9 @@ def test_each_recorded_run_becomes_what_it_says(remote, tmp_path):
         calls = ToolCall.objects.filter(conversation__key=key)
         assert calls.count() == kinds["TOOL_CALL_START"], name
         assert calls.filter(status="done").count() == kinds["TOOL_CALL_RESULT"], name
-        kept = Counter(Event.objects.filter(conversation__key=key).values_list("kind", flat=True))
+        counts = Counter(Event.objects.filter(conversation__key=key).values_list("kind", flat=True))
         for kind in ("STATE_SNAPSHOT", "STATE_DELTA", "ACTIVITY_SNAPSHOT", "CUSTOM", "RAW", "STEP_STARTED"):
-            assert kept[f"agui.{kind.lower()}"] == kinds[kind], (name, kind)
+            assert counts[f"agui.{kind.lower()}"] == kinds[kind], (name, kind)
 
 
 @pytest.mark.parametrize("name", [*SINGLE, "forward-compatibility"])
@@ -67,11 +67,11 @@ def test_each_recorded_event_is_read(name):
 
 def sections() -> dict[str, str]:
     """Return the recorded streams by their headings."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for part in (DATA / "sse_streams.txt").read_text().split("## ")[1:]:
         title, _, stream = part.partition("\n")
-        found[title] = stream + "\n\n"
-    return found
+        texts[title] = stream + "\n\n"
+    return texts
 
 
 async def read(stream: str, size: int) -> list:

@@ -28,7 +28,7 @@ def said(key: str = "remote") -> str:
 def inputs(elsewhere: str, thread: str) -> list[dict]:
     """Return what the agent was sent of a thread."""
     with urllib.request.urlopen(f"{elsewhere}inputs", timeout=20) as answer:
-        return [one for one in json.load(answer) if one["threadId"] == thread]
+        return [payload for payload in json.load(answer) if payload["threadId"] == thread]
 
 
 def test_a_message_runs_it_there_and_its_words_are_the_answer(remote, elsewhere):
@@ -39,11 +39,11 @@ def test_a_message_runs_it_there_and_its_words_are_the_answer(remote, elsewhere)
         ended_runs(2)
 
     assert run.status == "done"
-    assert [one["text"] for one in event_bodies("output", "remote-first")] == [
+    assert [body["text"] for body in event_bodies("output", "remote-first")] == [
         "You said: hello there",
         "You said: and again",
     ]
-    assert [one["text"] for one in event_bodies("token", "remote-first")]
+    assert [body["text"] for body in event_bodies("token", "remote-first")]
     first, second = inputs(elsewhere, "remote-first")
     assert [message["role"] for message in first["messages"]] == ["user"]
     assert [message["role"] for message in second["messages"]] == ["user", "assistant", "user"]
@@ -87,9 +87,9 @@ def test_its_interrupt_is_decided_in_the_inbox_and_it_goes_on(remote, elsewhere,
     with working(remote()):
         ask("ask me", key)
         until(lambda: Approval.objects.filter(status="pending").exists())
-        asked = event_bodies("approval.requested", key)[0]
-        assert asked["args"]["message"] == "Send it?"
-        assert asked["args"]["arguments"] == {"to": "a@b.example"}
+        approval_event = event_bodies("approval.requested", key)[0]
+        assert approval_event["args"]["message"] == "Send it?"
+        assert approval_event["args"]["arguments"] == {"to": "a@b.example"}
         decide.decide(SYSTEM, Approval.objects.get().id, decision, **more)
         until(lambda: Run.objects.filter(status="done").exists())
 

@@ -29,8 +29,8 @@ def events_of(server, token, thread, words, **more):
     """Run the agent by our own AG-UI door."""
     body = json.dumps(input_of(thread, words, **more)).encode()
     head = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    asked = urllib.request.Request(f"{server.url}/api/v1/agui/agents/Weather", body, head)
-    with urllib.request.urlopen(asked, timeout=60) as answer:
+    http_request = urllib.request.Request(f"{server.url}/api/v1/agui/agents/Weather", body, head)
+    with urllib.request.urlopen(http_request, timeout=60) as answer:
         writes = [block + b"\n\n" for block in answer.read().split(b"\n\n") if block]
     return checked(pieces(writes))
 
@@ -48,12 +48,12 @@ def test_what_an_agent_elsewhere_was_asked_survives_a_kill_of_the_server(server)
     message = {"type": "message", "conversation_id": "killed", "sender": "Rosa", "recipient": "agent:Weather"}
     server.publish(token, "chat:killed", message | {"content": "hang on"}, "killed-1")
     until(lambda: rows(server, "SELECT 1 FROM conversations_event WHERE kind='token' AND body LIKE '%Thin%'"))
-    asked = events_of(server, token, "killed-ask", "ask me")[-1].outcome.interrupts[0]
+    interrupt = events_of(server, token, "killed-ask", "ask me")[-1].outcome.interrupts[0]
     server.kill()
     server.start()
     until(lambda: "interrupted" in rows(server, RUNS), what="the run that was lost to be told")
 
-    resume = [{"interruptId": asked.id, "status": "resolved", "payload": True}]
+    resume = [{"interruptId": interrupt.id, "status": "resolved", "payload": True}]
     events = events_of(server, token, "killed-ask", "ask me", run="front-run-2", resume=resume)
 
     assert text_of(events) == 'resumed with [{"approved": true}]'

@@ -307,8 +307,8 @@ def test_items_that_refer_to_others_and_histories_of_the_clients_own_are_accepte
     with working(Team(name="test", agents=[clerk], entry=["Clerk"])):
         first = ask(own, key="c")
         ended_runs()
-        said = answer(first)["output"][0]["id"]
-        second = ask([{"type": "item_reference", "id": said}, user("and?")], key="c")
+        message_id = answer(first)["output"][0]["id"]
+        second = ask([{"type": "item_reference", "id": message_id}, user("and?")], key="c")
         unknown = ask([{"type": "item_reference", "id": "msg_unknown"}], key="c")
         ended_runs(3)
 
@@ -350,13 +350,13 @@ def test_every_mix_of_tools_goes_on_over_restarts(kind):
                 ended_runs(len(made))
             given = [returned(call, "rain") for call in calls(answer(previous))]
 
-    said = [word for response in made for word in words(answer(response))]
-    assert said == ["answer 0", "answer 1", "answer 2"]
+    texts = [word for response in made for word in words(answer(response))]
+    assert texts == ["answer 0", "answer 1", "answer 2"]
     assert len(made) == (6 if kind in ("external", "both") else 3)
     assert set(ToolCall.objects.values_list("origin", "status")) == {
         (origin, "done") for origin in ("hosted", "external") if kind in (origin, "both")
     }
     given = [item.get("type") or item["role"] for item in model.last_call.input]
-    one = ["user"] + (["function_call", "function_call_output"] if kind in ("external", "both") else [])
+    roles = ["user"] + (["function_call", "function_call_output"] if kind in ("external", "both") else [])
     own = ["function_call", "function_call_output"] if kind == "hosted" else []
-    assert given == [*one, "assistant", *one, "assistant", *one, *own]
+    assert given == [*roles, "assistant", *roles, "assistant", *roles, *own]

@@ -41,8 +41,8 @@ def test_a_refusal_is_an_answer():
     assert (told_["status"], run.status) == ("completed", "done")
     assert message["content"] == [{"type": "refusal", "refusal": "I will not."}]
     assert message["id"] == message_item_id(response, 1)
-    (said,) = event_bodies("output", response)
-    assert (said["text"], said["refusal"], said["turn"]) == ("I will not.", True, 1)
+    (output,) = event_bodies("output", response)
+    assert (output["text"], output["refusal"], output["turn"]) == ("I will not.", True, 1)
 
 
 def test_what_a_model_thought_comes_before_what_it_said():
@@ -66,16 +66,16 @@ FORM = {"type": "json_schema", "name": "place", "schema": {"type": "object", "pr
 
 
 @pytest.mark.parametrize(
-    ("said", "status"), [('{"city": "Oslo"}', "completed"), ("{}", "completed"), ('{"city', "failed")]
+    ("text", "status"), [('{"city": "Oslo"}', "completed"), ("{}", "completed"), ('{"city', "failed")]
 )
-def test_an_answer_in_the_form_that_was_asked_for_goes_through_as_it_is(said, status):
-    model = ScriptedModel([[assistant_message(said)]])
+def test_an_answer_in_the_form_that_was_asked_for_goes_through_as_it_is(text, status):
+    model = ScriptedModel([[assistant_message(text)]])
     with working(Team(name="test", agents=[Agent(name="Clerk", model=model)], entry=["Clerk"])):
         response = ask(params={"text": {"format": FORM}})
         ended_runs()
 
     told_ = answer(response)
-    assert (told_["status"], words(told_)) == (status, [said])
+    assert (told_["status"], words(told_)) == (status, [text])
     assert model.last_call.output_schema.json_schema() == FORM["schema"]
     assert status == "completed" or "does not match the requested JSON" in told_["error"]["message"]
 
@@ -242,12 +242,12 @@ def test_a_chain_that_goes_on_twice_answers_its_call_in_the_record_once():
         first = ask(tools=[WEATHER])
         ended_runs()
         call = calls(answer(first))[0]
-        one = ask([returned(call, "rain")], previous=first)
+        second = ask([returned(call, "rain")], previous=first)
         ended_runs(2)
         two = ask([returned(call, "snow")], previous=first, key="fork")
         ended_runs(3)
 
-    assert (words(answer(one)), words(answer(two))) == (["One."], ["Two."])
+    assert (words(answer(second)), words(answer(two))) == (["One."], ["Two."])
     ended = [step for step in event_bodies("tool_step", first) if step.get("status") == "success"]
     assert [step["output"] for step in ended] == ["rain"]
     assert event_bodies("tool_step", "fork") == []
@@ -337,7 +337,7 @@ def cut_by_chat(text):
 
 
 @pytest.mark.parametrize(
-    ("model", "body", "reason", "said"),
+    ("model", "body", "reason", "expected"),
     [
         ("responses:m", cut_by_responses("max_output_tokens"), "max_output_tokens", ["Once"]),
         ("responses:m", cut_by_responses("content_filter"), "content_filter", ["Once"]),
@@ -346,15 +346,15 @@ def cut_by_chat(text):
     ],
     ids=["responses", "filtered", "chat", "before a word"],
 )
-def test_an_answer_that_its_server_cut_off_is_incomplete_and_has_what_was_said(model, body, reason, said):
-    with served_apart(lambda n, asked: Answer(body)) as server:
+def test_an_answer_that_its_server_cut_off_is_incomplete_and_has_what_was_said(model, body, reason, expected):
+    with served_apart(lambda n, request: Answer(body)) as server:
         config = ModelConfig(api_key="sk-a", base_url=server.url, model="m")
         with working(team(), config=config):
             response = ask(agent="Plain model", model=model, params={"max_output_tokens": 16})
             (run,) = ended_runs()
 
     told_ = answer(response)
-    assert (told_["status"], told_["incomplete_details"], words(told_)) == ("incomplete", {"reason": reason}, said)
-    assert [item["status"] for item in told_["output"]] == ["incomplete"] * len(said)
-    assert told_["usage"] is None if not said else told_["usage"]["output_tokens"] == 16
+    assert (told_["status"], told_["incomplete_details"], words(told_)) == ("incomplete", {"reason": reason}, expected)
+    assert [item["status"] for item in told_["output"]] == ["incomplete"] * len(expected)
+    assert told_["usage"] is None if not expected else told_["usage"]["output_tokens"] == 16
     assert run.status == "done"

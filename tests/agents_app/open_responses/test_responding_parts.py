@@ -24,8 +24,8 @@ from tests.support.live import until
 from tests.support.responses import answer, ask, calls, function, user, words
 
 
-def given(*told):
-    return model_items.for_model(told, compaction.text_of)
+def given(*items):
+    return model_items.for_model(items, compaction.text_of)
 
 
 def call(call_id, name="f"):
@@ -47,9 +47,15 @@ LONG = "call_0123456789abcdef"
 
 
 def test_a_model_is_told_neither_ids_nor_statuses_of_ours():
-    said = {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [{"text": "b"}]}
+    message_ = {
+        "type": "message",
+        "id": "msg_1",
+        "status": "completed",
+        "role": "assistant",
+        "content": [{"text": "b"}],
+    }
 
-    made = given(user("a"), said, call(LONG), output(LONG))
+    made = given(user("a"), message_, call(LONG), output(LONG))
 
     assert all(item.keys().isdisjoint({"id", "status"}) for item in made)
     assert made[1] == {"role": "assistant", "content": "b"}
@@ -60,8 +66,8 @@ def test_a_model_is_told_neither_ids_nor_statuses_of_ours():
 def test_a_call_id_that_comes_again_stands_for_two_calls(call_id):
     made = given(call(call_id), output(call_id, "one"), call(call_id), output(call_id, "two"))
 
-    first, one, second, two = (item["call_id"] for item in made)
-    assert (first == one, second == two, first == second) == (True, True, False)
+    first, third, second, two = (item["call_id"] for item in made)
+    assert (first == third, second == two, first == second) == (True, True, False)
     assert [item["output"] for item in (made[1], made[3])] == ["one", "two"]
 
 
@@ -80,9 +86,15 @@ def test_a_compaction_of_ours_is_words_and_a_strangers_is_refused():
 
 
 def test_a_redacted_request_is_empty_and_not_an_error():
-    asked = read('{"event": "response.received", "response_id": "resp_1"}', "token:x")
+    request = read('{"event": "response.received", "response_id": "resp_1"}', "token:x")
 
-    assert (asked.items, asked.tools, asked.tool_choice, asked.forced, asked.most_tokens) == ([], [], "auto", "", None)
+    assert (request.items, request.tools, request.tool_choice, request.forced, request.most_tokens) == (
+        [],
+        [],
+        "auto",
+        "",
+        None,
+    )
 
 
 def test_a_schema_goes_to_the_model_as_it_came_and_strict_where_it_can_be():
@@ -146,9 +158,9 @@ def test_the_town_hall_knows_what_became_of_an_incident_it_filed():
     with working(TEAM):
         send_message("A pothole on Mill Road 5", to="agent:Dialogue")
         ended_runs()
-        asked = event_bodies("approval.requested")[0]["args"]
+        arguments = event_bodies("approval.requested")[0]["args"]
         decide.decide(person("april", "approver"), Approval.objects.get().id, "approve")
-        reference = reference_of(asked["incident_type"], asked["description"], asked["location"])
+        reference = reference_of(arguments["incident_type"], arguments["description"], arguments["location"])
         until(lambda: _filed_at(reference), what="the incident to be filed")
         response = ask(
             f"What is the incident status of {reference}?", agent="Plain model", model="demo",

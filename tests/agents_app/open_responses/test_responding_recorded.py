@@ -25,17 +25,17 @@ needs_requests = pytest.mark.skipif(not REQUESTS, reason="no streams-openllmetry
 @contextmanager
 def providing(bodies):
     """A worker whose models are named like recordings, and the server that plays these."""
-    asked = {}
+    requests = {}
 
     def respond(_n, request):
         name = request.body["model"]
-        asked[name] = request.body
+        requests[name] = request.body
         return Answer(bodies[name])
 
     with served_apart(respond) as server:
         config = ModelConfig(api_key="sk-a", base_url=server.url, model="m", silence_s=20.0)
         with working(team(), config=config, per_team=100):
-            yield asked
+            yield requests
 
 
 def items_of(body):
@@ -59,8 +59,8 @@ def items_of(body):
 
 def tools_of(body):
     """Turn a recorded request's tools into ours; those that only run at the provider are none."""
-    told = [tool for tool in body.get("tools") or () if tool["type"] == "function"]
-    return [{"type": "function", **tool.get("function", {}), **tool} for tool in told]
+    functions = [tool for tool in body.get("tools") or () if tool["type"] == "function"]
+    return [{"type": "function", **tool.get("function", {}), **tool} for tool in functions]
 
 
 @pytest.mark.any_database
@@ -85,14 +85,14 @@ def test_recorded_requests_are_answered_with_what_the_provider_said():
 
     assert len(made) >= 35
     for name, response in made.items():
-        told, expected = answer(response), recorded(bodies[name])
+        shown, expected = answer(response), recorded(bodies[name])
         sent = {tool["name"] for tool in tools_of(asked_then[name])}
         external = [call for call in expected.calls if call[0] in sent]
-        assert told["status"] == "completed", (name, told["error"])
-        assert [(call["name"], call["arguments"]) for call in calls(told)] == external, name
-        assert "".join(words(told)) == expected.text, name
+        assert shown["status"] == "completed", (name, shown["error"])
+        assert [(call["name"], call["arguments"]) for call in calls(shown)] == external, name
+        assert "".join(words(shown)) == expected.text, name
         if expected.tokens is not None:
-            assert (told["usage"]["input_tokens"], told["usage"]["output_tokens"]) == expected.tokens
+            assert (shown["usage"]["input_tokens"], shown["usage"]["output_tokens"]) == expected.tokens
         assert len(given[name].get("tools", ())) == len(sent)
     assert ToolCall.objects.exclude(status="called", origin="external").count() == 0
 
@@ -124,16 +124,16 @@ def test_recorded_open_responses_come_through_or_end_with_a_reason(path):
         response = ask("go", agent="Plain model", model=api_of(body), tools=[function("weather")])
         ended_runs()
 
-    told = answer(response)
+    shown = answer(response)
     if reason := REASONS.get(name_of(path)):
-        assert (told["status"], told["error"]["code"], told["output"]) == ("failed", "model_error", [])
-        assert reason in told["error"]["message"]
+        assert (shown["status"], shown["error"]["code"], shown["output"]) == ("failed", "model_error", [])
+        assert reason in shown["error"]["message"]
         return
-    said = [json.loads(line[6:]) for line in body.decode().splitlines() if line.startswith("data: {")]
-    deltas = [event for event in said if event.get("type") == "response.output_text.delta"]
+    frames = [json.loads(line[6:]) for line in body.decode().splitlines() if line.startswith("data: {")]
+    deltas = [event for event in frames if event.get("type") == "response.output_text.delta"]
     text = "".join(event["delta"] for event in deltas) if deltas else recorded(body).text
-    assert (told["status"], "".join(words(told))) == ("completed", text)
-    assert text or calls(told)
+    assert (shown["status"], "".join(words(shown))) == ("completed", text)
+    assert text or calls(shown)
     if name_of(path) == "lmstudio-tool-call.1":
-        assert [item["type"] for item in told["output"]] == ["reasoning", "message", "function_call"]
-        assert json.loads(calls(told)[0]["arguments"]) == {"location": "San Francisco"}
+        assert [item["type"] for item in shown["output"]] == ["reasoning", "message", "function_call"]
+        assert json.loads(calls(shown)[0]["arguments"]) == {"location": "San Francisco"}

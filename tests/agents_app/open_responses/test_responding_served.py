@@ -49,7 +49,7 @@ def test_the_script_of_the_guide_drives_the_town_hall_with_a_hosted_and_an_exter
     assert done.returncode == 0, done.stderr
     assert "Nothing moves on Mill Road." in done.stdout
     assert "TH-0A1B2C3D" in done.stdout
-    found = rows(
+    runs = rows(
         door_server,
         "SELECT t.name, t.origin, t.status, s.hash IS NOT NULL, c.key FROM conversations_toolcall t"
         " JOIN conversations_conversation c ON c.id=t.conversation_id"
@@ -57,11 +57,11 @@ def test_the_script_of_the_guide_drives_the_town_hall_with_a_hosted_and_an_exter
         " AND t.agent='Dialogue' AND c.id>? ORDER BY t.called_seq",
         before,
     )
-    assert {one[:4] for one in found} == {
+    assert {row[:4] for row in runs} == {
         ("incident_status", "hosted", "done", 1),
         ("street_camera", "external", "done", 1),
     }
-    (key,) = {one[4] for one in found}
+    (key,) = {row[4] for row in runs}
     page = door_server.request("GET", f"/api/v1/conversations/{key}/events?after=0", token=token)[1]
     kinds = [event["kind"] for event in page["items"]]
     assert (kinds.count("response.received"), kinds.count("response.completed")) == (2, 2)
@@ -117,34 +117,34 @@ def test_two_agents_of_the_sdk_talk_through_the_door_while_an_operator_watches(d
     key, watcher = "sdk-pair", Watcher(door_server, token, "sdk-pair")
 
     async def run() -> list[str]:
-        said, answered = ["Hello!"], asyncio.Event()
+        words_sent, answered = ["Hello!"], asyncio.Event()
         watching = asyncio.create_task(watcher.watch(until=3, answered=answered))
         async with client_of(door_server, token) as client:
             for n in range(3):
                 model = OpenAIResponsesModel("Dialogue" if n % 2 else "demo", client)
                 agent = Agent(name=f"Voice {n % 2}", model=model)
                 agent.model_settings.metadata = {"conversation_id": key}
-                result = Runner.run_streamed(agent, said[-1][:200], run_config=RunConfig(tracing_disabled=True))
+                result = Runner.run_streamed(agent, words_sent[-1][:200], run_config=RunConfig(tracing_disabled=True))
                 deltas = [
                     event.data.delta
                     async for event in result.stream_events()
                     if event.type == "raw_response_event" and event.data.type == "response.output_text.delta"
                 ]
                 assert "".join(deltas) == result.final_output
-                said.append(str(result.final_output))
+                words_sent.append(str(result.final_output))
                 async with asyncio.timeout(60):  # the operator has it before the next one speaks
                     await answered.wait()
                 answered.clear()
         async with asyncio.timeout(60):
             await watching
-        return said
+        return words_sent
 
-    said = asyncio.run(run())
+    lines = asyncio.run(run())
 
-    assert all(said)
+    assert all(lines)
     completed = [body for _, body in watcher.client.seen if body["event"] == "response.completed"]
     texts = ["".join(p["text"] for i in body["output"] for p in i["content"]) for body in completed]
-    assert texts == said[1:]
+    assert texts == lines[1:]
     assert [seq for seq, _ in watcher.client.seen] == list(range(1, watcher.client.last + 1))
     assert watcher.kinds.count("response.received") == 3
     assert watcher.kinds.count("token") >= 3
