@@ -28,13 +28,13 @@ def test_same_call_is_the_same_question(server: Server, agent: Caller) -> None:
 
 
 def test_question_decided_between_two_requests_is_answered(caller: Caller, agent: Caller) -> None:
-    asked = agent.ask("POST", PATH, body("decided between")).body
+    request = agent.ask("POST", PATH, body("decided between")).body
     decision = encode({"decision": "reject", "message": "Not that one."})
-    assert caller.ask("POST", f"/api/v1/approvals/{asked['approval_id']}/decision", decision).status == 200
+    assert caller.ask("POST", f"/api/v1/approvals/{request['approval_id']}/decision", decision).status == 200
 
     answer = agent.ask("POST", PATH, body("decided between")).body
 
-    assert answer["approval_id"] == asked["approval_id"]
+    assert answer["approval_id"] == request["approval_id"]
     assert (answer["status"], answer["decision"], answer["message"]) == ("decided", "reject", "Not that one.")
 
 

@@ -58,9 +58,9 @@ def test_a_revoked_token_is_not_found_and_its_name_is_free_again(admin):
 
 
 def test_an_agents_token_speaks_for_its_name_unless_told(admin):
-    one = tokens.token_of(tokens.make_token(admin, "Dialogue", "agent"))
+    token = tokens.token_of(tokens.make_token(admin, "Dialogue", "agent"))
     two = tokens.token_of(tokens.make_token(admin, "robot", "agent", agent="Format Coordinator"))
 
-    assert (one.agent, two.agent) == ("Dialogue", "Format Coordinator")
+    assert (token.agent, two.agent) == ("Dialogue", "Format Coordinator")
     with pytest.raises(Invalid, match="only tokens with the role agent"):
         tokens.make_token(admin, "ci", "viewer", agent="Dialogue")

@@ -80,8 +80,8 @@ async def publish_batch(burst: Burst) -> str:
 def question(**more: object) -> dict[str, object]:
     shapes = {"text": {"format": {"type": "text"}}, "metadata": {"cold": "yes"}, "reasoning": {"effort": "low"}}
     tools = [{"type": "function", "name": "rain", "parameters": {"type": "object", "properties": {}}}]
-    asked = {"role": "user", "content": [{"type": "input_text", "text": "hello"}]}
-    return {"model": "Dialogue", "input": [asked], "tools": tools, **shapes, **more}
+    item = {"role": "user", "content": [{"type": "input_text", "text": "hello"}]}
+    return {"model": "Dialogue", "input": [item], "tools": tools, **shapes, **more}
 
 
 async def ask_as_json(burst: Burst) -> str:
@@ -150,17 +150,17 @@ async def send_all(burst: Burst) -> list[str]:
     return [f"{kind.__name__}: {answer!r}" for kind, answer in zip(kinds, answers, strict=True) if answer]
 
 
-def burst_into(found: Stage, *, is_newcomer: bool) -> None:
-    with cold_server(found, is_newcomer=is_newcomer) as server:
-        assert asyncio.run(send_all(Burst(server, found))) == []
+def burst_into(served: Stage, *, is_newcomer: bool) -> None:
+    with cold_server(served, is_newcomer=is_newcomer) as server:
+        assert asyncio.run(send_all(Burst(server, served))) == []
 
 
 @pytest.mark.crash
 def test_a_server_answers_a_burst_in_its_first_second() -> None:
-    found = stage()
+    served = stage()
 
     for _ in range(rounds(1, 2)):
-        burst_into(found, is_newcomer=False)
+        burst_into(served, is_newcomer=False)
 
 
 @pytest.mark.crash
@@ -168,7 +168,7 @@ def test_a_server_answers_a_burst_in_its_first_second() -> None:
 @pytest.mark.alone
 @pytest.mark.timeout(3600)
 def test_fifty_servers_answer_a_burst_in_their_first_second() -> None:
-    found = stage()
+    served = stage()
 
     for _ in range(amount_of(50)):
-        burst_into(found, is_newcomer=True)
+        burst_into(served, is_newcomer=True)

@@ -91,11 +91,11 @@ def test_its_events_are_its_tokens_whatever_they_claim(server, agent):
     agent.publish("stream:claims", {"event": "log", "principal": "user:ada", "run_id": "r1"})
 
     with server.database() as database:
-        found = database.execute(
+        rows = database.execute(
             "SELECT e.principal, e.run FROM conversations_event e JOIN conversations_conversation c"
             " ON c.id=e.conversation_id WHERE c.key='claims' AND e.body LIKE '%user:ada%'"
         ).fetchall()
-    assert found == [("token:desk", None)]
+    assert rows == [("token:desk", None)]
 
 
 def test_it_reads_its_own_topics(caller, agent):

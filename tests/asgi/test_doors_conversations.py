@@ -19,13 +19,17 @@ def long(caller: Caller) -> None:
 
 
 def test_one_conversation_has_the_shape_of_the_list(caller, long):
-    one = caller.get("/api/v1/conversations/long")
+    answer = caller.get("/api/v1/conversations/long")
     (listed,) = [c for c in caller.get("/api/v1/conversations?q=long").body["items"] if c["conversation_id"] == "long"]
 
-    assert one.status == 200
-    assert one.body == listed
-    assert set(one.body) == CONVERSATION
-    assert (one.body["head_seq"], one.body["messages"], one.body["participants"]) == (25, 25, ["agent:A", "agent:B"])
+    assert answer.status == 200
+    assert answer.body == listed
+    assert set(answer.body) == CONVERSATION
+    assert (answer.body["head_seq"], answer.body["messages"], answer.body["participants"]) == (
+        25,
+        25,
+        ["agent:A", "agent:B"],
+    )
 
 
 @pytest.mark.parametrize("key", ["a b/c", "~wave", "ä" * 100, "..", "x" * 200, "d.e-f_g"])
@@ -99,14 +103,14 @@ def test_a_wrong_field_is_named(caller, query):
 def test_a_list_is_paged_without_a_hole(caller):
     for n in range(7):
         caller.publish("chat:pages", said(f"paged-list-{n}", "x"))
-    found, before = [], ""
+    keys, before = [], ""
     while True:
         page = caller.get(f"/api/v1/conversations?q=paged-list-&limit=3&before={before}").body
-        found += [item["conversation_id"] for item in page["items"]]
+        keys += [item["conversation_id"] for item in page["items"]]
         if not (before := page["cursor"]):
             break
 
-    assert found == [f"paged-list-{n}" for n in range(6, -1, -1)]
+    assert keys == [f"paged-list-{n}" for n in range(6, -1, -1)]
 
 
 @pytest.mark.parametrize("query", ["q=%00", "q=%FF", "participant=%00", "q=" + "%25" * 20_000, "q=" + "a%20" * 5000])

@@ -29,8 +29,8 @@ from tests.support.tiers import rounds, variants
 OPERATIONS = [  # all that take something
     (path, method)
     for path, item in document()["paths"].items()
-    for method, told in item.items()
-    if told["parameters"] or "requestBody" in told
+    for method, details in item.items()
+    if details["parameters"] or "requestBody" in details
 ]
 SLOW = "/api/v1/publish"  # cases of its union take a third of a second to make: most of its bodies are made below
 LARGEST = 64 << 10  # bytes of a frame
@@ -73,7 +73,7 @@ def runs(examples: int) -> Callable[[Any], Any]:
 def fuzz_operation(caller: Caller, path: str, method: str, examples: int) -> Counter[int]:
     """Send so many requests to one operation; answer how often each status came."""
     operation = schema()[path][method]
-    told = {int(status) for status in document()["paths"][path][method]["responses"]}
+    statuses = {int(status) for status in document()["paths"][path][method]["responses"]}
     seen: Counter[int] = Counter()
     session = requests.Session()
     session.trust_env = False
@@ -90,7 +90,7 @@ def fuzz_operation(caller: Caller, path: str, method: str, examples: int) -> Cou
             seen[answer.status_code] += 1
             assert answer.status_code < 500 or answer.status_code == 503, (answer.status_code, answer.text)
             if path.startswith(answer.request.path_url[:4]) and answer.headers["Content-Type"] == "application/json":
-                assert answer.status_code in told | {404}, (answer.status_code, answer.text)
+                assert answer.status_code in statuses | {404}, (answer.status_code, answer.text)
                 answer.json()
 
         one()
@@ -202,8 +202,8 @@ def fuzz_frames(caller: Caller, frames: int) -> Counter[str]:
                 open_socket.pop()
 
     ten()
-    for one in open_socket:
-        one.close()
+    for part in open_socket:
+        part.close()
     assert {name for name in seen if name.isdigit()} <= {str(code) for code in CLOSES}
     return seen
 

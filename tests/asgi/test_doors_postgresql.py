@@ -71,13 +71,13 @@ def test_row_that_is_committed_late_is_told_in_its_place(address: str, callers: 
         )
         reading.start()
         other.commit()
-        told = [follower.next()[1] for _ in range(3)]
+        events = [follower.next()[1] for _ in range(3)]
         reading.join(60)
 
-    assert [event["id"] for event in told] == sorted(event["id"] for event in told)
-    assert told[0]["id"] == late
-    assert [event["conversation_id"] for event in told] == ["pg-late", "pg-early", "pg-early"]
-    assert page == [[event["id"] for event in told]]
+    assert [event["id"] for event in events] == sorted(event["id"] for event in events)
+    assert events[0]["id"] == late
+    assert [event["conversation_id"] for event in events] == ["pg-late", "pg-early", "pg-early"]
+    assert page == [[event["id"] for event in events]]
 
 
 def test_session_and_its_question_by_hooks(address: str, callers: dict[str, Caller]) -> None:
@@ -93,7 +93,9 @@ def test_session_and_its_question_by_hooks(address: str, callers: dict[str, Call
     def decide(decision: str) -> None:
         answers.append(callers["approver"].ask("POST", path, encode({"decision": decision})).status)
 
-    deciders = [threading.Thread(target=decide, args=(one,)) for one in ("approve", "reject", "approve", "reject")]
+    deciders = [
+        threading.Thread(target=decide, args=(decision,)) for decision in ("approve", "reject", "approve", "reject")
+    ]
     for thread in deciders:
         thread.start()
     for thread in deciders:

@@ -163,7 +163,7 @@ def test_tokens_come_again_in_any_grouping_and_are_stored_once(server, caller):
 
     for again in (tokens[1:2], tokens[:5], tokens[2:4], tokens, tokens[6:], tokens[4:6]):
         items = caller.batch(*again).body["items"]
-        assert [item["id"] for item in items] == [one["id"] for one in again]
+        assert [item["id"] for item in items] == [item["id"] for item in again]
     single = caller.publish(**_one(tokens[6]))
 
     assert single.status == 201

@@ -74,18 +74,18 @@ def connect(port: int) -> socket.socket:
 def trickle(line: socket.socket, piece: bytes) -> bytes:
     """Send a piece ten times a second until the server hangs up; answer what it said."""
     line.settimeout(0.1)
-    said = b""
+    answer = b""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:
             line.sendall(piece)
             if not (part := line.recv(4096)):
-                return said
-            said += part
+                return answer
+            answer += part
         except TimeoutError:
             continue
         except ConnectionError:
-            return said
+            return answer
     raise AssertionError("the server never hung up")
 
 
@@ -99,10 +99,10 @@ def test_what_does_not_come_on_is_ended(port, start, piece):
         line.sendall(start)
         began = time.monotonic()
 
-        said = trickle(line, piece)
+        answer = trickle(line, piece)
 
         assert QUIET * 0.9 <= time.monotonic() - began < QUIET * 4
-        assert said.startswith(b"HTTP/1.1 408") or said == b""
+        assert answer.startswith(b"HTTP/1.1 408") or answer == b""
 
 
 @pytest.mark.thorough

@@ -39,11 +39,11 @@ def test_every_topic_is_paged_in_order(caller, topic):
 
     newest = read(caller, topic, limit=3)
     assert [item["payload"] for item in newest] == payloads[4:]
-    found, last_id = [], quote(f"{topic} 0", safe="")
+    ids, last_id = [], quote(f"{topic} 0", safe="")
     while items := read(caller, topic, last_id=last_id, limit=2):
-        found += items
+        ids += items
         last_id = quote(items[-1]["id"], safe="")
-    assert [item["payload"] for item in found] == payloads[1:]
+    assert [item["payload"] for item in ids] == payloads[1:]
 
 
 def test_an_id_that_was_never_given_out_is_refused(caller):

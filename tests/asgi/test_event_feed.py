@@ -293,10 +293,10 @@ def test_revoked_reader_gets_nothing_after_a_second(server: Server, caller: Call
         assert follower.next()[0] == "event"
         revoked_at = revoke(server, name)
         last = ""
-        while (told := follower.next())[0] == "event":
-            last = told[1]["body"]["content"]
+        while (frame := follower.next())[0] == "event":
+            last = frame[1]["body"]["content"]
         done.set()
         talker.join(60)
 
-    assert told[1]["code"] == "token_revoked"
+    assert frame[1]["code"] == "token_revoked"
     assert times[last] - revoked_at <= 1.0  # by when it was said, which no slow reader puts off

@@ -10,10 +10,10 @@ from tests.support.shares import amount_of
 from tests.support.tiers import rounds
 
 
-def failures(found: Stage, *, is_newcomer: bool) -> list[str]:
+def failures(served: Stage, *, is_newcomer: bool) -> list[str]:
     """Start a server, make all checks at once, return what failed."""
-    with cold_server(found, is_newcomer=is_newcomer) as server, ThreadPoolExecutor(len(CHECKS)) as clients:
-        public = Public(server, found.token)
+    with cold_server(served, is_newcomer=is_newcomer) as server, ThreadPoolExecutor(len(CHECKS)) as clients:
+        public = Public(server, served.token)
         running = {check.__name__: clients.submit(check, public) for check in CHECKS}
         errors = {name: future.exception() for name, future in running.items()}
     return [f"{name}: {error!r}" for name, error in errors.items() if error is not None]
@@ -21,9 +21,9 @@ def failures(found: Stage, *, is_newcomer: bool) -> list[str]:
 
 @pytest.mark.crash
 def test_public_clients_are_served_in_the_first_second() -> None:
-    found, times = stage(), rounds(1, 2)
+    served, times = stage(), rounds(1, 2)
 
-    assert [failures(found, is_newcomer=False) for _ in range(times)] == [[]] * times
+    assert [failures(served, is_newcomer=False) for _ in range(times)] == [[]] * times
 
 
 @pytest.mark.crash
@@ -31,6 +31,6 @@ def test_public_clients_are_served_in_the_first_second() -> None:
 @pytest.mark.alone
 @pytest.mark.timeout(3600)
 def test_public_clients_are_served_in_the_first_second_of_fifty_starts() -> None:
-    found, times = stage(), amount_of(50)
+    served, times = stage(), amount_of(50)
 
-    assert [failures(found, is_newcomer=True) for _ in range(times)] == [[]] * times
+    assert [failures(served, is_newcomer=True) for _ in range(times)] == [[]] * times

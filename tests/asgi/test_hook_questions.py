@@ -47,7 +47,7 @@ def pending(approver: Caller, key: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("decided", "told"),
+    ("decided", "expected_decision"),
     [
         ({"decision": "approve"}, {"behavior": "allow"}),
         ({"decision": "reject", "message": "not today"}, {"behavior": "deny", "message": "not today"}),
@@ -57,7 +57,7 @@ def pending(approver: Caller, key: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_a_permission_request_is_decided_in_the_inbox(server, agent, callers, decided, told):
+def test_a_permission_request_is_decided_in_the_inbox(server, agent, callers, decided, expected_decision):
     session = f"asks-{decided['decision']}"
     agent.ask("POST", CLAUDE, call(session, "PreToolUse"))
     asking = Asking(agent, session)
@@ -67,7 +67,7 @@ def test_a_permission_request_is_decided_in_the_inbox(server, agent, callers, de
     done = callers["approver"].ask("POST", f"/api/v1/approvals/{question['approval_id']}/decision", encode(decided))
 
     assert done.status == 200, done
-    expected = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": told}}
+    expected = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": expected_decision}}
     assert (asking.told().status, asking.told().body) == (200, expected)
     assert len(calls_of(server, f"claude-code-{session}")) == 1
 
@@ -165,8 +165,8 @@ def test_the_same_question_again_is_the_same(agent, callers):
 
 def status_of(callers: dict[str, Caller], question: dict[str, Any]) -> str:
     """Read what became of a question."""
-    found: str = callers["approver"].get(f"/api/v1/approvals/{question['approval_id']}").body["status"]
-    return found
+    status: str = callers["approver"].get(f"/api/v1/approvals/{question['approval_id']}").body["status"]
+    return status
 
 
 def decide(approver: Caller, approval: str, decision: str) -> Answer:

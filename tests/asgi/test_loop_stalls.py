@@ -50,9 +50,9 @@ def bodies(shape: str) -> dict[str, tuple[str, bytes, str]]:
     """Return what is sent to each door: path, body, content type."""
     value, json, lines = filled(shape, MIB - 2000), "application/json", "application/x-ndjson"
     payload = b'{"event":"log","index":' + value + b"}"
-    one = b'{"topic":"stream:s","payload":' + payload + b"}"
+    publish_body = b'{"topic":"stream:s","payload":' + payload + b"}"
     large = b'{"topic":"stream:s","payload":' + filled(shape, 7 * MIB) + b"}"
-    asked = b'{"model":"x","input":' + value + b"}"
+    response_body = b'{"model":"x","input":' + value + b"}"
     item = b'{"model":"x","input":[{"type":"acme:note","id":"n","status":"completed","kept":' + value + b"}]}"
     traced = b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"x":' + filled(shape, 7 * MIB) + b"}]}]}]}"
     logged = b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"x":' + filled(shape, 7 * MIB) + b"}]}]}]}"
@@ -66,15 +66,15 @@ def bodies(shape: str) -> dict[str, tuple[str, bytes, str]]:
         "codex": ("/api/v1/hooks/codex", hook, json),
         "question": ("/api/v1/approvals/requests?wait_s=0", call + b'"args_raw":' + arguments + b"}", json),
         "no question": ("/api/v1/approvals/requests?wait_s=0", call + b'"args_raw":' + value + b"}", json),
-        "one": ("/api/v1/publish", one, json),
-        "batch": ("/api/v1/publish", b'{"messages":[' + b",".join([one] * 4) + b"]}", json),
-        "lines": ("/api/v1/publish", b"\n".join([one] * 4), lines),
+        "one": ("/api/v1/publish", publish_body, json),
+        "batch": ("/api/v1/publish", b'{"messages":[' + b",".join([publish_body] * 4) + b"]}", json),
+        "lines": ("/api/v1/publish", b"\n".join([publish_body] * 4), lines),
         "a large line": ("/api/v1/publish", large, lines),
         "no batch": ("/api/v1/publish", b'{"messages":[' + filled(shape, 7 * MIB), json),
-        "import": ("/api/v1/import", b'{"conversation":"s"}\n' + one + b"\n", lines),
-        "responses": ("/v1/responses", asked, json),
+        "import": ("/api/v1/import", b'{"conversation":"s"}\n' + publish_body + b"\n", lines),
+        "responses": ("/v1/responses", response_body, json),
         "an item": ("/v1/responses", item, json),
-        "compact": ("/v1/responses/compact", asked, json),
+        "compact": ("/v1/responses/compact", response_body, json),
         "an item to compact": ("/v1/responses/compact", item, json),
         "message": ("/api/v1/conversations/s/messages", b'{"sender":"","content":' + value + b"}", json),
         "control": ("/api/v1/conversations/s/control", b'{"action":"pause","reason":' + value + b"}", json),
@@ -85,12 +85,12 @@ def bodies(shape: str) -> dict[str, tuple[str, bytes, str]]:
     "shape", [s if s in QUICK_SHAPES else pytest.param(s, marks=pytest.mark.thorough) for s in SHAPES]
 )
 def test_no_body_keeps_the_loop(server: WatchedServer, callers: list[Caller], shape: str) -> None:
-    found = {}
+    times = {}
     for door, (path, body, kind) in bodies(shape).items():
         for who in callers[-rounds(1, 2) :]:
-            found[door] = max(found.get(door, 0.0), asked(server, who, path, body, kind))
+            times[door] = max(times.get(door, 0.0), asked(server, who, path, body, kind))
 
-    assert {door: took for door, took in found.items() if took > MOST} == {}
+    assert {door: took for door, took in times.items() if took > MOST} == {}
 
 
 def asked(server: WatchedServer, who: Caller, path: str, body: bytes, kind: str) -> float:
@@ -148,7 +148,7 @@ def test_who_follows_large_events_does_not_keep_the_loop(server: WatchedServer, 
             until(partial(have_all, followers, events), what="both to have them")
             tries.append(server.longest() / cpu_of(read_numbers))
     finally:
-        for one in followers:
-            one.close()
+        for subscriber in followers:
+            subscriber.close()
 
     assert min(tries) <= MOST, tries

@@ -99,8 +99,8 @@ def test_metrics_count_what_happened(server):
 def test_the_server_has_a_row_of_its_own(server):
     def row():
         with server.database() as database:
-            found = database.execute("SELECT facts FROM conversations_node WHERE kind='web'").fetchone()
-        return json.loads(found[0]) if found else None
+            row = database.execute("SELECT facts FROM conversations_node WHERE kind='web'").fetchone()
+        return json.loads(row[0]) if row else None
 
     facts = until(row, what="the first beat")
 

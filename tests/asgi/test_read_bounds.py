@@ -39,16 +39,16 @@ def seqs(events):
 @pytest.mark.parametrize("read", [log.read_after, log.read_told])
 def test_a_read_forwards_fetches_a_few_mib_at_a_time_and_comes_to_the_end(read):
     fill("a")
-    found, after = [], 0
+    seqs_read, after = [], 0
 
     with peak() as needed:
         while some := read("a", after):
             assert len(some) <= 6
-            found += seqs(some)
-            after = found[-1]
+            seqs_read += seqs(some)
+            after = seqs_read[-1]
             del some
 
-    assert found == list(range(1, COUNT + 1))
+    assert seqs_read == list(range(1, COUNT + 1))
     assert needed.mib < FEW_MIB
 
 
@@ -68,9 +68,9 @@ def test_what_came_to_many_conversations_is_read_a_few_mib_at_a_time():
         fill(key, COUNT // 2)
 
     with peak() as needed:
-        found, is_whole = read_many.read_after_many(dict.fromkeys(keys, 0))
+        events, is_whole = read_many.read_after_many(dict.fromkeys(keys, 0))
 
-    assert seqs(found["a"]) == [1, 2, 3, 4, 5]
+    assert seqs(events["a"]) == [1, 2, 3, 4, 5]
     assert not is_whole
     assert needed.mib < FEW_MIB
 
@@ -91,15 +91,15 @@ def test_a_chain_is_checked_a_few_mib_at_a_time():
 def test_the_index_fetches_a_few_mib_at_a_time_and_leaves_no_event_out(text):
     fill("a", message=text)
     index_writer.begin()
-    found: list[int] = []
+    seqs: list[int] = []
 
     with peak() as needed:
         while (batch := index_writer.read(0, 512)).steps:
             index_writer.store(batch)
-            found += [row.id for row in batch.rows]
+            seqs += [row.id for row in batch.rows]
             del batch
 
-    assert len(set(found)) == len(found) == COUNT
+    assert len(set(seqs)) == len(seqs) == COUNT
     assert search.lag().events == 0
     assert needed.mib < FEW_MIB
 
@@ -107,15 +107,15 @@ def test_the_index_fetches_a_few_mib_at_a_time_and_leaves_no_event_out(text):
 def test_what_came_to_many_conversations_is_whole_and_in_order_where_it_is_little():
     log.append([event(key, event="log", n=n) for n in range(30) for key in ("b", "a", "ö")])
 
-    found, is_whole = read_many.read_after_many({"a": 0, "b": 28, "ö": 0, "none": 0})
+    events_read, is_whole = read_many.read_after_many({"a": 0, "b": 28, "ö": 0, "none": 0})
 
     assert is_whole
-    assert {key: seqs(events) for key, events in found.items()} == {
+    assert {key: seqs(events) for key, events in events_read.items()} == {
         "a": list(range(1, 31)),
         "b": [29, 30],
         "ö": list(range(1, 31)),
     }
-    assert {event.conversation for events in found.values() for event in events} == {"a", "b", "ö"}
+    assert {event.conversation for events in events_read.values() for event in events} == {"a", "b", "ö"}
 
 
 def test_sizes_are_bytes_not_characters():

@@ -31,11 +31,11 @@ def test_a_random_key_is_of_one_file_also_when_its_last_event_comes_late(server:
 
 
 def test_two_files_in_processes_of_their_own_clash() -> None:
-    one, other, both = Writers(), Writers(), Writers()
-    one.merge({"'a'": ["a.py"], "'b'": ["a.py"]})
+    first, other, both = Writers(), Writers(), Writers()
+    first.merge({"'a'": ["a.py"], "'b'": ["a.py"]})
     other.merge({"'a'": ["b.py"], "'c'": ["b.py"]})
-    for process in (one, other):
+    for process in (first, other):
         both.merge(process.noted())
 
-    assert one.clashes() == other.clashes() == []
+    assert first.clashes() == other.clashes() == []
     assert [line.partition(":")[0] for line in both.clashes()] == ["conversation 'a' is written to by a.py and b.py"]

@@ -77,27 +77,27 @@ async def reaches(lines, seq, within=60):
             await asyncio.sleep(0.005)
 
 
-async def hears(ear):
+async def hears(listener):
     async with asyncio.timeout(60):
-        while ear.state != "ok":  # noqa: ASYNC110  # the ear tells nobody
+        while listener.state != "ok":  # noqa: ASYNC110  # the ear tells nobody
             await asyncio.sleep(0.005)
 
 
 async def following(work, count=1, mode="data"):
     """Run `work` with a hub that hears, and clients who are level with an empty conversation."""
-    running_hub, ear = Hub(epoch="e"), BroadcastListener()
+    running_hub, listener = Hub(epoch="e"), BroadcastListener()
     running_hub.start()
-    ear.start()
+    listener.start()
     lines = [Line(running_hub, Client(), "c", mode) for _ in range(count)]
     try:
         for line in lines:
             line.connect()
-        await hears(ear)
-        await work(running_hub, ear, lines)
+        await hears(listener)
+        await work(running_hub, listener, lines)
     finally:
         for line in lines:
             line.cut()
-        await ear.stop()
+        await listener.stop()
         await running_hub.stop()
         running_hub.readers.shutdown()
 
@@ -109,7 +109,7 @@ def test_what_another_process_commits_is_read_once_for_all(elsewhere, mode, monk
     own_reads = []
     read_after = log.read_after
 
-    async def work(running_hub, ear, lines):
+    async def work(running_hub, listener, lines):
         monkeypatch.setattr(log, "read_after", lambda *given: own_reads.append(given) or read_after(*given))
         for n in range(5):
             await asyncio.to_thread(log.append, [event(n)])
@@ -125,7 +125,7 @@ def test_rows_of_two_processes_come_in_order_and_without_holes(elsewhere, monkey
     """Rings of this process and hints of the other race; the ring of frames stays gapless."""
     far = commit_listeners.notify_committed
 
-    async def work(running_hub, ear, lines):
+    async def work(running_hub, listener, lines):
         def near_or_far(stored):
             if stored[0].seq % 3:
                 far(stored)
@@ -145,7 +145,7 @@ def test_rows_of_two_processes_come_in_order_and_without_holes(elsewhere, monkey
 
 
 def test_a_hint_of_more_than_there_is_hurts_nobody(elsewhere):
-    async def work(running_hub, ear, lines):
+    async def work(running_hub, listener, lines):
         elsewhere.say({"c": 1 << 50, "unknown": 7})
         await asyncio.to_thread(log.append, [event(0)])
         await reaches(lines, 1)
@@ -156,7 +156,7 @@ def test_a_hint_of_more_than_there_is_hurts_nobody(elsewhere):
 
 
 def test_what_is_no_word_of_ours_is_passed_over(elsewhere):
-    async def work(running_hub, ear, lines):
+    async def work(running_hub, listener, lines):
         for wrong in (
             {"type": "other"},
             {"type": broadcast_sender.KIND, "heads": 7},
@@ -167,13 +167,13 @@ def test_what_is_no_word_of_ours_is_passed_over(elsewhere):
         assert elsewhere_redis.trouble == ""
         await asyncio.to_thread(log.append, [event(0)])
         await reaches(lines, 1)
-        assert ear.state == "ok"
+        assert listener.state == "ok"
 
     asyncio.run(following(work))
 
 
 def test_raw_bytes_on_the_channel_are_passed_over(elsewhere, layer):
-    async def work(running_hub, ear, lines):
+    async def work(running_hub, listener, lines):
         name = get_channel_layer()._get_group_channel_name(broadcast_sender.GROUP)
         assert await asyncio.to_thread(layer.client().publish, name, b"\xc1 no msgpack") >= 1
         await asyncio.to_thread(log.append, [event(0)])
@@ -189,7 +189,7 @@ def test_the_list_hears_of_other_processes(elsewhere, monkeypatch):
     async def send(message):
         sent.append(json.loads(message["text"]))
 
-    async def work(running_hub, ear, lines):
+    async def work(running_hub, listener, lines):
         fleet = ConversationListTopic()
         fleet.start()
         view = state_topics.StateSubscription(fleet, SocketWriter(send, None), failed=lambda error: None)
@@ -227,27 +227,27 @@ def test_rows_that_nobody_rang_for_are_found_by_the_next_look(monkeypatch):
 
 
 def test_a_revocation_elsewhere_is_heard(elsewhere):
-    async def work(running_hub, ear, lines):
-        heard = asyncio.Event()
-        stop = commit_listeners.on_revoked(heard.set)
+    async def work(running_hub, listener, lines):
+        received = asyncio.Event()
+        stop = commit_listeners.on_revoked(received.set)
         elsewhere.say({}, is_revoked=True)
-        await asyncio.wait_for(heard.wait(), 60)
+        await asyncio.wait_for(received.wait(), 60)
         stop()
 
     asyncio.run(following(work))
 
 
 def test_who_looks_elsewhere_is_heard_and_nothing_of_oneself(elsewhere):
-    async def work(running_hub, ear, lines):
-        heard = []
-        stop = commit_listeners.on_presence(lambda process, words: heard.append((process, words)))
+    async def work(running_hub, listener, lines):
+        received = []
+        stop = commit_listeners.on_presence(lambda process, words: received.append((process, words)))
         broadcast_sender.sender().say_presence({("here", "c"): (("otto", "looking"),)})
         elsewhere.say_presence({("here", "c"): (("vera", "typing"),), ("said", "c", "vera"): "typing"})
         async with asyncio.timeout(60):
-            while not heard:  # noqa: ASYNC110
+            while not received:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         stop()
-        ((process, words),) = heard
+        ((process, words),) = received
         assert process == elsewhere.me
         assert json.loads(json.dumps(words)) == [["here", "c", [["vera", "typing"]]], ["said", "c", "vera", "typing"]]
 
@@ -255,21 +255,21 @@ def test_who_looks_elsewhere_is_heard_and_nothing_of_oneself(elsewhere):
 
 
 def test_its_own_words_are_not_heard_twice(layer, monkeypatch):
-    heard = []
+    received = []
 
-    async def work(running_hub, ear, lines):
-        stop = commit_listeners.on_remote_heads(heard.append)
+    async def work(running_hub, listener, lines):
+        stop = commit_listeners.on_remote_heads(received.append)
         await asyncio.to_thread(log.append, [event(0)])
         await reaches(lines, 1)
-        before = ear.heard_at
+        before = listener.heard_at
         async with asyncio.timeout(60):
-            while ear.heard_at == before:  # noqa: ASYNC110  # the next beat came: what was said before it did, too
+            while listener.heard_at == before:  # noqa: ASYNC110  # the next beat came: what was said before it did, too
                 await asyncio.sleep(0.01)
         stop()
 
     asyncio.run(following(work))
 
-    assert heard == []
+    assert received == []
 
 
 def test_a_dead_layer_holds_nobody_up_and_comes_back(monkeypatch, caplog):
@@ -278,7 +278,7 @@ def test_a_dead_layer_holds_nobody_up_and_comes_back(monkeypatch, caplog):
         backend = {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [redis.url]}}
         with override_settings(CHANNEL_LAYERS={"default": backend}):
 
-            async def work(running_hub, ear, lines):
+            async def work(running_hub, listener, lines):
                 redis.kill()
                 start = time.monotonic()
                 for n in range(50):
@@ -286,11 +286,11 @@ def test_a_dead_layer_holds_nobody_up_and_comes_back(monkeypatch, caplog):
                 assert time.monotonic() - start < 25  # a second and a half each, if it waited
                 await reaches(lines, 50)
                 async with asyncio.timeout(60):
-                    while ear.state == "ok":  # noqa: ASYNC110
+                    while listener.state == "ok":  # noqa: ASYNC110
                         await asyncio.sleep(0.02)
                 await asyncio.to_thread(redis.start)
                 async with asyncio.timeout(60):
-                    while ear.state != "ok":  # noqa: ASYNC110
+                    while listener.state != "ok":  # noqa: ASYNC110
                         await asyncio.sleep(0.02)
 
             asyncio.run(following(work))
@@ -324,31 +324,31 @@ def test_a_hung_layer_holds_nobody_up():
 def test_tails_are_read_by_share_and_in_order():
     log.append([event(n, key) for key in ("a", "b") for n in range(30)])
 
-    found, is_whole = read_many.read_after_many({"a": 10, "b": 29, "nobody": 0})
+    events_read, is_whole = read_many.read_after_many({"a": 10, "b": 29, "nobody": 0})
 
     assert is_whole
-    assert [e.seq for e in found["a"]] == list(range(11, 31))
-    assert [(e.conversation, e.seq) for e in found["b"]] == [("b", 30)]
-    assert found.keys() == {"a", "b"}
-    assert found["a"] == log.read_after("a", 10)
+    assert [e.seq for e in events_read["a"]] == list(range(11, 31))
+    assert [(e.conversation, e.seq) for e in events_read["b"]] == [("b", 30)]
+    assert events_read.keys() == {"a", "b"}
+    assert events_read["a"] == log.read_after("a", 10)
 
 
 def test_tails_stop_past_their_size(monkeypatch):
     monkeypatch.setattr(bounded_reads, "READ_BYTES", 100)
     log.append([event(n) for n in range(30)])
 
-    found, is_whole = read_many.read_after_many({"c": 0})
+    events_read, is_whole = read_many.read_after_many({"c": 0})
 
     assert not is_whole
-    assert 1 < len(found["c"]) < 30
+    assert 1 < len(events_read["c"]) < 30
 
 
 def test_a_listener_that_goes_while_it_is_told_costs_no_other_its_word():
-    heard, stops = [], []
+    received, stops = [], []
     for n in range(4):
 
         def listen(_, n=n):
-            heard.append(n)
+            received.append(n)
             if n == 1:
                 stops[0](), stops[1]()
 
@@ -358,7 +358,7 @@ def test_a_listener_that_goes_while_it_is_told_costs_no_other_its_word():
     finally:
         [stop() for stop in stops[2:]]
 
-    assert heard == [0, 1, 2, 3]
+    assert received == [0, 1, 2, 3]
 
 
 def test_two_threads_with_a_first_message_start_one_sender(layer, monkeypatch):

@@ -32,8 +32,8 @@ class Page:
 
     @property
     def people(self) -> list[tuple[str, str]]:
-        told = self.frames[-1]["people"] if self.frames else []
-        return [(one["name"], one["state"]) for one in told]
+        people = self.frames[-1]["people"] if self.frames else []
+        return [(person["name"], person["state"]) for person in people]
 
 
 async def until(condition, within: float = 5.0) -> None:
@@ -47,12 +47,12 @@ def during(work, count: int = 1) -> None:
 
     async def live() -> None:
         started = [Presence() for _ in range(count)]
-        for one in started:
-            one.start()
+        for process in started:
+            process.start()
         try:
             await work(*started)
         finally:
-            await asyncio.gather(*(one.stop() for one in started))
+            await asyncio.gather(*(process.stop() for process in started))
 
     asyncio.run(live())
 
@@ -225,8 +225,8 @@ def test_nothing_is_kept_of_who_went(layer):
 @pytest.mark.django_db
 def test_a_page_says_what_its_reader_does_and_nothing_is_recorded(team):
     Conversation.objects.create(key="flood")
-    heard = []
-    stop = commit_listeners.on_presence(lambda process, words: heard.extend(words))
+    received = []
+    stop = commit_listeners.on_presence(lambda process, words: received.extend(words))
     vera, address = client_of(team["viewer"]), "/api/v1/conversations/flood/presence"
 
     done = vera.post(address, {"state": "typing"}, content_type="application/json")
@@ -236,5 +236,5 @@ def test_a_page_says_what_its_reader_does_and_nothing_is_recorded(team):
 
     assert (done.status_code, done.json()) == (200, {"conversation_id": "flood", "state": "typing"})
     assert (wrong.status_code, nowhere.status_code) == (400, 404)
-    assert heard == [("said", "flood", "vera", "typing")]
+    assert received == [("said", "flood", "vera", "typing")]
     assert (Event.objects.count(), ReadMarker.objects.count()) == (0, 0)

@@ -26,7 +26,7 @@ def looking(server: Server, *, cookie: str = "", token: str = "") -> Iterator[Cl
 
 
 def people(wire: ClientConnection) -> list[tuple[str, str]]:
-    return [(one["name"], one["state"]) for one in receive(wire, "presence")["people"]]
+    return [(person["name"], person["state"]) for person in receive(wire, "presence")["people"]]
 
 
 def test_people_and_programs_are_told_who_looks_and_an_agents_token_never(door_server, callers) -> None:

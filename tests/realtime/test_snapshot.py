@@ -69,8 +69,8 @@ def seq_of(row):
 
 
 def group_of(row):
-    found = re.search(r'data-group="([^"]*)"', row.split(">", 1)[0] + ">")
-    return found[1] if found else None
+    group_mark = re.search(r'data-group="([^"]*)"', row.split(">", 1)[0] + ">")
+    return group_mark[1] if group_mark else None
 
 
 def fresh(mode="html"):
@@ -89,8 +89,8 @@ def follow(events, cut, mode="html"):
         log.append(events[:cut])
     client = Client(fresh(mode) if cut else [])
     artist = LiveRenderer("c", mode)
-    for one in events[cut:]:
-        log.append([one])
+    for event_ in events[cut:]:
+        log.append([event_])
         stored = log.read_after("c", log.head("c") - 1)
         for _, text in artist.draw(stored):
             client.take(json.loads(text))

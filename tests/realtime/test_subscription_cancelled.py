@@ -27,8 +27,8 @@ def test_a_cancellation_in_the_moment_a_frame_went_out_is_not_lost(steps: int) -
             await asyncio.sleep(0)
         task.cancel()
         _, still_there = await asyncio.wait({task}, timeout=1)
-        for one in still_there:
-            one.cancel()
+        for subscription in still_there:
+            subscription.cancel()
         return not still_there and task.cancelled()
 
     assert asyncio.run(cancelled())

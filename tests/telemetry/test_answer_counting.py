@@ -19,12 +19,12 @@ AGENT = span("agent", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.na
 
 def spent(*requests):
     """Return the tokens in and out that are told of these requests, sent one after the other, each event once."""
-    memory, told = intake.Memory(), {}
+    memory, totals = intake.Memory(), {}
     for spans in requests:
         for step in intake.of_spans(decoded(traces(*spans)).spans, memory):
             if step.body.get("event") == "model.call":
-                told.setdefault(step.id, step.body.get("usage") or {})
-    return tuple(sum(usage.get(name, 0) for usage in told.values()) for name in ("input_tokens", "output_tokens"))
+                totals.setdefault(step.id, step.body.get("usage") or {})
+    return tuple(sum(usage.get(name, 0) for usage in totals.values()) for name in ("input_tokens", "output_tokens"))
 
 
 ORDERS = [order for order in permutations([OUTER, BETWEEN, INNER]) if order[-1] is not BETWEEN]

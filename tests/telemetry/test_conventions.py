@@ -7,7 +7,7 @@ from tests.support.otlp import conversations_of, counts_of, export, logs, raw_ex
 
 
 def bodies_of(server, conversation, kind):
-    return [body for _, found, body in events_of(server, conversation) if found == kind]
+    return [body for _, event_kind, body in events_of(server, conversation) if event_kind == kind]
 
 
 def test_log_records_hold_the_messages_of_their_spans(server, caller):
@@ -18,16 +18,16 @@ def test_log_records_hold_the_messages_of_their_spans(server, caller):
         "gen_ai.usage.input_tokens": 11,
         "gen_ai.usage.output_tokens": 4,
     }
-    asked = span("chat", model, trace=401)
+    asking = span("chat", model, trace=401)
     call = {"id": "call_logs_0123456789", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
     records = logs(
-        (asked, "gen_ai.user.message", {"content": "Weather in Oslo?"}),
-        (asked, "gen_ai.assistant.message", {"tool_calls": [call]}),
-        (asked, "gen_ai.tool.message", {"id": "call_logs_0123456789", "content": "snow"}),
-        (asked, "gen_ai.choice", {"index": 0, "finish_reason": "stop", "message": {"content": "Snow."}}),
+        (asking, "gen_ai.user.message", {"content": "Weather in Oslo?"}),
+        (asking, "gen_ai.assistant.message", {"tool_calls": [call]}),
+        (asking, "gen_ai.tool.message", {"id": "call_logs_0123456789", "content": "snow"}),
+        (asking, "gen_ai.choice", {"index": 0, "finish_reason": "stop", "message": {"content": "Snow."}}),
     )
 
-    assert export(caller, traces(asked)).status == 200
+    assert export(caller, traces(asking)).status == 200
     for _ in range(2):
         assert export(caller, records, path="/v1/logs").status == 200
 
@@ -38,14 +38,14 @@ def test_log_records_hold_the_messages_of_their_spans(server, caller):
 
 
 def test_the_event_of_the_current_generation_holds_both_sides(server, caller):
-    asked = span("chat", {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": "conv-details"}, trace=402)
+    asking = span("chat", {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": "conv-details"}, trace=402)
     both = {
         "gen_ai.input.messages": [{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}],
         "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "text", "content": "Hello."}]}],
     }
-    export(caller, traces(asked))
+    export(caller, traces(asking))
 
-    export(caller, logs((asked, "gen_ai.client.inference.operation.details", both)), path="/v1/logs")
+    export(caller, logs((asking, "gen_ai.client.inference.operation.details", both)), path="/v1/logs")
 
     assert counts_of(server, "conv-details").messages == 2
 
@@ -61,7 +61,7 @@ def test_a_log_line_of_no_span_is_accepted_and_says_nothing(server, caller):
 
 def test_langfuse_tells_kinds_input_output_usage_and_failure(server, caller):
     session = {"langfuse.session.id": "conv-langfuse"}
-    asked = {"messages": [{"role": "user", "content": "Weather in Rome?"}]}
+    arguments = {"messages": [{"role": "user", "content": "Weather in Rome?"}]}
     spans = [
         span("Weather", {"langfuse.observation.type": "agent", **session}, trace=403, number=1, took=2),
         span(
@@ -69,7 +69,7 @@ def test_langfuse_tells_kinds_input_output_usage_and_failure(server, caller):
             {
                 "langfuse.observation.type": "generation",
                 "langfuse.observation.model.name": "gpt-5-mini",
-                "langfuse.observation.input": json.dumps(asked),
+                "langfuse.observation.input": json.dumps(arguments),
                 "langfuse.observation.output": json.dumps({"role": "assistant", "content": "Sunny."}),
                 "langfuse.observation.usage_details": json.dumps({"input": 20, "output": 6, "total": 26}),
                 **session,

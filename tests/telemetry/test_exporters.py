@@ -27,7 +27,7 @@ NAMELESS = "openllmetry_openai"  # a loop of one's own has no agent: the service
 @pytest.fixture
 def model() -> Iterator[ProviderServer]:
     """A model that has the weather looked up, then answers: by chat completions, by responses, and as Gemini."""
-    with served_apart(lambda _, asked: answer_to(asked)) as server:
+    with served_apart(lambda _, request: answer_to(request)) as server:
         yield server
 
 

@@ -85,8 +85,8 @@ def bodies(draw: Any) -> tuple[str, bytes]:
             body[draw(st.integers(0, len(body) - 1))] = draw(st.integers(0, 255))
         return PROTOBUF, bytes(body[: draw(st.integers(0, len(body)))] if draw(st.booleans()) else body)
     document = json.loads(json.dumps(DOCUMENT))
-    one = draw(st.sampled_from(document["resourceSpans"][0]["scopeSpans"][0]["spans"]))
-    one[draw(st.sampled_from([*one, "events", "status"]))] = draw(TREES)
+    chosen = draw(st.sampled_from(document["resourceSpans"][0]["scopeSpans"][0]["spans"]))
+    chosen[draw(st.sampled_from([*chosen, "events", "status"]))] = draw(TREES)
     return JSON, json.dumps(document).encode()
 
 

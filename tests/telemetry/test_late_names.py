@@ -25,9 +25,9 @@ COLLECTOR = principals.token_principal("collector")
 def unnamed(spans):
     """Take the conversation's id from all spans but the agent's, which is the last."""
     for each in spans[:3]:
-        kept = [pair for pair in each.attributes if pair.key != "gen_ai.conversation.id"]
+        attributes = [pair for pair in each.attributes if pair.key != "gen_ai.conversation.id"]
         del each.attributes[:]
-        each.attributes.extend(kept)
+        each.attributes.extend(attributes)
     return spans
 
 

@@ -156,7 +156,7 @@ def test_spans_of_the_vercel_ai_sdk(server, caller):
         assert raw_export(caller, json.dumps(body).encode(), content_type=JSON).status == 200
 
     counts = {s["spanContext"]["traceId"]: counts_of(server, s["spanContext"]["traceId"]) for s in texts}
-    told = {"ai.usage.inputTokens", "ai.usage.promptTokens"}
-    assert sum(c.input_tokens for c in counts.values()) == sum(s["attributes"].get(k, 0) for s in inner for k in told)
+    names = {"ai.usage.inputTokens", "ai.usage.promptTokens"}
+    assert sum(c.input_tokens for c in counts.values()) == sum(s["attributes"].get(k, 0) for s in inner for k in names)
     assert Counter(c.messages for c in counts.values()) == {2: 6, 4: 2}  # the multi-turn prompt has four
     assert not any(s["spanContext"]["traceId"] in conversations_of(server) for s in spans if "embed" in s["name"])

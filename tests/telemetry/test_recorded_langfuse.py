@@ -41,45 +41,55 @@ def nanos(moment):
     return str(int(datetime.fromisoformat(moment).timestamp() * 1e6) * 1000)
 
 
-def span_of(one, trace):
+def span_of(observation, trace):
     """Write an observation as the SDK does."""
-    plain = {"langfuse.observation.type": one["type"].lower()}
+    plain = {"langfuse.observation.type": observation["type"].lower()}
     for side in ("input", "output"):
-        if (value := one.get(side)) is not None:
+        if (value := observation.get(side)) is not None:
             plain[f"langfuse.observation.{side}"] = value if isinstance(value, str) else json.dumps(value)
-    if spent := parsed(one.get("usageDetails")):
+    if spent := parsed(observation.get("usageDetails")):
         plain["langfuse.observation.usage_details"] = json.dumps(spent)
-    if one.get("model"):
-        plain["langfuse.observation.model.name"] = one["model"]
-    if one.get("level") == "ERROR":
-        plain |= {"langfuse.observation.level": "ERROR", "langfuse.observation.status_message": one["statusMessage"]}
+    if observation.get("model"):
+        plain["langfuse.observation.model.name"] = observation["model"]
+    if observation.get("level") == "ERROR":
+        plain |= {
+            "langfuse.observation.level": "ERROR",
+            "langfuse.observation.status_message": observation["statusMessage"],
+        }
     return {
         "traceId": trace,
-        "spanId": hexed(one["id"], 8),
-        "parentSpanId": hexed(one["parentObservationId"], 8) if one.get("parentObservationId") else "",
-        "name": one["name"],
-        "startTimeUnixNano": nanos(one["startTime"]),
-        "endTimeUnixNano": nanos(one["endTime"] or one["startTime"]),
+        "spanId": hexed(observation["id"], 8),
+        "parentSpanId": hexed(observation["parentObservationId"], 8) if observation.get("parentObservationId") else "",
+        "name": observation["name"],
+        "startTimeUnixNano": nanos(observation["startTime"]),
+        "endTimeUnixNano": nanos(observation["endTime"] or observation["startTime"]),
         "attributes": [{"key": key, "value": value_of(value)} for key, value in plain.items()],
     }
 
 
 def counted(name):
     """Count a file by itself: agents, calls of tools that were run, errors, tokens in and out."""
-    found = observations(name)
-    by_id = {one["id"]: one for one in found}
+    recorded = observations(name)
+    by_id = {observation["id"]: observation for observation in recorded}
 
-    def is_within_generation(one):
-        while one := by_id.get(one.get("parentObservationId")):
-            if one["type"] in ("GENERATION", "AGENT", "TOOL"):
-                return one["type"] == "GENERATION"
+    def is_within_generation(observation):
+        while observation := by_id.get(observation.get("parentObservationId")):
+            if observation["type"] in ("GENERATION", "AGENT", "TOOL"):
+                return observation["type"] == "GENERATION"
         return False
 
-    outer = [one for one in found if one["type"] == "GENERATION" and not is_within_generation(one)]
-    spent = [parsed(one.get("usageDetails")) or {} for one in outer]
+    outer = [
+        observation
+        for observation in recorded
+        if observation["type"] == "GENERATION" and not is_within_generation(observation)
+    ]
+    spent = [parsed(observation.get("usageDetails")) or {} for observation in outer]
     return (
-        Counter(one["name"] for one in found if one["type"] == "TOOL"),
-        sum(one.get("level") == "ERROR" and one["type"] in ("GENERATION", "TOOL") for one in found),
+        Counter(observation["name"] for observation in recorded if observation["type"] == "TOOL"),
+        sum(
+            observation.get("level") == "ERROR" and observation["type"] in ("GENERATION", "TOOL")
+            for observation in recorded
+        ),
         sum(int(each.get("input") or 0) for each in spent),
         sum(int(each.get("output") or 0) for each in spent),
     )
@@ -87,7 +97,7 @@ def counted(name):
 
 def scope_of(name):
     """Return the instrumentation that made a trace."""
-    scopes = [parsed(parsed(one["metadata"])["scope"])["name"] for one in observations(name)]
+    scopes = [parsed(parsed(observation["metadata"])["scope"])["name"] for observation in observations(name)]
     return Counter(scopes).most_common(1)[0][0]
 
 
@@ -104,25 +114,29 @@ def of_record(counts):
 @pytest.mark.parametrize("name", variants(NAMES))
 def test_a_trace_of_langfuse_is_what_its_file_says_in_any_order(server, caller, name):
     whole, mixed = hexed(f"whole {name}", 16), hexed(f"mixed {name}", 16)
-    spans = [span_of(one, whole) for one in observations(name)]
+    spans = [span_of(observation, whole) for observation in observations(name)]
     shuffled = random.Random(11).sample([{**span, "traceId": mixed} for span in spans], len(spans))
 
     send(caller, name, spans)
     send(caller, name, shuffled[: len(shuffled) // 2])
-    for one in shuffled:
-        send(caller, name, [one])
+    for row in shuffled:
+        send(caller, name, [row])
     send(caller, name, shuffled)
 
-    told, agents = of_record(counts_of(server, whole))
+    shown, agents = of_record(counts_of(server, whole))
     calls, *others = counted(name)
     assert counts_of(server, whole).messages == MESSAGES.get(name, counts_of(server, whole).messages)
-    assert told[1:] == tuple(others)
-    assert {tool: told[0].get(tool, 0) for tool in calls} == calls
-    assert agents >= {one["name"] for one in observations(name) if one["type"] == "AGENT" and is_named(name, one)}
+    assert shown[1:] == tuple(others)
+    assert {tool: shown[0].get(tool, 0) for tool in calls} == calls
+    assert agents >= {
+        observation["name"]
+        for observation in observations(name)
+        if observation["type"] == "AGENT" and is_named(name, observation)
+    }
     assert counts_of(server, mixed)[1:] == counts_of(server, whole)[1:]
 
 
-def is_named(name, one):
+def is_named(name, observation):
     """Return whether an agent's own run tells anything beside its frame."""
-    children = [each for each in observations(name) if each.get("parentObservationId") == one["id"]]
+    children = [each for each in observations(name) if each.get("parentObservationId") == observation["id"]]
     return any(each["type"] in ("GENERATION", "TOOL") for each in children)

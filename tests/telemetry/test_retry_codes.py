@@ -43,5 +43,5 @@ def test_what_cannot_be_taken_now_is_sent_again_later(content_type, error, statu
 
     assert (answer[0], answer[1][b"content-type"]) == (status, content_type.encode())
     assert int(answer[1][b"retry-after"]) > 0
-    told = Status.FromString(answer[2]) if content_type == PROTOBUF else Status(**json.loads(answer[2]))
-    assert (told.code, told.message) == (code, error.message)
+    status_message = Status.FromString(answer[2]) if content_type == PROTOBUF else Status(**json.loads(answer[2]))
+    assert (status_message.code, status_message.message) == (code, error.message)

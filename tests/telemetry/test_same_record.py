@@ -38,8 +38,8 @@ def of_vercel():
     made = []
     for each in spans:
         request = of_attributes(each["attributes"], each["spanContext"]["traceId"], each["name"], "ai")
-        (one,) = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
-        one |= {"spanId": each["spanContext"]["spanId"], "parentSpanId": each.get("parentSpanId") or ""}
+        (span_,) = request["resourceSpans"][0]["scopeSpans"][0]["spans"]
+        span_ |= {"spanId": each["spanContext"]["spanId"], "parentSpanId": each.get("parentSpanId") or ""}
         made.append(json.dumps(request).encode())
     return made
 
@@ -59,8 +59,8 @@ def of_export(name):
 
 
 def of_two_instrumentations():
-    told = {"gen_ai.usage.input_tokens": 97, "gen_ai.usage.output_tokens": 52, "gen_ai.conversation.id": "two"}
-    model = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", **told}
+    attributes = {"gen_ai.usage.input_tokens": 97, "gen_ai.usage.output_tokens": 52, "gen_ai.conversation.id": "two"}
+    model = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", **attributes}
     agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "A"}
     inner = {**model, "gen_ai.input.messages": json.dumps([{"role": "user", "content": "Hello"}])}
     whole = [span("agent", agent), span("chat", model, number=2, parent=1), span("chat", inner, number=3, parent=2)]
@@ -83,11 +83,11 @@ def record_of(requests):
     memory, record = intake.Memory(), {}
     for body in requests:
         decoded = (otlp_json if body[:1] == b"{" else otlp_protobuf).traces(body)
-        told = intake.read(decoded.spans, memory)
-        for step in told.steps:
+        read = intake.read(decoded.spans, memory)
+        for step in read.steps:
             record.setdefault(step.conversation, {}).setdefault(step.id, step.body)
-        memory.note_stored((step.conversation, step.id) for step in told.steps)
-        for trace_id, conversation in told.late_names.items():
+        memory.note_stored((step.conversation, step.id) for step in read.steps)
+        for trace_id, conversation in read.late_names.items():
             record[conversation] = record.pop(trace_id, {}) | record.get(conversation, {})
             memory.note_moved(trace_id)
     return {key: (sorted(bodies), spent(bodies.values())) for key, bodies in record.items()}

@@ -80,8 +80,10 @@ def test_a_run_of_a_team_is_a_trace(settings, collector):
     assert (call.attributes["gen_ai.tool.call.id"], call.attributes["gen_ai.tool.type"]) == ("c1", "function")
     turns = Event.objects.filter(kind="model.turn").values_list("body", flat=True)
     tokens = [json.loads(body)["usage"] or {} for body in turns]
-    told = [span.attributes.get("gen_ai.usage.input_tokens", 0) for span in others if span.name.startswith("chat")]
-    assert sum(told) == sum(spent.get("input_tokens", 0) for spent in tokens)
+    input_tokens = [
+        span.attributes.get("gen_ai.usage.input_tokens", 0) for span in others if span.name.startswith("chat")
+    ]
+    assert sum(input_tokens) == sum(spent.get("input_tokens", 0) for spent in tokens)
     for span in (root, *others):
         assert 0 < span.span.start_time_unix_nano <= span.span.end_time_unix_nano
         assert not any("messages" in name or "arguments" in name or "result" in name for name in span.attributes)
@@ -99,8 +101,8 @@ def test_content_is_sent_where_it_is_asked_for(settings, collector):
         arrived(collector, [run.id])
 
     root, *others = collector.spans()
-    asked, answered = (json.loads(root.attributes[f"gen_ai.{side}.messages"]) for side in ("input", "output"))
-    assert asked == [{"role": "user", "parts": [{"type": "text", "content": "What is two and three?"}]}]
+    question, answered = (json.loads(root.attributes[f"gen_ai.{side}.messages"]) for side in ("input", "output"))
+    assert question == [{"role": "user", "parts": [{"type": "text", "content": "What is two and three?"}]}]
     assert answered[0]["parts"] == [{"type": "text", "content": "It is five."}]
     (call,) = [span for span in others if span.name == "execute_tool add"]
     assert json.loads(call.attributes["gen_ai.tool.call.arguments"]) == {"a": 2, "b": 3}
@@ -131,16 +133,16 @@ def test_nothing_is_lost_or_doubled_while_a_collector_fails_stalls_and_restarts(
             runs += [ran() for _ in range(5)]
             arrived(first, runs)
             until(lambda: thread.state == "ok")
-            told = first.runs()
+            exported_runs = first.runs()
     with Exporting():
         runs += [ran() for _ in range(5)]
         until(lambda: "does not take them" in cursor.read().trouble, what="the exporter to miss its collector")
         with receiving(Collector(port)) as second:
             arrived(second, runs[5:])
             until(lambda: cursor.read().runs == 10)
-            told += second.runs()
+            exported_runs += second.runs()
 
-    assert told == dict.fromkeys(runs, 1)
+    assert exported_runs == dict.fromkeys(runs, 1)
     assert (cursor.read().trouble, cursor.read().refused) == ("", 0)
 
 

@@ -49,8 +49,8 @@ def worker(redis_server: RedisServer) -> Iterator[Callable[..., Worker]]:
         return begun[-1]
 
     yield start
-    for one in begun:
-        one.stop()
+    for process in begun:
+        process.stop()
 
 
 def fresh(name: str) -> str:
@@ -132,10 +132,14 @@ def test_operator_and_worker_talk_and_its_gateway_sees_it(
     seq = send(site, key, f"agent:{agent}", "Wie weit? 20 € höchstens")
 
     until(lambda: kinds(site, key).count("output") == 2, what="the second answer")
-    assert [(one.content, one.sender) for one in desk.read][1:] == [("Wie weit? 20 € höchstens", "user:owner")]
+    assert [(envelope.content, envelope.sender) for envelope in desk.read][1:] == [
+        ("Wie weit? 20 € höchstens", "user:owner")
+    ]
     assert desk.unreadable == []
-    (told,) = [one for one in gateway.stream(key) if one.get("text") == "Wie weit? 20 € höchstens" and "sender" in one]
-    assert {name: told[name] for name in ("event", "conversation_id", "sender")} == {
+    (event,) = [
+        event for event in gateway.stream(key) if event.get("text") == "Wie weit? 20 € höchstens" and "sender" in event
+    ]
+    assert {name: event[name] for name in ("event", "conversation_id", "sender")} == {
         "event": "user_message",
         "conversation_id": key,
         "sender": "user:owner",
@@ -190,9 +194,9 @@ def test_agents_of_its_chat_tool_talk_in_one_conversation(
 
     until(lambda: "output" in kinds(site, key), what="the other agent's answer")
     assert answer["published_to"] == [f"chat:{key}", f"chat:{taker}"]
-    assert [one.id for one in taken.read] == [answer["envelope_id"]]
-    (said, _) = events(site, key)
-    assert (said["kind"], said["by"], said["sender"]) == ("message", "bus:redis", f"agent:{giver}")
+    assert [envelope.id for envelope in taken.read] == [answer["envelope_id"]]
+    (message, _) = events(site, key)
+    assert (message["kind"], message["by"], message["sender"]) == ("message", "bus:redis", f"agent:{giver}")
 
 
 def test_failed_run_of_its_worker_is_shown(

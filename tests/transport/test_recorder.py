@@ -246,11 +246,11 @@ def test_without_redis_to_read_it_says_so(nursery, place):
 
 @pytest.mark.django_db(transaction=True)
 def test_what_it_tells_of_itself_is_read_where_the_streams_change():
-    asked = set()
+    streams = set()
 
     class Asked(RecorderService):
         def facts(self):
-            asked.add(threading.current_thread().name)
+            streams.add(threading.current_thread().name)
             return super().facts()
 
     recorder = EmbeddedRecorder(url := f"redis://127.0.0.1:{free_port()}")
@@ -261,4 +261,4 @@ def test_what_it_tells_of_itself_is_read_where_the_streams_change():
     finally:
         recorder.close()
 
-    assert asked == {"recorder"}, "read in the database's thread while the loop finds streams"
+    assert streams == {"recorder"}, "read in the database's thread while the loop finds streams"

@@ -225,9 +225,9 @@ def is_at_end(bus, stream):
 def described(bus):
     if not bus.exists("stream:clean"):
         return Info(0, "0-0", 0, None, None)
-    found = bus.xinfo_stream("stream:clean")
-    first = found["first-entry"][0] if found["first-entry"] else None
-    return Info(found["length"], found["last-generated-id"], found["entries-added"], first, None)
+    info = bus.xinfo_stream("stream:clean")
+    first = info["first-entry"][0] if info["first-entry"] else None
+    return Info(info["length"], info["last-generated-id"], info["entries-added"], first, None)
 
 
 def test_clean_resumes_raise_no_alarm(bus):

@@ -81,9 +81,9 @@ def test_an_entry_that_not_even_the_quarantine_takes_leaves_its_place_and_the_re
 
     file.store([parse_entry.parse_entry("chat:bare", "1-1", 1, [b"payload", b"no json"], found_at=0)])
 
-    kept = Quarantine.objects.get()
-    assert (kept.entry, bytes(kept.raw), kept.size) == ("1-1", b"", 7)
-    assert kept.reason.startswith("the entry could not be stored")
+    message = Quarantine.objects.get()
+    assert (message.entry, bytes(message.raw), message.size) == ("1-1", b"", 7)
+    assert message.reason.startswith("the entry could not be stored")
     assert RedisPosition.objects.get().last_id == "1-1"
 
 
@@ -107,9 +107,9 @@ def test_an_entry_that_cannot_be_read_for_no_known_reason_is_quarantined(monkeyp
     assert read.poison.reason == "the entry could not be read: ZeroDivisionError: a mistake of ours"
 
 
-@pytest.mark.parametrize("told", [(1 << 63) - 1, -1, -(1 << 63)])
-def test_a_count_that_somebody_set_beyond_all_sense_counts_as_none(told):
-    answer = [b"length", 1, b"last-generated-id", b"5-0", b"entries-added", told, b"first-entry", None]
+@pytest.mark.parametrize("count", [(1 << 63) - 1, -1, -(1 << 63)])
+def test_a_count_that_somebody_set_beyond_all_sense_counts_as_none(count):
+    answer = [b"length", 1, b"last-generated-id", b"5-0", b"entries-added", count, b"first-entry", None]
 
     assert gap_detection.info_of(answer).added is None
 
@@ -138,15 +138,15 @@ def test_a_recorder_outlives_a_mistake_says_it_and_goes_on(bus, redis_server, mo
     recorder.start()
     try:
         until(lambda: recorder.state != "ok", what="the mistake to be told")
-        said, is_alive = recorder.state, recorder.is_alive()
+        state, is_alive = recorder.state, recorder.is_alive()
         monkeypatch.undo()
         until(Event.objects.exists, what="the recorder to go on")
         until(lambda: recorder.state == "ok", what="the trouble to be over")
     finally:
         recorder.close()
 
-    assert said == "reading: a mistake of ours"
-    assert not_ready({"recorder": said}) == [], "pages and doors do without it meanwhile"
+    assert state == "reading: a mistake of ours"
+    assert not_ready({"recorder": state}) == [], "pages and doors do without it meanwhile"
     assert is_alive
 
 

@@ -23,10 +23,10 @@ def test_every_poison_is_kept_or_quarantined_and_told(either, redis_server, bus)
     add(bus, TOPIC, envelope(CONVERSATION, "last"))
     until(lambda: any(body.get("id") == "m-last" for *_, body in place.events(CONVERSATION)), within=60)
 
-    told = [gap["entry"] for gap in place.gaps()]
-    kept = {row[0] for row in place.rows("SELECT entry FROM conversations_quarantine")}
-    assert len(kept) == len(UNFIT), "not every unfit payload is in the quarantine"
-    assert sorted(told) == sorted(kept)
+    entries = [gap["entry"] for gap in place.gaps()]
+    quarantined = {row[0] for row in place.rows("SELECT entry FROM conversations_quarantine")}
+    assert len(quarantined) == len(UNFIT), "not every unfit payload is in the quarantine"
+    assert sorted(entries) == sorted(quarantined)
     assert {gap["reason"] for gap in place.gaps()} == {"quarantined"}
     assert stored(place) == len(CASES) + 1
     assert child.returncode is None

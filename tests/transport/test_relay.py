@@ -63,7 +63,7 @@ def test_each_copy_of_a_message_has_a_bus_id_that_is_a_uuid():
     first, second, third = (copy_id(ENVELOPE, n) for n in range(3))
 
     assert first == ENVELOPE
-    assert [str(uuid.UUID(one)) for one in (second, third)] == [second, third]
+    assert [str(uuid.UUID(id_)) for id_ in (second, third)] == [second, third]
     assert len({first, second, third, copy_id(second, 1)}) == 4
 
 

@@ -29,11 +29,11 @@ def post(*names, topic="chat:c"):
 
 def swept(relay):
     """Return the bus ids of one sweep, all of them sent."""
-    found = []
+    lists = []
     while posts := relay.unsent():
-        found += [post.bus_id for post in posts]
+        lists += [post.bus_id for post in posts]
         relay.mark(posts, [post.id for post in posts])
-    return found
+    return lists
 
 
 def test_what_was_posted_before_redis_was_set_stays_here():
@@ -67,14 +67,14 @@ def test_a_long_backlog_is_read_and_counted_once(monkeypatch, django_assert_max_
     monkeypatch.setattr(relay, "BATCH", 10)
     relay_start.ensure_start()
     post(*(f"p-{n}" for n in range(200)))
-    one = Relay(Echoes())
+    first_relay = Relay(Echoes())
 
-    with django_assert_max_num_queries(200) as asked:
-        found = swept(one)
+    with django_assert_max_num_queries(200) as queries:
+        posts = swept(first_relay)
 
-    assert found == [f"p-{n}" for n in range(200)]
-    assert sum("COUNT(" in query["sql"] for query in asked.captured_queries) == 1
-    assert one.waiting == 0
+    assert posts == [f"p-{n}" for n in range(200)]
+    assert sum("COUNT(" in query["sql"] for query in queries.captured_queries) == 1
+    assert first_relay.waiting == 0
 
 
 def test_what_one_sweep_left_the_next_one_takes():

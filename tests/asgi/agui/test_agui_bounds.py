@@ -61,22 +61,22 @@ def test_a_second_after_its_bearer_is_revoked_nobody_is_told_more(desk, is_feed,
     async def follow():
         desk.runtime.socket_registry.start()
         try:
-            async with desk.asking(input_of("agui-revoked", "hold on")) as asked:
-                await started(asked)
+            async with desk.asking(input_of("agui-revoked", "hold on")) as answer:
+                await started(answer)
                 watched = desk.asking(b"", "/api/v1/agui/conversations/agui-revoked", method="GET")
                 async with watched as reading:
                     await started(reading)
                     await asyncio.to_thread(revoke)
                     await asyncio.to_thread(pause_until, time.monotonic() + LAW)
                     stand_in.RELEASED.set()  # from here on there is more to tell
-                    return (await (reading if is_feed else asked).answer()).writes
+                    return (await (reading if is_feed else answer).answer()).writes
         finally:
             await desk.runtime.socket_registry.stop()
 
-    told = pieces(desk.run(follow))
+    pieces_ = pieces(desk.run(follow))
 
-    assert (told[-1].type, told[-1].code) == (EventType.RUN_ERROR, "token_revoked")
-    assert "on" not in text_of(told).split()
+    assert (pieces_[-1].type, pieces_[-1].code) == (EventType.RUN_ERROR, "token_revoked")
+    assert "on" not in text_of(pieces_).split()
 
 
 def test_many_at_once_are_each_told_their_own(desk, settings):

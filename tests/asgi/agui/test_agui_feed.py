@@ -37,12 +37,12 @@ def ask(desk, query):
 def test_a_past_run_is_told_as_it_was_streamed(desk):
     streamed = desk.play("agui-past", "hosted words")
 
-    told = desk.watch("agui-past", f"?run={first_run()}")
+    events = desk.watch("agui-past", f"?run={first_run()}")
 
-    assert kinds(told) == kinds(streamed)
-    assert text_of(told) == text_of(streamed)
-    assert told[0].input.messages[0].content == "hosted words"
-    assert told[0].run_id == first_run()
+    assert kinds(events) == kinds(streamed)
+    assert text_of(events) == text_of(streamed)
+    assert events[0].input.messages[0].content == "hosted words"
+    assert events[0].run_id == first_run()
 
 
 def test_a_reader_that_comes_back_gets_what_it_missed_and_nothing_twice(desk):
@@ -63,14 +63,14 @@ def test_a_wait_for_a_decision_parts_a_run_in_two(desk):
         {"interruptId": Approval.objects.get().id, "status": "resolved", "payload": True}
     ])  # fmt: skip
 
-    told = desk.watch("agui-parted", f"?run={first_run()}")
+    events = desk.watch("agui-parted", f"?run={first_run()}")
 
-    ends = [event for event in told if event.type == EventType.RUN_FINISHED]
+    ends = [event for event in events if event.type == EventType.RUN_FINISHED]
     assert [(end.run_id, end.outcome.type) for end in ends] == [
         (first_run(), "interrupt"),
         (f"{first_run()}.2", "success"),
     ]
-    assert text_of(told) == text_of(streamed) == "It is decided."
+    assert text_of(events) == text_of(streamed) == "It is decided."
 
 
 def test_past_and_coming_runs_are_one_stream(desk):
@@ -79,13 +79,13 @@ def test_past_and_coming_runs_are_one_stream(desk):
     async def watch():
         async with desk.asking(b"", "/api/v1/agui/conversations/agui-live", method="GET") as reading:
             await reading.writes(count)
-            async with desk.asking(input_of("agui-live", "other thing", run="front-run-2")) as asked:
-                await asked.answer()
+            async with desk.asking(input_of("agui-live", "other thing", run="front-run-2")) as answer:
+                await answer.answer()
             return pieces(await reading.writes(2 * count))
 
-    said = [text_of(part) for part in _runs(checked(desk.run(watch)))]
+    texts = [text_of(part) for part in _runs(checked(desk.run(watch)))]
 
-    assert said == ["You said: one thing", "You said: other thing"]
+    assert texts == ["You said: one thing", "You said: other thing"]
 
 
 def _runs(events):
@@ -104,9 +104,9 @@ def test_what_others_say_about_runs_is_no_run(desk):
         parsed = payload.parse(body.encode())
         log.append([log.from_bus("stream:agui-claims", None, body, parsed, token_principal("outsider"))])
 
-    told = desk.watch("agui-claims", f"?run={first_run()}")
+    events = desk.watch("agui-claims", f"?run={first_run()}")
 
-    assert "boo" not in text_of(told)
+    assert "boo" not in text_of(events)
     assert ask(desk, "agui-claims?run=theirs").status == 404
 
 

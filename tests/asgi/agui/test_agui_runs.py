@@ -61,17 +61,19 @@ def history_of(events):
 
 
 def test_a_history_that_was_told_is_recorded_once(desk):
-    said = [UserMessage(id="u1", content="one")]
-    said += history_of(desk.play("agui-again", *said))
-    said += [UserMessage(id="u2", content="and then")]
+    messages = [UserMessage(id="u1", content="one")]
+    messages += history_of(desk.play("agui-again", *messages))
+    messages += [UserMessage(id="u2", content="and then")]
 
-    events = desk.play("agui-again", *said, run="front-run-2")
+    events = desk.play("agui-again", *messages, run="front-run-2")
 
     assert text_of(events) == "You said: and then"
     first, second = Response.objects.order_by("in_seq")
     assert second.previous == first.id
-    asked = [json.loads(body) for body in Event.objects.filter(kind="response.received").values_list("body", flat=True)]
-    assert [len(one["input"]) for one in asked] == [1, 1]
+    requests = [
+        json.loads(body) for body in Event.objects.filter(kind="response.received").values_list("body", flat=True)
+    ]
+    assert [len(body["input"]) for body in requests] == [1, 1]
 
 
 def test_a_history_that_nobody_here_knows_is_a_beginning_of_its_own(desk):
@@ -86,9 +88,9 @@ def test_a_history_that_nobody_here_knows_is_a_beginning_of_its_own(desk):
 
 
 def test_the_front_end_answers_a_call_of_its_own_tool(desk):
-    said = [UserMessage(id="u1", content='call rain {"street": "Elm"}')]
+    messages = [UserMessage(id="u1", content='call rain {"street": "Elm"}')]
 
-    events = desk.play("agui-tool", *said, tools=[RAIN])
+    events = desk.play("agui-tool", *messages, tools=[RAIN])
 
     (start,) = [event for event in events if event.type == EventType.TOOL_CALL_START]
     assert start.tool_call_name == "rain"
@@ -96,9 +98,9 @@ def test_the_front_end_answers_a_call_of_its_own_tool(desk):
     assert EventType.TOOL_CALL_RESULT not in {event.type for event in events}
     made = history_of(events)
     assert json.loads(made[-1].tool_calls[0].function.arguments) == {"street": "Elm"}
-    said += [*made, ToolMessage(id="t1", tool_call_id=start.tool_call_id, content="none since noon")]
+    messages += [*made, ToolMessage(id="t1", tool_call_id=start.tool_call_id, content="none since noon")]
 
-    on = desk.play("agui-tool", *said, tools=[RAIN], run="front-run-2")
+    on = desk.play("agui-tool", *messages, tools=[RAIN], run="front-run-2")
 
     assert text_of(on) == "You said: none since noon"
     first, second = Response.objects.order_by("in_seq")

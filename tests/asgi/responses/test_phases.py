@@ -47,7 +47,7 @@ def asked_with(server, n):
 
 
 def outputs(key="c"):
-    return [(one["text"], one.get("phase"), one["final"]) for one in event_bodies("output", key)]
+    return [(body["text"], body.get("phase"), body["final"]) for body in event_bodies("output", key)]
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def desk():
 
 
 def test_each_message_is_recorded_once_and_the_model_is_told_each_once():
-    with served_apart(lambda n, asked: streamed(BOTH)) as server, working(house(), config=config_of(server)):
+    with served_apart(lambda n, request: streamed(BOTH)) as server, working(house(), config=config_of(server)):
         send_message("What is 2 + 2?")
         ended_runs()
         send_message("And again?")
@@ -76,7 +76,7 @@ def test_each_message_is_recorded_once_and_the_model_is_told_each_once():
 
 
 def test_a_message_before_a_call_is_no_final_answer():
-    def answer(n, asked):
+    def answer(n, request):
         return streamed([BOTH[1]] if n else [BOTH[0], call("look", {"street": "Elm"}, "c1")])
 
     with served_apart(answer) as server, working(house(tools=[look]), config=config_of(server)):
@@ -89,7 +89,7 @@ def test_a_message_before_a_call_is_no_final_answer():
 
 
 def test_a_client_is_answered_each_message_as_json_and_as_a_stream(desk):
-    with served_apart(lambda n, asked: streamed(BOTH)) as server, working(house(), config=config_of(server)):
+    with served_apart(lambda n, request: streamed(BOTH)) as server, working(house(), config=config_of(server)):
         whole = desk.create("What is 2 + 2?", model="Clerk").json
         events = desk.stream("And again?", model="Clerk", previous_response_id=whole["id"])
 
@@ -104,7 +104,7 @@ def test_a_client_is_answered_each_message_as_json_and_as_a_stream(desk):
 
 def test_a_message_without_a_phase_has_none(desk):
     with (
-        served_apart(lambda n, asked: streamed([message("Good day.")])) as server,
+        served_apart(lambda n, request: streamed([message("Good day.")])) as server,
         working(house(), config=config_of(server)),
     ):
         response = desk.create("hello", model="Clerk").json

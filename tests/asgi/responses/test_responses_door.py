@@ -162,11 +162,11 @@ MATRIX = {
 
 @needs_document
 def test_every_answer_and_event_is_as_the_document_says(desk):
-    for name, asked in MATRIX.items():
-        whole = desk.ask({"model": MODEL, **asked})
+    for name, parameters in MATRIX.items():
+        whole = desk.ask({"model": MODEL, **parameters})
         assert whole.status == 200, (name, whole.json)
         open_responses.check_response(whole.json)
-        streamed = desk.ask({"model": MODEL, **asked, "stream": True})
+        streamed = desk.ask({"model": MODEL, **parameters, "stream": True})
         assert streamed.writes[-1] == b"data: [DONE]\n\n", name
         events = streamed.events
         for event in events:
@@ -174,9 +174,9 @@ def test_every_answer_and_event_is_as_the_document_says(desk):
         assert [event["sequence_number"] for event in events] == list(range(len(events))), name
         assert events[-1]["type"] in TERMINAL, name
         final = events[-1]["response"]
-        kept = ("id", "created_at", "completed_at", "output")
-        assert {k: v for k, v in final.items() if k not in kept} == {
-            k: v for k, v in whole.json.items() if k not in kept
+        own_fields = ("id", "created_at", "completed_at", "output")
+        assert {k: v for k, v in final.items() if k not in own_fields} == {
+            k: v for k, v in whole.json.items() if k not in own_fields
         }, name
         if final["status"] != "failed" and name != "reasoning":
             assert replayed(events) == final["output"], name
@@ -227,9 +227,9 @@ def test_a_call_comes_back_and_its_output_goes_on(desk):
 
 def test_a_response_continued_twice_is_a_fork(desk):
     first = desk.create("hello").json
-    one, two = (desk.create(word, previous_response_id=first["id"]) for word in ("one", "two words"))
+    first_answer, two = (desk.create(word, previous_response_id=first["id"]) for word in ("one", "two words"))
 
-    assert one.headers["x-conversation-id"] == first["id"]
+    assert first_answer.headers["x-conversation-id"] == first["id"]
     assert two.headers["x-conversation-id"] == two.json["id"]
     fork = Conversation.objects.get(key=two.json["id"])
     row = Response.objects.get(id=first["id"])

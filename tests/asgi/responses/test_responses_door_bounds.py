@@ -67,7 +67,7 @@ def test_a_stock_client_is_answered_within_its_own_timeout_and_goes_on_by_id(ser
     assert time.monotonic() - began < 16
     assert (waiting.status, waiting.incomplete_details.to_dict()) == ("in_progress", WAITS)
     approve(waiting.id)
-    done = until(lambda: (found := client.responses.retrieve(waiting.id)).status == "completed" and found)
+    done = until(lambda: (response := client.responses.retrieve(waiting.id)).status == "completed" and response)
     assert done.output_text == "It is decided."
 
 
@@ -127,11 +127,11 @@ def test_who_waits_for_their_turn_is_told_so(desk):
     until(lambda: Run.objects.filter(status="running").exists())
 
     with bound(0.5):
-        found = desk.create("next", **where).json
+        answer = desk.create("next", **where).json
 
-    assert (found["status"], found["incomplete_details"]) == ("queued", {"reason": "waiting_for_its_turn"})
+    assert (answer["status"], answer["incomplete_details"]) == ("queued", {"reason": "waiting_for_its_turn"})
     stand_in.RELEASED.set()
-    until(lambda: desk.get(f"responses/{found['id']}").json["status"] == "completed")
+    until(lambda: desk.get(f"responses/{answer['id']}").json["status"] == "completed")
 
 
 def test_the_bound_counts_from_the_last_event(desk):
@@ -139,11 +139,11 @@ def test_the_bound_counts_from_the_last_event(desk):
         assert desk.create("many 300").json["status"] == "completed"
 
 
-@pytest.mark.parametrize("told", ["", "none", "-1", "nan", "inf", "1e9", "9" * 400, "٣"])
-def test_a_wrong_timeout_of_a_client_is_passed_over(desk, told):
+@pytest.mark.parametrize("timeout", ["", "none", "-1", "nan", "inf", "1e9", "9" * 400, "٣"])
+def test_a_wrong_timeout_of_a_client_is_passed_over(desk, timeout):
     from conversations.asgi.responses.progress import patience_of
 
-    scope = {"headers": [(b"x-stainless-read-timeout", told.encode("utf-8"))]}
+    scope = {"headers": [(b"x-stainless-read-timeout", timeout.encode("utf-8"))]}
 
     assert patience_of(scope) == settings.CONFIG.response_wait_s
 

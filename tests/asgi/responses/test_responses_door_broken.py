@@ -103,9 +103,9 @@ def test_an_error_of_ours_ends_a_stream_and_a_socket_as_well(desk, monkeypatch):
             return event, await wire.event(), await wire.next()
 
     *_, error, failed = desk.create("hello", stream=True).events
-    told, ended, closed = desk.run(talk)
+    frames, ended, closed = desk.run(talk)
 
-    assert [event["error"]["code"] for event in (error, told)] == ["server_error"] * 2
+    assert [event["error"]["code"] for event in (error, frames)] == ["server_error"] * 2
     assert [event["type"] for event in (failed, ended)] == ["response.failed"] * 2
     assert closed == {"type": "websocket.close", "code": 1011}
 
@@ -187,7 +187,7 @@ def test_who_took_nothing_for_longest_lets_go_for_who_reads_on():
 
     for event in events:
         reading.offer([event])
-        assert [one.seq for one in reading.take()] == [event.seq]
+        assert [event_.seq for event_ in reading.take()] == [event.seq]
     reading.offer(events[-1:])
     stuck.offer(events[9:])
 
@@ -206,7 +206,7 @@ def test_a_slow_reader_does_not_keep_others_from_what_is_new():
 
     quick.offer([Stored("d", 1, "token", 0, "system", None, None, None, "y")])
 
-    assert [one.seq for one in quick.take()] == [1]
+    assert [event_.seq for event_ in quick.take()] == [1]
     assert (slow.take(), slow.is_behind) == ([], True)
 
 

@@ -57,10 +57,10 @@ def test_a_chain_becomes_one_item_that_is_input_again(desk):
 
 
 def test_the_same_request_has_the_same_output(desk):
-    one, two = (compacted(desk, input="hello") for _ in range(2))
+    first, two = (compacted(desk, input="hello") for _ in range(2))
 
-    assert one["output"] == two["output"]
-    assert one["id"] != two["id"]
+    assert first["output"] == two["output"]
+    assert first["id"] != two["id"]
 
 
 def test_long_conversations_keep_their_newest_words():

@@ -15,10 +15,10 @@ def event(seq):
 
 def read(follower, upto):
     """Read the record as far as it goes, as `Followers.next` does."""
-    found = [event(seq) for seq in range(follower.last + 1, upto + 1)]
-    if found:
-        follower.last = found[-1].seq
-    return found
+    events = [event(seq) for seq in range(follower.last + 1, upto + 1)]
+    if events:
+        follower.last = events[-1].seq
+    return events
 
 
 @given(st.data())
@@ -32,17 +32,17 @@ def test_every_event_comes_once_and_in_order(data):
             if step == "ring":
                 follower.offer(some)
             elif step == "late":  # a read overtakes the ring
-                seen += [found.seq for found in read(follower, committed)]
+                seen += [event_.seq for event_ in read(follower, committed)]
                 follower.offer(some)
         elif step == "take":
-            seen += [found.seq for found in follower.take()]
+            seen += [event_.seq for event_ in follower.take()]
         else:
-            seen += [found.seq for found in read(follower, committed)]
+            seen += [event_.seq for event_ in read(follower, committed)]
     follower.advance(LENGTH)
     while follower.last < LENGTH:
         taken = follower.take()
         assert taken or follower.is_behind
-        seen += [found.seq for found in taken or read(follower, LENGTH)]
+        seen += [event_.seq for event_ in taken or read(follower, LENGTH)]
 
     assert seen == list(range(1, LENGTH + 1))
     assert follower.take() == []

@@ -127,10 +127,10 @@ def test_of_a_long_chain_the_newest_bytes_are_read(desk, monkeypatch):
     for n in range(8):
         previous = desk.create(f"{n} {'x' * 20_000}", previous_response_id=previous).json["id"]
 
-    found = response_chain.of(previous)
+    chain = response_chain.of(previous)
 
-    read = sum(len(json.dumps(item)) for item in found.items)
-    assert not found.is_whole
+    read = sum(len(json.dumps(item)) for item in chain.items)
+    assert not chain.is_whole
     assert 60_000 < read < 150_000
     assert said(previous)[-1].startswith("You said: 7 ")
     compacted = desk.ask({"model": MODEL, "previous_response_id": previous}, "/v1/responses/compact")

@@ -148,8 +148,8 @@ def test_nested_tools_become_flat():
 
 
 def test_short_messages_and_texts_become_whole_items():
-    (said,) = read().input
-    assert said == {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
+    (message,) = read().input
+    assert message == {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
 
     (item,) = read(input=[{"role": "user", "content": "hi"}]).input
     assert item == {"type": "message", "role": "user", "content": "hi"}
@@ -165,7 +165,7 @@ def test_depth_and_size_have_bounds():
 
 
 def test_secrets_are_covered_and_words_are_not():
-    asked = read(
+    request = read(
         api_key="sk-top-level-0123456789",
         input=[
             {"role": "user", "content": "my key is sk-abcdefghijklmnop, my password: tulip"},
@@ -178,13 +178,13 @@ def test_secrets_are_covered_and_words_are_not():
         tools=[RAIN | {"parameters": {"properties": {"password": {"type": "string"}}}}],
     )
 
-    kept = json.dumps([asked.input, asked.instructions, asked.params, asked.tools])
+    text = json.dumps([request.input, request.instructions, request.params, request.tools])
     for secret in ("sk-top", "sk-abcdef", '"tulip"', "tulipsandroses", "abcdefghijklmnop77"):
-        assert secret not in kept, secret
-    assert "my password: tulip" in kept
-    assert "sk-notakey0123" in kept
-    assert asked.params["metadata"]["note"] == "fine"
-    assert asked.tools[0]["parameters"] == {"properties": {"password": {"type": "string"}}}
+        assert secret not in text, secret
+    assert "my password: tulip" in text
+    assert "sk-notakey0123" in text
+    assert request.params["metadata"]["note"] == "fine"
+    assert request.tools[0]["parameters"] == {"properties": {"password": {"type": "string"}}}
 
 
 @pytest.mark.django_db(transaction=True)

@@ -114,8 +114,8 @@ def test_a_reader_that_does_not_read_is_hung_up_and_the_run_goes_on(served, monk
     with closing(socket.socket()) as wire:
         wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         wire.connect(("127.0.0.1", served.port))
-        asked = {"model": MODEL, "input": "silent " + "x" * 900_000, "stream": True}  # told five times over
-        wire.sendall(request(served.desk.token, asked))
+        body = {"model": MODEL, "input": "silent " + "x" * 900_000, "stream": True}  # told five times over
+        wire.sendall(request(served.desk.token, body))
         until(lambda: Run.objects.filter(status="done").exists())
         until(lambda: served.desk.context.followers.count == 0, what="the slow reader to be let go")
 
@@ -183,14 +183,14 @@ def test_a_real_server_streams_what_a_worker_elsewhere_writes(door_server, calle
     finally:
         worker.kill()
         worker.wait()
-    told = [kind for _, kind, _ in events_of(door_server, conversation_of(final, door_server))]
-    assert told.count("response.completed") == 3
+    kinds = [kind for _, kind, _ in events_of(door_server, conversation_of(final, door_server))]
+    assert kinds.count("response.completed") == 3
 
 
 def conversation_of(final, server):
     """Return the conversation of a response."""
     with server.database() as database:
-        (found,) = database.execute(
+        (row,) = database.execute(
             "SELECT conversation_id FROM conversations_response WHERE id=?", [final.id]
         ).fetchone()
-        return database.execute("SELECT key FROM conversations_conversation WHERE id=?", [found]).fetchone()[0]
+        return database.execute("SELECT key FROM conversations_conversation WHERE id=?", [row]).fetchone()[0]

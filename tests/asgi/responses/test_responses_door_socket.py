@@ -44,12 +44,12 @@ def code(events):
 @needs_document
 def test_a_response_over_a_socket_has_the_same_events(desk):
     async def talk(wire):
-        found = []
+        frames = []
         for words in ("hello", "call rain {}", "think", "refuse", "fail"):
             wire.create(words)
-            found.append(await wire.turn())
+            frames.append(await wire.turn())
         wire.say("{}")
-        return found, await wire.turn()
+        return frames, await wire.turn()
 
     turns, error = on_socket(desk, talk)
 

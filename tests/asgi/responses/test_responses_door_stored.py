@@ -51,7 +51,7 @@ def test_the_official_client_polls_and_cancels_what_runs_in_the_background(clien
     assert client.responses.retrieve(held.id).status == "cancelled"
 
     quick = client.responses.create(model=MODEL, input="hello", background=True)
-    done = until(lambda: (found := client.responses.retrieve(quick.id)).status == "completed" and found)
+    done = until(lambda: (response := client.responses.retrieve(quick.id)).status == "completed" and response)
     assert done.output_text == "You said: hello"
     assert AuditEntry.objects.filter(verb="cancel_run").count() == 1
 
@@ -69,8 +69,8 @@ def test_the_official_client_reads_a_stream_again_from_where_it_was(client):
 
 def test_the_official_client_lists_input_items_and_deletes(client):
     first = client.responses.create(model=MODEL, input="one")
-    said = [{"role": "user", "content": f"number {n}"} for n in range(25)]
-    second = client.responses.create(model=MODEL, input=said, previous_response_id=first.id)
+    items = [{"role": "user", "content": f"number {n}"} for n in range(25)]
+    second = client.responses.create(model=MODEL, input=items, previous_response_id=first.id)
 
     listed = list(client.responses.input_items.list(second.id, order="asc", limit=7))
     assert [item.content[0].text for item in listed] == [f"number {n}" for n in range(25)]
@@ -140,18 +140,18 @@ def test_what_is_unknown_or_not_allowed_is_told_in_the_forms_words(desk):
 def test_a_response_by_id_is_what_was_answered(desk):
     for words in ("hello", "call rain {}", "fail", "cut", "think", "refuse"):
         answered = desk.create(words).json
-        found = desk.get(f"responses/{answered['id']}").json
-        assert found == answered
-        open_responses.check_response(found)
+        stored = desk.get(f"responses/{answered['id']}").json
+        assert stored == answered
+        open_responses.check_response(stored)
 
 
 def test_a_response_that_waits_says_for_what(desk):
     held = desk.create("ask", background=True).json
     until(lambda: Run.objects.get().status == "waiting")
 
-    found = desk.get(f"responses/{held['id']}").json
+    stored = desk.get(f"responses/{held['id']}").json
 
-    assert (found["status"], found["incomplete_details"]) == ("in_progress", {"reason": "waiting_for_approval"})
+    assert (stored["status"], stored["incomplete_details"]) == ("in_progress", {"reason": "waiting_for_approval"})
     refused = desk.get(f"responses/{held['id']}", "DELETE")
     assert (refused.status, refused.json["error"]["code"]) == (409, "response_in_progress")
 

@@ -77,9 +77,9 @@ def test_a_run_that_waits_for_a_person_stays_in_progress(desk, monkeypatch):
 
     async def decide():
         async with desk.asking({"model": MODEL, "input": "ask", "stream": True}) as asking:
-            kept = await asking.writes(3)
-            while not kept[-1].startswith(b":"):
-                kept = await asking.writes(len(kept) + 1)
+            pieces_ = await asking.writes(3)
+            while not pieces_[-1].startswith(b":"):
+                pieces_ = await asking.writes(len(pieces_) + 1)
             run = await desk.context.do(Run.objects.get)
             assert run.status == "waiting"
             response = await desk.context.do(Response.objects.get)

@@ -53,14 +53,14 @@ def read(received, events, starting_after=-1):
 def broken_off_after(received, events, count, starting_after=-1, **how):
     """Return what a reader gets whose stream ends after so many events: what it is told, and the end."""
     encoder = Encoder(received, starting_after)
-    told = encoder.begin()
+    frames = encoder.begin()
     for event in events[:count]:
-        told += encoder.take(event)
-    told = [frame for frame in told if frame.number > starting_after]
-    encoder.mark_sent(told)
+        frames += encoder.take(event)
+    frames = [frame for frame in frames if frame.number > starting_after]
+    encoder.mark_sent(frames)
     if encoder.final is not None:
-        return told, []
-    return told, encoder.break_off(resource.resource(received, "failed"), **how)
+        return frames, []
+    return frames, encoder.break_off(resource.resource(received, "failed"), **how)
 
 
 @pytest.mark.any_database
@@ -82,16 +82,16 @@ def test_a_recorded_stream_broken_off_anywhere_goes_on_after_its_last_number(how
 
     ends = 0
     for response in made:
-        found = stored_response.find(response)
-        received, events = received_of(found), log.read_after(found.conversation, found.seq)
+        stored = stored_response.find(response)
+        received, events = received_of(stored), log.read_after(stored.conversation, stored.seq)
         whole = read(received, events)
         assert [frame.number for frame in whole] == list(range(len(whole)))
         for count in range(len(events)):
-            told, end = broken_off_after(received, events, count, **how)
+            frames, end = broken_off_after(received, events, count, **how)
             ends += len(end)
-            last = json.loads((end or told)[-1].data)["sequence_number"]
-            assert told + read(received, events, last) == whole
-            assert {frame.number for frame in end} <= {told[-1].number}
+            last = json.loads((end or frames)[-1].data)["sequence_number"]
+            assert frames + read(received, events, last) == whole
+            assert {frame.number for frame in end} <= {frames[-1].number}
             # and broken off once more, before anything new was told
             again, end = broken_off_after(received, events, 0, last, **how)
             assert again == []
@@ -138,10 +138,10 @@ def test_a_stream_of_a_server_that_stops_goes_on_at_the_next(desk):
     again = desk.get(f"responses/{response}?stream=true&starting_after={last}").events
     whole = desk.get(f"responses/{response}?stream=true").events
 
-    told = [event for event in first if event == whole[event["sequence_number"]]]
+    frames = [event for event in first if event == whole[event["sequence_number"]]]
     assert first[-1]["type"] == "response.failed"
-    assert numbers(first[len(told) :]) == [last] * (len(first) - len(told))
-    assert told + again == whole
+    assert numbers(first[len(frames) :]) == [last] * (len(first) - len(frames))
+    assert frames + again == whole
 
 
 def test_a_stream_whose_record_cannot_be_read_goes_on_once_it_can(desk, monkeypatch):
@@ -167,5 +167,5 @@ def test_a_stream_whose_record_cannot_be_read_goes_on_once_it_can(desk, monkeypa
     again = desk.get(f"responses/{response}?stream=true&starting_after={last}").events
     whole = desk.get(f"responses/{response}?stream=true").events
 
-    told = [event for event in first if event == whole[event["sequence_number"]]]
-    assert told + again == whole
+    frames = [event for event in first if event == whole[event["sequence_number"]]]
+    assert frames + again == whole

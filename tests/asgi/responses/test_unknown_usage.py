@@ -52,7 +52,7 @@ ZERO = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 )
 def test_what_a_server_does_not_tell_is_unknown_everywhere(api, answer):
     desk = Desk()
-    with served_apart(lambda n, asked: answer) as server, working(house(api), config=config_of(server)):
+    with served_apart(lambda n, request: answer) as server, working(house(api), config=config_of(server)):
         send_message("Is Elm dry?")
         ended_runs()
         response = desk.create("Is Elm dry?", model="Clerk").json
@@ -66,20 +66,20 @@ def test_what_a_server_does_not_tell_is_unknown_everywhere(api, answer):
 
 
 def test_a_sum_with_an_unknown_part_is_unknown_and_the_known_part_stays():
-    def answer(n, asked):
+    def answer(n, request):
         return streamed([message("Dry.")], usage=None) if n else streamed([call("look", {"street": "Elm"}, "c1")])
 
     with served_apart(answer) as server, working(house(), config=config_of(server)):
         send_message("Is Elm dry?")
         ended_runs()
 
-    assert [one["usage"] for one in event_bodies("model.turn")] == [KNOWN, None]
+    assert [body["usage"] for body in event_bodies("model.turn")] == [KNOWN, None]
     assert event_bodies("run.done")[0]["usage"] is None
     assert list(Turn.objects.values_list("input_tokens", "output_tokens")) == [(11, 5)]
 
 
 def test_what_a_server_tells_is_added_up():
-    def answer(n, asked):
+    def answer(n, request):
         return streamed([message("Dry.")] if n else [call("look", {"street": "Elm"}, "c1")], usage=USAGE)
 
     desk = Desk()
@@ -94,7 +94,7 @@ def test_what_a_server_tells_is_added_up():
 
 
 @pytest.mark.parametrize(
-    ("usage", "kept", "drawn"),
+    ("usage", "expected", "drawn"),
     [
         ({"input_tokens": 11, "output_tokens": 5}, [(11, 5)], "11 tokens in, 5 out"),
         ({"prompt_tokens": 11, "completion_tokens": 5}, [(11, 5)], ""),
@@ -105,9 +105,9 @@ def test_what_a_server_tells_is_added_up():
     ],
     ids=str,
 )
-def test_of_a_foreign_turn_a_side_that_is_0_was_not_counted(usage, kept, drawn):
+def test_of_a_foreign_turn_a_side_that_is_0_was_not_counted(usage, expected, drawn):
     log.append([event("c", event="output", agent="A", text="Dry.", usage=usage)])
 
-    assert list(Turn.objects.values_list("input_tokens", "output_tokens")) == kept
+    assert list(Turn.objects.values_list("input_tokens", "output_tokens")) == expected
     page = "".join(map(str, entries_of(log.newest_page("c"))))
     assert drawn in page if drawn else "tokens" not in page.replace("_tokens", "")
