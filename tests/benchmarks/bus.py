@@ -29,17 +29,17 @@ def waits(bus: Bus, topic: str, message: Callable[[str, int], BusMessage]) -> li
     def read() -> None:
         after = last_id
         while len(got) < N:
-            for found in bus.read_blocking(topic, after, 100, 2000):
-                got[found.id], after = time.perf_counter(), found.id
+            for read in bus.read_blocking(topic, after, 100, 2000):
+                got[read.id], after = time.perf_counter(), read.id
 
     reader = threading.Thread(target=read)
     reader.start()
     start = time.perf_counter()
     for i in range(1, N + 1):
         time.sleep(max(0.0, start + i / RATE - time.perf_counter()))
-        one = message(topic, i)
-        sent[one.id] = time.perf_counter()
-        bus.publish(topic, one)
+        bus_message = message(topic, i)
+        sent[bus_message.id] = time.perf_counter()
+        bus.publish(topic, bus_message)
     reader.join(30)
     assert sent.keys() == got.keys(), f"{len(got)} of {N} arrived"
     return [(got[key] - at) * 1000 for key, at in sent.items()]
@@ -52,8 +52,8 @@ def main() -> None:
     from conversations.transport.database_bus import LogBus
 
     def message(topic: str, i: int) -> BusMessage:
-        said = {"type": "message", "sender": "agent:A", "recipient": "agent:B", "content": f"number {i}"}
-        return BusMessage(topic=topic, payload={"conversation_id": topic.removeprefix("chat:"), **said})
+        payload = {"type": "message", "sender": "agent:A", "recipient": "agent:B", "content": f"number {i}"}
+        return BusMessage(topic=topic, payload={"conversation_id": topic.removeprefix("chat:"), **payload})
 
     got: dict[str, list[float]] = {}
     with running(RedisServer()) as memory, running(RedisServer(*SYNCED)) as synced:

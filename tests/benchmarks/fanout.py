@@ -36,16 +36,16 @@ class Bench:
         except OSError:
             return False
 
-    def ask(self, **asked: Any) -> Any:
+    def ask(self, **parameters: Any) -> Any:
         """Use the control route; answers CPU seconds and head."""
         if self.kind == "raw":
             from websockets.sync.client import connect
 
             with connect(f"ws://127.0.0.1:{self.port}/bench/", compression=None) as control:
-                control.send(json.dumps(asked))
+                control.send(json.dumps(parameters))
                 return json.loads(control.recv(timeout=120))
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
-        connection.request("GET", "/bench/?" + "&".join(f"{k}={v}" for k, v in asked.items()))
+        connection.request("GET", "/bench/?" + "&".join(f"{k}={v}" for k, v in parameters.items()))
         return json.loads(connection.getresponse().read())
 
     def deliver(self, n: int, rate: float, batch: int, readers: int = READERS) -> dict[str, Any]:

@@ -89,18 +89,18 @@ def published(server: Server, case: Case) -> dict[str, float]:
     publish(server.port, token, case._replace(n=case.connections * case.batch))  # warm-up
     assert server.process is not None
     before = common.cpu_of(server.process.pid)
-    told = publish(server.port, token, case)
+    published = publish(server.port, token, case)
     cpu = common.cpu_of(server.process.pid) - before
-    return told | {"rate": told["events"] / told["seconds"], "us": cpu / told["events"] * 1e6}
+    return published | {"rate": published["events"] / published["seconds"], "us": cpu / published["events"] * 1e6}
 
 
 def publish(port: int, token: str, case: Case, path: str = "/api/v1/publish") -> dict[str, float]:
     """Run the clients in their own process."""
     command = [sys.executable, "-m", "tests.benchmarks.publisher", str(port), token, *map(str, case), path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-    told: dict[str, float] = json.loads(done.stdout)
-    assert not told["failed"], told
-    return told
+    figures: dict[str, float] = json.loads(done.stdout)
+    assert not figures["failed"], figures
+    return figures
 
 
 def raw_postgresql(source: str, url: str, way: str) -> float:
@@ -186,8 +186,8 @@ def view() -> float:
     try:
         publish(bench.port, "bench", Case(64, 1, 64), "/bench/view")
         before = common.cpu_of(bench.process.pid)
-        told = publish(bench.port, "bench", Case(64, 1, 3200), "/bench/view")
-        return (common.cpu_of(bench.process.pid) - before) / told["events"] * 1e6
+        published = publish(bench.port, "bench", Case(64, 1, 3200), "/bench/view")
+        return (common.cpu_of(bench.process.pid) - before) / published["events"] * 1e6
     finally:
         bench.stop()
 

@@ -22,12 +22,12 @@ def measure(view: str) -> None:
             scrolled = render.scrolling(context, address)
     finally:
         server.stop()
-    ms, p95 = common.median([one["painted"] for one in opened]), common.percentile(scrolled["frames"], 0.95)
+    ms, p95 = common.median([opening["painted"] for opening in opened]), common.percentile(scrolled["frames"], 0.95)
     quiet = {"share_of_a_core": common.share_of_a_core(), "load": round(os.getloadavg()[0], 1)}
     common.report(
         view, ratio=ms / 300, target="newest entry of 10,000 events, 200 participants, on the screen <= 300 ms",
-        met=ms <= 300, newest_painted_ms=[round(one["painted"]) for one in opened],
-        answered_ms=[round(one["answered"]) for one in opened], events=EVENTS, **quiet,
+        met=ms <= 300, newest_painted_ms=[round(opening["painted"]) for opening in opened],
+        answered_ms=[round(opening["answered"]) for opening in opened], events=EVENTS, **quiet,
     )  # fmt: skip
     common.report(
         f"{view}-scroll", ratio=p95 / render.SMOOTH, target="p95 of frames <= 20 ms scrolling up",

@@ -103,8 +103,10 @@ class Samples:
 
     def scan(self, filters: dict[str, Any]) -> float:
         """Return what the same conditions cost as one query that may read them all, ms."""
-        asked = {name: value for name, value in filters.items() if name != "before"}
-        conditions = list_query.conditions(list_query.ListFilters(**asked, holder=str(principals.user_principal("p1"))))
+        parameters = {name: value for name, value in filters.items() if name != "before"}
+        conditions = list_query.conditions(
+            list_query.ListFilters(**parameters, holder=str(principals.user_principal("p1")))
+        )
         used = self._clock()
         list_query.read_newest("t.id,t.key,t.title,t.last_line,t.last_at", conditions, 51)
         return (self._clock() - used) * 1000

@@ -82,8 +82,8 @@ async def send(port: int, token: str, n: int, first: int) -> None:
     for client in clients:
         client.next()
     await asyncio.gather(*(client.done for client in clients))
-    told = {"seconds": time.perf_counter() - start, "failed": sum(client.failed for client in clients)}
-    print(json.dumps(told))
+    figures = {"seconds": time.perf_counter() - start, "failed": sum(client.failed for client in clients)}
+    print(json.dumps(figures))
 
 
 def sent(port: int, token: str, pid: int) -> tuple[float, float]:

@@ -26,8 +26,8 @@ def envelope(number: int) -> dict[str, Any]:
     key = f"c{number // 20 % CONVERSATIONS}"
     stamp = f"{time.time_ns() // 1_000_000:012x}"
     event_id = f"{stamp[:8]}-{stamp[8:]}-7{number >> 16 & 0xFFF:03x}-8{number & 0xFFF:03x}-{uuid.uuid4().hex[:12]}"
-    said = {"sender": f"agent:A{number % 7}", "recipient": "user:maria", "content": WORDS}
-    return {"id": event_id, "conversation_id": key, "type": "message", **said, "metadata": {}}
+    payload = {"sender": f"agent:A{number % 7}", "recipient": "user:maria", "content": WORDS}
+    return {"id": event_id, "conversation_id": key, "type": "message", **payload, "metadata": {}}
 
 
 def requests(numbers: range, batch: int) -> list[bytes]:
@@ -90,9 +90,9 @@ async def main(port: int, token: str, connections: int, batch: int, n: int, path
         client.next()
     await asyncio.gather(*(client.done for client in clients))
     seconds = time.perf_counter() - start
-    told = {"seconds": seconds, "events": share * connections, "failed": sum(client.failed for client in clients)}
+    figures = {"seconds": seconds, "events": share * connections, "failed": sum(client.failed for client in clients)}
     ms = {f"p{q}": round(common.percentile(waits, q / 100) * 1000, 2) for q in (50, 99)}
-    print(json.dumps(told | ms), flush=True)
+    print(json.dumps(figures | ms), flush=True)
 
 
 if __name__ == "__main__":

@@ -84,10 +84,10 @@ class Stage:
         """Where it serves."""
         return f"http://127.0.0.1:{self.port}"
 
-    def ask(self, **asked: Any) -> Any:
+    def ask(self, **parameters: Any) -> Any:
         """Use the control route; answers CPU seconds, seconds taken, and the head of `key`."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
-        connection.request("GET", "/bench/?" + "&".join(f"{k}={v}" for k, v in asked.items()))
+        connection.request("GET", "/bench/?" + "&".join(f"{k}={v}" for k, v in parameters.items()))
         return json.loads(connection.getresponse().read())
 
     def _is_up(self) -> Any:
@@ -146,7 +146,7 @@ class Thread:
         return self._spent() - self._start
 
     def _spent(self) -> float:
-        spent = {one["name"]: one["value"] for one in self._session.send("Performance.getMetrics")["metrics"]}
+        spent = {metric["name"]: metric["value"] for metric in self._session.send("Performance.getMetrics")["metrics"]}
         return float(spent["ThreadTime"])
 
 
@@ -182,14 +182,14 @@ def flood(browser: Browser, context: BrowserContext, server: Stage, key: str) ->
     behind = time.monotonic() - start
     frames = frames_of(page)
     later, busy = cpu_of(browser), server.ask()["cpu"] - cpu
-    found = {
+    figures = {
         "frames": frames, "idle": idle, "behind_s": behind, "made_s": made["seconds"], "server_cpu_s": busy,
         "browser_cpu_s": {kind: round(later[kind] - spent.get(kind, 0), 1) for kind in later},
         "wrong": wrong(page, n), "thread_s": thread.seconds(),
         "share": common.share_of_a_core(),
     }  # fmt: skip
     page.close()
-    return found
+    return figures
 
 
 def wrong(page: Page, n: int) -> list[str]:
@@ -224,21 +224,21 @@ def live() -> None:
             rounds = [flood(browser, context, server, f"flood{i}") for i in range(ROUNDS)]
     finally:
         server.stop()
-    share = common.median([slow(one["frames"]) for one in rounds])
-    faults = [fault for one in rounds for fault in one["wrong"]]
+    share = common.median([slow(round_["frames"]) for round_ in rounds])
+    faults = [fault for round_ in rounds for fault in round_["wrong"]]
     common.report(
         "render", ratio=share / 0.01, target="<= 1 % of frames over 25 ms at 4,000 events/s; drawn = sent",
-        met=share <= 0.01 and not faults, over_25_ms=[round(slow(one["frames"]), 4) for one in rounds],
-        over_25_ms_at_rest=[round(slow(one["idle"]), 4) for one in rounds],
-        p50_ms=[round(common.median(one["frames"]), 1) for one in rounds],
-        p99_ms=[round(common.percentile(one["frames"], 0.99), 1) for one in rounds],
-        worst_ms=round(max(max(one["frames"]) for one in rounds), 1), wrong=faults[:5], events=RATE * SECONDS,
-        made_per_s=[round(RATE * SECONDS / one["made_s"]) for one in rounds],
-        behind_s=[round(one["behind_s"], 2) for one in rounds],
-        server_cpu_s=[round(one["server_cpu_s"], 1) for one in rounds],
+        met=share <= 0.01 and not faults, over_25_ms=[round(slow(round_["frames"]), 4) for round_ in rounds],
+        over_25_ms_at_rest=[round(slow(round_["idle"]), 4) for round_ in rounds],
+        p50_ms=[round(common.median(round_["frames"]), 1) for round_ in rounds],
+        p99_ms=[round(common.percentile(round_["frames"], 0.99), 1) for round_ in rounds],
+        worst_ms=round(max(max(round_["frames"]) for round_ in rounds), 1), wrong=faults[:5], events=RATE * SECONDS,
+        made_per_s=[round(RATE * SECONDS / round_["made_s"]) for round_ in rounds],
+        behind_s=[round(round_["behind_s"], 2) for round_ in rounds],
+        server_cpu_s=[round(round_["server_cpu_s"], 1) for round_ in rounds],
         browser_cpu_s=rounds[-1]["browser_cpu_s"], rounds=ROUNDS,
-        main_thread_cpu_s=[round(one["thread_s"], 1) for one in rounds],
-        share_of_a_core=[one["share"] for one in rounds], load=round(os.getloadavg()[0], 1),
+        main_thread_cpu_s=[round(round_["thread_s"], 1) for round_ in rounds],
+        share_of_a_core=[round_["share"] for round_ in rounds], load=round(os.getloadavg()[0], 1),
     )  # fmt: skip
 
 
@@ -253,11 +253,12 @@ def long() -> None:
             scrolled = scrolling(context)
     finally:
         server.stop()
-    ms = common.median([one["painted"] for one in opened])
+    ms = common.median([opening["painted"] for opening in opened])
     common.report(
         "render-open", ratio=ms / 300, target="tail of 100,000 events on the screen <= 300 ms", met=ms <= 300,
-        newest_painted_ms=[round(one["painted"]) for one in opened],
-        dom_ready_ms=[round(one["ready"]) for one in opened], answered_ms=[round(one["answered"]) for one in opened],
+        newest_painted_ms=[round(opening["painted"]) for opening in opened],
+        dom_ready_ms=[round(opening["ready"]) for opening in opened],
+        answered_ms=[round(opening["answered"]) for opening in opened],
         events=LONG, share_of_a_core=common.share_of_a_core(),
     )  # fmt: skip
     p95 = common.percentile(scrolled["frames"], 0.95)

@@ -106,8 +106,8 @@ def _completed(claim: Any) -> dict[str, Any]:
     response = Response.objects.values_list("id", flat=True).get(conversation__key=claim.conversation)
     part = {"type": "output_text", "text": WORD * DELTAS, "annotations": [], "logprobs": []}
     item = {"type": "message", "id": message_item_id(response, 1), "status": "completed", "role": "assistant"}
-    told = {"event": "response.completed", "response_id": response, "status": "completed", "usage": USAGE}
-    return told | {
+    payload = {"event": "response.completed", "response_id": response, "status": "completed", "usage": USAGE}
+    return payload | {
         "output": [item | {"content": [part]}],
         "error": None,
         "incomplete_details": None,
@@ -194,9 +194,9 @@ def asked(port: int, seconds: float) -> tuple[int, float]:
 
 def recorded(port: int) -> list[str]:
     """Return the writes of one answer of ours, chunk by chunk."""
-    kept: list[bytes] = []
-    asyncio.run(_ask(port, 1, 0.0, kept))
-    body, frames = b"".join(kept).partition(b"\r\n\r\n")[2], []
+    written_frames: list[bytes] = []
+    asyncio.run(_ask(port, 1, 0.0, written_frames))
+    body, frames = b"".join(written_frames).partition(b"\r\n\r\n")[2], []
     while body != END:
         size, _, rest = body.partition(b"\r\n")
         frames.append(rest[: int(size, 16)].decode())
@@ -250,9 +250,9 @@ def main() -> None:
     try:
         benches.append(mine := Bench("ours"))
         frames = recorded(mine.port)
-        kept = common.HOME / "frames.json"
-        kept.write_text(json.dumps(frames))
-        benches.append(theirs := Bench("bare", str(kept)))
+        frames_file = common.HOME / "frames.json"
+        frames_file.write_text(json.dumps(frames))
+        benches.append(theirs := Bench("bare", str(frames_file)))
         got: dict[str, list[dict[str, float]]] = {"ours": [], "bare": []}
         for _ in range(ROUNDS):
             got["ours"].append(mine.measure(has_worker=True))

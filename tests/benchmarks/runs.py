@@ -109,8 +109,8 @@ def token_us() -> float:
     from conversations.models import Conversation
 
     log.append([log.from_internal(key, {"event": "conversation.opened", "id": "o"}, principals.SYSTEM)])
-    told = {"event": "run.queued", "id": "q", "run_id": "no-run", "agent": "Clerk", "input_seq": 1}
-    log.append([log.from_internal(key, told, principals.SYSTEM)])
+    payload = {"event": "run.queued", "id": "q", "run_id": "no-run", "agent": "Clerk", "input_seq": 1}
+    log.append([log.from_internal(key, payload, principals.SYSTEM)])
     Run.objects.filter(id="no-run").update(status="running", attempt=1, conversation=Conversation.objects.get(key=key))
     began = time.process_time()
     for n in range(TOKENS):

@@ -39,14 +39,14 @@ dice = random.Random(5)
 
 def text(i: int) -> str:
     """Write some 40 words, by a falling frequency; `refund` in 30 % of the events, a rare one in a few."""
-    said = [PLENTY[int(dice.paretovariate(0.7)) % len(PLENTY)] for _ in range(38)]
+    words = [PLENTY[int(dice.paretovariate(0.7)) % len(PLENTY)] for _ in range(38)]
     if i % 10 < 3:
-        said.insert(dice.randrange(30), "refund")
+        words.insert(dice.randrange(30), "refund")
     if i % 10 == 7:
-        said.insert(dice.randrange(30), "invoice")  # never with `refund`
+        words.insert(dice.randrange(30), "invoice")  # never with `refund`
     if i % (EVENTS // 100) == 11:
-        said += [f"rare{i // (EVENTS // 100)}", "zebra", "crossing"]
-    return " ".join(said)
+        words += [f"rare{i // (EVENTS // 100)}", "zebra", "crossing"]
+    return " ".join(words)
 
 
 def events() -> Iterator[log.NewEvent]:
@@ -57,9 +57,9 @@ def events() -> Iterator[log.NewEvent]:
         body |= {"content": text(i)}
         if i % 10 == 0:
             body = {"event": "tool_step", "name": "lookup", "args": {"words": body["content"]}, "agent": f"A{i % 7}"}
-        told = json.dumps({"conversation_id": key, **body})
+        body_text = json.dumps({"conversation_id": key, **body})
         topic = f"stream:{key}" if "event" in body else f"chat:{key}"
-        yield log.from_bus(topic, None, told, payload.parse(told.encode()), ROBOT)
+        yield log.from_bus(topic, None, body_text, payload.parse(body_text.encode()), ROBOT)
 
 
 def kinds(round_: int, middle: str) -> dict[str, Callable[[], search.SearchPage]]:
@@ -123,9 +123,9 @@ def indexed() -> float:
     """Index all; answer events a second."""
     start, after, first = time.perf_counter(), 0, True
     while after or first:
-        found = index_writer.read(after, 512)
-        index_writer.store(found)
-        first, after = bool(found.steps), found.last
+        round_ = index_writer.read(after, 512)
+        index_writer.store(round_)
+        first, after = bool(round_.steps), round_.last
     return EVENTS / (time.perf_counter() - start)
 
 
@@ -161,17 +161,19 @@ def main() -> None:
     for round_ in range(ROUNDS):
         for name, ask in kinds(round_, middle).items():
             start, used = time.perf_counter(), clock()
-            found = ask()
+            hits_page = ask()
             cpu.setdefault(name, []).append((clock() - used) * 1000)
             waits.setdefault(name, []).append((time.perf_counter() - start) * 1000)
-            assert found.looked_to is None, name
-            assert len(found.hits) == {"common": 50, "prefix": 50, "deep": 50, "rare": 1}.get(name, len(found.hits))
+            assert hits_page.looked_to is None, name
+            assert len(hits_page.hits) == {"common": 50, "prefix": 50, "deep": 50, "rare": 1}.get(
+                name, len(hits_page.hits)
+            )
         own["rare"].append(match(f"rare{round_ % 100}"))
         if round_ % 20 == 0:
             own["common"].append(match("refund"))
-            page, asked = search.find(search.read("refund"), limit=50), search.read("refund")
+            page, query = search.find(search.read("refund"), limit=50), search.read("refund")
             start = time.perf_counter()
-            _ = [excerpt.html for cut in search.of_hits(page.hits, asked) for excerpt in cut]
+            _ = [excerpt.html for cut in search.of_hits(page.hits, query) for excerpt in cut]
             drawing.append((time.perf_counter() - start) * 1000)
     start = time.perf_counter()
     apart = search.find(search.read("refund invoice"), limit=50)  # never meet: the longest way there is

@@ -66,15 +66,15 @@ def ours(port: int) -> None:
         await application.runtime.store(events)
 
     async def control(scope: Any, receive: Any, send: Any) -> None:
-        asked = dict(parse_qsl(scope["query_string"].decode()))
-        if "n" in asked:
-            await paced(int(asked["n"]), float(asked["rate"]), int(asked["batch"]), emit)
-        if "fill" in asked:
+        parameters = dict(parse_qsl(scope["query_string"].decode()))
+        if "n" in parameters:
+            await paced(int(parameters["n"]), float(parameters["rate"]), int(parameters["batch"]), emit)
+        if "fill" in parameters:
             big = log.from_internal("g", {"event": "log", "text": "x" * 200_000}, robot)
-            for _ in range(int(asked["fill"])):
+            for _ in range(int(parameters["fill"])):
                 await application.runtime.store([big])
-        if "load" in asked:
-            _load(loads, asked["load"], asked["on"] == "1")
+        if "load" in parameters:
+            _load(loads, parameters["load"], parameters["on"] == "1")
         await _answer(send, {"cpu": time.thread_time(), "head": await asyncio.to_thread(log.head, "f")})
 
     view = _view(application.runtime)
@@ -106,10 +106,10 @@ def _view(engine: Any) -> Any:
         caller = await asyncio.to_thread(
             authentication.caller_from_token, request.headers["authorization"].removeprefix("Bearer ")
         )
-        asked = json.loads(request.body)
-        body = json.dumps(asked["payload"])
-        said = envelopes.parse(body.encode())
-        event = log.from_bus(asked["topic"], None, body, said, caller.principal)
+        request_body = json.loads(request.body)
+        body = json.dumps(request_body["payload"])
+        parsed = envelopes.parse(body.encode())
+        event = log.from_bus(request_body["topic"], None, body, parsed, caller.principal)
         (stored,) = await engine.store([event])
         return JsonResponse({"id": event.bus_id, "conversation_id": event.conversation, "seq": stored.seq}, status=201)
 
@@ -164,9 +164,9 @@ def group(port: int) -> None:
         elif scope["type"] == "websocket":
             await stock(scope, receive, send)
         else:
-            asked = dict(parse_qsl(scope["query_string"].decode()))
-            if "n" in asked:
-                await paced(int(asked["n"]), float(asked["rate"]), int(asked["batch"]), emit)
+            parameters = dict(parse_qsl(scope["query_string"].decode()))
+            if "n" in parameters:
+                await paced(int(parameters["n"]), float(parameters["rate"]), int(parameters["batch"]), emit)
             await _answer(send, {"cpu": time.thread_time(), "head": seq[0]})
 
     serve(port, app)
@@ -197,20 +197,20 @@ def raw(port: int) -> None:
             if message.msg_type == WSMsgType.CLOSE:
                 transport.disconnect()
             elif self.is_control:
-                asked = json.loads(message.get_payload_as_bytes())
-                self.task = asyncio.ensure_future(self.go(transport, asked))
+                body = json.loads(message.get_payload_as_bytes())
+                self.task = asyncio.ensure_future(self.go(transport, body))
 
-        async def go(self, transport: Any, asked: Any) -> None:
+        async def go(self, transport: Any, request: Any) -> None:
             async def emit(batch: int) -> None:
                 text = frame(batch, seq[0]).encode()
                 seq[0] += batch
                 for reader in readers:
                     reader.send(WSMsgType.TEXT, text)
 
-            if "n" in asked:
-                await paced(asked["n"], asked["rate"], asked["batch"], emit)
-            if "load" in asked:
-                _load(loads, asked["load"], bool(asked["on"]))
+            if "n" in request:
+                await paced(request["n"], request["rate"], request["batch"], emit)
+            if "load" in request:
+                _load(loads, request["load"], bool(request["on"]))
             transport.send(WSMsgType.TEXT, json.dumps({"cpu": time.thread_time(), "head": seq[0]}).encode())
 
     async def main() -> None:

@@ -75,17 +75,17 @@ async def serve(port: int, secret: str) -> None:
         await asyncio.gather(*waiting)
 
     async def control(scope: Any, receive: Any, send: Any) -> None:
-        asked, start = dict(parse_qsl(scope["query_string"].decode())), time.monotonic()
-        if "fill" in asked:
-            some = (seed.message(asked["key"], i) for i in range(int(asked["fill"])))
+        parameters, start = dict(parse_qsl(scope["query_string"].decode())), time.monotonic()
+        if "fill" in parameters:
+            some = (seed.message(parameters["key"], i) for i in range(int(parameters["fill"])))
             await asyncio.to_thread(seed.fill, some)
-        if "talk" in asked:
-            await asyncio.to_thread(large_talks.write, asked["key"], int(asked["talk"]))
-        if "rate" in asked:
-            await play(asked["key"], int(asked["n"]), float(asked["rate"]))
-        head = await asyncio.to_thread(log.head, asked.get("key", ""))
-        told = {"secret": secret, "cpu": time.process_time(), "head": head, "seconds": time.monotonic() - start}
-        await _answer(send, told)
+        if "talk" in parameters:
+            await asyncio.to_thread(large_talks.write, parameters["key"], int(parameters["talk"]))
+        if "rate" in parameters:
+            await play(parameters["key"], int(parameters["n"]), float(parameters["rate"]))
+        head = await asyncio.to_thread(log.head, parameters.get("key", ""))
+        figures = {"secret": secret, "cpu": time.process_time(), "head": head, "seconds": time.monotonic() - start}
+        await _answer(send, figures)
 
     app = with_static(application)
 

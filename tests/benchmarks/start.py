@@ -53,10 +53,10 @@ class Newcomer:
 
     def link(self) -> str:
         """Wait for the link that it prints; answer it."""
-        found = until(
+        link = until(
             lambda: self._alive() and re.search(r"One-time sign-in link: (\S+)", self.log.read_text()), within=300
         )
-        return str(found[1])
+        return str(link[1])
 
     def is_ready(self) -> bool:
         """Return whether it serves."""
@@ -94,7 +94,11 @@ class Wire:
 
     def elsewhere(self, port: int) -> list[str]:
         """Return the addresses that are not ours."""
-        return [one for one in self.addresses if not re.match(rf"(?:https?|ws)://127\.0\.0\.1:{port}/|data:", one)]
+        return [
+            address
+            for address in self.addresses
+            if not re.match(rf"(?:https?|ws)://127\.0\.0\.1:{port}/|data:", address)
+        ]
 
 
 def show(page: Page) -> None:
@@ -139,7 +143,7 @@ def measure(context: BrowserContext, browser: Browser, port: int) -> Wire:
     page = fresh.new_page()
     wire = Wire(page)
     show(page)
-    until(lambda: any("/ws/" in one for one in wire.addresses), what="the socket")
+    until(lambda: any("/ws/" in address for address in wire.addresses), what="the socket")
     page.wait_for_load_state("networkidle")
     fresh.close()
     return wire
@@ -174,10 +178,11 @@ def _report(linked: float, seconds: float, starts: list[tuple[float, float]], wi
         met=seconds <= COLD, seconds=round(seconds, 1), link_after_s=round(linked, 1), package_cache=caches,
         share_of_a_core=share,
     )  # fmt: skip
-    drawn = common.median([one for _, one in starts])
+    drawn = common.median([seconds for _, seconds in starts])
     common.report(
         "start-warm", ratio=drawn / WARM, target="start to first screen drawn <= 3 s", met=drawn <= WARM,
-        seconds=[round(one, 2) for _, one in starts], ready_after_s=[round(one, 2) for one, _ in starts],
+        seconds=[round(seconds, 2) for _, seconds in starts],
+        ready_after_s=[round(ready_s, 2) for ready_s, _ in starts],
         share_of_a_core=share,
     )  # fmt: skip
     common.report(

@@ -65,14 +65,14 @@ def call(number: int, conversations: list[int]) -> FoldedCall:
     )  # fmt: skip
 
 
-def events_of(one: FoldedCall) -> list[Any]:
+def events_of(folded: FoldedCall) -> list[Any]:
     """Make the two events of a call, of some 400 bytes each, in the order of `rows.EVENT`."""
-    facts = {"event": "tool_step", "name": one.name, "agent": one.agent, "tool_call_id": one.call_id}
-    called = {**facts, "status": "start", "args": {"number": one.called_seq, "words": WORDS[:200]}}
-    ended = {**facts, "status": "success", "result_summary": WORDS[:240], "duration_ms": one.duration_ms}
+    facts = {"event": "tool_step", "name": folded.name, "agent": folded.agent, "tool_call_id": folded.call_id}
+    called = {**facts, "status": "start", "args": {"number": folded.called_seq, "words": WORDS[:200]}}
+    ended = {**facts, "status": "success", "result_summary": WORDS[:240], "duration_ms": folded.duration_ms}
     flat: list[Any] = []
-    for seq, body in ((one.called_seq, called), (one.finished_seq, ended)):
-        flat += (one.conversation_id, seq, "tool_step", one.started_at, "token:bench", one.run, 1, None)
+    for seq, body in ((folded.called_seq, called), (folded.finished_seq, ended)):
+        flat += (folded.conversation_id, seq, "tool_step", folded.started_at, "token:bench", folded.run, 1, None)
         flat += (json.dumps(body), b"0" * 16, "0" * 64, "0" * 64)
     return flat
 
@@ -104,20 +104,20 @@ def drawn() -> dict[str, float]:
 
 def filed() -> dict[str, float]:
     """Write a file of `EXPORTED` calls; answer the seconds of it and of its CPU, and how long its last tenth takes."""
-    reader, place, told, ends = EXPORT.pieces(CallFilters(), "csv"), None, 0, []
+    reader, place, written, ends = EXPORT.pieces(CallFilters(), "csv"), None, 0, []
     clock = common.cpu_clock()
     start, used = time.perf_counter(), clock()
-    while told < min(EXPORTED, CALLS):
+    while written < min(EXPORTED, CALLS):
         piece, place = reader(place)
-        told += piece.count(b"\r\n")
-        ends.append((told, clock() - used))
+        written += piece.count(b"\r\n")
+        ends.append((written, clock() - used))
         if place is None:
             break
-    tenth = max(told // 10, 1)
+    tenth = max(written // 10, 1)
     first = next(seconds for count, seconds in ends if count >= tenth)
-    before = max(seconds for count, seconds in ends if count <= told - tenth)
+    before = max(seconds for count, seconds in ends if count <= written - tenth)
     took, cpu = time.perf_counter() - start, ends[-1][1]
-    return {"calls": told, "seconds": round(took, 1), "cpu_s": round(cpu, 1),
+    return {"calls": written, "seconds": round(took, 1), "cpu_s": round(cpu, 1),
             "last_to_first_tenth": round((cpu - before) / first, 2)}  # fmt: skip
 
 
@@ -133,8 +133,8 @@ def seed() -> None:
     for at in range(0, CALLS, 2000):
         made = [call(number, conversations) for number in range(at, min(CALLS, at + 2000))]
         with write_transaction(), connection.cursor() as cursor:
-            rows.insert_events(cursor, [value for one in made for value in events_of(one)])
-            rows.write_changes(cursor, RowChanges(new_calls={one.id: one for one in made}))
+            rows.insert_events(cursor, [value for call in made for value in events_of(call)])
+            rows.write_changes(cursor, RowChanges(new_calls={call.id: call for call in made}))
     if IS_POSTGRESQL:
         with connection.cursor() as cursor:
             cursor.execute("VACUUM (ANALYZE)")  # as autovacuum leaves it, which is off so that it does not disturb

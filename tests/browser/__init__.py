@@ -75,12 +75,12 @@ print(link_for({!r}))
 def sign_in(server: Server, context: BrowserContext, name: str = "", role: str = "admin") -> None:
     """Sign somebody in by a link: the owner by the one of the first start, a new person by a command."""
     if name:
-        told = server.command("shell", "--no-imports", "-c", NEWCOMER.format(name, role, name))
-        link = server.url + told.strip().splitlines()[-1]
+        printed = server.command("shell", "--no-imports", "-c", NEWCOMER.format(name, role, name))
+        link = server.url + printed.strip().splitlines()[-1]
     else:
-        found = until(lambda: re.search(r"One-time sign-in link: (\S+)", server.output()), what="the link")
-        assert found
-        link = found[1]
+        sign_in_link = until(lambda: re.search(r"One-time sign-in link: (\S+)", server.output()), what="the link")
+        assert sign_in_link
+        link = sign_in_link[1]
     page = context.new_page()
     page.goto(link)
     expect(page.locator(".topbar")).to_be_visible()
@@ -164,8 +164,8 @@ def violations(page: Page) -> list[str]:
     """Run axe-core with the rules of WCAG 2.2 A and AA and best practice; answer what it found, one line each."""
     from axe_playwright_python.sync_playwright import Axe
 
-    found = Axe().run(page, options=AXE).response["violations"]
-    return [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"]]
+    faults = Axe().run(page, options=AXE).response["violations"]
+    return [f"{fault['id']}: {node['html'][:160]}" for fault in faults for node in fault["nodes"]]
 
 
 def covered(page: Page, over: str, under: str) -> list[str]:
@@ -188,10 +188,10 @@ def covered(page: Page, over: str, under: str) -> list[str]:
 def in_every_look(page: Page, name: str) -> dict[str, list[str]]:
     """Look at the page as it stands, light and narrow, dark and wide; answer what axe-core finds and what is too wide,
     by look."""
-    found = {}
+    by_look = {}
     for scheme, width in LOOKS:
         page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
         page.set_viewport_size({"width": width, "height": 900})
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        found[f"{name}, {scheme}, {width}"] = violations(page) + [f"{wide} px too wide"] * (wide > 0)
-    return {look: faults for look, faults in found.items() if faults}
+        by_look[f"{name}, {scheme}, {width}"] = violations(page) + [f"{wide} px too wide"] * (wide > 0)
+    return {look: faults for look, faults in by_look.items() if faults}

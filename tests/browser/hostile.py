@@ -140,7 +140,7 @@ def look(page: Page, cards: str) -> tuple[list[str], int]:
         "() => document.querySelectorAll('.page details, main details').forEach((one) => { one.open = true; })"
     )
     seen = page.evaluate(LOOK, cards)
-    return [str(one) for one in seen["found"]], int(seen["cards"])
+    return [str(fault) for fault in seen["found"]], int(seen["cards"])
 
 
 def lines_of_import(conversations: list[tuple[str, list[dict[str, Any]]]]) -> bytes:

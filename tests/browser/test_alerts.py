@@ -171,9 +171,9 @@ def test_axe_finds_nothing_and_nothing_spills(alerts: Page, served: Server) -> N
         "    d = deliveries.enqueue(a, 'test', database_now())",
         "    AlertDelivery.objects.filter(id=d.id).update(status='failed', error='no answer within 10 s', attempts=15)",
     ]))  # fmt: skip
-    found = {}
+    faults = {}
     for path, name in (("/alerts/", "list"), ("/alerts/?new=1", "form"), ("/alerts/?state=closed", "closed")):
         alerts.goto(path)
-        found |= in_every_look(alerts, name)
+        faults |= in_every_look(alerts, name)
 
-    assert found == {}
+    assert faults == {}

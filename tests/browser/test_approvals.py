@@ -242,22 +242,22 @@ def test_who_was_about_to_decide_is_told_what_came_first(
     other = people[1].new_page()
     other.goto("/conversations/late-edit/")
     expect(other.locator("live-state")).to_have_attribute("data-state", "live")
-    for one in (page, other):
-        plain, with_edits = (one.get_by_role("button", name=n, exact=True) for n in ("Approve", "Approve with edits"))
+    for page_ in (page, other):
+        plain, with_edits = (page_.get_by_role("button", name=n, exact=True) for n in ("Approve", "Approve with edits"))
         expect(plain).to_be_visible()
         expect(with_edits).to_be_hidden()
-        one.get_by_role("textbox", name="street").fill("Elm")
+        page_.get_by_role("textbox", name="street").fill("Elm")
         expect(with_edits).to_be_visible()
         expect(plain).to_be_hidden()  # it would drop the edits
 
     approve(served, "late-edit")
 
-    for one in (page, other):
-        said = one.get_by_role("status").filter(has_text="Decided elsewhere")
-        expect(said).to_contain_text("by owner")
-        expect(said).to_contain_text("Your edits were not used.")
-        expect(one.locator(".approval")).to_be_focused()
-        one.close()
+    for page_ in (page, other):
+        notice = page_.get_by_role("status").filter(has_text="Decided elsewhere")
+        expect(notice).to_contain_text("by owner")
+        expect(notice).to_contain_text("Your edits were not used.")
+        expect(page_.locator(".approval")).to_be_focused()
+        page_.close()
 
 
 def test_each_press_decides_once(served: Server, people: tuple[BrowserContext, BrowserContext]) -> None:

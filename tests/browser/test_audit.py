@@ -106,7 +106,7 @@ def test_axe_finds_nothing_and_nothing_spills(
     context = chromium.new_context(base_url=entered.url, storage_state=owner.storage_state(), color_scheme=scheme)
     page = context.new_page()
     page.set_viewport_size({"width": width, "height": 844})
-    found = []
+    faults = []
     for address in ("/audit/?target=conversation:*", "/audit/?from=x", "/audit/verification/", "/audit/record/"):
         page.goto(address)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
@@ -115,11 +115,11 @@ def test_axe_finds_nothing_and_nothing_spills(
             expect(page.get_by_label("Conversation ID")).to_be_visible()
         for summary in page.locator(".more > summary").all():
             summary.evaluate("one => (one.parentElement.open = true)")
-        found += violations(page)
+        faults += violations(page)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
     context.close()
 
-    assert found == []
+    assert faults == []
 
 
 @pytest.mark.thorough

@@ -23,8 +23,14 @@ def test_a_downloaded_bundle_is_verified_by_its_own_program(
     page: Page, server: Server, token: str, tmp_path: Path
 ) -> None:
     key = "auditor-bundle"
-    said = {"type": "message", "conversation_id": key, "sender": "agent:Ada", "recipient": "agent:Ben", "content": "hi"}
-    server.publish(token, f"chat:{key}", said, f"{key}-1")
+    payload = {
+        "type": "message",
+        "conversation_id": key,
+        "sender": "agent:Ada",
+        "recipient": "agent:Ben",
+        "content": "hi",
+    }
+    server.publish(token, f"chat:{key}", payload, f"{key}-1")
     page.goto(f"/conversations/{key}/")
     page.get_by_role("button", name="Copy, download, print").click()
     with page.expect_download() as downloading:

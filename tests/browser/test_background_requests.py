@@ -48,10 +48,10 @@ def test_a_run_costs_a_viewer_a_handful_of_requests(town_hall: Server, viewer: P
     viewer.goto("/conversations/elm/")
     expect(viewer.locator("live-state[data-state=live]")).to_be_attached()
     viewer.wait_for_load_state("networkidle")
-    asked: list[str] = []
+    requests: list[str] = []
 
     def note(request: Request) -> None:
-        asked.append(f"{request.method} {request.url.removeprefix(town_hall.url)}")
+        requests.append(f"{request.method} {request.url.removeprefix(town_hall.url)}")
 
     viewer.on("request", note)
     began = time.monotonic()
@@ -61,4 +61,4 @@ def test_a_run_costs_a_viewer_a_handful_of_requests(town_hall: Server, viewer: P
     until(lambda: len(set(newest(viewer).values())) == 1, what="every part to be as new as the rows")
 
     assert newest(viewer)["rows"] >= EVENTS
-    assert len(asked) <= MOST + PER_S * max(0, time.monotonic() - began - MOST), asked
+    assert len(requests) <= MOST + PER_S * max(0, time.monotonic() - began - MOST), requests

@@ -16,16 +16,16 @@ from tests.support.live import Server
 NAMES = ("geo.locate", "refund", "بحث", "a_very_long_tool_name_" + "x" * 80)
 
 
-def call(server: Server, token: str, number: int, **told: Any) -> None:
+def call(server: Server, token: str, number: int, **fields: Any) -> None:
     """Publish a call and its end; every third fails."""
-    name = told.pop("name", NAMES[number // 2 % len(NAMES)])
+    name = fields.pop("name", NAMES[number // 2 % len(NAMES)])
     step = {"event": "tool_step", "conversation_id": "calls", "agent": "Permit Desk", "name": name}
     step |= {"tool_call_id": f"call-{number}"}
     end = {"status": "error", "error": "=503"} if number % 3 == 0 else {"status": "success", "result_summary": "paid"}
     usage = {"event": "output", "conversation_id": "calls", "agent": "Permit Desk", "text": "Paid.", "model": "m"}
     for payload in (
         {**step, "status": "start", "args": {"who": "Ada", "number": number}},
-        {**step, **end, "duration_ms": 40.0 * number, **told},
+        {**step, **end, "duration_ms": 40.0 * number, **fields},
         {**usage, "usage": {"input_tokens": 100, "output_tokens": number + 1}},
     ):
         assert server.publish(token, "stream:calls", payload)[0] == 201
@@ -46,7 +46,7 @@ def rows(page: Page) -> Any:
 
 def test_a_title_is_cut_only_where_the_row_has_no_room(page: Page, calls: Server, token: str) -> None:
     """Arguments and outcomes give way to it."""
-    said = {
+    message = {
         "type": "message",
         "sender": "Ada",
         "recipient": "agent:Desk",
@@ -54,7 +54,7 @@ def test_a_title_is_cut_only_where_the_row_has_no_room(page: Page, calls: Server
     }
     step = {"event": "tool_step", "agent": "Desk", "name": "roomy", "tool_call_id": "r1"}
     done = {"status": "success", "result_summary": "open until 20, closed on holidays " * 5}
-    for payload in (said, {**step, "status": "start", "args": {"what": "library " * 40}}, {**step, **done}):
+    for payload in (message, {**step, "status": "start", "args": {"what": "library " * 40}}, {**step, **done}):
         assert calls.publish(token, "stream:roomy", payload)[0] == 201
     page.goto("/calls/?tool=roomy")
     title = rows(page).get_by_role("link", name="Is the library open on Saturday?")
@@ -200,7 +200,7 @@ def test_axe_finds_nothing_and_nothing_spills(
     context = chromium.new_context(base_url=calls.url, storage_state=owner.storage_state(), color_scheme=scheme)
     page = context.new_page()
     page.set_viewport_size({"width": width, "height": 844})
-    found = []
+    faults = []
     for address in ("/calls/", "/calls/?agent=nobody", "/calls/?min_ms=x&status=done", "/numbers/?last=1h"):
         page.goto(address)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
@@ -209,11 +209,11 @@ def test_axe_finds_nothing_and_nothing_spills(
             expect(page.get_by_label("Run ID")).to_be_visible()
         for summary in page.locator(".behind > summary").all():
             summary.click()
-        found += violations(page)
+        faults += violations(page)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
     context.close()
 
-    assert found == []
+    assert faults == []
 
 
 @pytest.mark.thorough

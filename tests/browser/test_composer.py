@@ -64,13 +64,13 @@ def test_a_report_is_written_watched_and_approved(served: Server, window: Page) 
 def test_words_that_could_not_be_sent_stay_and_are_said_once(served: Server, window: Page) -> None:
     work(served, "t.say(o, 'kept', client_id='1')")
     window.goto("/conversations/kept/")
-    said: list[str] = []
+    words: list[str] = []
 
     def lose(route: Route) -> None:
-        said.append(json.loads(route.request.post_data or "")["client_id"])
-        if len(said) == 1:
+        words.append(json.loads(route.request.post_data or "")["client_id"])
+        if len(words) == 1:
             route.abort()
-        elif len(said) == 2:
+        elif len(words) == 2:
             route.fetch()  # it is stored, and the answer is lost
             route.abort()
         else:
@@ -89,8 +89,8 @@ def test_words_that_could_not_be_sent_stay_and_are_said_once(served: Server, win
     window.get_by_role("button", name="Send").click()
 
     expect(window.get_by_text(re.compile("Sent as event"))).to_be_visible()
-    assert len(said) == 3
-    assert len(set(said)) == 1
+    assert len(words) == 3
+    assert len(set(words)) == 1
     expect(window.locator(".event", has_text="Is anybody there?")).to_have_count(1)
 
 
@@ -206,19 +206,19 @@ t.say(o, "looks", client_id="3", content={LONG!r})
 @pytest.mark.thorough
 def test_pages_are_well_built_with_questions_failures_and_teams(served: Server, window: Page) -> None:
     work(served, FULL)
-    found: dict[str, Any] = {}
+    faults: dict[str, Any] = {}
     window.goto("/conversations/looks/")
     expect(window.get_by_role("button", name="Approve")).to_be_visible()
     window.get_by_label("Message", exact=True).fill(LONG)
     window.locator(".approval[data-state=waiting]").last.scroll_into_view_if_needed()
-    found |= in_every_look(window, "conversation")
+    faults |= in_every_look(window, "conversation")
     window.goto("/")
     window.get_by_text("New conversation").click()
-    found |= in_every_look(window, "conversations")
+    faults |= in_every_look(window, "conversations")
     window.goto("/agents/")
-    found |= in_every_look(window, "agents")
+    faults |= in_every_look(window, "agents")
 
-    assert found == {}
+    assert faults == {}
 
 
 NEST = """

@@ -56,11 +56,11 @@ def test_one_takes_over_and_the_other_sees_it_live_and_hands_back(owner: Page, o
     expect(owner.locator(".event", has_text="took over, agents paused")).to_be_visible()
 
     owner.get_by_role("button", name="Hand back").click()
-    asked = owner.get_by_role("dialog", name="otto took over.")
-    asked.get_by_role("button", name="Hand back").click()  # without a reason it stays
-    expect(asked).to_be_visible()
-    asked.get_by_role("textbox").fill("he has gone home")
-    asked.get_by_role("textbox").press("Tab")
+    dialog = owner.get_by_role("dialog", name="otto took over.")
+    dialog.get_by_role("button", name="Hand back").click()  # without a reason it stays
+    expect(dialog).to_be_visible()
+    dialog.get_by_role("textbox").fill("he has gone home")
+    dialog.get_by_role("textbox").press("Tab")
     owner.keyboard.press("Enter")
     expect(otto.locator("[data-standing]")).to_contain_text(re.compile(r"^\s*Queued"))
     expect(otto.locator(".event", has_text="he has gone home")).to_be_visible()
@@ -125,16 +125,16 @@ control.pause(o, "stuck", {LONG!r}); control.take_over(User.objects.get(username
 @pytest.mark.thorough
 def test_what_looks_stuck_is_said_and_stopped_with_one_click_and_looks_well(served: Server, owner: Page) -> None:
     work(served, STUCK)
-    found: dict[str, Any] = {}
+    faults: dict[str, Any] = {}
     owner.goto("/conversations/stuck/")
     expect(owner.get_by_role("alert").filter(has_text="6 times with the same arguments")).to_be_visible()
-    found |= in_every_look(owner, "held")
+    faults |= in_every_look(owner, "held")
     owner.goto("/")
     owner.locator("[data-key=stuck] .pick input").check()
-    found |= in_every_look(owner, "list")
+    faults |= in_every_look(owner, "list")
 
     owner.locator("[data-key=stuck]").get_by_role("button", name="Stop").click()
     expect(owner.get_by_text("Stopping after this turn.")).to_be_visible()
 
-    assert found == {}
+    assert faults == {}
     assert violations(owner) == []

@@ -205,10 +205,10 @@ def test_verbs_on_an_event_are_whole_beside_a_large_number(window: Page, asking:
 
 
 def test_every_look_of_it(window: Page, asking: str) -> None:
-    found: dict[str, Any] = in_every_look(opened(window, asking), "head")
+    faults: dict[str, Any] = in_every_look(opened(window, asking), "head")
     window.get_by_role("textbox", name="Message", exact=True).focus()
 
-    assert found | in_every_look(window, "writing") == {}
+    assert faults | in_every_look(window, "writing") == {}
 
 
 def test_the_palette_offers_what_the_page_can_do(window: Page, asking: str) -> None:

@@ -20,8 +20,8 @@ class Fleet:
 
     def say(self, key: str, words: str) -> None:
         """Publish one message."""
-        said = {"type": "message", "sender": "agent:Triage", "recipient": f"chat:{key}", "content": words}
-        status, answer = self.server.publish(self.token, f"stream:{key}", said)
+        payload = {"type": "message", "sender": "agent:Triage", "recipient": f"chat:{key}", "content": words}
+        status, answer = self.server.publish(self.token, f"stream:{key}", payload)
         assert status == 201, answer
 
     def open(self, query: str = "") -> "Fleet":
@@ -211,18 +211,18 @@ def test_axe_finds_nothing_on_the_list_and_its_dialogs(
     page.set_viewport_size({"width": width, "height": 844})
     fleet = Fleet(page, server, token)
     fleet.say("oak park", "Words")
-    found = violations(fleet.open().page)
+    faults = violations(fleet.open().page)
 
     for keys in ("Control+k", "?"):
         page.keyboard.press(keys)
         expect(page.get_by_role("dialog")).to_be_visible()
-        found += violations(page)
+        faults += violations(page)
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_be_hidden()
     fleet.open("?q=nothing-like-it")
-    found += violations(page)
+    faults += violations(page)
 
-    assert found == []
+    assert faults == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     context.close()
 

@@ -50,8 +50,8 @@ def test_five_programs_are_in_one_list_and_one_is_answered(chromium: Browser, pr
     expect(page.get_by_text("restart_service").first).to_be_visible()
     page.get_by_role("button", name="Approve", exact=True).first.click()
 
-    said, _ = programs.sdk.communicate(timeout=100)
-    assert said == "Payments is up again.\n"
+    output, _ = programs.sdk.communicate(timeout=100)
+    assert output == "Payments is up again.\n"
     page.goto("/")
     expect(page.locator(f'[data-key="{programs.names["agents-sdk"]}"]')).to_contain_text("Payments is up again.")
     expect(page.locator(f'[data-key="{programs.names["magent2"]}"]')).to_contain_text("Found two.")

@@ -186,12 +186,12 @@ def prove_in_transcript(page: Page, server: Server, token: str, texts: list[str]
     prove_in_calls(page, key, len(texts))
 
 
-def prove_in_calls(page: Page, key: str, said: int) -> None:
+def prove_in_calls(page: Page, key: str, amount: int) -> None:
     """Look at the calls of a conversation, at one of them, and at the numbers that they are in."""
     page.goto(f"/calls/?conversation={key}")
-    prove_looks(page, CALL, at_least=min(said, 50))
-    one = page.locator(f"{CALL} a").first.get_attribute("href")
-    for address in (one, f"/calls/compare/?a={one.split('/')[2]}&b={one.split('/')[2]}", "/numbers/"):
+    prove_looks(page, CALL, at_least=min(amount, 50))
+    href = page.locator(f"{CALL} a").first.get_attribute("href")
+    for address in (href, f"/calls/compare/?a={href.split('/')[2]}&b={href.split('/')[2]}", "/numbers/"):
         page.goto(address)
         prove_looks(page, "main", at_least=1)
 
@@ -256,8 +256,8 @@ def prove_looks(page: Page, cards: str, *, at_least: int) -> None:
     """Look at the cards, wide and narrow."""
     for size in (WIDE, NARROW):
         page.set_viewport_size(size)
-        found, count = look(page, cards)
-        assert not found, f"{chr(10).join(found)}\nHOSTILE_SEED={SEED}, {size['width']} px"
+        seen_faults, count = look(page, cards)
+        assert not seen_faults, f"{chr(10).join(seen_faults)}\nHOSTILE_SEED={SEED}, {size['width']} px"
         assert count >= at_least
     assert len(page.frames) == 1
 
@@ -306,8 +306,8 @@ def publish_at_once(server: Server, token: str, key: str, events: Sequence[dict[
 
 def sample(number: int) -> list[str]:
     """Draw some payloads that are not very long, by this run's seed."""
-    found = [text for text in payloads() if len(text) <= SHORT]
-    return random.Random(SEED).sample(found, min(number, len(found)))
+    texts = [text for text in payloads() if len(text) <= SHORT]
+    return random.Random(SEED).sample(texts, min(number, len(texts)))
 
 
 def packed(texts: list[str], room: int) -> Iterator[str]:

@@ -94,7 +94,7 @@ SIDES = "(one) => { const box = one.getBoundingClientRect(); return [box.left, b
 def test_a_card_stands_beside_its_lane_and_an_arrow_reaches_from_head_to_head(lanes: Transcript) -> None:
     lanes.call(status="start")
     lanes.open(VIEW)
-    head = [sum(one.evaluate(SIDES)) / 2 for one in lanes.page.locator(".lane-head").all()]
+    head = [sum(head_element.evaluate(SIDES)) / 2 for head_element in lanes.page.locator(".lane-head").all()]
 
     words, arrow = lanes.row(3).locator(".lane-card").evaluate(SIDES), lanes.row(3).locator(".reach").evaluate(SIDES)
     card = lanes.row(4).locator(".lane-card").evaluate(SIDES)

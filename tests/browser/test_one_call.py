@@ -22,8 +22,8 @@ def call(server: Server, token: str) -> str:
                 "JOIN conversations_conversation t ON t.id = c.conversation_id "
                 "WHERE c.name = 'give_insights' AND c.status = 'done' ORDER BY t.key"
             )
-            found = [row[0] for row in database.execute(query)]
-        return found if len(found) == 2 else []
+            rows = [row[0] for row in database.execute(query)]
+        return rows if len(rows) == 2 else []
 
     return until(done, within=60, what="two calls")[0]
 
@@ -73,8 +73,8 @@ def test_ids_are_folded_until_somebody_wants_them(page: Page, call: str) -> None
 def test_axe_finds_nothing_on_the_pages_of_calls(page: Page, call: str) -> None:
     page.goto(f"/calls/{call}/")
     first = page.get_by_role("link", name="Compare").first
-    found = in_every_look(page, "call")
+    faults = in_every_look(page, "call")
     first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Two calls compared")
 
-    assert found | in_every_look(page, "compared") == {}
+    assert faults | in_every_look(page, "compared") == {}

@@ -18,9 +18,9 @@ def run(server: Server, code: str) -> None:
     server.command("shell", "-v0", "-c", f"from tests.support import quarantined as q\n{code}")
 
 
-def quarantine(server: Server, source: str, said: object = SAID, more: str = "") -> None:
+def quarantine(server: Server, source: str, payload: object = SAID, more: str = "") -> None:
     """Put a message into quarantine."""
-    run(server, f"q.quarantine({said!r}, source={source!r}{more})")
+    run(server, f"q.quarantine({payload!r}, source={source!r}{more})")
 
 
 @pytest.fixture
@@ -92,10 +92,10 @@ def test_it_says_since_when_it_could_not_renew_and_goes_on(watched: Page) -> Non
 
 @pytest.mark.thorough
 def test_it_asks_for_nothing_while_hidden(page: Page) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def note(route: Route) -> None:
-        asked.append(route.request.url)
+        requests.append(route.request.url)
         route.continue_()
 
     page.clock.install()
@@ -106,7 +106,7 @@ def test_it_asks_for_nothing_while_hidden(page: Page) -> None:
 
     page.evaluate(hide % "true" + tell)
     page.clock.run_for(60_000)
-    assert asked == []
+    assert requests == []
 
     with page.expect_response("**/ops/?part=state"):
         page.evaluate(hide % "false" + tell)
@@ -167,8 +167,8 @@ def test_a_tokens_secret_is_shown_once_and_it_is_revoked_after_a_question(server
     secret = page.get_by_label("Secret of the token robot-7").input_value()
     page.get_by_role("button", name="Copy", exact=True).click()
     expect(page.locator("copy-field [role=status]")).to_have_text(re.compile("Copied|Selected"))
-    said = {"type": "message", "conversation_id": "robots", "sender": "agent:Dialogue", "content": "x"}
-    assert server.publish(secret, "chat:robots", said)[0] in (201, 403)  # 403 until agents' tokens publish
+    payload = {"type": "message", "conversation_id": "robots", "sender": "agent:Dialogue", "content": "x"}
+    assert server.publish(secret, "chat:robots", payload)[0] in (201, 403)  # 403 until agents' tokens publish
 
     page.goto("/tokens/")
     assert secret not in page.content()
@@ -180,7 +180,7 @@ def test_a_tokens_secret_is_shown_once_and_it_is_revoked_after_a_question(server
 
     expect(page.get_by_text("The token robot-7 is revoked")).to_be_visible()
     expect(page.get_by_role("button", name="Revoke robot-7")).to_have_count(0)
-    assert server.publish(secret, "chat:robots", said)[0] == 401
+    assert server.publish(secret, "chat:robots", payload)[0] == 401
 
 
 def test_a_rule_is_added_edited_and_removed_after_a_question(page: Page) -> None:
@@ -255,26 +255,26 @@ def apart(chromium: Browser) -> Iterator[tuple[Server, Page]]:
 @pytest.mark.thorough
 def test_pages_are_well_built_empty(apart: tuple[Server, Page]) -> None:
     _, page = apart
-    found = {}
+    faults = {}
     for path in ("/ops/", "/tokens/", "/policies/"):
         page.goto(path)
-        found |= in_every_look(page, f"empty {path}")
-    assert found == {}
+        faults |= in_every_look(page, f"empty {path}")
+    assert faults == {}
 
 
 @pytest.mark.thorough
 def test_pages_are_well_built_full(apart: tuple[Server, Page]) -> None:
     server, page = apart
     run(server, LONG)
-    found = {}
+    faults = {}
     for path in ("/ops/", "/ops/quarantine/", *(f"/ops/quarantine/{n}/" for n in (8, 9)), "/policies/", "/tokens/"):
         page.goto(path)
-        found |= in_every_look(page, f"full {path}")
+        faults |= in_every_look(page, f"full {path}")
     page.locator("summary", has_text="Revoked").click()
     page.get_by_role("button", name="Revoke a-token").click()
-    found |= in_every_look(page, "a question")
+    faults |= in_every_look(page, "a question")
     page.goto("/ops/quarantine/10/")
     page.get_by_label("Conversation", exact=True).fill("x" * 300)
     page.get_by_role("button", name="Retry").click()
-    found |= in_every_look(page, "refused")
-    assert found == {}
+    faults |= in_every_look(page, "refused")
+    assert faults == {}

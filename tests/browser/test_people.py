@@ -104,28 +104,28 @@ def test_pages_of_strangers_are_well_built(stranger: BrowserContext) -> None:
     page = stranger.new_page()
 
     page.goto("/sign-in/link/?t=made-up")
-    found = in_every_look(page, "unknown link")
+    faults = in_every_look(page, "unknown link")
     page.goto("/sign-in/")
     page.get_by_label("Name").fill("nobody")
     page.get_by_label("Password").fill("wrong")
     page.get_by_role("button").click()
     expect(page.get_by_role("alert")).to_be_visible()
-    found |= in_every_look(page, "wrong password")
+    faults |= in_every_look(page, "wrong password")
     page.set_extra_http_headers({"Sec-Purpose": "prefetch"})
     page.goto("/sign-in/link/?t=made-up")
-    found |= in_every_look(page, "waiting link")
+    faults |= in_every_look(page, "waiting link")
 
-    assert found == {}
+    assert faults == {}
 
 
 @pytest.mark.thorough
 def test_pages_of_the_signed_in_are_well_built(page: Page) -> None:
     page.goto("/account/")
-    found = in_every_look(page, "account")
+    faults = in_every_look(page, "account")
     add(page, "a-person-with-a-rather-long-name@town-hall.example")
-    found |= in_every_look(page, "people")
+    faults |= in_every_look(page, "people")
 
-    assert found == {}
+    assert faults == {}
 
 
 @pytest.mark.thorough

@@ -147,9 +147,9 @@ def talk(page: Page, server: Server, token: str) -> Transcript:
 
 def menu(page: Page) -> Locator:
     page.get_by_role("button", name="Copy, download, print").click()
-    found = page.locator("transcript-menu")
-    expect(found).to_be_visible()
-    return found
+    menu = page.locator("transcript-menu")
+    expect(menu).to_be_visible()
+    return menu
 
 
 @pytest.mark.thorough

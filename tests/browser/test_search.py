@@ -90,11 +90,11 @@ def test_axe_finds_nothing_on_the_search_page(
     context = chromium.new_context(base_url=server.url, storage_state=owner.storage_state(), color_scheme=scheme)
     page = context.new_page()
     page.set_viewport_size({"width": width, "height": 844})
-    found = {}
+    faults = {}
     for query in ("", "?q=parcel", "?q=nothing-like-it+!!&sender=Nobody&kind=output", "?q=parcel&since=x"):
         page.goto(f"/search/{query}")
-        found[query] = violations(page)
+        faults[query] = violations(page)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), query
 
-    assert not any(found.values()), found
+    assert not any(faults.values()), faults
     context.close()

@@ -55,15 +55,15 @@ def test_what_becomes_of_words_changes_before_ones_eyes(served: Server, window: 
         "t.say(o, 'held'); claims.finish(t.claim('held'), {'event': 'run.done'})",
     )
     window.goto("/conversations/held/")
-    told = window.locator("[data-prospect]")
-    expect(told).to_be_hidden()
+    preview = window.locator("[data-prospect]")
+    expect(preview).to_be_hidden()
 
     window.get_by_role("button", name="Pause").click()
-    expect(told).to_have_text(
+    expect(preview).to_have_text(
         "Your message will wait: the conversation is paused. Dialogue answers once the conversation is resumed."
     )
     window.get_by_role("button", name="Resume").click()
-    expect(told).to_be_hidden()
+    expect(preview).to_be_hidden()
 
 
 CLIENTS = """
@@ -84,7 +84,7 @@ def test_a_clients_call_is_answered_in_its_block(served: Server, window: Page) -
     window.goto("/conversations/clients/")
     call = window.locator(".tool", has_text="rain")
     call.locator("summary").first.click()
-    found: Any = in_every_look(window, "answer")
+    faults: Any = in_every_look(window, "answer")
     call.get_by_label("Output for rain").fill("4 mm")
     call.get_by_label("Reason for supplying the output of rain").fill("its client is gone")
 
@@ -93,7 +93,7 @@ def test_a_clients_call_is_answered_in_its_block(served: Server, window: Page) -
     expect(call.get_by_text("output supplied by user:owner")).to_be_visible()
     expect(call.get_by_role("button", name="Supply output")).to_have_count(0)
     expect(window.get_by_text("output of call")).to_be_visible()
-    assert found == {}
+    assert faults == {}
     assert violations(window) == []
 
 
@@ -115,10 +115,10 @@ claims.finish(claimed, {"event": "run.done", "duration_ms": 1200}, said)
 def test_one_steers_an_agent_at_work_by_keyboard_and_is_told_where_it_arrived(served: Server, window: Page) -> None:
     work(served, "t.say(o, 'steer', content='Flood on Elm Street')")
     window.goto("/conversations/steer/")
-    when, told = window.get_by_label("When", exact=True), window.locator("[data-prospect]")
+    when, preview = window.get_by_label("When", exact=True), window.locator("[data-prospect]")
     window.keyboard.press("m")
     window.keyboard.type("Look at Elm Street only.")
-    expect(told).to_have_text(re.compile("another message comes first"))
+    expect(preview).to_have_text(re.compile("another message comes first"))
     expect(when).to_be_hidden()
 
     work(served, "t.claim('steer')")
@@ -127,7 +127,7 @@ def test_one_steers_an_agent_at_work_by_keyboard_and_is_told_where_it_arrived(se
         window.keyboard.press("Shift+Tab")
         expect(when).to_be_focused()
         window.keyboard.type("at")
-        expect(told).to_have_text("Dialogue gets your message at its next step.")
+        expect(preview).to_have_text("Dialogue gets your message at its next step.")
         assert in_every_look(window, "steer-when") == {}
         when.focus()
         window.keyboard.press("Tab")

@@ -68,7 +68,7 @@ def test_a_refund_of_a_recording_is_found_forked_before_its_call_and_run_on(wind
     call.get_by_role("link", name="Fork before this call").click()
     expect(window.get_by_role("heading", level=1)).to_have_text("Fork after event 15")
     expect(window.get_by_label("Edit this message")).to_have_value(re.compile("cancel reservation 3FRNFB"))
-    found = in_every_look(window, "fork form")
+    faults = in_every_look(window, "fork form")
     window.get_by_label("Edit this message").fill("Stop: that is my sister's reservation, not mine.")
     window.get_by_label("Agent").select_option("Dialogue")
     window.get_by_label("Reason").fill("the wrong person")
@@ -82,12 +82,12 @@ def test_a_refund_of_a_recording_is_found_forked_before_its_call_and_run_on(wind
     window.get_by_role("link", name="Compare", exact=True).click()
     expect(window.locator("[data-first]")).to_contain_text("that is my sister's reservation")
     expect(window.locator("[data-first]")).to_contain_text("Yes, please go ahead")
-    found |= in_every_look(window, "compare")
+    faults |= in_every_look(window, "compare")
 
     window.goto(original)
     expect(window.locator(".forks-of")).to_contain_text("after event 14")
     expect(kind(window, "tool_step").filter(has_text="cancel_reservation")).to_be_visible()
-    assert found == {}
+    assert faults == {}
 
 
 def test_a_report_of_the_town_hall_is_decided_then_forked_by_keys_in_other_words(window: Page) -> None:
@@ -128,8 +128,8 @@ def test_a_report_of_the_town_hall_is_decided_then_forked_by_keys_in_other_words
     window.get_by_role("button", name="Fork and run").focus()
     window.keyboard.press("Enter")
 
-    asked = kind(window, "approval.requested").or_(kind(window, "tool_step")).filter(has_text="Hill Road")
-    expect(asked.get_by_role("button", name="Approve").first).to_be_visible(timeout=30_000)
+    request_row = kind(window, "approval.requested").or_(kind(window, "tool_step")).filter(has_text="Hill Road")
+    expect(request_row.get_by_role("button", name="Approve").first).to_be_visible(timeout=30_000)
     expect(kind(window, "message").first).to_contain_text("Edited; original by owner")
     window.get_by_role("link", name="Compare", exact=True).click()
     expect(window.locator("[data-first]")).to_contain_text("First difference: words")

@@ -323,9 +323,9 @@ def test_new_events_are_announced_by_number_and_name_and_tokens_are_not(transcri
 def marker(server: Server, key: str) -> tuple[int, int] | None:
     """Return how far anybody has read, and how many messages that is."""
     with server.database() as database:
-        found: tuple[int, int] | None = database.execute(
+        row: tuple[int, int] | None = database.execute(
             "SELECT m.last_seq,m.messages_seen FROM conversations_readmarker m"
             " JOIN conversations_conversation c ON c.id=m.conversation_id WHERE c.key=?",
             [key],
         ).fetchone()
-        return found
+        return row

@@ -87,7 +87,7 @@ def test_a_long_name_among_the_voices_leaves_its_kind_on_one_line(transcript: Tr
     transcript.say("hello", sender=f"agent:{'Averylongname' * 9}")
     transcript.open()
 
-    heights = [one.evaluate("(li) => li.offsetHeight") for one in transcript.page.locator(".voices > li").all()]
+    heights = [item.evaluate("(li) => li.offsetHeight") for item in transcript.page.locator(".voices > li").all()]
 
     assert len(heights) > 1
     assert len(set(heights)) == 1

@@ -58,8 +58,8 @@ def test_three_families_play_live_in_two_browsers(
     def exist() -> bool:
         with server.database() as database:
             marks = ",".join("?" * len(keys))
-            found = database.execute(f"SELECT COUNT(*) FROM conversations_conversation WHERE key IN ({marks})", keys)
-            return bool(found.fetchone()[0] == len(keys))
+            count = database.execute(f"SELECT COUNT(*) FROM conversations_conversation WHERE key IN ({marks})", keys)
+            return bool(count.fetchone()[0] == len(keys))
 
     until(exist, within=120, what="all three conversations")
     other = chromium.new_context(base_url=server.url, storage_state=owner.storage_state())

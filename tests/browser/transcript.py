@@ -60,10 +60,10 @@ class Transcript:
     @property
     def rows(self) -> list[int]:
         """The seqs of the rows, in order."""
-        found = self.page.evaluate(
+        state = self.page.evaluate(
             "() => [...document.querySelectorAll('.rows > [data-seq]')].map((row) => row.dataset.seq)"
         )
-        return [int(seq) for seq in found]
+        return [int(seq) for seq in state]
 
     def row(self, seq: int) -> Locator:
         """The row of an event."""
