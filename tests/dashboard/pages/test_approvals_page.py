@@ -65,9 +65,9 @@ def problems_of(answer):
     assert answer.status_code == 422
     fields = re.findall(r'<div class="field">(.*?)</div>', answer.content.decode(), re.S)
     hint = r'-problem" data-tone="failed">(.*?)<'
-    found = {re.search(r'name="arg\.(\w+)"', field): re.search(hint, field) for field in fields}
-    assert all(('aria-invalid="true"' in one) is ("-problem" in one) for one in fields)
-    return {name[1]: problem[1] for name, problem in found.items() if name and problem}
+    hints = {re.search(r'name="arg\.(\w+)"', field): re.search(hint, field) for field in fields}
+    assert all(('aria-invalid="true"' in field) is ("-problem" in field) for field in fields)
+    return {name[1]: problem[1] for name, problem in hints.items() if name and problem}
 
 
 def rows_of(html):
@@ -81,14 +81,14 @@ def get(person, address):
 
 
 def test_the_page_shows_what_waits_with_identity_effect_and_why(people):
-    asked = teamwork.ask(people["operator"], **ASKED)
+    approval = teamwork.ask(people["operator"], **ASKED)
     edit_policy.set_policy(people["admin"], PolicyRule("", "city.file", "allow", "destructive"))
 
     html = get(people["viewer"], "/approvals/")
 
     for part in ("Dialogue wants to call", "It goes to the city.", "city-desk", "namespaced:city.file", "destructive"):
         assert part in words(html)
-    assert f'href="/approvals/{asked.id}/"' in html
+    assert f'href="/approvals/{approval.id}/"' in html
     assert "waiting for approval: </span><span>1</span>" in html
 
 
@@ -99,15 +99,15 @@ def test_lists_tell_apart_what_waits_and_what_was_decided(people):
     decide.decide(people["approver"], first.id, "reject")
     stop_and_rerun.stop(people["operator"], third.run)
 
-    assert {one.row.id for one in inbox.page(status="pending")[0]} == {second.id}
+    assert {card.row.id for card in inbox.page(status="pending")[0]} == {second.id}
     assert rows_of(get(people["viewer"], "/approvals/?view=decided")) == [first.id]
     assert len(rows_of(get(people["viewer"], "/approvals/?view=all"))) == 3
     assert client_of(people["viewer"]).get("/approvals/?view=none").status_code == 404
 
 
 def test_a_question_that_cannot_be_acted_on_is_not_counted(people):
-    asked = teamwork.ask(people["operator"], **ASKED)
-    stop_and_rerun.stop(people["operator"], asked.run)
+    approval = teamwork.ask(people["operator"], **ASKED)
+    stop_and_rerun.stop(people["operator"], approval.run)
 
     assert inbox.SOURCE.waiting_counts()["waiting"] == 0
     assert "Nothing is waiting for approval" in get(people["viewer"], "/approvals/")
@@ -156,20 +156,20 @@ def test_what_the_agent_did_lately_stands_beside_its_question(people):
 
 
 def test_the_form_has_a_field_for_every_argument_and_runs_with_what_was_entered(people):
-    asked = teamwork.ask(people["operator"], **ASKED)
-    html = get(people["approver"], f"/approvals/{asked.id}/")
+    approval = teamwork.ask(people["operator"], **ASKED)
+    html = get(people["approver"], f"/approvals/{approval.id}/")
     for part in ('name="arg.street" value="Mill"', '<option value="&#34;low&#34;" selected>', 'name="arg.tags"'):
         assert part in html
 
     answer = client_of(people["approver"]).post(
-        f"/approvals/{asked.id}/", {**FORM, "decide": "fields", "reason": "why"}
+        f"/approvals/{approval.id}/", {**FORM, "decide": "fields", "reason": "why"}
     )
 
     assert answer.status_code == 302
-    told = json.loads(decide.Event.objects.get(kind="approval.decided").body)
-    assert told["args"] == {"street": "Elm", "severity": "high", "danger": True, "house": 7, "tags": ["a"]}
-    assert (told["decision"], told["reason"]) == ("edit", "why")
-    assert "approved with edits by april" in words(get(people["approver"], f"/approvals/{asked.id}/"))
+    decided = json.loads(decide.Event.objects.get(kind="approval.decided").body)
+    assert decided["args"] == {"street": "Elm", "severity": "high", "danger": True, "house": 7, "tags": ["a"]}
+    assert (decided["decision"], decided["reason"]) == ("edit", "why")
+    assert "approved with edits by april" in words(get(people["approver"], f"/approvals/{approval.id}/"))
 
 
 @pytest.mark.parametrize(
@@ -298,10 +298,10 @@ def test_the_api_answers_questions_and_one_of_them(people):
     browser = client_of(people["viewer"])
 
     listed = browser.get("/api/v1/approvals?status=pending").json()
-    one = browser.get(f"/api/v1/approvals/{approval.id}").json()
+    item = browser.get(f"/api/v1/approvals/{approval.id}").json()
 
-    assert listed == {"items": [one], "cursor": None}
-    assert (one["qualified_name"], one["arguments"]["street"], one["by"]) == ("city.file", "Mill", None)
+    assert listed == {"items": [item], "cursor": None}
+    assert (item["qualified_name"], item["arguments"]["street"], item["by"]) == ("city.file", "Mill", None)
     decide.decide(people["approver"], approval.id, "approve")
     assert browser.get("/api/v1/approvals?status=pending").json()["items"] == []
     assert browser.get(f"/api/v1/approvals/{approval.id}").json()["by"] == "user:april"
@@ -310,28 +310,28 @@ def test_the_api_answers_questions_and_one_of_them(people):
 
 
 def test_pages_of_the_list_go_on_where_the_last_one_ended(people):
-    asked = [teamwork.ask(people["operator"], key=f"c{n}", **ASKED).id for n in range(5)]
+    approvals = [teamwork.ask(people["operator"], key=f"c{n}", **ASKED).id for n in range(5)]
 
     first, cursor = inbox.page(limit=3)
     rest, end = inbox.page(limit=3, before=cursor)
 
-    assert sorted(one.row.id for one in [*first, *rest]) == sorted(asked)
+    assert sorted(card.row.id for card in [*first, *rest]) == sorted(approvals)
     assert end is None
 
 
 def test_only_what_changed_is_told_to_those_who_follow(people):
     approval = teamwork.ask(people["operator"], **ASKED)
     teamwork.ask(people["operator"], key="other", **ASKED)
-    told = {row["key"]: row["version"] for row in inbox.SOURCE.newest_rows(100)}
-    assert inbox.SOURCE.changed_rows(["flood", "other"], told) == []
+    versions = {row["key"]: row["version"] for row in inbox.SOURCE.newest_rows(100)}
+    assert inbox.SOURCE.changed_rows(["flood", "other"], versions) == []
 
     decide.decide(people["approver"], approval.id, "approve")
-    (row,) = inbox.SOURCE.changed_rows(["flood", "other"], told)
+    (row,) = inbox.SOURCE.changed_rows(["flood", "other"], versions)
 
     assert (row["key"], row["status"]) == (approval.id, "decided")
-    assert row["version"] > told[approval.id]
+    assert row["version"] > versions[approval.id]
     assert {key: version for key, (_, version) in inbox.SOURCE.versions(100).items()} == {
-        **told,
+        **versions,
         approval.id: row["version"],
     }
 

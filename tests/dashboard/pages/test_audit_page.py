@@ -185,17 +185,17 @@ def test_the_chain_is_verified_in_pieces(browser, monkeypatch):
     monkeypatch.setattr(verify_step, "PIECE", 4)
     fill(10)
 
-    told, address = [], "/audit/verification/?part=state"
+    results, address = [], "/audit/verification/?part=state"
     while address:
         page = browser.get(address)
-        told.append(text(page))
+        results.append(text(page))
         more = re.search(r'data-next href="([^"]+)"', page.content.decode())
         address = f"{html.unescape(more[1])}&part=state" if more else ""
 
-    assert [words.partition(";")[0] for words in told[:2]] == [
+    assert [words.partition(";")[0] for words in results[:2]] == [
         "Verified 4 of 10 entries", "Verified 8 of 10 entries",
     ]  # fmt: skip
-    assert told[2].startswith("The chain is intact up to entry 10.")
+    assert results[2].startswith("The chain is intact up to entry 10.")
 
 
 def test_how_far_a_walk_came_cannot_be_made_up(browser, monkeypatch):

@@ -32,8 +32,8 @@ def get(person, address="/approvals/rules/"):
     return answer
 
 
-def press(person, asked, **form):
-    return client_of(person).post(f"/approvals/{asked.id}/", {"decide": "always", "match": "exact"} | form)
+def press(person, approval, **form):
+    return client_of(person).post(f"/approvals/{approval.id}/", {"decide": "always", "match": "exact"} | form)
 
 
 def send(person, address, **body):

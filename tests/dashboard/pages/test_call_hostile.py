@@ -46,21 +46,21 @@ def pair(text, number):
     for n, end in enumerate(({"status": "success", "output": {text: [text]}}, {"status": "error", "error": text})):
         for more in ({"status": "start", "args": {text: text}, "args_raw": text}, end):
             body = json.dumps(step | more | {"tool_call_id": f"{text}{n}", "conversation_id": key})
-            said = payload.parse(body.encode())
-            events.append(log.from_bus(f"stream:{key}", None, body, said, principals.token_principal("robot")))
+            parsed = payload.parse(body.encode())
+            events.append(log.from_bus(f"stream:{key}", None, body, parsed, principals.token_principal("robot")))
     log.append(events)
     return list(ToolCall.objects.filter(conversation__key=key).values_list("id", flat=True))
 
 
 def pages(client, text, number):
     """The vocabulary of all pages that show it."""
-    one, other = pair(text, number)
-    found = set()
-    for address in (f"/calls/{one}/", f"/calls/{other}/?part=outcome", f"/calls/compare/?a={one}&b={other}"):
+    left, other = pair(text, number)
+    addresses = set()
+    for address in (f"/calls/{left}/", f"/calls/{other}/?part=outcome", f"/calls/compare/?a={left}&b={other}"):
         answer = client.get(address)
         assert answer.status_code == 200, (address, text)
-        found |= Vocabulary(answer.content.decode()).found
-    return found
+        addresses |= Vocabulary(answer.content.decode()).found
+    return addresses
 
 
 def test_observed_calls_that_say_hostile_things_bring_nothing_of_theirs_into_a_page():
@@ -97,15 +97,15 @@ def test_what_no_number_or_text_of_ours_holds_hides_nothing_of_a_call(odd):
     step = '"event":"tool_step","name":"look","agent":"A","tool_call_id":"c","conversation_id":"odd"'
     for more in (f'"status":"start","args":{odd}', f'"status":"success","output":{odd},"duration_ms":{"9" * 400}'):
         body = f"{{{step},{more}}}"
-        said = payload.parse(body.encode())
-        log.append([log.from_bus("stream:odd", None, body, said, principals.token_principal("robot"))])
+        parsed = payload.parse(body.encode())
+        log.append([log.from_bus("stream:odd", None, body, parsed, principals.token_principal("robot"))])
     (call,) = ToolCall.objects.values_list("id", flat=True)
 
-    told = vera.get(f"/api/v1/tool-calls/{call}").content.decode()
+    answer_text = vera.get(f"/api/v1/tool-calls/{call}").content.decode()
     page = vera.get(f"/calls/{call}/")
 
-    found = json.loads(told, parse_constant=pytest.fail)
-    assert (found["arguments"]["is"], found["output"]["is"]) == ("there", "there")
+    item = json.loads(answer_text, parse_constant=pytest.fail)
+    assert (item["arguments"]["is"], item["output"]["is"]) == ("there", "there")
     assert page.status_code == 200
     assert page.content.decode().count("there") > 3
     for form in ("csv", "jsonl"):
@@ -121,11 +121,11 @@ def test_a_form_that_is_filled_with_hostile_things_brings_nothing_of_theirs(tmp_
     Agent.objects.update(served_until=1 << 62)
 
     def vocabulary(text):
-        found = set()
-        for asked in ({"do": "dry", "arg.street": text}, {"do": "dry-raw", "raw": json.dumps({"street": text})}):
-            answer = ada.post(f"/calls/{old.id}/replays/", asked | {"reason": text, "tool": text})
-            found |= Vocabulary(answer.content.decode()).found
-        return found
+        addresses = set()
+        for posted in ({"do": "dry", "arg.street": text}, {"do": "dry-raw", "raw": json.dumps({"street": text})}):
+            answer = ada.post(f"/calls/{old.id}/replays/", posted | {"reason": text, "tool": text})
+            addresses |= Vocabulary(answer.content.decode()).found
+        return addresses
 
     tame = set().union(*map(vocabulary, TAME))
     for text in payloads(12):

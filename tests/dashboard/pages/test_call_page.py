@@ -37,25 +37,25 @@ def test_a_page_tells_all_of_a_call(people, desk):
     calls = desk.recorded("look", "send")
     answer = client_of(people["viewer"]).get(f"/calls/{calls['look'].id}/")
 
-    told = plain(answer)
+    page_text = plain(answer)
     assert answer.status_code == 200
     for text in ("Public name look", "Lookup key bare:look", "Origin function", "Call ID from the provider c-look"):
-        assert text in told
+        assert text in page_text
     for text in ("street string yes", "Verbatim", "Timing next to other calls of its run", "tool_step, event"):
-        assert text in told
+        assert text in page_text
     assert f'href="/calls/{calls["send"].id}/"' in words(answer), "its sibling"
-    assert "memory, function_call" in told
-    assert "Replaying calls requires the operator role" not in told  # nobody serves it: that is said first
-    assert "Clerk is not available now: no worker runs it" in told
+    assert "memory, function_call" in page_text
+    assert "Replaying calls requires the operator role" not in page_text  # nobody serves it: that is said first
+    assert "Clerk is not available now: no worker runs it" in page_text
 
 
 def test_what_happens_while_a_page_is_drawn_is_told_after_it(people, desk, monkeypatch):
     call = desk.recorded("look")["look"]
     read, meanwhile = recorded_call.replays, {"event": "log", "message": "It rains.", "id": "rain"}
 
-    def replays_(one):
+    def replays_(call_row):
         log.append([log.from_internal("c", meanwhile, SYSTEM)])
-        return read(one)
+        return read(call_row)
 
     before = log.head("c")
     monkeypatch.setattr(recorded_call, "replays", replays_)
@@ -96,10 +96,10 @@ def test_the_form_shows_it_dry_then_makes_the_call_and_goes_to_the_new_one(peopl
         assert begun["Location"] == f"/calls/{new.id}/"
         ended(new.run)
 
-    told = plain(otto.get(f"/calls/{new.id}/"))
-    assert "a replay of the call at event" in told
-    assert "Call ID of this replay" in told
-    assert "Output compared with the recording 2 differences" in told
+    text = plain(otto.get(f"/calls/{new.id}/"))
+    assert "a replay of the call at event" in text
+    assert "Call ID of this replay" in text
+    assert "Output compared with the recording 2 differences" in text
     assert f'href="/calls/{new.id}/"' in words(otto.get(f"/calls/{old.id}/")), "its replays"
     assert "Output compared with the recording" in plain(otto.get(f"/calls/{new.id}/?part=outcome"))
 
@@ -132,9 +132,9 @@ def test_an_imported_call_says_when_it_happened_and_when_it_came_here(people):
     step = {"event": "tool_step", "name": "refund", "args": {}, "created_at": "2025-08-01T16:22:31Z"}
     log.append([toolcalls.event("old", step, principals.import_principal("file"))])
 
-    told = plain(client_of(people["viewer"]).get(f"/calls/{ToolCall.objects.get().id}/"))
+    text = plain(client_of(people["viewer"]).get(f"/calls/{ToolCall.objects.get().id}/"))
 
-    assert re.search(r"event 1 , 16:22:31 , imported now", told)
+    assert re.search(r"event 1 , 16:22:31 , imported now", text)
 
 
 def test_an_untouched_form_sends_what_was_recorded(people, desk):
@@ -176,7 +176,7 @@ def test_a_browser_asks_for_reason_and_name_of_a_call_but_not_of_a_dry_look(peop
 def test_programs_read_a_call_and_make_it_again(people, desk):
     old, ada = desk.recorded("look")["look"], client_of(people["admin"])
     with working(desk.team()):
-        one = ada.get(f"/api/v1/tool-calls/{old.id}").json()
+        item = ada.get(f"/api/v1/tool-calls/{old.id}").json()
         dry = ada.post(f"/api/v1/tool-calls/{old.id}/replays", "{}", content_type="application/json").json()
         edited = ada.post(
             f"/api/v1/tool-calls/{old.id}/replays", '{"arguments": {"street": "Oak"}}', content_type="application/json"
@@ -186,7 +186,7 @@ def test_programs_read_a_call_and_make_it_again(people, desk):
         ended(begun.json()["run_id"])
         again = ada.get(f"/api/v1/tool-calls/{old.id}").json()
 
-    assert (one["arguments"], one["output"]["nth"], one["today"]["takes"]) == ({"street": "Elm"}, 1, [])
+    assert (item["arguments"], item["output"]["nth"], item["today"]["takes"]) == ({"street": "Elm"}, 1, [])
     assert (dry["request"]["key"], dry["recorded"]["id"]) == (old.id, old.id)
     assert (dry["request"]["edited"], edited["request"]["edited"], edited["request"]["key"]) == (False, True, "")
     assert begun.status_code == 201
@@ -224,13 +224,13 @@ def test_a_question_that_a_rule_would_answer_today_says_so_and_no_rule_answers_a
             people["approver"], approval.id, auto_approval_edit.AutoApprovalScope()
         )
         until(lambda: ToolCall.objects.get().status == "done", what="the call")
-        told = plain(april.get(f"/approvals/{approval.id}/"))
+        text = plain(april.get(f"/approvals/{approval.id}/"))
         replay = request_replay.request_replay(people["operator"], ToolCall.objects.get().id)
         assert ended(replay.run).status == "waiting"
         assert auto_approval.approve_waiting() == []
 
-    assert "It would run: an auto-approval rule applies" in told
-    assert "The rule was created by user:april" in told
+    assert "It would run: an auto-approval rule applies" in text
+    assert "The rule was created by user:april" in text
     assert len(desk.ran) == 1
 
 
@@ -248,17 +248,17 @@ def test_looking_comparing_and_dry_replays_start_nothing_and_ask_nobody(people, 
     global _is_listening
     calls = desk.recorded("look", "send")
     Agent.objects.update(served_until=1 << 62)  # as if a worker served it: none runs
-    one, other, ada = calls["look"].id, calls["send"].id, client_of(people["admin"])
+    first, other, ada = calls["look"].id, calls["send"].id, client_of(people["admin"])
     sys.addaudithook(_hear)  # none can be taken away: this one listens for a moment
     before = Run.objects.count(), desk.ran, ToolCall.objects.count()
 
     _is_listening = True
     try:
         answers = [
-            ada.get(f"/calls/{one}/"), ada.get(f"/calls/{other}/?part=outcome"),
-            ada.get(f"/calls/compare/?a={one}&b={other}"),
+            ada.get(f"/calls/{first}/"), ada.get(f"/calls/{other}/?part=outcome"),
+            ada.get(f"/calls/compare/?a={first}&b={other}"),
             ada.post(f"/calls/{other}/replays/", {"do": "dry", "arg.street": "Oak"}),
-            ada.get(f"/api/v1/tool-calls/{one}"),
+            ada.get(f"/api/v1/tool-calls/{first}"),
             ada.post(f"/api/v1/tool-calls/{other}/replays", "{}", content_type="application/json"),
         ]  # fmt: skip
     finally:

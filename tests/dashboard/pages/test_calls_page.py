@@ -171,7 +171,7 @@ def test_the_api_answers_the_same_calls_page_by_page(browser):
     ids, cursor = [], ""
     while cursor is not None:
         answer = browser.get(f"/api/v1/tool-calls?limit=1&before={cursor}").json()
-        ids += [one["id"] for one in answer["items"]]
+        ids += [item["id"] for item in answer["items"]]
         cursor = answer["cursor"]
 
     assert len(ids) == 2
@@ -196,11 +196,11 @@ def test_the_api_has_the_shape_that_it_tells(browser):
     again = browser.post("/api/v1/saved-views", json.dumps(view), content_type="application/json")
     fits_document("/api/v1/saved-views", "post", again, 409)
     fits_document("/api/v1/saved-views", "get", browser.get("/api/v1/saved-views"), 200)
-    one = f"/api/v1/saved-views/{made.json()['id']}"
-    named = browser.put(one, json.dumps({"name": "Broken"}), content_type="application/json")
+    address = f"/api/v1/saved-views/{made.json()['id']}"
+    named = browser.put(address, json.dumps({"name": "Broken"}), content_type="application/json")
     fits_document("/api/v1/saved-views/{number}", "put", named, 200)
-    fits_document("/api/v1/saved-views/{number}/removal", "post", browser.post(f"{one}/removal"), 200)
-    fits_document("/api/v1/saved-views/{number}/removal", "post", browser.post(f"{one}/removal"), 404)
+    fits_document("/api/v1/saved-views/{number}/removal", "post", browser.post(f"{address}/removal"), 200)
+    fits_document("/api/v1/saved-views/{number}/removal", "post", browser.post(f"{address}/removal"), 404)
 
 
 def test_a_view_is_saved_used_renamed_and_removed_and_each_is_in_the_audit_log(team):
@@ -298,16 +298,16 @@ def test_one_answer_tells_no_more_than_its_bound_and_goes_on(browser, monkeypatc
         log.append(toolcalls.call("desk", number, args={"who": "x" * 1000}))
     monkeypatch.setattr(rows, "MAX_BODIES", 2_500)
 
-    found, before = [], ""
+    ids, before = [], ""
     while before is not None:
         answer = browser.get("/api/v1/tool-calls", {"limit": 5, "before": before}).json()
         assert 1 <= len(answer["items"]) <= 2
-        found += [item["call_id"] for item in answer["items"]]
+        ids += [item["call_id"] for item in answer["items"]]
         before = answer["cursor"]
 
-    assert found == [f"call-{number}" for number in reversed(range(7))]
-    told = listed.exported(export.EXPORT, CallFilters(), "jsonl").splitlines()
-    assert [json.loads(line)["call_id"] for line in told] == found
+    assert ids == [f"call-{number}" for number in reversed(range(7))]
+    lines = listed.exported(export.EXPORT, CallFilters(), "jsonl").splitlines()
+    assert [json.loads(line)["call_id"] for line in lines] == ids
 
 
 def test_an_export_reads_more_calls_at_a_time_while_they_are_short(django_assert_max_num_queries):

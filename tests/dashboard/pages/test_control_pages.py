@@ -62,9 +62,9 @@ def test_the_api_tells_the_second_who_was_first(browsers, otto):
 
     answer = post(browsers["admin"], {"action": "pause"})
 
-    told = answer.json()["error"]
-    assert (answer.status_code, told["code"], told["by"], told["did"]) == (409, "paused", "user:otto", "paused")
-    assert told["at"].endswith("+00:00")
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["by"], error["did"]) == (409, "paused", "user:otto", "paused")
+    assert error["at"].endswith("+00:00")
 
 
 @pytest.mark.parametrize("body", [{}, {"action": "explode"}, {"action": "pause", "reason": "x" * 2001}])
@@ -92,12 +92,12 @@ def test_several_are_steered_each_with_its_own_answer(browsers, otto):
 
 def test_forms_without_scripts_lead_back(browsers, otto):
     teamwork.say(otto, "a")
-    one = browsers["operator"].post(reverse("api-control", args=["a"]), {"action": "pause", "reason": " storm "})
+    answer = browsers["operator"].post(reverse("api-control", args=["a"]), {"action": "pause", "reason": " storm "})
     many = {"action": "take_over", "conversation": ["a"], "back": "/?state=paused"}
 
     back = browsers["operator"].post("/api/v1/control", many)
 
-    assert (one["Location"], back["Location"]) == ("/conversations/a/", "/?state=paused")
+    assert (answer["Location"], back["Location"]) == ("/conversations/a/", "/?state=paused")
     assert json.loads(Event.objects.get(kind="conversation.paused").body)["reason"] == "storm"
     late = browsers["admin"].post("/api/v1/control", many | {"back": "//elsewhere.example"})
     assert late.status_code == 409
@@ -208,9 +208,14 @@ def test_only_who_may_steer_has_verbs_over_a_selection(browsers, otto):
 
 
 def call(claimed, n, args):
-    told = {"event": "tool_step", "name": "file_incident", "tool_call": f"{claimed.run[:20]}-{n}", "agent": "Dialogue"}
+    payload = {
+        "event": "tool_step",
+        "name": "file_incident",
+        "tool_call": f"{claimed.run[:20]}-{n}",
+        "agent": "Dialogue",
+    }
     begin_tool_call.begin_execution(
-        claimed, {**told, "tool_call_id": f"c{n}", "status": "start", "args": args, "turn": n}
+        claimed, {**payload, "tool_call_id": f"c{n}", "status": "start", "args": args, "turn": n}
     )
 
 

@@ -140,24 +140,24 @@ def test_older_pages_together_are_the_whole_history(browser: Client) -> None:
     say(*[f"line {n}" for n in range(150)])
 
     page = asked(browser)
-    found = seqs(page["html"])
+    shown = seqs(page["html"])
     while page["has_older"]:
         page = asked(browser, f"?before={page['first']}")
-        found = seqs(page["html"]) + found
+        shown = seqs(page["html"]) + shown
 
-    assert found == list(range(1, 151))
+    assert shown == list(range(1, 151))
 
 
 def test_newer_pages_together_reach_the_head(browser: Client) -> None:
     say(*[f"line {n}" for n in range(150)])
 
     page = asked(browser, "?after=0")
-    found = seqs(page["html"])
+    shown = seqs(page["html"])
     while page["has_newer"]:
         page = asked(browser, f"?after={page['last']}")
-        found += seqs(page["html"])
+        shown += seqs(page["html"])
 
-    assert found == list(range(1, 151))
+    assert shown == list(range(1, 151))
     assert page["head"] == 150
 
 
@@ -208,9 +208,9 @@ def test_the_panel_tells_counters_voices_and_the_chain(browser: Client) -> None:
 
     html = browser.get(reverse("conversation-panel", args=[KEY])).content.decode()
 
-    found = Conversation.objects.get(key=KEY)
+    row = Conversation.objects.get(key=KEY)
     assert 'data-head="2"' in html
-    assert f'title="{found.head_hash}"' in html
+    assert f'title="{row.head_hash}"' in html
     assert ">Dialogue</span>" in html
     assert ">Rosa</span>" in html
 

@@ -31,9 +31,9 @@ def make(key: str, at: int = 1, **columns: Any) -> Conversation:
     return made
 
 
-def keys(**asked: Any) -> list[str]:
+def keys(**filters: Any) -> list[str]:
     """List, and answer the keys."""
-    return [row.key for row in conversation_list.newest_conversations(**asked).rows]
+    return [row.key for row in conversation_list.newest_conversations(**filters).rows]
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_four_marks_are_drawn_people_first_and_the_rest_is_a_number() -> None:
 
     (row,) = conversation_list.newest_conversations().rows
 
-    assert [one.title for one in row.marked] == ["Rosa", "A0", "A1", "A2"]
+    assert [mark.title for mark in row.marked] == ["Rosa", "A0", "A1", "A2"]
     assert row.unmarked == 2
 
 
@@ -178,9 +178,9 @@ def test_a_row_for_everybody_tells_nothing_about_a_reader(maria: User) -> None:
 
 
 def test_what_the_log_folds_is_what_the_list_shows() -> None:
-    said: dict[str, object] = {"type": "message", "sender": "agent:Triage", "content": "On  my\nway"}
+    payload: dict[str, object] = {"type": "message", "sender": "agent:Triage", "content": "On  my\nway"}
 
-    log.append([unchecked("c", said, SYSTEM)])
+    log.append([unchecked("c", payload, SYSTEM)])
     (row,) = conversation_list.newest_conversations().rows
 
     assert (row.said_by and row.said_by.title, str(row.last_line), row.messages) == ("Triage", "On my way", 1)
@@ -229,7 +229,7 @@ def test_the_api_lists_what_design_3_6_names(browser: Client) -> None:
         "url": "/conversations/a%20b/",
     }
     following = browser.get("/api/v1/conversations", {"before": answer["cursor"]}).json()
-    assert [one["conversation_id"] for one in following["items"]] == ["z"]
+    assert [item["conversation_id"] for item in following["items"]] == ["z"]
     assert following["cursor"] is None
 
 
@@ -284,8 +284,8 @@ def test_a_marker_moves_forward_only_and_not_past_the_end(browser: Client) -> No
 
 
 def test_a_marker_without_a_count_takes_the_messages_up_to_it(browser: Client) -> None:
-    said: dict[str, object] = {"type": "message", "sender": "agent:A", "recipient": "chat:a"}
-    log.append([from_internal("a", said | {"content": f"{n}"}, SYSTEM) for n in range(5)])
+    payload: dict[str, object] = {"type": "message", "sender": "agent:A", "recipient": "chat:a"}
+    log.append([from_internal("a", payload | {"content": f"{n}"}, SYSTEM) for n in range(5)])
 
     answer = browser.post(
         "/api/v1/read-markers", json.dumps({"conversation_id": "a", "last_seq": 3}), content_type="application/json"

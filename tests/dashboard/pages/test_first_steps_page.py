@@ -115,14 +115,14 @@ def test_a_name_that_no_token_can_have_is_refused_beside_its_field(team, agent):
 def test_the_first_event_of_the_token_is_linked_and_no_other(team):
     say("before", principals.token_principal("Scout"))
     page = html.unescape(team["admin"].post("/connect/", {"agent": "Scout"}).content.decode())
-    found = re.search(r'data-src="(/connect/[^"]*part=waiting)"', page)
-    assert found
+    source = re.search(r'data-src="(/connect/[^"]*part=waiting)"', page)
+    assert source
     say("other", principals.token_principal("robot"))
-    assert "Waiting" in team["admin"].get(found[1]).content.decode()
+    assert "Waiting" in team["admin"].get(source[1]).content.decode()
 
     say("mine", principals.token_principal("Scout"))
 
-    assert 'href="/conversations/mine/?event=1#e1"' in team["admin"].get(found[1]).content.decode()
+    assert 'href="/conversations/mine/?event=1#e1"' in team["admin"].get(source[1]).content.decode()
 
 
 def test_nobody_but_the_admin_connects_agents(team):

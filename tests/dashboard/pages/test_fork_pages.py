@@ -63,10 +63,10 @@ def test_the_form_offers_the_words_and_who_would_answer(browser, hello):
 def test_words_left_as_they_are_are_copied_whatever_a_browser_does_to_their_lines(browser, hello):
     posted = {"words": "Refund Ada,\r\nplease.", "agent": "Clerk", "run": "", "client_id": "k"}
 
-    found = browser.post(f"{form()}?event=1", posted)
+    answer = browser.post(f"{form()}?event=1", posted)
 
     fork = hello.forks.get()
-    assert found["Location"] == f"/conversations/{fork.key}/?event=2#e2"
+    assert answer["Location"] == f"/conversations/{fork.key}/?event=2#e2"
     assert fork.copied_seq == 1
     assert not Run.objects.filter(conversation=fork).exists()
 
@@ -94,11 +94,11 @@ def test_where_a_fork_comes_from_is_not_named_by_its_own_new_title(otto, hello, 
 
 
 def test_what_is_wrong_is_said_with_what_was_typed_kept(browser, hello):
-    found = browser.post(f"{form()}?event=1", {"words": "Other words", "agent": "Nobody", "run": "1"})
+    answer = browser.post(f"{form()}?event=1", {"words": "Other words", "agent": "Nobody", "run": "1"})
 
-    assert found.status_code == 422
-    assert "Other words" in found.content.decode()
-    assert "Nobody" in found.content.decode()
+    assert answer.status_code == 422
+    assert "Other words" in answer.content.decode()
+    assert "Nobody" in answer.content.decode()
     assert not hello.forks.exists()
 
 
@@ -125,8 +125,8 @@ def test_a_call_makes_a_fork_and_says_where(browser, hello):
     made = first.json()
     assert (first.status_code, again.json()) == (201, made)
     assert made["url"] == f"/conversations/{made['conversation_id']}/"
-    told = browser.get(f"/api/v1{made['url'].rstrip('/')}").json()
-    assert told["forked_from"] == {"conversation_id": "hello", "seq": 0}
+    details = browser.get(f"/api/v1{made['url'].rstrip('/')}").json()
+    assert details["forked_from"] == {"conversation_id": "hello", "seq": 0}
     assert browser.get("/api/v1/conversations/hello").json()["forked_from"] is None
     wrong = post(browser, "/api/v1/conversations/hello/forks", {"at": 99})
     assert (wrong.status_code, wrong.json()["error"]["field"]) == (400, "at")
@@ -169,9 +169,9 @@ def test_copies_are_drawn_as_they_were_there_with_nothing_to_press(otto, browser
     parent = entries_of(log.page_after("p", 0, 500))
     child = entries_of(log.page_after(made.conversation, 0, 500))[: len(parent)]
 
-    ended = [(one, other) for one, other in zip(child, parent, strict=True) if 'data-status="left"' not in one]
+    ended = [(entry, other) for entry, other in zip(child, parent, strict=True) if 'data-status="left"' not in entry]
     assert len(ended) > 60
-    assert [bare(one) for one, _ in ended] == [bare(other) for _, other in ended]
+    assert [bare(entry) for entry, _ in ended] == [bare(other) for _, other in ended]
     assert 'name="run"' not in "".join(child)
     assert 'name="decide"' not in "".join(child)
 
@@ -225,11 +225,11 @@ def test_what_a_call_offers_leads_to_a_fork_before_it(otto):
 def test_before_a_call_the_form_leads_to_where_words_can_be_changed(browser, hello):
     log.append([event("hello", {"event": "tool_step", "name": "refund", "args": {}, "agent": "A"}, principals.SYSTEM)])
 
-    amid, said = (browser.get(f"{form()}?event={at}").content.decode() for at in (Event.objects.count(), 1))
+    amid, at_the_start = (browser.get(f"{form()}?event={at}").content.decode() for at in (Event.objects.count(), 1))
 
     assert '<a href="?event=1">Fork after event 1</a> to edit the message' in amid
     assert 'name="words"' not in amid
-    assert "Fork after event 1</a>" not in said
+    assert "Fork after event 1</a>" not in at_the_start
 
 
 @pytest.mark.thorough
@@ -244,9 +244,9 @@ def test_hostile_words_stay_text_in_forks_and_changed_messages(otto, browser):
         html = drawn(changed)
         assert Seen(html).faults == [], words
         for page in (f"/conversations/{changed}/panel/", f"/compare/?a={key}&b={changed}", f"{form(key)}?event=1"):
-            found = browser.get(page)
-            assert found.status_code == 200
-            assert Seen(strip_frame(found.content.decode())).faults == [], (page, words)
+            page_text = browser.get(page)
+            assert page_text.status_code == 200
+            assert Seen(strip_frame(page_text.content.decode())).faults == [], (page, words)
     event_renderer._cache.clear()
 
 

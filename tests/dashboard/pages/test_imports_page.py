@@ -101,10 +101,10 @@ def test_a_bad_line_is_named_with_its_place_and_what_was_expected(admin):
     ids=["unknown", "gzip", "torn"],
 )
 def test_a_file_that_cannot_be_read_says_why(admin, content, why):
-    _, said = send(admin, content, name="sample.json")
+    _, answer = send(admin, content, name="sample.json")
 
-    assert "sample.json cannot be imported" in said
-    assert why in said
+    assert "sample.json cannot be imported" in answer
+    assert why in answer
     assert not Conversation.objects.exists()
 
 

@@ -38,8 +38,8 @@ def with_redis(settings, db):
 def shape(response):
     """Return the elements of a page and their attributes' names, without what marks hidden characters and folds."""
     page = re.sub(r'<span class="hidden-char"[^>]*>[^<]*</span>', "", response.content.decode())
-    found = Seen(page[page.index("<main") : page.index("</main>")])
-    return re.findall(r"<(\w+)", page), [fault for fault in found.faults if "script" in fault or " on" in fault]
+    main = Seen(page[page.index("<main") : page.index("</main>")])
+    return re.findall(r"<(\w+)", page), [fault for fault in main.faults if "script" in fault or " on" in fault]
 
 
 GETS = ["/ops/", "/ops/?part=state", "/ops/quarantine/", "/ops/quarantine/1/"]
@@ -243,7 +243,7 @@ def test_hostile_words_stay_words_everywhere(admin, with_redis):
         if number % 10 == 0:
             page = admin.get("/ops/?part=state").content.decode()
             assert [
-                one for one in re.findall(r"<(\w+)", page) if one in ("script", "img", "iframe", "style", "b ")
+                tag for tag in re.findall(r"<(\w+)", page) if tag in ("script", "img", "iframe", "style", "b ")
             ] == []
 
 

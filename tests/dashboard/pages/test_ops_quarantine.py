@@ -37,8 +37,8 @@ def admin(team):
     return team["admin"]
 
 
-def outcome(found):
-    return Quarantine.objects.get(pk=found.pk).outcome
+def outcome(message):
+    return Quarantine.objects.get(pk=message.pk).outcome
 
 
 def last_entry():
@@ -72,28 +72,28 @@ def test_an_admin_demoted_meanwhile_is_refused(admin):
 
 
 def test_a_message_is_read_again_into_the_conversation_given(admin, django_capture_on_commit_callbacks):
-    found = quarantined.quarantine(SAID)
+    message = quarantined.quarantine(SAID)
     rung = []
     stop = commit_listeners.on_committed(rung.extend)
 
     with django_capture_on_commit_callbacks(execute=True):
-        stored = quarantine.redrive(admin, found.pk, conversation=" desk ")
+        stored = quarantine.redrive(admin, message.pk, conversation=" desk ")
     stop()
 
     event = Event.objects.get(conversation__key="desk")
     assert (event.seq, event.kind, event.principal, json.loads(event.body)) == (1, "message", "bus:redis", SAID)
-    assert [(one.conversation, one.seq) for one in rung] == [("desk", 1)]
-    assert (stored.seq, outcome(found)) == (1, "redriven")
+    assert [(event_.conversation, event_.seq) for event_ in rung] == [("desk", 1)]
+    assert (stored.seq, outcome(message)) == (1, "redriven")
     entry = last_entry()
     assert (entry.principal, entry.verb, entry.target, entry.outcome) == (
         "user:ada",
         "redrive",
-        f"quarantine:{found.pk}",
+        f"quarantine:{message.pk}",
         "done",
     )
     assert json.loads(entry.correlation) == {
         "source": "chat:desk",
-        "entry": found.entry,
+        "entry": message.entry,
         "conversation": "desk",
         "seq": 1,
     }
@@ -107,9 +107,9 @@ def test_a_message_that_names_its_conversation_goes_there(admin):
 
 
 def test_a_message_of_a_stream_goes_to_the_streams_conversation(admin):
-    found = quarantined.quarantine({"event": "log", "message": "x"}, source="stream:desk")
+    message = quarantined.quarantine({"event": "log", "message": "x"}, source="stream:desk")
 
-    assert quarantine.redrive(admin, found.pk).conversation == "desk"
+    assert quarantine.redrive(admin, message.pk).conversation == "desk"
 
 
 def test_what_was_redriven_is_not_relayed_to_redis(admin):
@@ -165,12 +165,12 @@ def test_what_is_still_bad_says_why_and_changes_nothing(admin, name):
 
 
 def test_only_what_can_be_read_and_names_none_asks_for_a_conversation():
-    asked = {
+    fields = {
         name: quarantine.lacks_conversation(quarantined.quarantine(raw)) for name, (raw, _, _) in STILL_BAD.items()
     }
 
     no_home = {"no conversation", "a blank conversation", "a conversation too long"}
-    assert {name for name, lacks in asked.items() if lacks} == no_home | {"a conversation that no column holds"}
+    assert {name for name, lacks in fields.items() if lacks} == no_home | {"a conversation that no column holds"}
 
 
 def test_a_conversation_whose_name_is_too_long_may_be_named_anew(admin):
@@ -180,9 +180,9 @@ def test_a_conversation_whose_name_is_too_long_may_be_named_anew(admin):
 
 
 def test_what_came_again_meanwhile_is_stored_once(admin):
-    said = SAID | {"id": "m-1", "conversation_id": "desk"}
-    message = quarantined.quarantine(said)
-    body = json.dumps(said)
+    payload = SAID | {"id": "m-1", "conversation_id": "desk"}
+    message = quarantined.quarantine(payload)
+    body = json.dumps(payload)
     log.append([log.from_bus("stream:desk", None, body, quarantine.payload.parse(body.encode()), principals.REDIS)])
 
     stored = quarantine.redrive(admin, message.pk)
@@ -193,12 +193,12 @@ def test_what_came_again_meanwhile_is_stored_once(admin):
 
 def test_an_id_of_another_message_is_refused(admin):
     log.append([log.from_internal("desk", SAID | {"id": "m-1"}, SYSTEM)])
-    found = quarantined.quarantine(SAID | {"id": "m-1", "conversation_id": "desk", "content": "Another."})
+    message = quarantined.quarantine(SAID | {"id": "m-1", "conversation_id": "desk", "content": "Another."})
 
     with pytest.raises(Conflict, match="a different message with this id"):
-        quarantine.redrive(admin, found.pk)
+        quarantine.redrive(admin, message.pk)
 
-    assert (outcome(found), last_entry().outcome) == (None, "refused")
+    assert (outcome(message), last_entry().outcome) == (None, "refused")
 
 
 @pytest.mark.parametrize("first", ACTIONS)
@@ -219,15 +219,15 @@ def test_the_second_is_told_who_was_first(team, admin, first, second):
 def test_of_many_at_once_one_wins(transactional_db):
     admin = cast()["admin"]
     message = quarantined.quarantine(SAID)
-    start, said = threading.Barrier(6), []
+    start, results = threading.Barrier(6), []
 
     def race(act):
         start.wait()
         try:
             ACTIONS[act](admin, message.pk)
-            said.append("won")
+            results.append("won")
         except Conflict:
-            said.append("lost")
+            results.append("lost")
         finally:
             connection.close()
 
@@ -235,7 +235,7 @@ def test_of_many_at_once_one_wins(transactional_db):
     [racer.start() for racer in racers]
     [racer.join() for racer in racers]
 
-    assert sorted(said) == ["lost"] * 5 + ["won"]
+    assert sorted(results) == ["lost"] * 5 + ["won"]
     assert Event.objects.count() == (outcome(message) == "redriven")
     assert AuditEntry.objects.filter(outcome="done").count() == 1
 
@@ -245,8 +245,8 @@ def test_a_discarded_message_can_still_be_read(admin):
 
     quarantine.discard(admin, message.pk, "  a broken test agent ")
 
-    kept = Quarantine.objects.get(pk=message.pk)
-    assert (kept.outcome, json.loads(bytes(kept.raw)), Event.objects.count()) == ("discarded", SAID, 0)
+    stored = Quarantine.objects.get(pk=message.pk)
+    assert (stored.outcome, json.loads(bytes(stored.raw)), Event.objects.count()) == ("discarded", SAID, 0)
     assert (last_entry().verb, last_entry().reason) == ("discard", "a broken test agent")
 
 
@@ -268,7 +268,7 @@ def test_those_alike_go_together(admin):
 
     assert quarantine.discard_alike(admin, alike[0].pk, "noise") == 2
 
-    assert [outcome(one) for one in (*alike, *others)] == ["discarded"] * 3 + [None] * 2
+    assert [outcome(message_) for message_ in (*alike, *others)] == ["discarded"] * 3 + [None] * 2
     assert quarantine.settlement(alike[2].pk).reason == "noise"
     assert quarantine.settlement(alike[1].pk).reason == "by itself"
 

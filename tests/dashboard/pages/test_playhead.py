@@ -44,9 +44,9 @@ def opened(browser: Client, query: str, key: str = KEY) -> str:
 
 def said(html: str) -> str:
     """Return what the bar says, without markup."""
-    found = re.search(r"<p class=\"moment\".*?</p>", html, re.DOTALL)
-    assert found
-    return " ".join(re.sub(r"<[^>]*>", " ", found[0]).split())
+    line = re.search(r"<p class=\"moment\".*?</p>", html, re.DOTALL)
+    assert line
+    return " ".join(re.sub(r"<[^>]*>", " ", line[0]).split())
 
 
 def test_a_transcript_ends_with_the_moment_and_the_request_waits_again(browser: Client) -> None:

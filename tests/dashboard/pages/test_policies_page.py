@@ -19,8 +19,8 @@ pytestmark = pytest.mark.django_db
 
 
 def serve(name, *tools):
-    told = [{"name": tool, "needs_approval": asks, "effect": effect} for tool, asks, effect in tools]
-    Agent.objects.create(team="t", name=name, tools=json.dumps(told), served_until=1 << 62)
+    offers = [{"name": tool, "needs_approval": asks, "effect": effect} for tool, asks, effect in tools]
+    Agent.objects.create(team="t", name=name, tools=json.dumps(offers), served_until=1 << 62)
 
 
 def add(client, **fields):
@@ -166,7 +166,7 @@ CODES = {
 
 
 def said(row, *others):
-    rows = {one.target: one for one in (row, *others)}
+    rows = {row_.target: row_ for row_ in (row, *others)}
     return " ".join(remarks(row, rows, CODES))
 
 

@@ -28,8 +28,8 @@ def test_the_list_pages_and_searches(admin):
     while path:
         text = admin.get(path).content.decode()
         seen += re.findall(links, text)
-        found = re.search(r'href="([^"]+)" rel="next"', text)
-        path = html.unescape(found[1]) if found else ""
+        link = re.search(r'href="([^"]+)" rel="next"', text)
+        path = html.unescape(link[1]) if link else ""
 
     assert len(seen) == len(set(seen)) == 120
     assert "60 waiting, matching" in text_of(admin.get("/ops/quarantine/?q=chat:odd"))
@@ -111,10 +111,10 @@ def test_a_discard_takes_a_reason(admin):
 
 
 def test_the_second_reads_who_was_first(team, admin):
-    found = quarantined.quarantine(SAID)
-    quarantine.discard(SYSTEM, found.pk, "noise")
+    message = quarantined.quarantine(SAID)
+    quarantine.discard(SYSTEM, message.pk, "noise")
 
-    response = admin.post(f"/ops/quarantine/{found.pk}/discards/", {"reason": "me too"})
+    response = admin.post(f"/ops/quarantine/{message.pk}/discards/", {"reason": "me too"})
 
     assert response.status_code == 409
     assert "System was faster: this message is already resolved" in text_of(response)

@@ -82,8 +82,8 @@ def test_a_second_admin_confirms_where_the_setting_says_so(team, admin, spoken, 
     settings.CONFIG = settings.CONFIG.model_copy(update={"redaction_four_eyes": True})
     second = client_of(person("bess", "admin"))
 
-    asked = admin.post("/redaction/", {"words": "quokka", "reason": "asked for", "do": "redact"})
-    assert "A second admin has to confirm it." in text_of(admin.get(asked["Location"]))
+    answer = admin.post("/redaction/", {"words": "quokka", "reason": "asked for", "do": "redact"})
+    assert "A second admin has to confirm it." in text_of(admin.get(answer["Location"]))
     assert "Confirm and redact" not in text_of(admin.get("/redaction/"))
     (number,) = [item["id"] for item in second.get("/api/v1/redactions").json()["items"]]
     own = admin.post("/redaction/decisions/", {"request": str(number), "do": "confirm"})

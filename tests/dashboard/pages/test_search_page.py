@@ -82,22 +82,22 @@ def test_a_step_of_a_call_names_its_tool_and_leads_to_the_call(browser):
     catch_up()
     seen, ours = ToolCall.objects.get(name="file_refund"), ToolCall.objects.get(name="refund")
 
-    begun, ended, asked = (page(browser, q=who) for who in ("ada", "bo", "cleo"))
+    begun, ended, unfinished = (page(browser, q=who) for who in ("ada", "bo", "cleo"))
 
     for drawn in (begun, ended):
         assert f'<code class="clip" dir="auto"><a href="/calls/{seen.id}/">file_refund</a></code>' in drawn
-    assert f'<a href="/calls/{ours.id}/">refund</a>' in asked
-    assert "approval request" in words(asked)
-    assert "approval.requested" not in words(asked)
+    assert f'<a href="/calls/{ours.id}/">refund</a>' in unfinished
+    assert "approval request" in words(unfinished)
+    assert "approval.requested" not in words(unfinished)
 
 
 def test_calls_of_a_full_page_are_looked_up_in_a_few_queries(browser, django_assert_max_num_queries):
     for number in range(9):
         log.append(toolcalls.call(f"desk {number}", number, args={"who": "Ada"}))
     catch_up()
-    one, many = {"q": "ada", "conversation": "desk 1"}, {"q": "ada"}
+    narrow, many = {"q": "ada", "conversation": "desk 1"}, {"q": "ada"}
     with CaptureQueriesContext(connection) as spent:
-        page(browser, **one)
+        page(browser, **narrow)
 
     with django_assert_max_num_queries(len(spent)):
         assert page(browser, **many).count('<code class="clip"') == 9
@@ -118,12 +118,12 @@ def test_a_long_text_is_cut_around_the_first_place(browser):
     say("desk", f"{'before ' * 200}the refund {'after ' * 200}")
     catch_up()
 
-    found = api(browser, q="refund")["items"][0]["excerpts"][0]
+    excerpt = api(browser, q="refund")["items"][0]["excerpts"][0]
 
-    assert found["text"].startswith("… before")
-    assert found["text"].endswith("after …")
-    assert len(found["text"]) < 300
-    assert [found["text"][start:end] for start, end in found["marks"]] == ["refund"]
+    assert excerpt["text"].startswith("… before")
+    assert excerpt["text"].endswith("after …")
+    assert len(excerpt["text"]) < 300
+    assert [excerpt["text"][start:end] for start, end in excerpt["marks"]] == ["refund"]
 
 
 @pytest.mark.parametrize(
@@ -194,10 +194,10 @@ def test_pages_go_back_by_their_cursor(browser):
     "wrong", [{"since": "yesterday"}, {"before": "x"}, {"q": "a1 " + " ".join(map(str, range(30)))}]
 )
 def test_wrong_input_is_told_on_the_page_and_by_the_api(browser, wrong):
-    asked = {"q": "refund"} | wrong
+    query = {"q": "refund"} | wrong
 
-    assert "Search failed" in page(browser, 400, **asked)
-    assert api(browser, 400, **asked)["error"]["field"] == next(iter(wrong))
+    assert "Search failed" in page(browser, 400, **query)
+    assert api(browser, 400, **query)["error"]["field"] == next(iter(wrong))
 
 
 @pytest.mark.parametrize("limit", ["0", "201", "x"])

@@ -45,7 +45,7 @@ def test_signing_in_changes_the_session_key(maria):
 
 
 @pytest.mark.parametrize(
-    ("asked", "path"),
+    ("path_asked", "path"),
     [
         ("/people/?x=1", "/people/?x=1"),
         ("https://evil.example/", "/"),
@@ -56,8 +56,8 @@ def test_signing_in_changes_the_session_key(maria):
         ("", "/"),
     ],
 )
-def test_after_signing_in_only_own_paths_are_gone_to(maria, asked, path):
-    assert try_in(client_of(), next=asked)["Location"] == path
+def test_after_signing_in_only_own_paths_are_gone_to(maria, path_asked, path):
+    assert try_in(client_of(), next=path_asked)["Location"] == path
 
 
 def test_a_wrong_password_says_how_many_tries_are_left(maria):

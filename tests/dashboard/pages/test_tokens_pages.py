@@ -136,9 +136,9 @@ def test_tokens_are_found_by_name_or_agent(admin):
     tokens.make_token(SYSTEM, "old", "viewer")
     tokens.revoke_token(SYSTEM, "old")
 
-    found = text_of(admin.get("/tokens/?q=dialog"))
-    assert "robot" in found
-    assert "ci viewer" not in found
+    text = text_of(admin.get("/tokens/?q=dialog"))
+    assert "robot" in text
+    assert "ci viewer" not in text
     assert "old viewer" in text_of(admin.get("/tokens/?q=old"))
     assert "No token matches" in text_of(admin.get("/tokens/?q=nowhere"))
     assert "2 active" in text_of(admin.get("/tokens/"))

@@ -92,8 +92,8 @@ def served(function: Any = report, team: str = "Hall", agent: str = "Clerk") -> 
 
 
 def schema_of(roster: ServedTeam, name: str = "report") -> str:
-    (found,) = [s.hash for s in roster.schemas(roster.team.agents[0]) if s.name == name]
-    return found
+    (hash_,) = [s.hash for s in roster.schemas(roster.team.agents[0]) if s.name == name]
+    return hash_
 
 
 @pytest.fixture
@@ -206,10 +206,10 @@ def test_calls_are_counted_and_lead_to_their_events_and_schemas(team, browser):
 
     html = page(browser, "/tools/Hall/report/")
 
-    told, seq = words(html), ToolCall.objects.get(conversation__key="c3").called_seq
-    assert "Calls 4, since" in told
-    assert "Failed 25.0 %" in told
-    assert "Median 200 ms p95 300 ms p99 300 ms" in told
+    text, seq = words(html), ToolCall.objects.get(conversation__key="c3").called_seq
+    assert "Calls 4, since" in text
+    assert "Failed 25.0 %" in text
+    assert "Median 200 ms p95 300 ms p99 300 ms" in text
     assert f'href="/conversations/c3/?event={seq}#e{seq}"' in html
     assert html.count(f'href="?version={schema}"') == 5
     assert html.index("/conversations/c3/") < html.index("/conversations/c0/")
@@ -224,11 +224,11 @@ def test_the_window_is_bounded_and_says_so(team, browser, monkeypatch):
     for n in range(3):
         call(team["operator"], schema, f"c{n}", ms=(n + 1) * 100)
 
-    found = call_statistics.figures_of([schema])
+    figures = call_statistics.figures_of([schema])
 
-    assert (found.calls, found.is_full, [c.conversation.key for c in found.newest]) == (2, True, ["c2"])
-    assert found.latency is not None
-    assert (found.latency.p50, found.latency.p99) == (200, 300)
+    assert (figures.calls, figures.is_full, [c.conversation.key for c in figures.newest]) == (2, True, ["c2"])
+    assert figures.latency is not None
+    assert (figures.latency.p50, figures.latency.p99) == (200, 300)
 
 
 def test_a_call_in_a_transcript_leads_to_the_tool_at_its_schema(team, browser):
@@ -298,11 +298,11 @@ def test_names_of_a_server_that_collide_are_shown_until_they_do_not(browser):
 
     roster.note("Clerk", "desk", ["has two tools or handoffs called 'report': one, and another"])
     agent_registry.register([roster])
-    told, of_clerk = words(page(browser, "/agents/")), words(page(browser, "/agents/Hall/Clerk/"))
+    text, of_clerk = words(page(browser, "/agents/")), words(page(browser, "/agents/Hall/Clerk/"))
     roster.note("Clerk", "desk", [])
     agent_registry.register([roster])
 
-    assert "'Clerk' has two tools or handoffs called 'report'" in told
+    assert "'Clerk' has two tools or handoffs called 'report'" in text
     assert "This agent has two tools or handoffs called 'report'" in of_clerk
     assert "has two tools" not in words(page(browser, "/agents/"))
 
