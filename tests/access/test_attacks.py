@@ -63,11 +63,11 @@ def guess(server: Server) -> Guess:
     """Try to sign in with a wrong password; answer the status."""
     form = ask(server, "GET", "/sign-in/")
     cookie = str(form.headers["Set-Cookie"]).partition(";")[0]
-    found = re.search(r'csrfmiddlewaretoken" value="(\w+)"', form.text)  # type: ignore[attr-defined]
-    assert found
+    token_field = re.search(r'csrfmiddlewaretoken" value="(\w+)"', form.text)  # type: ignore[attr-defined]
+    assert token_field
 
     def tried(name: str, **headers: str) -> int:
-        body = urlencode({"username": name, "password": "guess", "csrfmiddlewaretoken": found[1]}).encode()
+        body = urlencode({"username": name, "password": "guess", "csrfmiddlewaretoken": token_field[1]}).encode()
         kind = "application/x-www-form-urlencoded"
         return ask(server, "POST", "/sign-in/", body, Cookie=cookie, Content_Type=kind, **headers).status
 
@@ -172,7 +172,7 @@ def test_what_django_logs_of_a_request_has_its_id(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "words_told"),
     [
         ("Error 111 connecting to 10.1.2.3:6379. Connect call failed ('10.1.2.3', 6379).", "Error 111 connecting to …"),
         (
@@ -184,8 +184,8 @@ def test_what_django_logs_of_a_request_has_its_id(server: Server) -> None:
         ("no answer within 2 s", "no answer within 2 s"),
     ],
 )
-def test_readiness_tells_strangers_no_address(words: str, told: str) -> None:
-    assert unaddressed(words).startswith(told)
+def test_readiness_tells_strangers_no_address(words: str, words_told: str) -> None:
+    assert unaddressed(words).startswith(words_told)
     assert not any(name in unaddressed(words) for name in ("10.1.2.3", "inside", "ada"))
 
 

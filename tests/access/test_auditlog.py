@@ -24,9 +24,9 @@ from tests.support.auditlog import BEGAN, STEP_US, brute, drawn_filters, record
 pytestmark = pytest.mark.django_db
 
 
-def found(asked: AuditFilters, **bounds: int) -> list[int]:
+def found(filters: AuditFilters, **bounds: int) -> list[int]:
     """Read all pages; return the seqs."""
-    return [entry.seq for entry in listed.every_row(listing.newest, asked, **bounds)]
+    return [entry.seq for entry in listed.every_row(listing.newest, filters, **bounds)]
 
 
 def test_filters_find_what_a_look_at_every_entry_finds():
@@ -76,11 +76,11 @@ def test_what_is_entered_is_found_by_its_time():
 
 def test_pages_neither_repeat_nor_skip_while_entries_are_added():
     record(60)
-    asked, seen, before = AuditFilters(who=("user:maria",)), [], None
-    wanted = brute(asked)
+    filters, seen, before = AuditFilters(who=("user:maria",)), [], None
+    wanted = brute(filters)
 
     while True:
-        page = listing.newest(asked, before=before, limit=2)
+        page = listing.newest(filters, before=before, limit=2)
         seen += [entry.seq for entry in page.items]
         record(5, seed=len(seen))
         if page.after is None:
@@ -88,7 +88,7 @@ def test_pages_neither_repeat_nor_skip_while_entries_are_added():
         before = page.after
 
     assert seen == wanted
-    assert len(brute(asked)) > len(wanted)
+    assert len(brute(filters)) > len(wanted)
 
 
 def test_an_address_says_the_same_filters_again():
@@ -111,7 +111,7 @@ def test_a_walk_that_ends_says_so_and_its_cursor_goes_on():
 
 @pytest.mark.skipif("connection.vendor != 'sqlite'", reason="plans of small tables are SQLite's to tell")
 @pytest.mark.parametrize(
-    ("asked", "index"),
+    ("filters", "index"),
     [
         (AuditFilters(), "auditentry_1 (seq"),
         (AuditFilters(verb=("decide",)), "auditentry_1 (seq"),
@@ -120,10 +120,10 @@ def test_a_walk_that_ends_says_so_and_its_cursor_goes_on():
         (AuditFilters(who=("user:maria",), target="user:gone"), "audit_by_target"),
     ],
 )
-def test_a_page_is_read_along_an_index_and_never_sorted(asked, index):
+def test_a_page_is_read_along_an_index_and_never_sorted(filters, index):
     record(100)
     with CaptureQueriesContext(connection) as captured:
-        listing.newest(asked, walk=30)
+        listing.newest(filters, walk=30)
 
     plans = []
     for query in captured.captured_queries:
@@ -170,11 +170,11 @@ def test_a_bare_name_is_a_persons():
 def test_the_export_is_the_filtered_list():
     record(120)
     dice = random.Random(24)
-    for asked in [AuditFilters(), *(drawn_filters(dice) for _ in range(4))]:
-        wanted = brute(asked)
+    for filters in [AuditFilters(), *(drawn_filters(dice) for _ in range(4))]:
+        wanted = brute(filters)
 
-        lines = [json.loads(line) for line in listed.exported(EXPORT, asked, "jsonl").splitlines()]
-        table = listed.table(EXPORT, asked)
+        lines = [json.loads(line) for line in listed.exported(EXPORT, filters, "jsonl").splitlines()]
+        table = listed.table(EXPORT, filters)
 
         assert [line["seq"] for line in lines] == wanted
         assert [int(line["seq"]) for line in table] == wanted

@@ -25,11 +25,11 @@ WAITING = {"run_id": "run-x", "agent": "Clerk"}
 
 def ask_in(key: str) -> None:
     """Have a run of a conversation wait for a decision: approval `ask-x` about call `call-x`."""
-    asked = {"approval_id": "ask-x", "tool_call": "call-x", "tool_call_id": "c", "name": "pay", "args_raw": "{}"}
+    request = {"approval_id": "ask-x", "tool_call": "call-x", "tool_call_id": "c", "name": "pay", "args_raw": "{}"}
     events = [
         {"event": "run.queued", "run_kind": "agent", "input_seq": 0},
         {"event": "run.started", "attempt": 1, "worker": "w"},
-        {"event": "approval.requested", **asked},
+        {"event": "approval.requested", **request},
         {"event": "run.waiting", "reason": "approval"},
     ]
     log.append([log.from_internal(key, {**WAITING, **event}, principals.run_principal("Clerk")) for event in events])

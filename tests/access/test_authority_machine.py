@@ -64,7 +64,7 @@ def take_any_kind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def believe_by(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take who decided from the payload."""
-    monkeypatch.setattr(run_fold, "doer_of", lambda facts, told: told.by or facts.principal)
+    monkeypatch.setattr(run_fold, "doer_of", lambda facts, claim_facts: claim_facts.by or facts.principal)
 
 
 def decide_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:

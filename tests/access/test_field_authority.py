@@ -167,7 +167,7 @@ def test_every_fold_decodes_into_structs_that_are_known_here():
 def test_every_kind_with_a_fold_changes_something_by_the_table():
     changing = {kind for rule in TABLE if not rule.changes.startswith("nothing") for kind in rule.kinds.split()}
 
-    assert {kind for kind, one in TYPES.items() if one.fold is not None} <= changing | {"conversation.moved"}
+    assert {kind for kind, type_ in TYPES.items() if type_.fold is not None} <= changing | {"conversation.moved"}
 
 
 def test_every_kind_is_in_the_table():
@@ -185,14 +185,14 @@ def real() -> claims.Claim:
     Agent.objects.create(name="Clerk", team="t", is_entry=True)
     tokens.make_token(SYSTEM, "mallory", "agent")
     run = {"run_id": "run-x", "agent": "Clerk"}
-    asked = {"approval_id": "ask-x", "tool_call": "call-x", "tool_call_id": "c", "name": "pay", "args_raw": "{}"}
+    request = {"approval_id": "ask-x", "tool_call": "call-x", "tool_call_id": "c", "name": "pay", "args_raw": "{}"}
     queued = {"event": "run.queued", "run_kind": "agent", "input_seq": 0, "response_id": "resp-x"}
-    events = [queued, {"event": "approval.requested", **asked}]
+    events = [queued, {"event": "approval.requested", **request}]
     log.append([log.from_internal("x", {**run, **event}, principals.run_principal("Clerk")) for event in events])
-    told = {"type": "message", "sender": "user:ada", "recipient": "agent:Clerk", "content": "hello"}
-    log.append([log.from_internal("c", told, principals.user_principal("ada"))])
+    payload = {"type": "message", "sender": "user:ada", "recipient": "agent:Clerk", "content": "hello"}
+    log.append([log.from_internal("c", payload, principals.user_principal("ada"))])
     log.append([log.from_internal("c", {"event": "log", "text": "psst"}, REDIS)])
-    (claim,) = [one for one in claims.claim("w", ["Clerk"], at_most=2) if one.conversation == "c"]
+    (claim,) = [candidate for candidate in claims.claim("w", ["Clerk"], at_most=2) if candidate.conversation == "c"]
     return claim
 
 
@@ -231,7 +231,7 @@ def forged(kind: str) -> list[dict[str, Any]]:
     bare = {"event": kind} if kind not in ("message", "control") else {"type": kind}
     example = {**EXAMPLES[kind][0], **bare} if kind in EXAMPLES else bare
     alone = [example | {field: value} for field, value in whole.items()]
-    return [{**one, "conversation_id": "c", "id": new_id()} for one in (bare | whole, bare | THEIRS, *alone)]
+    return [{**body, "conversation_id": "c", "id": new_id()} for body in (bare | whole, bare | THEIRS, *alone)]
 
 
 OUTSIDE = {
@@ -254,7 +254,7 @@ def test_nobody_else_changes_anything_by_any_field_of_any_kind(real, door):
         else:
             bodies = [json.dumps(payload) for payload in forged(kind)]
             made = [(body, envelopes.parse(body.encode())) for body in bodies]
-            log.append([log.from_bus("stream:c", None, body, said, OUTSIDE[door]) for body, said in made])
+            log.append([log.from_bus("stream:c", None, body, parsed, OUTSIDE[door]) for body, parsed in made])
         assert held() == before, kind
     bus.leave(real)
 

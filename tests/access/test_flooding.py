@@ -92,8 +92,8 @@ def test_six_who_try_wrong_passwords_do_not_keep_a_person_out():
             client.defaults["REMOTE_ADDR"] = "10.0.0.1"
             statuses.append(client.post("/sign-in/", {"username": "maria", "password": PASSWORD}).status_code)
         stop.set()
-        for one in attackers:
-            one.result(60)
+        for address in attackers:
+            address.result(60)
 
     assert statuses == [302] * 4
 
@@ -103,8 +103,8 @@ def test_a_name_that_is_nobodys_is_kept_as_a_digest():
     for name in ("hunter2-my-password", "vera"):
         try_in(client_of(), "wrong", name)
 
-    kept = set(AccessAttempt.objects.values_list("username", flat=True))
-    assert {name for name in kept if not name.startswith("?")} == {"vera"}
+    usernames = set(AccessAttempt.objects.values_list("username", flat=True))
+    assert {name for name in usernames if not name.startswith("?")} == {"vera"}
     assert not any("hunter2" in json.dumps(row, default=str) for row in AccessAttempt.objects.values())
     for _ in range(4):
         answer = try_in(client_of(), "wrong", "hunter2-my-password")

@@ -52,8 +52,8 @@ def put(key: str, principal: Principal, topic: str = "", run: str | None = None,
 
 def name(key: str, principal: Principal, agent: str, **more: Any) -> None:
     """Say something to an agent."""
-    told = {"type": "message", "sender": str(principal), "recipient": f"agent:{agent}", "content": "hello", **more}
-    put(key, principal, **told)
+    payload = {"type": "message", "sender": str(principal), "recipient": f"agent:{agent}", "content": "hello", **more}
+    put(key, principal, **payload)
 
 
 def word(key: str, principal: Principal, **more: Any) -> None:
@@ -237,8 +237,8 @@ def test_a_conversation_of_an_agents_name_is_not_its_inbox():
 
     def read(agent: str) -> list[str]:
         reach = permissions.reach_of(agent, "chat:Billing")
-        found = topic_reads.after("chat:Billing", 0, 10, reach) if reach else []
-        return [json.loads(body)["content"] for _, body in found]
+        messages = topic_reads.after("chat:Billing", 0, 10, reach) if reach else []
+        return [json.loads(body)["content"] for _, body in messages]
 
     assert (read("mallory"), read("Billing"), read("helper")) == (["in conversation"], ["for Billing"], [])
     name("Billing", ADA, "Billing")

@@ -79,19 +79,19 @@ def signed_size(server):
 def test_a_restored_record_is_signed_further_by_the_keys_that_signed_it(filled, place, tmp_path, kind):
     server, copy, file = filled(place(kind), 5), place(kind), tmp_path / "record.backup"
     server.command("backup", str(file))
-    kept = tmp_path / "kept"
-    kept.write_text(manifest_of(file)["checkpoint"])
+    checkpoint_file = tmp_path / "kept"
+    checkpoint_file.write_text(manifest_of(file)["checkpoint"])
 
     printed = copy.command("restore", str(file))
     assert "its keys are in no backup" in printed
-    assert "leaves are intact" in copy.command("verify", "--since", str(kept))
+    assert "leaves are intact" in copy.command("verify", "--since", str(checkpoint_file))
     shutil.copytree(server.data_dir / "keys", copy.data_dir / "keys")
     before = signed_size(copy)
     copy.start()
     until(lambda: signed_size(copy) > before, what="the restore to be signed")
     copy.terminate()
 
-    assert "leaves are intact" in copy.command("verify", "--since", str(kept))
+    assert "leaves are intact" in copy.command("verify", "--since", str(checkpoint_file))
 
 
 def test_an_older_backup_is_signed_only_once_somebody_says_that_it_was_on_purpose(filled, place, tmp_path):

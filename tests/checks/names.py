@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.checks.python_files import defined, modules
+from tests.checks.python_files import defined, modules, modules_of_tests
 
 # Of variables and parameters.
 FILLERS = frozenset({"found", "told", "one", "asked", "said", "kept", "heard", "ear"})
@@ -63,8 +63,8 @@ def banned_names(root: Path) -> Iterator[str]:
 
 
 def filler_names(root: Path) -> Iterator[str]:
-    """No variable and no parameter is named by a word that would fit any other as well."""
-    for path, _, tree in modules(root):
+    """No variable and no parameter is named by a word that would fit any other as well; nor in tests."""
+    for path, _, tree in (*modules(root), *modules_of_tests(root)):
         fields = {id(line.target) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for line in node.body
                   if isinstance(line, ast.AnnAssign)}  # fmt: skip
         for node in ast.walk(tree):

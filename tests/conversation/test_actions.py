@@ -83,16 +83,16 @@ def test_it_works_and_is_told_and_audited(people, name):
 
     deed(by)
 
-    told = {
+    payload = {
         event.kind: (event.principal, json.loads(event.body).get("by")) for event in Event.objects.exclude(id__in=heads)
     }
     if not row.event.startswith("- "):
-        assert str(principal_of(by)) in told[row.event]
+        assert str(principal_of(by)) in payload[row.event]
     if row.audit == "done":
         verbs = [verb_of(name), *filter(None, [row.then])]
         done = list(AuditEntry.objects.order_by("seq")[entries:])
-        assert [said(one)[:2] for one in done] == [(f"user:{by.username}", verb) for verb in verbs]
-        assert {one.outcome for one in done} == {"done"}
+        assert [said(entry)[:2] for entry in done] == [(f"user:{by.username}", verb) for verb in verbs]
+        assert {entry.outcome for entry in done} == {"done"}
     else:
         assert AuditEntry.objects.count() == entries
 

@@ -209,9 +209,9 @@ def test_a_fork_keeps_what_was_said_about_its_copies(flood, otto):
 
 def test_a_page_asks_once_where_nobody_said_anything_and_twice_else(flood, otto):
     def queries():
-        with CaptureQueriesContext(connection) as asked:
+        with CaptureQueriesContext(connection) as queries:
             annotation_reads.of_events(flood.pk, range(1, 200))
-        return len(asked)
+        return len(queries)
 
     assert queries() == 1
     for n in range(5):

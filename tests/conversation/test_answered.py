@@ -36,13 +36,13 @@ def test_who_writes_while_another_answers_is_asked(otto, ada):
     seen = say(otto, "1").seq
     other = say(otto, "2")
 
-    with pytest.raises(TooLate) as asked:
+    with pytest.raises(TooLate) as refusal:
         say(ada, "3", seen_seq=seen)
 
-    told = asked.value.as_dict()
-    assert (told["code"], told["did"], told["by"]) == ("answered_meanwhile", "answered", "user:otto")
-    assert told["seq"] == str(other.seq)
-    assert told["at"].endswith("+00:00")
+    error = refusal.value.as_dict()
+    assert (error["code"], error["did"], error["by"]) == ("answered_meanwhile", "answered", "user:otto")
+    assert error["seq"] == str(other.seq)
+    assert error["at"].endswith("+00:00")
     assert Event.objects.filter(principal="user:ada").count() == 0
     assert said(last_entry()) == ("user:ada", "send", "conversation:flood", "refused")
 
@@ -93,8 +93,8 @@ def test_the_api_says_who_and_when_and_takes_it_anyway(otto, ada):
 
     answer = post(client, {"seen_seq": seen})
 
-    told = answer.json()["error"]
-    assert (answer.status_code, told["code"], told["by"], told["seq"]) == (
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["by"], error["seq"]) == (
         409,
         "answered_meanwhile",
         "user:otto",
@@ -111,11 +111,11 @@ def test_the_form_of_a_page_without_scripts_asks_too(otto, ada):
     form = {"to": "", "content": "Come at ten.", "client_id": "f", "seen_seq": str(seen)}
     address = "/api/v1/conversations/flood/messages"
 
-    asked = client.post(address, form)
+    answer = client.post(address, form)
     sent = client.post(address, form | {"anyway": "1"})
 
-    assert asked.status_code == 409
-    assert "otto replied at" in asked.content.decode()
+    assert answer.status_code == 409
+    assert "otto replied at" in answer.content.decode()
     assert sent.status_code == 302
     assert client.post(address, form | {"client_id": "g", "seen_seq": "x"}).status_code == 302
 

@@ -29,8 +29,8 @@ def otto(people):
 
 def waiting(*names, then=("It rained.",)):
     """Bring a response to its client's calls; answer the worker's context and the response."""
-    asked = [function_call(name, {"city": "Ulm"}, call_id=f"c-{name}-0123456789abcdef") for name in names]
-    return working(team(asked, *([assistant_message(text)] for text in then)))
+    calls = [function_call(name, {"city": "Ulm"}, call_id=f"c-{name}-0123456789abcdef") for name in names]
+    return working(team(calls, *([assistant_message(text)] for text in then)))
 
 
 def asked(**more):
@@ -97,24 +97,24 @@ def test_only_who_may_ask_may_answer(people):
 def test_of_two_people_at_once_one_answers_and_the_other_learns_who(people):
     with waiting("rain", "wind"):
         asked()
-    call, start, told = open_calls()[0], threading.Barrier(2), {}
+    call, start, outcomes = open_calls()[0], threading.Barrier(2), {}
 
     def act(name):
         start.wait()
         try:
-            told[name] = answer_call(user_principal(name), call.id, name)
+            outcomes[name] = answer_call(user_principal(name), call.id, name)
         except TooLate as late:
-            told[name] = late
+            outcomes[name] = late
         connection.close()
 
     threads = [threading.Thread(target=act, args=[name]) for name in ("otto", "ada")]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
 
-    (loser,) = [name for name, one in told.items() if one is not None]
+    (loser,) = [name for name, outcome in outcomes.items() if outcome is not None]
     winner = {"otto": "ada", "ada": "otto"}[loser]
-    assert told[loser].first["by"] == f"user:{winner}"
-    assert (told[loser].code, f"user:{winner} already answered this call" in str(told[loser])) == (
+    assert outcomes[loser].first["by"] == f"user:{winner}"
+    assert (outcomes[loser].code, f"user:{winner} already answered this call" in str(outcomes[loser])) == (
         "already_answered",
         True,
     )

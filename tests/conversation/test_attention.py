@@ -40,13 +40,13 @@ def age(key, seconds):
 
 
 def test_a_question_needs_a_person_until_it_is_decided(team):
-    asked = teamwork.ask(team["operator"], key="waits")
+    approval = teamwork.ask(team["operator"], key="waits")
 
     (row,) = groups(team["viewer"]).rows["attention"]
-    assert (row.key, row.need.reason, row.need.since) == ("waits", "approval", asked.asked_at)
+    assert (row.key, row.need.reason, row.need.since) == ("waits", "approval", approval.asked_at)
     assert row.glyph == ("waiting", "Waiting for approval")
 
-    decide.decide(team["approver"], asked.id, "reject")
+    decide.decide(team["approver"], approval.id, "reject")
 
     assert keys(team["viewer"], "attention") == []
     assert keys(team["viewer"], "live") == ["waits"]

@@ -50,9 +50,9 @@ def test_the_same_steps_under_other_ids_and_times_do_not_part():
 
 
 def test_the_order_of_arguments_and_late_outputs_make_no_difference():
-    one, other = list(call("f", "1", "x", a=1, b=2)), list(call("g", "2", "y"))
-    tell("a", *one, *other)
-    swapped = [one[0] | {"args": {"b": 2, "a": 1}}, other[0], other[1], one[1]]
+    left, other = list(call("f", "1", "x", a=1, b=2)), list(call("g", "2", "y"))
+    tell("a", *left, *other)
+    swapped = [left[0] | {"args": {"b": 2, "a": 1}}, other[0], other[1], left[1]]
     tell("b", *swapped)
 
     assert not compared("a", "b").is_divided
@@ -116,8 +116,16 @@ def test_two_runs_are_compared_with_what_they_answered(team):
         log.append([event("c", said(words, "user:otto"), otto)])
         run = Run.objects.latest("queued_seq")
         facts = {"run_id": run.id, "agent": "A"}
-        told = [{"event": "run.started", "attempt": 1, "worker": "w"}, {"event": "output", "text": answer, "turn": 1}]
-        log.append([event("c", one | facts, principals.run_principal("A")) for one in [*told, {"event": "run.done"}]])
+        payloads = [
+            {"event": "run.started", "attempt": 1, "worker": "w"},
+            {"event": "output", "text": answer, "turn": 1},
+        ]
+        log.append(
+            [
+                event("c", payload | facts, principals.run_principal("A"))
+                for payload in [*payloads, {"event": "run.done"}]
+            ]
+        )
 
     first, second = Run.objects.order_by("queued_seq")
     comparison = compared(f"c@{first.id}", f"c@{second.id}")

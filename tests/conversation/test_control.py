@@ -49,8 +49,8 @@ def steer(by, *verbs, key="flood", reason="because"):
 
 
 def events(kind, key="flood"):
-    found = Event.objects.filter(conversation__key=key, kind=kind).order_by("seq")
-    return [(event.principal, json.loads(event.body)) for event in found]
+    rows_of_kind = Event.objects.filter(conversation__key=key, kind=kind).order_by("seq")
+    return [(event.principal, json.loads(event.body)) for event in rows_of_kind]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -59,9 +59,9 @@ def test_a_verb_changes_the_state_tells_an_event_and_is_audited(otto, verb):
     teamwork.say(otto)
     steer(otto, *before)
 
-    found = control.steer(otto, verb, "flood", "the water is off")
+    row = control.steer(otto, verb, "flood", "the water is off")
 
-    assert (found.state, found.owner == "user:otto") == after
+    assert (row.state, row.owner == "user:otto") == after
     principal, body = events(kind)[-1]
     assert (principal, body["by"], body["reason"]) == ("user:otto", "user:otto", "the water is off")
     assert said(last_entry()) == ("user:otto", verb, "conversation:flood", "done")
@@ -98,9 +98,9 @@ def test_who_comes_second_learns_who_was_first_and_when(people, otto, verb):
     ) as late:
         control.steer(people["admin"], verb, "flood", "me too")
 
-    told = late.value.as_dict()
-    assert (told["by"], told["did"]) == ("user:otto", kind.rpartition(".")[2])
-    assert datetime.fromisoformat(told["at"]).timestamp() == pytest.approx(at / 1e6)
+    error = late.value.as_dict()
+    assert (error["by"], error["did"]) == ("user:otto", kind.rpartition(".")[2])
+    assert datetime.fromisoformat(error["at"]).timestamp() == pytest.approx(at / 1e6)
     assert said(last_entry()) == ("user:ada", verb, "conversation:flood", "refused")
 
 
@@ -184,8 +184,8 @@ def test_rebuild_keeps_who_holds_it_and_why(otto):
     list(rebuild())
 
     assert rows() == before
-    found = Conversation.objects.get()
-    kinds = [Event.objects.get(seq=seq).kind for seq in (found.paused_seq, found.owned_seq)]
+    row = Conversation.objects.get()
+    kinds = [Event.objects.get(seq=seq).kind for seq in (row.paused_seq, row.owned_seq)]
     assert kinds == ["conversation.paused", "conversation.taken_over"]
 
 
@@ -213,8 +213,8 @@ def test_agents_inside_a_tool_or_known_by_an_import_alone_are_not_told(otto):
     claimed = teamwork.claim()
     inside = {"agent": "Weather", "parent_call": "call-1"}
     step = {"event": "tool_step", "name": "look_up", "tool_call": "call-2", "tool_call_id": "c", "status": "start"}
-    said = {"event": "output", "text": "Rain.", "turn": 2}
-    log.append([claimed.event({**inside, **said}), claimed.event({**inside, **step, "args_raw": "{}"})])
+    output = {"event": "output", "text": "Rain.", "turn": 2}
+    log.append([claimed.event({**inside, **output}), claimed.event({**inside, **step, "args_raw": "{}"})])
     imported = {"type": "message", "sender": "agent:Old", "recipient": "agent:Older", "content": "hi"}
     log.append([unchecked("flood", imported, principals.import_principal("file"))])
     assert {"agent:Weather", "agent:Old", "agent:Older"} < set(Participant.objects.values_list("name", flat=True))
@@ -229,8 +229,8 @@ def test_agents_inside_a_tool_or_known_by_an_import_alone_are_not_told(otto):
     list(rebuild())
     assert list(Participant.objects.order_by("name").values()) == before
     steer(otto, "resume")
-    told = Post.objects.filter(topic__startswith="control:").order_by("topic").values_list("topic", flat=True)
-    assert list(told) == ["control:Older", "control:Robot"]
+    topics = Post.objects.filter(topic__startswith="control:").order_by("topic").values_list("topic", flat=True)
+    assert list(topics) == ["control:Older", "control:Robot"]
 
 
 def test_several_at_once_each_have_their_own_outcome(otto):
@@ -240,8 +240,8 @@ def test_several_at_once_each_have_their_own_outcome(otto):
 
     outcomes = control.steer_each(otto, "pause", ["a", "b", "nowhere", "a"], "storm")
 
-    told = [(outcome.conversation, outcome.error.code if outcome.error else "") for outcome in outcomes]
-    assert told == [("a", ""), ("b", "paused"), ("nowhere", "not_found")]
+    results = [(outcome.conversation, outcome.error.code if outcome.error else "") for outcome in outcomes]
+    assert results == [("a", ""), ("b", "paused"), ("nowhere", "not_found")]
     assert Conversation.objects.get(key="a").state == "paused"
     for keys, action, field in (([], "pause", "conversations"), (["a"], "no", "action")):
         with pytest.raises(Invalid) as wrong:
@@ -252,16 +252,16 @@ def test_several_at_once_each_have_their_own_outcome(otto):
 @pytest.mark.django_db(transaction=True)
 def test_of_people_who_take_over_at_once_one_holds_it_and_the_others_learn_who(people, otto):
     teamwork.say(otto)
-    told: list[str] = []
+    outcomes: list[str] = []
     start = threading.Barrier(4)
 
     def take(name):
         try:
             start.wait(60)
             control.take_over(principals.user_principal(name), "flood")
-            told.append("mine")
+            outcomes.append("mine")
         except TooLate as late:
-            told.append(late.first["by"])
+            outcomes.append(late.first["by"])
         finally:
             connection.close()
 
@@ -272,5 +272,5 @@ def test_of_people_who_take_over_at_once_one_holds_it_and_the_others_learn_who(p
         thread.join(60)
 
     owner = Conversation.objects.get().owner
-    assert sorted(told) == sorted(["mine", *[owner] * 3])
+    assert sorted(outcomes) == sorted(["mine", *[owner] * 3])
     assert len(events("conversation.taken_over")) == 1

@@ -153,10 +153,10 @@ def test_who_comes_second_learns_who_was_first(team, browsers):
 
     second = decide(browsers["admin"], approval)
 
-    told = second.json()["error"]
+    error = second.json()["error"]
     assert (first.status_code, second.status_code) == (200, 409)
-    assert (told["code"], told["by"], told["decision"]) == ("already_decided", "user:april", "reject")
-    assert told["at"] == first.json()["at"]
+    assert (error["code"], error["by"], error["decision"]) == ("already_decided", "user:april", "reject")
+    assert error["at"] == first.json()["at"]
     assert first.json()["run_id"] == approval.run
 
 

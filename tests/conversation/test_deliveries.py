@@ -34,8 +34,8 @@ def told(seq: int, key: str = "flood") -> DeliveryStatus:
 
 
 def shown(seq: int, key: str = "flood") -> tuple[str, str, str]:
-    one = told(seq, key)
-    return one.state, f"{one.words} {one.agent} {one.verb}".strip(), str(one.detail)
+    status = told(seq, key)
+    return status.state, f"{status.words} {status.agent} {status.verb}".strip(), str(status.detail)
 
 
 def grow_old(seconds: float = 60) -> None:
@@ -49,8 +49,8 @@ def say_to(by, recipient: str, client_id: str = "x") -> int:
 
 def from_outside(payload) -> int:
     body = json.dumps({"conversation_id": "flood", **payload})
-    said = envelopes.parse(body.encode())
-    return log.append([log.from_bus("stream:flood", None, body, said, principals.token_principal("robot"))])[0].seq
+    parsed = envelopes.parse(body.encode())
+    return log.append([log.from_bus("stream:flood", None, body, parsed, principals.token_principal("robot"))])[0].seq
 
 
 # the states, in the order in which they come
@@ -103,9 +103,9 @@ def test_a_run_without_words_says_so_and_leads_to_its_end(otto):
     seq = teamwork.say(otto)
     claims.finish(teamwork.claim(), {"event": "run.done"})
 
-    one = told(seq)
+    status = told(seq)
 
-    assert (one.words, one.link) == ("Finished without a reply by", Event.objects.get(kind="run.done").seq)
+    assert (status.words, status.link) == ("Finished without a reply by", Event.objects.get(kind="run.done").seq)
 
 
 # never started

@@ -104,10 +104,10 @@ def test_reading_stops_when_it_has_enough(monkeypatch: pytest.MonkeyPatch) -> No
     store(*[said("Rosa", "agent:Dialogue", "word " * 40)] * 9)
     conversation = Conversation.objects.get(key=KEY)
 
-    told = counting.interactions(conversation.pk, KEY, 9)
+    counts = counting.interactions(conversation.pk, KEY, 9)
 
-    assert told.first == told.events[0].seq == 6
-    assert [event.seq for event in told.events] == [6, 7, 8, 9]
+    assert counts.first == counts.events[0].seq == 6
+    assert [event.seq for event in counts.events] == [6, 7, 8, 9]
 
 
 def test_the_most_active_are_drawn_and_the_others_on_wish(browser: Client) -> None:
@@ -143,7 +143,7 @@ def test_a_drawing_moves_nothing_when_a_number_grows_and_overlaps_nowhere() -> N
 
     assert [node.place for node in first.nodes] == [node.place for node in second.nodes]
     places = [*(node.place for node in first.nodes), *(arc.label for arc in first.arcs)]
-    assert all(apart(one, other) for one, other in combinations(places, 2))
+    assert all(apart(place, other) for place, other in combinations(places, 2))
 
 
 @pytest.mark.parametrize("path", [*own_files(), *their_files()[:: rounds(9, 3)]], ids=lambda path: path.name)
@@ -153,7 +153,7 @@ def test_nothing_overlaps_in_a_recorded_conversation(path: Path) -> None:
 
         places = [*(node.place for node in drawing.nodes), *(arc.label for arc in drawing.arcs)]
         assert len(drawing.nodes) > 1
-        assert all(apart(one, other) for one, other in combinations(places, 2))
+        assert all(apart(place, other) for place, other in combinations(places, 2))
 
 
 def test_an_empty_conversation_says_that_nobody_has_spoken(browser: Client) -> None:

@@ -77,40 +77,40 @@ def store(count: int, reader: User, seed: int = 3) -> None:
 def scan(reader: User, *, q: str = "", participant: str = "", state: str = "", agent: str = "") -> list[str]:
     """Return the keys that the filters leave, newest first, by a look at every conversation."""
     fits: list[Callable[[Conversation], bool]] = [
-        lambda one: all(any(word in text for text in _texts(one)) for word in q.lower().split()),
-        lambda one: not participant or bool(_names(one) & {participant, f"agent:{participant}"}),
-        lambda one: not agent or bool(_names(one, is_named=True) & {agent, f"agent:{agent}"}),
-        lambda one: not state or _is(one, state, f"user:{reader.username}"),
+        lambda row: all(any(word in text for text in _texts(row)) for word in q.lower().split()),
+        lambda row: not participant or bool(_names(row) & {participant, f"agent:{participant}"}),
+        lambda row: not agent or bool(_names(row, is_named=True) & {agent, f"agent:{agent}"}),
+        lambda row: not state or _is(row, state, f"user:{reader.username}"),
     ]
-    found = [one for one in Conversation.objects.filter(is_staged=False) if all(fit(one) for fit in fits)]
-    return [one.key for one in sorted(found, key=lambda one: (one.last_at, one.pk), reverse=True)]
+    matching = [row for row in Conversation.objects.filter(is_staged=False) if all(fit(row) for fit in fits)]
+    return [row.key for row in sorted(matching, key=lambda row: (row.last_at, row.pk), reverse=True)]
 
 
-def _texts(one: Conversation) -> list[str]:
-    return [text.lower() for text in (one.title, one.key, one.last_line)]
+def _texts(row: Conversation) -> list[str]:
+    return [text.lower() for text in (row.title, row.key, row.last_line)]
 
 
-def _names(one: Conversation, **told: Any) -> set[str]:
-    return set(one.participants.filter(**told).values_list("name", flat=True))
+def _names(row: Conversation, **conditions: Any) -> set[str]:
+    return set(row.participants.filter(**conditions).values_list("name", flat=True))
 
 
-def _is(one: Conversation, state: str, me: str) -> bool:
+def _is(row: Conversation, state: str, me: str) -> bool:
     if state == "waiting":
-        pending = Approval.objects.filter(conversation=one, status="pending")
+        pending = Approval.objects.filter(conversation=row, status="pending")
         return any(Run.objects.get(id=approval.run).status == "waiting" for approval in pending)
     if state in ("mine", "person"):
-        return one.owner == me if state == "mine" else one.owner != ""
-    return one.state == state and one.owner == ""
+        return row.owner == me if state == "mine" else row.owner != ""
+    return row.state == state and row.owner == ""
 
 
-def pages(limit: int = 60, **asked: Any) -> list[str]:
+def pages(limit: int = 60, **filters: Any) -> list[str]:
     """List page by page; return the keys."""
-    found, before = [], ""
+    keys, before = [], ""
     for _ in range(1000):
-        page = conversation_list.newest_conversations(before=before, limit=limit, **asked)
-        found += [row.key for row in page.rows]
+        page = conversation_list.newest_conversations(before=before, limit=limit, **filters)
+        keys += [row.key for row in page.rows]
         if page.cursor is None:
-            return found
+            return keys
         assert page.rows or page.looked_to is not None
         before = page.cursor
     raise AssertionError("the pages never end")
@@ -139,9 +139,9 @@ def store_more(reader: User) -> None:
     agent=st.sampled_from(("", "", "Triage", "Seldom", "nobody")), limit=st.sampled_from([1, 4, 60]),
 )  # fmt: skip
 def test_any_filters_find_what_a_scan_finds(stored, q, participant, state, agent, limit):
-    asked = {"q": q, "participant": participant, "state": state, "agent": agent}
+    filters = {"q": q, "participant": participant, "state": state, "agent": agent}
 
-    assert pages(limit, reader=stored, **asked) == scan(stored, **asked)
+    assert pages(limit, reader=stored, **filters) == scan(stored, **filters)
 
 
 def test_what_is_rare_is_whole_on_the_first_page(stored):
@@ -220,7 +220,7 @@ def test_any_signs_are_looked_for_as_they_are(text, small_bounds):
 @pytest.mark.thorough
 @pytest.mark.sqlite("counts the steps of its virtual machine")
 @pytest.mark.parametrize(
-    "asked",
+    "filters",
     [
         {"q": "nowhere-at-all"}, {"q": "unmistakable"}, {"participant": "nobody"}, {"participant": "Seldom"},
         {"agent": "Seldom"}, {"agent": "Triage", "q": "unmistakable"}, {"state": "person"}, {"state": "paused"},
@@ -228,23 +228,23 @@ def test_any_signs_are_looked_for_as_they_are(text, small_bounds):
     ],
     ids=str,
 )  # fmt: skip
-def test_a_filter_takes_as_long_however_many_conversations_there_are(asked, small_bounds):
+def test_a_filter_takes_as_long_however_many_conversations_there_are(filters, small_bounds):
     reader = person("maria", "viewer")
     steps = []
     for begin, end in ((0, 600), (600, 2400)):
         made = [Conversation(key=f"c{n}", last_at=n, title="Park", last_line="nothing") for n in range(begin, end)]
         made = Conversation.objects.bulk_create(made)
         Participant.objects.bulk_create(
-            Participant(conversation=one, name="agent:Seldom", kind="agent") for one in made
+            Participant(conversation=row, name="agent:Seldom", kind="agent") for row in made
         )
         Run.objects.bulk_create(
-            Run(id=f"r{one.pk}", conversation=one, status="done", input_seq=1, queued_seq=1) for one in made
+            Run(id=f"r{row.pk}", conversation=row, status="done", input_seq=1, queued_seq=1) for row in made
         )
         if not begin:
             Conversation.objects.filter(key="c1").update(title="unmistakable")
         with connection.cursor() as cursor, log.write_transaction():
-            title_index.store(cursor, {one.pk: title_index.indexed_text(one.key, one.title, "nothing") for one in made})
-        steps.append(10 * sqlite_steps(lambda: conversation_list.newest_conversations(reader=reader, **asked)))
+            title_index.store(cursor, {row.pk: title_index.indexed_text(row.key, row.title, "nothing") for row in made})
+        steps.append(10 * sqlite_steps(lambda: conversation_list.newest_conversations(reader=reader, **filters)))
 
     assert steps[1] - steps[0] < 1800, steps  # not one more for each conversation that was added
 

@@ -12,8 +12,8 @@ ASKED = {"at": 3, "client_id": "once"}
 
 
 def publish(server: Server, token: str, *words: str) -> None:
-    for n, said in enumerate(words):
-        payload = {"type": "message", "conversation_id": "c", "sender": "agent:A", "recipient": "user", "content": said}
+    for n, text in enumerate(words):
+        payload = {"type": "message", "conversation_id": "c", "sender": "agent:A", "recipient": "user", "content": text}
         assert server.publish(token, "chat:c", payload, f"m{n}")[0] == 201
 
 
@@ -23,8 +23,8 @@ def ask(server: Server, token: str, method: str, path: str, body: dict[str, obje
     try:
         connection.request(method, f"/api/v1/{path}", json.dumps(body) if body else None, headers)
         answer = connection.getresponse()
-        found: dict[str, object] = json.loads(answer.read())
-        return found
+        answered: dict[str, object] = json.loads(answer.read())
+        return answered
     finally:
         connection.close()
 
@@ -43,7 +43,7 @@ def test_a_fork_that_a_kill_cut_off_is_not_there_and_can_be_made_again(tmp_path:
     server.environment.pop("SWITCHBOARD_FAILPOINT")
     server.start()
     try:
-        keys = [one["conversation_id"] for one in ask(server, token, "GET", "conversations")["items"]]
+        keys = [item["conversation_id"] for item in ask(server, token, "GET", "conversations")["items"]]
         made, again = (ask(server, token, "POST", "conversations/c/forks", ASKED) for _ in range(2))
         with server.database() as database:
             stored = database.execute("SELECT COUNT(*) FROM conversations_event").fetchone()[0]

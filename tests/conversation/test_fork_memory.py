@@ -106,11 +106,11 @@ def test_what_is_said_in_other_words_takes_the_place_of_the_old_ones_and_is_kept
         send_message("third", key=made.conversation)
         ended_runs(4)
 
-    said = [[item.get("content") for item in given if item.get("role") == "user"] for given in asked(model)]
-    assert said[2] == ["first", "second, in other words"]
-    assert said[3] == ["first", "second, in other words", "third"]
-    kept = SessionItem.objects.filter(conversation=made.conversation).exclude(payload__startswith=session.CONTEXT)
-    assert kept.count() == 6
+    texts = [[item.get("content") for item in given if item.get("role") == "user"] for given in asked(model)]
+    assert texts[2] == ["first", "second, in other words"]
+    assert texts[3] == ["first", "second, in other words", "third"]
+    rows = SessionItem.objects.filter(conversation=made.conversation).exclude(payload__startswith=session.CONTEXT)
+    assert rows.count() == 6
 
 
 def test_what_waited_for_its_own_run_stands_where_that_began():
@@ -262,6 +262,6 @@ def test_what_a_gateway_tells_after_the_first_step_is_remembered_once():
     log.append([event("late", payload, principals.import_principal("file")) for payload in payloads])
     made = fork.fork(cast()["operator"], "late", len(payloads))
 
-    said = [item["content"] for item in remembered(made.conversation) if item.get("role") == "user"]
+    texts = [item["content"] for item in remembered(made.conversation) if item.get("role") == "user"]
 
-    assert said == ["Refund me."] * 2
+    assert texts == ["Refund me."] * 2

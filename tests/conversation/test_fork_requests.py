@@ -55,8 +55,8 @@ def test_a_run_goes_on_from_what_was_said_and_by_whom_one_names(otto, hello):
 
 def test_a_run_is_run_again_from_where_it_began(otto, hello):
     old = Run.objects.get(conversation=hello)
-    told = {"event": "run.started", "run_id": old.id, "agent": "Clerk", "attempt": 1, "worker": "w"}
-    log.append([event("hello", told, principals.run_principal("Clerk"))])
+    payload = {"event": "run.started", "run_id": old.id, "agent": "Clerk", "attempt": 1, "worker": "w"}
+    log.append([event("hello", payload, principals.run_principal("Clerk"))])
 
     made = forks.rerun(otto, old.id)
 

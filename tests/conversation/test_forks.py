@@ -54,8 +54,8 @@ def everything(key="parent"):
     ]
     dice = random.Random(7)
     for payload in payloads:
-        kept = {k: v for k, v in payload.items() if k not in ("id", "tool_call", "approval_id")}
-        log.append([event(key, kept, dice.choice(who))])
+        fields = {k: v for k, v in payload.items() if k not in ("id", "tool_call", "approval_id")}
+        log.append([event(key, fields, dice.choice(who))])
     return Conversation.objects.get(key=key)
 
 
@@ -149,8 +149,13 @@ def test_a_message_is_in_other_words_and_the_old_ones_are_kept(otto, hello):
     made = forks.fork(otto, "hello", 1, words="Refund Bo.", reason="the wrong person")
 
     first, second = Event.objects.filter(conversation__key=made.conversation).order_by("seq")
-    told, body = json.loads(first.body), json.loads(second.body)
-    assert (first.kind, told["parent"], told["forked_at"], told["changed"]) == ("conversation.forked", "hello", 0, 1)
+    forked, body = json.loads(first.body), json.loads(second.body)
+    assert (first.kind, forked["parent"], forked["forked_at"], forked["changed"]) == (
+        "conversation.forked",
+        "hello",
+        0,
+        1,
+    )
     assert (second.principal, body["sender"], body["content"]) == ("user:otto", "user:otto", "Refund Bo.")
     assert body["recipient"] == "agent:Clerk"
     was = {"conversation_id": "hello", "seq": 1, "sender": "user:otto", "content": "Refund Ada."}
@@ -176,7 +181,9 @@ def test_a_fork_whose_first_message_is_changed_has_a_title_of_its_own(otto, hell
 
 def test_a_fork_of_a_titled_conversation_is_renamed_with_its_first_message(otto):
     events = [{"event": "conversation.opened", "title": "Refunds"}, {"type": "message", "content": "Refund Ada."}]
-    log.append([event("named", {"sender": "user:otto", **one}, principals.user_principal("otto")) for one in events])
+    log.append(
+        [event("named", {"sender": "user:otto", **payload}, principals.user_principal("otto")) for payload in events]
+    )
 
     changed, whole = (forks.fork(otto, "named", 2, words=words).conversation for words in ("Refund Bo.", None))
 
@@ -208,15 +215,21 @@ def test_a_paused_conversations_fork_is_free(otto, hello):
 
 
 def test_a_claimed_fork_changes_no_state():
-    told = {"event": "conversation.forked", "parent": "victim", "forked_at": 0, "title": "x", "handler": "agent:Evil"}
+    payload = {
+        "event": "conversation.forked",
+        "parent": "victim",
+        "forked_at": 0,
+        "title": "x",
+        "handler": "agent:Evil",
+    }
     log.append(
         [event("victim", {"type": "message", "sender": "R", "content": "x"}, principals.token_principal("robot"))]
     )
 
-    log.append([event("c", told, principals.token_principal("robot"))])
+    log.append([event("c", payload, principals.token_principal("robot"))])
 
-    found = Conversation.objects.get(key="c")
-    assert (found.parent_id, found.forked_at, found.copied_seq, found.title, found.handler) == (None, None, 0, "", "")
+    row = Conversation.objects.get(key="c")
+    assert (row.parent_id, row.forked_at, row.copied_seq, row.title, row.handler) == (None, None, 0, "", "")
 
 
 @pytest.mark.parametrize(
@@ -251,8 +264,8 @@ def bring(path):
 def test_an_exported_fork_keeps_where_it_was_forked_from(otto, hello, tmp_path):
     made = forks.fork(otto, "hello", 1)
     lines = list(export(made.conversation))
-    told = {"conversation_id": "hello", "seq": 1}
-    assert json.loads(lines[0])["forked_from"] == told
+    origin = {"conversation_id": "hello", "seq": 1}
+    assert json.loads(lines[0])["forked_from"] == origin
 
     path = tmp_path / "fork.jsonl"
     path.write_bytes(b"".join(lines))
@@ -260,9 +273,9 @@ def test_an_exported_fork_keeps_where_it_was_forked_from(otto, hello, tmp_path):
     Conversation.objects.filter(key="hello").update(key="elsewhere")
     bring(path)
 
-    assert json.loads(next(export(made.conversation)))["forked_from"] == told
-    found = Conversation.objects.get(key=made.conversation)
-    assert (found.parent, found.forked_at, found.copied_seq) == (None, 1, 0)
+    assert json.loads(next(export(made.conversation)))["forked_from"] == origin
+    row = Conversation.objects.get(key=made.conversation)
+    assert (row.parent, row.forked_at, row.copied_seq) == (None, 1, 0)
     assert is_whole(made.conversation)
 
 
@@ -310,8 +323,8 @@ def test_forks_of_the_samples_equal_their_prefixes_at_random_points(otto):
 def test_a_fork_has_no_handler_whom_only_a_run_named_at_an_opening(otto):
     hello = {"type": "message", "sender": "user:ada", "recipient": "chat:first", "content": "hello"}
     log.append([log.from_internal("first", hello, principals.user_principal("ada"))])
-    told = {"event": "conversation.opened", "title": "Mine", "handler": "agent:Mallory"}
-    log.append([log.from_internal("first", told, principals.run_principal("Dialogue"))])
+    payload = {"event": "conversation.opened", "title": "Mine", "handler": "agent:Mallory"}
+    log.append([log.from_internal("first", payload, principals.run_principal("Dialogue"))])
 
     fork = forks.fork(otto, "first", 2)
 

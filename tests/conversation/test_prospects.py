@@ -55,11 +55,11 @@ def test_nothing_stands_in_the_way_of_an_answer(otto):
     ],
 )
 def test_that_nobody_is_asked_is_said_and_so(otto, sender, to, expected):
-    told = prospect(sender, to)
+    preview = prospect(sender, to)
     say(otto, sender, to)
 
-    assert expected in told.words
-    assert told.waits
+    assert expected in preview.words
+    assert preview.waits
     assert not Run.objects.filter(status="queued").exists()
 
 
@@ -98,10 +98,10 @@ def test_who_holds_it_answers_here_and_may_still_ask_an_agent(otto):
 
 
 def test_a_question_and_work_that_come_first_are_named(otto):
-    asked = teamwork.ask(otto, "c", client_id="2")
+    approval = teamwork.ask(otto, "c", client_id="2")
     assert "Dialogue is waiting for an approval" in prospect().words
 
-    stop_and_rerun.stop(SYSTEM, asked.run)
+    stop_and_rerun.stop(SYSTEM, approval.run)
     say(otto)
     assert "another message comes first" in prospect().words
     teamwork.claim("c")
@@ -132,9 +132,9 @@ def test_the_page_tells_it_from_the_start_and_anew_for_each_choice(otto):
 
 def test_the_api_speaks_as_an_agent_and_tells_who_did(otto):
     browser = client_of(otto)
-    told = {"sender": "agent:Triage", "recipient": "chat:c", "content": "Closed.", "client_id": "api", "reason": "test"}
+    body = {"sender": "agent:Triage", "recipient": "chat:c", "content": "Closed.", "client_id": "api", "reason": "test"}
 
-    answer = browser.post("/api/v1/conversations/c/messages", json.dumps(told), content_type="application/json")
+    answer = browser.post("/api/v1/conversations/c/messages", json.dumps(body), content_type="application/json")
 
     assert answer.status_code == 201
     events = browser.get("/api/v1/conversations/c/events?limit=1").json()["items"]
@@ -148,10 +148,10 @@ def test_the_api_speaks_as_an_agent_and_tells_who_did(otto):
 )
 def test_the_api_refuses_by_field(otto, more, status, field):
     stranger = person("olga", "operator")
-    told = {"sender": "system", "recipient": "chat:c", "content": "Hi", "client_id": "1", "reason": "r"} | more
+    body = {"sender": "system", "recipient": "chat:c", "content": "Hi", "client_id": "1", "reason": "r"} | more
 
     answer = client_of(stranger).post(
-        "/api/v1/conversations/c/messages", json.dumps(told), content_type="application/json"
+        "/api/v1/conversations/c/messages", json.dumps(body), content_type="application/json"
     )
 
     assert (answer.status_code, answer.json()["error"].get("field")) == (status, field)
@@ -180,8 +180,8 @@ def test_an_agent_at_work_can_get_it_at_its_next_step(otto):
     say(otto)
     claimed = teamwork.claim("c")
 
-    told = prospect(when="next_step")
-    assert (told.words, told.waits, told.at_work) == (
+    preview = prospect(when="next_step")
+    assert (preview.words, preview.waits, preview.at_work) == (
         *("Dialogue gets your message at its next step.", False, "Dialogue"),
     )
     assert "Dialogue is working" in prospect().words
@@ -198,10 +198,10 @@ def test_when_is_one_of_two_and_is_in_the_event(otto, client):
     address = reverse("api-messages", args=["c"])
     words = {"recipient": "chat:c", "content": "Hello"}
 
-    said = client.post(address, words | {"client_id": "a", "when": "next_step"}, content_type="application/json")
+    sent = client.post(address, words | {"client_id": "a", "when": "next_step"}, content_type="application/json")
     refused = client.post(address, words | {"client_id": "b", "when": "never"}, content_type="application/json")
 
-    assert json.loads(Event.objects.get(seq=said.json()["seq"]).body)["metadata"] == {"when": "next_step"}
+    assert json.loads(Event.objects.get(seq=sent.json()["seq"]).body)["metadata"] == {"when": "next_step"}
     assert Run.objects.get(status="queued").at_next_step
     assert (refused.status_code, refused.json()["error"]["field"]) == (400, "when")
     with pytest.raises(Invalid, match="after_run, next_step"):

@@ -41,9 +41,11 @@ def page(user: User) -> str:
 def missed(user: User) -> dict[str, list[tuple[str, str, str]]]:
     """Return what somebody missed in the last hour: kind → what, by whom, where."""
     since = time.time_ns() // 1000 - HOUR
-    found = since_left.since_left(since, str(user_principal(user.username)))
+    missed_items = since_left.since_left(since, str(user_principal(user.username)))
     return (
-        {group.words: [(str(r.what), str(r.by), r.href) for r in group.rows] for group in found.groups} if found else {}
+        {group.words: [(str(r.what), str(r.by), r.href) for r in group.rows] for group in missed_items.groups}
+        if missed_items
+        else {}
     )
 
 
@@ -69,10 +71,10 @@ def test_who_comes_back_learns_which_runs_ended_and_why(work: dict[str, User]) -
     claims.finish(teamwork.claim("good"), {"event": "run.done"})
     claims.finish(teamwork.claim("bad"), {"event": "run.failed", "reason": "model_error", "error": "It is gone"})
 
-    found = missed(work["viewer"])
+    missed_items = missed(work["viewer"])
 
-    assert [(what, by) for what, by, _ in found["Failed"]] == [("model error", "Dialogue")]
-    assert [(what, by) for what, by, _ in found["Finished"]] == [("", "Dialogue")]
+    assert [(what, by) for what, by, _ in missed_items["Failed"]] == [("model error", "Dialogue")]
+    assert [(what, by) for what, by, _ in missed_items["Finished"]] == [("", "Dialogue")]
 
 
 def test_ten_minutes_are_away_and_less_is_not(work: dict[str, User]) -> None:

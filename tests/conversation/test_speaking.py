@@ -249,9 +249,9 @@ def test_the_export_tells_who_said_it(otto, team):
 
     lines = list(export("c"))
 
-    told = json.loads(lines[stored.seq])
-    assert told["principal"] == "user:otto"
-    assert json.loads(told["body"])["metadata"]["sent_by"] == "user:otto"
+    line = json.loads(lines[stored.seq])
+    assert line["principal"] == "user:otto"
+    assert json.loads(line["body"])["metadata"]["sent_by"] == "user:otto"
 
 
 def test_a_claim_of_another_sender_is_not_hidden():

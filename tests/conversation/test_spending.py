@@ -89,9 +89,9 @@ def test_calls_and_time_are_counted_once_and_a_rebuild_finds_the_same(claimed):
     log.append([claimed.event(inside | {"duration_ms": 400, "usage": {"input_tokens": 5, "output_tokens": 0}})])
     log.append([claimed.event(step | {"status": "success", "output": "dry", "duration_ms": 500})])
     claims.finish(claimed, {"event": "run.done"})
-    said = {"event": "output", "agent": "Robot", "model": "dear", "text": "hi"}
+    payload = {"event": "output", "agent": "Robot", "model": "dear", "text": "hi"}
     usage = {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 3}}
-    log.append([unchecked("flood", said | {"usage": usage}, principals.token_principal("robot"))])
+    log.append([unchecked("flood", payload | {"usage": usage}, principals.token_principal("robot"))])
     rows = list(ModelUsage.objects.order_by("key").values())
 
     sums = {(row["agent"], row["model"]): (row["turns"], row["calls"], row["worked_ms"]) for row in rows}
@@ -128,8 +128,8 @@ def test_an_agents_day_is_read_within_a_bound(claimed, monkeypatch):
     for _ in range(3):
         turn(claimed, input_tokens=MILLION, output_tokens=0)
 
-    found = spending.of_agent("Dialogue")
-    assert (found.turns, found.input_tokens, found.cost.words, found.is_cut) == (2, 2 * MILLION, "at least $8.00", True)
+    spent = spending.of_agent("Dialogue")
+    assert (spent.turns, spent.input_tokens, spent.cost.words, spent.is_cut) == (2, 2 * MILLION, "at least $8.00", True)
 
 
 def test_the_list_asks_once_for_all_its_rows(claimed, people):

@@ -85,8 +85,8 @@ def test_pages_and_api_take_ordinary_ids_percent_encoded(callers: dict[str, Call
         (event,) = caller.get(f"/api/v1/conversations/{segment}/events").body["items"]
         assert event["seq"] == 1
         assert caller.get(f"/conversations/{segment}/").status == 200
-    found = caller.get(f"/api/v1/topics/{encoded(f'stream:{key}')}/messages")
-    assert [item["payload"]["content"] for item in found.body["items"]] == [key]
+    page = caller.get(f"/api/v1/topics/{encoded(f'stream:{key}')}/messages")
+    assert [item["payload"]["content"] for item in page.body["items"]] == [key]
 
 
 def test_agents_and_tools_have_readable_addresses(callers: dict[str, Caller]) -> None:

@@ -68,8 +68,8 @@ def test_the_files_of_crashes_are_bounded(tmp_path) -> None:
     for number in range(30):
         (folder / f"serve-{number}-1.txt").write_text("Fatal Python error: Aborted\n")
 
-    found = crash_reports._earlier(folder)
+    crashes = crash_reports._earlier(folder)
 
-    assert len(found) == len(list(folder.iterdir())) == crash_reports.MAX_ITEMS
+    assert len(crashes) == len(list(folder.iterdir())) == crash_reports.MAX_ITEMS
     os.utime(next(folder.iterdir()), (0, 0))
     assert len(crash_reports._earlier(folder)) == crash_reports.MAX_ITEMS - 1  # an old one is kept, not told

@@ -21,8 +21,8 @@ ANY = some.recursive(
 
 def changed(before: Any, after: Any) -> list[tuple[str, str, str | None, str | None]]:
     """Tell the differences of two values."""
-    found = diff(json.dumps(before, ensure_ascii=False), json.dumps(after, ensure_ascii=False))
-    return [(change.path, change.kind, side(change.before), side(change.after)) for change in found.changes]
+    difference = diff(json.dumps(before, ensure_ascii=False), json.dumps(after, ensure_ascii=False))
+    return [(change.path, change.kind, side(change.before), side(change.after)) for change in difference.changes]
 
 
 def side(parts: tuple[json_diff.TextPart, ...] | None) -> str | None:
@@ -33,7 +33,7 @@ def side(parts: tuple[json_diff.TextPart, ...] | None) -> str | None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "expected"),
     [
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}, []),
         ({"a": 1}, {"a": 1.0}, [("$.a", "changed", "1", "1.0")]),
@@ -50,8 +50,8 @@ def side(parts: tuple[json_diff.TextPart, ...] | None) -> str | None:
         ("x", ["x"], [("$", "changed", '"x"', '["x"]')]),
     ],
 )
-def test_each_difference_is_told_with_its_path(before, after, told):
-    assert changed(before, after) == told
+def test_each_difference_is_told_with_its_path(before, after, expected):
+    assert changed(before, after) == expected
 
 
 def test_of_a_long_text_the_words_that_differ_are_told():
@@ -79,7 +79,9 @@ def test_none_are_told_exactly_when_the_two_are_the_same_json(before, after):
     assert diff(old, old).is_none
     swapped = {"added": "removed", "removed": "added", "changed": "changed"}
     there, back = diff(old, new).changes, diff(new, old).changes
-    assert sorted(swapped[one.kind] for one in there) == sorted(one.kind for one in back) or _has_list(before, after)
+    assert sorted(swapped[change.kind] for change in there) == sorted(change.kind for change in back) or _has_list(
+        before, after
+    )
 
 
 def _has_list(*values: Any) -> bool:
@@ -102,12 +104,12 @@ BIG = {
 def test_it_is_bounded_in_size_and_in_time(name):
     before, after = map(json.dumps, BIG[name])
 
-    found = diff(before, after)
+    difference = diff(before, after)
     drawn = fragments.draw(before, after)
 
     assert ratio(lambda: fragments.draw(before, after), read_numbers, below=15) < 15
-    assert found.changes
-    assert len(found.changes) <= MAX_ITEMS
+    assert difference.changes
+    assert len(difference.changes) <= MAX_ITEMS
     assert sum(len(piece) for row in drawn.rows for side in row[3:] for piece, _ in side or []) < 600_000
 
 

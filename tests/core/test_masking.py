@@ -119,8 +119,8 @@ def test_a_text_is_passed_over_only_where_no_pattern_could_cover_anything() -> N
     for _ in range(30_000):
         text = "".join(choose.choices(pieces, k=choose.randint(2, 7)))
         whole = text
-        for pattern, kept in secret_masking._SECRETS:
-            whole = pattern.sub(kept, whole)
+        for pattern, replacement in secret_masking._SECRETS:
+            whole = pattern.sub(replacement, whole)
         covered += whole != text
 
         assert mask(text) == whole, text

@@ -32,13 +32,13 @@ def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def both(body: bytes) -> tuple[Any, Any]:
     """Decode a body in both ways; None is told for what is no JSON."""
-    found = []
+    values = []
     for way in (msgspec.json.decode, lambda body: sliced_json.decode(body, 100)):
         try:
-            found.append(("ok", way(body)))
+            values.append(("ok", way(body)))
         except ERRORS:
-            found.append(("wrong", None))
-    return found[0], found[1]
+            values.append(("wrong", None))
+    return values[0], values[1]
 
 
 @given(value=values, is_ascii=st.booleans(), indent=st.sampled_from([None, 0, 2]))

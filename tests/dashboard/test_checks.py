@@ -77,6 +77,7 @@ BREAKS = [
     ("banned_names", "agents_app/a.py", '"""A."""\n\n\ndef _told():\n    pass\n', "4: _told says nothing"),
     ("filler_names", "agents_app/a.py", '"""A."""\n\nfound = 1\n', "a.py:3: rename it: `found` does not say"),
     ("filler_names", "agents_app/a.py", '"""A."""\n\nget = lambda one: one\n', "a.py:3: rename it: `one` does not say"),
+    ("filler_names", "tests/support/a.py", "told = 1\n", "tests/support/a.py:1: rename it: `told` does not say"),
     (
         "filler_attributes",
         "agents_app/a.py",

@@ -78,19 +78,19 @@ def cpu_of(server: Server, *arguments: str) -> float:
     for _ in range(2):
         with subprocess.Popen(
             [sys.executable, *arguments], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL
-        ) as one:
-            _, status, used = os.wait4(one.pid, 0)
-            one.returncode = status
+        ) as client:
+            _, status, used = os.wait4(client.pid, 0)
+            client.returncode = status
         assert status == 0
         took.append(used.ru_utime + used.ru_stime)
     return min(took)
 
 
 def test_no_command_imports_pages_agents_or_a_server(server: Server) -> None:
-    told = dict.fromkeys(OURS, ())
-    told |= {name: tuple(heavy) for name, *heavy in map(str.split, python(server, LOAD_EACH))}
+    expected = dict.fromkeys(OURS, ())
+    expected |= {name: tuple(heavy) for name, *heavy in map(str.split, python(server, LOAD_EACH))}
 
-    assert {name: set(heavy) for name, heavy in told.items() if heavy} == NEEDED
+    assert {name: set(heavy) for name, heavy in expected.items() if heavy} == NEEDED
 
 
 def test_no_command_runs_the_checks_of_django() -> None:

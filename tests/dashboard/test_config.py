@@ -112,10 +112,10 @@ ASK_NO_DATABASE = {"alerts-resolver", "telemetry"}  # one resolves names and sen
 def test_the_pool_has_a_connection_for_every_thread_that_may_ask_at_once():
     pools = re.compile(r"(?:DatabaseThreads|ThreadPoolExecutor)\((.*)\)")
     sources = [path for part in ("conversations", "dashboard", "agents_app") for path in (ROOT / part).rglob("*.py")]
-    said = [words for path in sources for words in pools.findall(path.read_text()) if '"' in words]
+    texts = [words for path in sources for words in pools.findall(path.read_text()) if '"' in words]
 
-    names = [re.search(r'"([a-z-]+)"', words) for words in said]
-    assert len(said) >= 14
+    names = [re.search(r'"([a-z-]+)"', words) for words in texts]
+    assert len(texts) >= 14
     assert {name[1] for name in names} - ASK_NO_DATABASE <= set(POOL_SIZE)
     assert databases.postgresql("postgresql://h/d")["OPTIONS"]["pool"]["max_size"] == sum(POOL_SIZE.values())
 

@@ -84,10 +84,12 @@ def test_what_is_said_is_seen_on_the_other_node_while_parts_die(deployment, foll
         )
 
     for key, agent in agents.items():
-        said = agent.finish()
-        until(lambda key=key, said=said: len(followers[key].numbers) >= said, within=60, what="all that was said")
-        assert sorted(set(followers[key].numbers) - {-1}) == list(range(said))
-        assert len([n for n in followers[key].numbers if n >= 0]) == said  # each once
+        total = agent.finish()
+        until(
+            lambda key=key, expected=total: len(followers[key].numbers) >= expected, within=60, what="all that was said"
+        )
+        assert sorted(set(followers[key].numbers) - {-1}) == list(range(total))
+        assert len([n for n in followers[key].numbers if n >= 0]) == total  # each once
     deployment.are_ready(deployment.a, deployment.b)
 
 
@@ -202,14 +204,14 @@ def come_back(deployment, sockets):
     ready_at = time.monotonic()
     until(lambda: crowd.is_level, within=60, what="everybody to be back")
     took = time.monotonic() - ready_at
-    said = agent.finish()
-    until(lambda: crowd.have(said), within=60, what="all that was said")
+    total = agent.finish()
+    until(lambda: crowd.have(total), within=60, what="all that was said")
     crowd.close()
 
-    assert all(numbers == list(range(said)) for numbers in crowd.numbers)
+    assert all(numbers == list(range(total)) for numbers in crowd.numbers)
     assert crowd.codes == {1012}
     assert took <= 10
-    return f"{sockets} sockets back in {took:.1f} s, {said} words each, no hole"
+    return f"{sockets} sockets back in {took:.1f} s, {total} words each, no hole"
 
 
 @pytest.mark.thorough
@@ -241,10 +243,10 @@ def test_a_second_server_in_a_held_directory_is_a_web_node_on_postgresql(deploym
 
 def second_serve(server, *arguments):
     """Try to serve in the directory of a running server; answer what it printed."""
-    said = server.data_dir.parent / "second.log"
-    process = server.spawn(["serve", "--port", str(free_port()), *arguments], said, said)
+    log_file = server.data_dir.parent / "second.log"
+    process = server.spawn(["serve", "--port", str(free_port()), *arguments], log_file, log_file)
     assert process.wait(60) == 1
-    return said.read_text()
+    return log_file.read_text()
 
 
 def test_on_sqlite_a_second_server_says_why_not(tmp_path):

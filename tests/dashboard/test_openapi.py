@@ -17,8 +17,8 @@ NAMES = {"{cid}": "{id}"}
 
 def test_every_route_of_the_api_is_in_the_document_and_nothing_else():
     ours = {address for address in addresses() if address.startswith("/api/")}
-    for name, told in NAMES.items():
-        ours = {address.replace(name, told) for address in ours}
+    for name, known in NAMES.items():
+        ours = {address.replace(name, known) for address in ours}
 
     assert ours == set(document()["paths"])
 
@@ -39,7 +39,7 @@ def test_every_kind_we_write_is_in_the_document():
 def test_answers_have_the_shapes_that_the_document_tells(door_server, callers):
     admin, desk, viewer = callers["admin"], callers["desk"], callers["viewer"]
     published = admin.publish("chat:told", said("told", "x", recipient="agent:Desk"), "t1")
-    long, all_, one = "/api/v1/topics/{topic}/messages", "/api/v1/conversations", "/api/v1/conversations/{id}"
+    long, all_, single = "/api/v1/topics/{topic}/messages", "/api/v1/conversations", "/api/v1/conversations/{id}"
     messages = "/api/v1/topics/{}/messages"
 
     fits("/api/v1/publish", "post", published, 201)
@@ -59,11 +59,11 @@ def test_answers_have_the_shapes_that_the_document_tells(door_server, callers):
     fits(all_, "get", admin.get(all_), 200)
     fits(all_, "get", desk.get(all_), 200)
     fits(all_, "get", admin.get(all_ + "?limit=x"), 400)
-    fits(one, "get", admin.get(all_ + "/told"), 200)
-    fits(one, "get", admin.get(all_ + "/nowhere"), 404)
-    fits(one, "get", desk.get(all_ + "/nowhere"), 403)
-    fits(one + "/events", "get", admin.get(all_ + "/told/events?limit=1"), 200)
-    fits(one + "/events", "get", admin.get(all_ + "/told/events?after=x"), 400)
+    fits(single, "get", admin.get(all_ + "/told"), 200)
+    fits(single, "get", admin.get(all_ + "/nowhere"), 404)
+    fits(single, "get", desk.get(all_ + "/nowhere"), 403)
+    fits(single + "/events", "get", admin.get(all_ + "/told/events?limit=1"), 200)
+    fits(single + "/events", "get", admin.get(all_ + "/told/events?after=x"), 400)
     search = "/api/v1/search"
     until(lambda: admin.get(search + "?q=x&conversation=told").body["items"], what="the index")
     fits(search, "get", viewer.get(search + "?q=x&conversation=told"), 200)
@@ -90,8 +90,8 @@ def test_a_persons_markers_have_their_shapes(client_of_viewer):
         client_of_viewer.post(path, {"conversation_id": "x", "last_seq": 1}, content_type="application/json"),
         client_of_viewer.post(path, {}, content_type="application/json"),
     ):
-        told = Answer(answer.status_code, {"content-type": answer["Content-Type"]}, answer.json())
-        fits(path, answer.request["REQUEST_METHOD"].lower(), told, answer.status_code)
+        answer_ = Answer(answer.status_code, {"content-type": answer["Content-Type"]}, answer.json())
+        fits(path, answer.request["REQUEST_METHOD"].lower(), answer_, answer.status_code)
 
 
 IMPORT = b'{"conversation":"imported-here"}\n{"payload":{"event":"log","conversation_id":"imported-here"}}\n{"end":1}\n'
@@ -121,6 +121,6 @@ def _schema(name: str) -> Any:
 
 def _refs(value: Any) -> list[str]:
     if isinstance(value, dict):
-        found = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
-        return found + [ref for one in value.values() for ref in _refs(one)]
-    return [ref for one in value for ref in _refs(one)] if isinstance(value, list) else []
+        refs = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+        return refs + [ref for nested in value.values() for ref in _refs(nested)]
+    return [ref for nested in value for ref in _refs(nested)] if isinstance(value, list) else []

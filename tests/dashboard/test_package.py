@@ -86,11 +86,11 @@ def server(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ins
 
 @pytest.mark.thorough
 def test_installed_package_is_the_one_that_runs(server: Installed) -> None:
-    said = server.command(
+    output = server.command(
         "shell", "-v", "0", "-c", "import dashboard, switchboard as s; print(dashboard.__file__, s.__file__)"
     )
 
-    assert all(Path(path).is_relative_to(server.home) for path in said.split())
+    assert all(Path(path).is_relative_to(server.home) for path in output.split())
 
 
 @pytest.mark.thorough

@@ -108,8 +108,8 @@ def written() -> list[Module]:
 
 def typed_calls(module: Module) -> list[str]:
     """List the calls inside functions by which msgspec meets a type there for the first time."""
-    functions = [one for one in ast.walk(module.tree) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
-    calls = {one for function in functions for one in ast.walk(function) if isinstance(one, ast.Call)}
+    functions = [node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    calls = {node for function in functions for node in ast.walk(function) if isinstance(node, ast.Call)}
     return [f"{module.path.relative_to(ROOT)}:{call.lineno}" for call in calls if _names_a_type(call)]
 
 
@@ -118,21 +118,21 @@ def _names_a_type(call: ast.Call) -> bool:
     if called == "Converter" or (called.startswith("msgspec.") and called.endswith((".convert", ".Decoder"))):
         return True
     is_decode = called.startswith("msgspec.") and called.endswith(".decode")
-    return is_decode and (len(call.args) > 1 or any(one.arg == "type" for one in call.keywords))
+    return is_decode and (len(call.args) > 1 or any(keyword.arg == "type" for keyword in call.keywords))
 
 
 def test_no_function_gives_msgspec_a_type() -> None:
-    found = [call for module in written() if module.path.name not in AT_IMPORT for call in typed_calls(module)]
+    calls = [call for module in written() if module.path.name not in AT_IMPORT for call in typed_calls(module)]
 
-    assert found == []
+    assert calls == []
 
 
 def test_msgspec_is_imported_as_a_whole() -> None:
     """`from msgspec import convert` would pass by the look at calls."""
     for module in written():
-        for one in ast.walk(module.tree):
-            if isinstance(one, ast.ImportFrom) and (one.module or "").partition(".")[0] == "msgspec":
-                assert {alias.name for alias in one.names} <= {"Meta"}, module.path
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "msgspec":
+                assert {alias.name for alias in node.names} <= {"Meta"}, module.path
 
 
 @pytest.mark.thorough

@@ -104,15 +104,15 @@ def copy() -> Server:
 
 def run(server: Server, line: str) -> tuple[int, str]:
     """Run a command; return its exit code and all that it printed."""
-    said = scratch("said") / "said"
-    code = server.spawn(line.split(), said, said).wait(60)
-    return code, said.read_text()
+    output_file = scratch("said") / "said"
+    code = server.spawn(line.split(), output_file, output_file).wait(60)
+    return code, output_file.read_text()
 
 
 def test_record_for_these_tests_is_whole() -> None:
-    code, said = run(copy(), "verify")
+    code, output = run(copy(), "verify")
 
-    assert (code, "300 events are intact" in said) == (0, True), said
+    assert (code, "300 events are intact" in output) == (0, True), output
 
 
 @pytest.mark.parametrize("damage", variants(DAMAGES), ids=lambda damage: damage.__name__)
@@ -120,13 +120,13 @@ def test_verify_names_damaged_file_and_what_to_do(damage) -> None:
     server = copy()
     damage(server)
 
-    code, said = run(server, "verify")
+    code, output = run(server, "verify")
 
     assert code == 1
-    assert "Traceback" not in said
-    assert f"{file_of(server)} is damaged" in said
-    assert "restore a backup" in said
-    assert "are intact" not in said
+    assert "Traceback" not in output
+    assert f"{file_of(server)} is damaged" in output
+    assert "restore a backup" in output
+    assert "are intact" not in output
 
 
 def test_verify_names_table_whose_pages_are_damaged() -> None:
@@ -144,11 +144,11 @@ def test_command_on_damaged_file_ends_with_a_sentence(line) -> None:
     server = copy()
     damage_header(server)
 
-    code, said = run(server, line)
+    code, output = run(server, line)
 
     assert code == 1
-    assert "Traceback" not in said
-    assert f"{file_of(server)} is damaged" in said
+    assert "Traceback" not in output
+    assert f"{file_of(server)} is damaged" in output
 
 
 @pytest.mark.parametrize("line", ["verify", "serve --port 9"])
@@ -157,12 +157,12 @@ def test_data_directory_that_is_a_file_is_named(line) -> None:
     server.is_newcomer = True  # a forked one reads its settings before `manage.py` begins
     server.data_dir.write_text("not a directory")
 
-    code, said = run(server, line)
+    code, output = run(server, line)
 
     assert code == 1
-    assert "Traceback" not in said
-    assert f"{server.data_dir}" in said
-    assert "SWITCHBOARD_DATA_DIR" in said
+    assert "Traceback" not in output
+    assert f"{server.data_dir}" in output
+    assert "SWITCHBOARD_DATA_DIR" in output
 
 
 def test_database_that_is_a_directory_is_named() -> None:
@@ -170,11 +170,11 @@ def test_database_that_is_a_directory_is_named() -> None:
     file_of(server).unlink()
     file_of(server).mkdir()
 
-    code, said = run(server, "verify")
+    code, output = run(server, "verify")
 
     assert code == 1
-    assert "Traceback" not in said
-    assert f"{file_of(server)}" in said
+    assert "Traceback" not in output
+    assert f"{file_of(server)}" in output
 
 
 @pytest.mark.parametrize("blocks", variants([64, 0]), ids=lambda blocks: f"{blocks} blocks")
@@ -201,11 +201,11 @@ def test_server_that_meets_damage_as_it_starts_ends_with_a_sentence() -> None:
     server = copy()
     damage_newest_events(server)
 
-    code, said = run(server, f"serve --no-demo --port {server.port}")
+    code, output = run(server, f"serve --no-demo --port {server.port}")
 
     assert code == 1
-    assert "Traceback" not in said
-    assert f"{file_of(server)} is damaged" in said
+    assert "Traceback" not in output
+    assert f"{file_of(server)} is damaged" in output
 
 
 @pytest.fixture(scope="module")

@@ -120,7 +120,7 @@ def test_a_disk_that_fails_is_told_and_all_goes_on_once_it_is_back(server, ledge
     status, headers, body = until(
         lambda: (answer := publish(server, secret, ledger))[0] != 201 and answer, what="the disk to be missed"
     )
-    ready = until(lambda: (found := server.request("GET", "/readyz"))[0] == 503 and found[1], what="it to be told")
+    ready = until(lambda: (answer := server.request("GET", "/readyz"))[0] == 503 and answer[1], what="it to be told")
     readable = server.request("GET", "/api/v1/conversations/c", token=secret)
     alive = server.request("GET", "/healthz")[0]
     steered = pause(server, secret)
@@ -201,7 +201,7 @@ def test_readiness_tells_of_damage_and_sends_nobody_away(damaged):
     with pytest.raises(Unavailable):
         done.result(60)
 
-    parts = until(lambda: (found := asyncio.run(readiness.parts()))["writer"] == "ok" and found, what="the next try")
+    parts = until(lambda: (states := asyncio.run(readiness.parts()))["writer"] == "ok" and states, what="the next try")
     engine.writer.close()
 
     assert "record" not in before

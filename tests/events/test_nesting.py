@@ -56,7 +56,7 @@ def test_pieces_together_are_the_body_with_its_texts_blank(body, piece):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_depth, "PIECE", piece)
-        outside = b"".join(one.outside for one in json_depth.pieces(body, 0))
+        outside = b"".join(piece.outside for piece in json_depth.pieces(body, 0))
 
     assert re.sub(rb"[^\[\]{}]", b" ", outside) == bytes(expected)
 
@@ -124,16 +124,18 @@ def test_fields_of_other_types_are_read_as_pythons_own_reader_reads_them(payload
 
 
 def test_a_number_that_nothing_holds_is_left_in_the_body():
-    said = envelopes.parse(b'{"event":"log","index":1e999,"turn":123456789012345678901234567890,"duration_ms":-1e999}')
+    parsed = envelopes.parse(
+        b'{"event":"log","index":1e999,"turn":123456789012345678901234567890,"duration_ms":-1e999}'
+    )
 
-    assert (said.event, said.index, said.turn, said.duration_ms) == ("log", None, None, None)
+    assert (parsed.event, parsed.index, parsed.turn, parsed.duration_ms) == ("log", None, None, None)
 
 
-def plain(said):
+def plain(parsed):
     """Return the fields of what was read, JSON values decoded."""
-    found = msgspec.structs.asdict(said)
+    fields = msgspec.structs.asdict(parsed)
     return {
-        name: json.loads(bytes(value)) if isinstance(value, msgspec.Raw) else value for name, value in found.items()
+        name: json.loads(bytes(value)) if isinstance(value, msgspec.Raw) else value for name, value in fields.items()
     }
 
 
@@ -141,9 +143,9 @@ def plain(said):
 def test_a_large_value_of_another_type_is_passed_over(shape):
     body = b'{"event":"log","index":[' + (shape * ((1 << 20) // len(shape) - 50)).encode().rstrip(b",") + b"]}"
 
-    said = envelopes._parse_leniently(body)
+    parsed = envelopes._parse_leniently(body)
 
-    assert (said.event, said.index) == ("log", None)
+    assert (parsed.event, parsed.index) == ("log", None)
     assert ratio(lambda: envelopes._parse_leniently(body), read_numbers, below=0.5) < 0.5
 
 

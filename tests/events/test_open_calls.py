@@ -26,9 +26,9 @@ STEPS = {
 
 
 def step(key, call_id, status, principal=ROBOT, run=None):
-    told = {"event": "tool_step", "name": "look_up", "agent": "agent:A", "status": status, "conversation_id": key}
+    step = {"event": "tool_step", "name": "look_up", "agent": "agent:A", "status": status, "conversation_id": key}
     body = json.dumps(
-        {name: value for name, value in (told | {"tool_call_id": call_id, "run_id": run}).items() if value}
+        {name: value for name, value in (step | {"tool_call_id": call_id, "run_id": run}).items() if value}
     )
     return log.from_bus(f"stream:{key}", None, body, payload.parse(body.encode()), principal)
 
@@ -65,8 +65,8 @@ def work_of(event):
 def pages_of(sql):
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + sql)
-        (told,) = cursor.fetchone()[0]
-    return told["Plan"]["Shared Hit Blocks"] + told["Plan"]["Shared Read Blocks"]
+        (plan,) = cursor.fetchone()[0]
+    return plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
 
 
 @pytest.mark.parametrize("is_analysed", [False, True], ids=["before statistics", "with statistics"])

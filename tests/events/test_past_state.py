@@ -77,13 +77,13 @@ def test_a_page_of_the_past_is_the_page_that_was_drawn_then() -> None:
     owner = person("owner", "admin")
     teamwork.team()
     approval = teamwork.ask(owner, KEY)
-    drawn = {log.head(KEY): [str(one) for one in entries_of(log.newest_page(KEY))]}
+    drawn = {log.head(KEY): [str(entry) for entry in entries_of(log.newest_page(KEY))]}
     decide.decide(owner, approval.id, "approve")
     teamwork.go_on(approval)
-    drawn[log.head(KEY)] = [str(one) for one in entries_of(log.newest_page(KEY))]
+    drawn[log.head(KEY)] = [str(entry) for entry in entries_of(log.newest_page(KEY))]
 
     for seq, entries in drawn.items():
-        assert [str(one) for one in entries_of(log.past_page(KEY, seq))] == entries
+        assert [str(entry) for entry in entries_of(log.past_page(KEY, seq))] == entries
 
 
 def test_a_call_that_ended_later_was_running_then() -> None:

@@ -22,7 +22,7 @@ from tests.support.services import PostgresServer, running
 class Fault:
     """What keeps a database from being written to."""
 
-    told = ""  # what callers read of it
+    message = ""  # what callers read of it
 
     def __init__(self, cluster: PostgresServer, url: str) -> None:
         self.cluster, self.url = cluster, url
@@ -37,7 +37,7 @@ class Fault:
 class ReadOnly(Fault):
     """It takes reads alone: as a standby that took over its address does, or an operator who saves what is left."""
 
-    told = "read-only transaction"
+    message = "read-only transaction"
 
     def begin(self) -> None:
         self._set("SET default_transaction_read_only=on")
@@ -55,7 +55,7 @@ class ReadOnly(Fault):
 class FullDisk(Fault):
     """The disk of its tables is full; its log has another one."""
 
-    told = "No space left on device"
+    message = "No space left on device"
 
     def __init__(self, cluster: PostgresServer, url: str, disk: Path) -> None:
         super().__init__(cluster, url)
@@ -136,7 +136,7 @@ def test_a_database_that_cannot_be_written_to_is_told_and_all_goes_on_once_it_ca
     status, headers, body = until(
         lambda: (answer := publish(server, secret, ledger))[0] != 201 and answer, what="the fault to be met"
     )
-    ready = until(lambda: (found := server.request("GET", "/readyz"))[0] == 503 and found[1], what="it to be told")
+    ready = until(lambda: (answer := server.request("GET", "/readyz"))[0] == 503 and answer[1], what="it to be told")
     readable = server.request("GET", "/api/v1/conversations/c", token=secret)
     refused = [publish(server, secret, ledger) for _ in range(5)]
     steered = pause(server, secret)
@@ -147,7 +147,7 @@ def test_a_database_that_cannot_be_written_to_is_told_and_all_goes_on_once_it_ca
 
     assert (status, headers["Retry-After"], body["error"]["code"]) == (503, "1", "unavailable")
     assert "cannot write right now" in body["error"]["message"]
-    assert fault.told in body["error"]["message"]
+    assert fault.message in body["error"]["message"]
     assert "writer" in ready["not_ready"]
     assert (readable[0], readable[1]["messages"]) == (200, len(ledger.read()) - 1)
     assert {answer[0] for answer in refused} == {503}

@@ -48,8 +48,8 @@ def event(key, payload, principal):
 
 def told_once(payload, key):
     """A payload without the ids that exist once; a run belongs to one conversation."""
-    kept = {k: v for k, v in payload.items() if k not in ("id", "tool_call", "approval_id")}
-    return kept | {name: f"{kept[name]}-{key}" for name in ("run_id", "response_id") if name in kept}
+    fields = {k: v for k, v in payload.items() if k not in ("id", "tool_call", "approval_id")}
+    return fields | {name: f"{fields[name]}-{key}" for name in ("run_id", "response_id") if name in fields}
 
 
 def test_every_kind_of_the_union_has_an_example():

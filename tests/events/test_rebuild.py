@@ -42,9 +42,11 @@ def record():
     """Three conversations of every kind, and one with approvals."""
     everything, dice = list(itertools.chain.from_iterable(EXAMPLES.values())), random.Random(7)
     for key in ("c0", "c1", "c2"):
-        log.append([event(key, told_once(one, key), WHO[0]) for one in everything])
-        log.append([event(key, told_once(one, key), dice.choice(WHO)) for one in dice.choices(everything, k=100)])
-    log.append([event("c3", {"agent": "agent:A", "run_id": "run-a", **one}, WHO[0]) for one in ASKED])
+        log.append([event(key, told_once(payload, key), WHO[0]) for payload in everything])
+        log.append(
+            [event(key, told_once(payload, key), dice.choice(WHO)) for payload in dice.choices(everything, k=100)]
+        )
+    log.append([event("c3", {"agent": "agent:A", "run_id": "run-a", **payload}, WHO[0]) for payload in ASKED])
     every = (ToolCall, Run, Approval, Response, Turn, Participant)
     assert [model for model in every if not model.objects.exists()] == []
     return rows()
@@ -166,11 +168,11 @@ def test_what_is_appended_meanwhile_is_folded_once(looks, monkeypatch):
         after = Conversation.objects.get(key="a").head_seq
 
     assert after > before
-    found, calls = Conversation.objects.get(key="a"), ToolCall.objects.all()
-    assert (found.tool_calls, found.errors) == (600 + (found.head_seq - 800) // 2, 0)
+    row, calls = Conversation.objects.get(key="a"), ToolCall.objects.all()
+    assert (row.tool_calls, row.errors) == (600 + (row.head_seq - 800) // 2, 0)
     assert calls.filter(status="eve").count() == 0
     assert calls.filter(called_seq__lte=600, status="done").count() == 200
-    checked = Refold(found.pk, "a")
+    checked = Refold(row.pk, "a")
     checked.run()
     assert checked.corrected == 0
     assert next(count) > 1
@@ -251,7 +253,7 @@ def test_a_rebuild_killed_at_any_moment_is_finished_by_the_next():
     server = Server().start()
     try:
         secret = server.token()
-        told = [
+        events = [
             {"event": "tool_step", "name": "t", "agent": "agent:A", "status": status, "tool_call_id": str(n)}
             for n in range(20)
             for status in ("start", "success")
@@ -263,8 +265,8 @@ def test_a_rebuild_killed_at_any_moment_is_finished_by_the_next():
                 json.dumps(
                     {
                         "messages": [
-                            {"topic": f"stream:k{key}", "payload": {**one, "conversation_id": f"k{key}"}}
-                            for one in told
+                            {"topic": f"stream:k{key}", "payload": {**payload, "conversation_id": f"k{key}"}}
+                            for payload in events
                         ]
                     }
                 ).encode(),
@@ -278,8 +280,10 @@ def test_a_rebuild_killed_at_any_moment_is_finished_by_the_next():
         log_file = server.data_dir / "rebuild.log"
         process = server.spawn(["rebuild"], log_file, log_file)
         with server.database() as database:
-            asked = "SELECT count(*) FROM conversations_toolcall WHERE status='eve'"
-            until(lambda: database.execute(asked).fetchone()[0] < wrong, within=60, what="the first to be corrected")
+            count_eve = "SELECT count(*) FROM conversations_toolcall WHERE status='eve'"
+            until(
+                lambda: database.execute(count_eve).fetchone()[0] < wrong, within=60, what="the first to be corrected"
+            )
             process.kill()
             process.wait()
             assert "Rebuilt" not in log_file.read_text()

@@ -70,13 +70,13 @@ def test_a_key_is_staged_once():
 
 
 def test_verify_names_how_many_conversations_are_staged():
-    said = StringIO()
-    call_command("verify", stdout=said)
-    assert "staged" not in said.getvalue()
+    output = StringIO()
+    call_command("verify", stdout=output)
+    assert "staged" not in output.getvalue()
     batch = log.StagedBatch()
     for key in ("a", "b"):
         say(batch.stage(key), "first", chained_as=batch.chained_as)
 
-    call_command("verify", stdout=said)
+    call_command("verify", stdout=output)
 
-    assert "2 conversations with 2 events are staged" in said.getvalue()
+    assert "2 conversations with 2 events are staged" in output.getvalue()

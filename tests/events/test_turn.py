@@ -47,7 +47,7 @@ def test_six_who_wait_for_a_file_that_somebody_holds_give_up_together(other):
 
     assert len(results) == 6
     assert max(took for took, _ in results) < 2 * PATIENCE
-    assert any("locked" in said for _, said in results)
+    assert any("locked" in text for _, text in results)
 
 
 def test_they_go_on_in_turn_once_it_lets_go(other):

@@ -42,10 +42,12 @@ LATER = ("event.annotated",)  # kinds that came with the tables they are folded 
 def fill():
     """Store events of every kind that the release before knew, as several principals say them, some in the index of
     titles."""
-    everything = list(itertools.chain.from_iterable(told for kind, told in EXAMPLES.items() if kind not in LATER))
+    everything = list(
+        itertools.chain.from_iterable(payloads for kind, payloads in EXAMPLES.items() if kind not in LATER)
+    )
     for key, who in zip(("c0", "c1", "c2", "c3"), WHO, strict=True):
-        log.append([event(key, told_once(one, key), who) for one in everything])
-    log.append([event("asked", {"agent": "agent:A", "run_id": "run-a", **one}, WHO[0]) for one in ASKED])
+        log.append([event(key, told_once(payload, key), who) for payload in everything])
+    log.append([event("asked", {"agent": "agent:A", "run_id": "run-a", **payload}, WHO[0]) for payload in ASKED])
     index_writer.store(index_writer.read(0, 512))
 
 
@@ -116,7 +118,7 @@ def test_it_goes_on_where_it_was(up_to_date):
     go_back()
 
     call_command("migrate", verbosity=0)
-    log.append([event("c1", told_once(one, "c1"), WHO[1]) for one in EXAMPLES["message"]])
+    log.append([event("c1", told_once(payload, "c1"), WHO[1]) for payload in EXAMPLES["message"]])
     before = rows()
     list(rebuild())
 

@@ -228,9 +228,9 @@ def test_a_changed_file_is_found(folder, name, words):
     path = folder / name
     path.write_bytes(path.read_bytes() + b" ")
 
-    code, told = verified(folder)
+    code, output = verified(folder)
 
-    assert (code, words in told) == (1, True)
+    assert (code, words in output) == (1, True)
 
 
 def test_a_missing_and_an_added_file_are_found(folder):

@@ -154,16 +154,16 @@ def test_a_lost_file_of_what_was_signed_last_is_written_again(signer):
 
 
 def test_a_file_and_a_command_are_given_each_checkpoint(signer, tmp_path):
-    kept, copied = tmp_path / "witnessed", tmp_path / "copied"
-    whom = [parse(f"file:{kept}"), parse(f"command:tee {copied}")]
+    witnessed, copied = tmp_path / "witnessed", tmp_path / "copied"
+    whom = [parse(f"file:{witnessed}"), parse(f"command:tee {copied}")]
     for _ in range(2):
         say("a")
         checkpoints.make(signer)
         witnesses.submit_all(whom, [], NONE)
         witnesses.submit_all(whom, [], NONE)
 
-    assert len(kept.read_text().splitlines()) == 2
-    assert witnesses.newest_of_file(kept.read_text()).text == newest().text
+    assert len(witnessed.read_text().splitlines()) == 2
+    assert witnesses.newest_of_file(witnessed.read_text()).text == newest().text
     assert notes.parse(copied.read_text()).text == newest().text
     assert state.current().words.endswith("ago, witnessed by 2")
 

@@ -60,13 +60,13 @@ def test_both_of_our_signatures_hold_and_only_for_what_was_signed(tmp_path):
     signed = SignedNote(checkpoint.text, tuple(key.sign(checkpoint)))
 
     assert notes.verified(notes.parse(str(signed)), key.verifier_keys) == key.verifier_keys
-    for one in key.verifier_keys:
+    for verifier_key in key.verifier_keys:
         forged = SignedNote(checkpoint._replace(size=8).text, signed.signatures)
         with pytest.raises(Invalid, match="is invalid"):
-            notes.verified(forged, [one])
+            notes.verified(forged, [verifier_key])
     assert signing_key.load(tmp_path / "keys" / "k.json") == key
     assert (tmp_path / "keys" / "k.json").stat().st_mode & 0o777 == 0o600
-    assert [notes.parse_key(str(one)) for one in key.verifier_keys] == key.verifier_keys
+    assert [notes.parse_key(str(verifier_key)) for verifier_key in key.verifier_keys] == key.verifier_keys
 
 
 @pytest.mark.parametrize(

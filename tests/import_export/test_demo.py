@@ -60,9 +60,9 @@ def test_no_agent_answers_the_demo():
     Agent.objects.create(team="town", name="Dialogue", is_entry=True)
     runtime = ServerRuntime()
     runtime.writer.start()
-    said = {"type": "message", "sender": "user:Inês", "recipient": "agent:Dialogue", "content": "a dark footpath"}
+    payload = {"type": "message", "sender": "user:Inês", "recipient": "agent:Dialogue", "content": "a dark footpath"}
 
-    asyncio.run(demo.Demo(runtime)._publish("demo-1", said))
+    asyncio.run(demo.Demo(runtime)._publish("demo-1", payload))
     runtime.writer.close()
 
     assert log.head("demo-1") == 1

@@ -60,12 +60,12 @@ def test_a_state_without_a_thread_is_a_conversation_for_each_agent(tmp_path):
 
 
 def test_a_handoff_and_events_are_told_apart_from_words(tmp_path):
-    said = {"source": "pilot", "models_usage": None, "metadata": {}}
+    message = {"source": "pilot", "models_usage": None, "metadata": {}}
     rows = [
-        {**said, "type": "ThoughtEvent", "content": "Who knows tides?"},
-        {**said, "type": "HandoffMessage", "content": "Over to you.", "target": "master"},
-        {**said, "type": "ModelClientStreamingChunkEvent", "content": "Ov"},
-        {**said, "type": "MultiModalMessage", "content": ["Look:", {"data": "…"}]},
+        {**message, "type": "ThoughtEvent", "content": "Who knows tides?"},
+        {**message, "type": "HandoffMessage", "content": "Over to you.", "target": "master"},
+        {**message, "type": "ModelClientStreamingChunkEvent", "content": "Ov"},
+        {**message, "type": "MultiModalMessage", "content": ["Look:", {"data": "…"}]},
     ]
 
     bring(in_lines(tmp_path / "x.jsonl", rows))

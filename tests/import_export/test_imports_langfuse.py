@@ -149,7 +149,7 @@ def counted(export: dict[str, Any]) -> Counts:
     tools = sum(row["type"] == "TOOL" for row in rows)
     outputs = [plain(row["output"]) for row in answers if not tools]
     beside = [output.get("additional_kwargs", {}) for output in outputs if isinstance(output, dict)]
-    ids = {call["id"] for found in beside for call in found.get("tool_calls", ())}
+    ids = {call["id"] for message in beside for call in message.get("tool_calls", ())}
     inner = [row["usageDetails"] for row in answers if row["id"] not in around]
     return Counts(
         words.total(), tools or len(ids), sum(row["level"] == "ERROR" for row in rows),

@@ -196,7 +196,13 @@ def counted(requests: list[dict[str, Any]]) -> Counts:
     words: Counter[str] = Counter()
     tools = errors = 0
     spent = [0, 0]
-    spans = (s for r in requests for one in r["resourceSpans"] for scope in one["scopeSpans"] for s in scope["spans"])
+    spans = (
+        s
+        for r in requests
+        for resource in r["resourceSpans"]
+        for scope in resource["scopeSpans"]
+        for s in scope["spans"]
+    )
     for span in spans:
         plain = {pair["key"]: next(iter(pair["value"].values())) for pair in span.get("attributes", [])}
         kind = plain.get("openinference.span.kind")
@@ -245,7 +251,7 @@ def test_spans_of_the_vercel_ai_sdk_come_out_as_they_were_counted():
     path: Path = THEIRS / "otlp-openinference" / "vercel-v6-all-spans.json"
     spans = document(path)
     inner = [s for s in spans if s["name"].endswith(("Text.doGenerate", "Text.doStream", "Object.doGenerate"))]
-    told = ("ai.usage.inputTokens", "ai.usage.promptTokens")
+    names = ("ai.usage.inputTokens", "ai.usage.promptTokens")
 
     bring(path)
 
@@ -253,4 +259,4 @@ def test_spans_of_the_vercel_ai_sdk_come_out_as_they_were_counted():
         s["spanContext"]["traceId"] for s in spans if s["name"].startswith(("ai.generate", "ai.stream", "ai.tool"))
     }
     assert set(stored()) == traces
-    assert total().input_tokens == sum(s["attributes"].get(name, 0) for s in inner for name in told)
+    assert total().input_tokens == sum(s["attributes"].get(name, 0) for s in inner for name in names)

@@ -77,9 +77,9 @@ def test_played_sample_counts_as_the_file(path, tokens):
 
 
 def test_samples_cover_what_is_counted():
-    found = [counts for path in own_files() for counts in counts_of(path)]
+    counts_found = [counts for path in own_files() for counts in counts_of(path)]
 
-    assert all(any(values) for values in zip(*found, strict=True))
+    assert all(any(values) for values in zip(*counts_found, strict=True))
 
 
 @pytest.mark.parametrize("family", ["tau2-bench", "tau-bench", "who-and-when"])

@@ -153,10 +153,10 @@ def test_demo_finishes_its_run_when_something_real_comes():
 
 def test_demo_waits_for_a_person_as_long_as_it_takes_and_only_while_somebody_looks():
     town = Town()
-    asked = []
+    requests = []
 
     async def decision(approval):
-        asked.append(town.time)
+        requests.append(town.time)
         return DemoDecision("approve") if town.time > 5000 else None
 
     town.decision = decision
@@ -164,7 +164,7 @@ def test_demo_waits_for_a_person_as_long_as_it_takes_and_only_while_somebody_loo
 
     town.run()
 
-    assert not [at for at in asked if 101 < at < 4000]
+    assert not [at for at in requests if 101 < at < 4000]
     assert town.told[-1][0] > 5000
 
 

@@ -58,9 +58,9 @@ def bearer(server, name="test"):
 
 
 def test_import_goes_through_the_door(server):
-    said = command("import", str(OWN / "simulations.json"), "--conversation", "sim", "--name", "ferry")
+    output = command("import", str(OWN / "simulations.json"), "--conversation", "sim", "--name", "ferry")
 
-    assert said.splitlines()[0].startswith("sim: 11 events, 4 messages, 3 tool calls, 1 error")
+    assert output.splitlines()[0].startswith("sim: 11 events, 4 messages, 3 tool calls, 1 error")
     assert query(server, COUNTERS, "sim") == [counts_of(OWN / "simulations.json")[0][:3]]
     assert query(server, "SELECT DISTINCT principal FROM conversations_event") == [("import:ferry",)]
 
@@ -105,17 +105,17 @@ def test_strict_refusal_breaks_the_upload_off_and_leaves_nothing(server, tmp_pat
 
 
 def test_play_goes_through_the_door_with_tokens(server):
-    said = command("play", str(OWN / "simulations.json"), "--conversation", "play", "--tokens", "--speed", "100")
+    output = command("play", str(OWN / "simulations.json"), "--conversation", "play", "--tokens", "--speed", "100")
 
-    assert "Played" in said
+    assert "Played" in output
     assert query(server, COUNTERS, "play") == [counts_of(OWN / "simulations.json")[0][:3]]
     assert query(server, COUNTERS, "play-2") == [counts_of(OWN / "simulations.json")[1][:3]]
 
 
 def test_play_chooses_how_many_and_new_ids_each_time(server):
-    said = command("play", str(OWN / "chats.jsonl"), "--limit", "1", "--speed", "1000")
+    output = command("play", str(OWN / "chats.jsonl"), "--limit", "1", "--speed", "1000")
 
-    first, last = said.strip().splitlines()
+    first, last = output.strip().splitlines()
     assert first.startswith("chats-1-20")
     assert last == "Played 3 events in 1 conversation."
 
@@ -241,7 +241,7 @@ def test_publishing_goes_on_while_a_file_comes_in(server, tmp_path):
 def test_without_a_server_the_command_makes_the_record_itself(tmp_path):
     alone = Server(tmp_path / "alone")
 
-    said = alone.command("import", str(OWN / "chat.json"))
+    output = alone.command("import", str(OWN / "chat.json"))
 
-    assert said.startswith("chat: 12 events")
+    assert output.startswith("chat: 12 events")
     assert query(alone, COUNTERS, "chat") == [counts_of(OWN / "chat.json")[0][:3]]

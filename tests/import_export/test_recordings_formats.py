@@ -28,9 +28,9 @@ class Told(list):
 
 def read(path, *, is_strict=True):
     """Read a file; answer its recordings with their payloads."""
-    told = Told()
-    found = [(r.name, r.title, list(r.steps)) for r in recordings(path, told.trouble(is_strict=is_strict))]
-    return found, told
+    report = Told()
+    read_recordings = [(r.name, r.title, list(r.steps)) for r in recordings(path, report.trouble(is_strict=is_strict))]
+    return read_recordings, report
 
 
 def payloads(path):
@@ -120,10 +120,10 @@ def test_times_of_a_recording_become_offsets():
 
 
 def test_tau2_calls_belong_to_who_asked():
-    found, _ = read(OWN / "simulations.json")
+    read_recordings, _ = read(OWN / "simulations.json")
 
-    assert [name for name, _, _ in found] == ["simulations-0a1b", "simulations-0a1c"]
-    steps = [s.payload for s in found[0][2] if s.payload.get("event") == "tool_step"]
+    assert [name for name, _, _ in read_recordings] == ["simulations-0a1b", "simulations-0a1c"]
+    steps = [s.payload for s in read_recordings[0][2] if s.payload.get("event") == "tool_step"]
     callers = [p.get("agent") or p["sender"] for p in steps]
     assert callers == ["assistant", "assistant", "user", "user", "user", "user"]
     assert [p["name"] for p in steps[4:]] == ["restart_app", "open_app"]
@@ -131,9 +131,9 @@ def test_tau2_calls_belong_to_who_asked():
 
 
 def test_who_and_when_roles_tell_sender_and_recipient():
-    found = payloads(OWN / "history_orchestrated.json")
+    bodies = payloads(OWN / "history_orchestrated.json")
 
-    assert [(p["type"], p["sender"], p["recipient"]) for p in found] == [
+    assert [(p["type"], p["sender"], p["recipient"]) for p in bodies] == [
         ("message", "human", "chat:"),
         ("control", "agent:Orchestrator", "chat:"),
         ("message", "agent:Orchestrator", "agent:WebSurfer"),
@@ -142,14 +142,17 @@ def test_who_and_when_roles_tell_sender_and_recipient():
         ("message", "agent:Assistant", "agent:Orchestrator"),
         ("control", "agent:Orchestrator", "chat:"),
     ]
-    assert [p["metadata"].get("about") for p in found if p["type"] == "control"] == ["thought", "termination condition"]
+    assert [p["metadata"].get("about") for p in bodies if p["type"] == "control"] == [
+        "thought",
+        "termination condition",
+    ]
 
 
 def test_who_and_when_agents_go_by_name():
-    found = payloads(OWN / "history_group.json")
+    bodies = payloads(OWN / "history_group.json")
 
-    assert [p["sender"] for p in found][:2] == ["agent:Pond_Expert", "agent:Verification_Expert"]
-    assert found[2]["content"] == ""
+    assert [p["sender"] for p in bodies][:2] == ["agent:Pond_Expert", "agent:Verification_Expert"]
+    assert bodies[2]["content"] == ""
 
 
 def test_display_text_keeps_its_further_lines():
@@ -167,11 +170,11 @@ def test_bad_lines_are_told_with_their_place_and_left_out(tmp_path):
     good = {"role": "user", "content": "hello"}
     path = lines(tmp_path, good, "{broken", '"text"', {"role": "pilot", "content": ""}, good)
 
-    ((_, _, steps),), told = read(path, is_strict=False)
+    ((_, _, steps),), report = read(path, is_strict=False)
 
     assert len(steps) == 2
-    assert [text.partition(":")[0] for text in told] == ["line 2", "line 3", "line 4"]
-    assert "role must be" in told[2]
+    assert [text.partition(":")[0] for text in report] == ["line 2", "line 3", "line 4"]
+    assert "role must be" in report[2]
 
 
 def test_bad_simulation_is_told_by_its_index(tmp_path):
@@ -181,11 +184,11 @@ def test_bad_simulation_is_told_by_its_index(tmp_path):
     }
     path = lines(tmp_path, {"simulations": [{"id": "bad"}, good]}, name="x.json")
 
-    found, told = read(path, is_strict=False)
+    read_recordings, report = read(path, is_strict=False)
 
-    assert [name for name, _, _ in found] == ["x-s"]
-    assert told[0].startswith("simulations[0]: must be a simulation with a list of messages")
-    assert told[1].startswith("simulations[1].messages[1]: must be the result of an earlier call")
+    assert [name for name, _, _ in read_recordings] == ["x-s"]
+    assert report[0].startswith("simulations[0]: must be a simulation with a list of messages")
+    assert report[1].startswith("simulations[1].messages[1]: must be the result of an earlier call")
 
 
 @pytest.mark.parametrize("name", [path.name for path in sorted(OWN.iterdir()) if path.suffix == ".jsonl"])
@@ -245,12 +248,12 @@ message = st.fixed_dictionaries(
 @settings(max_examples=50)
 @given(st.lists(message | anything, max_size=6))
 def test_no_message_breaks_the_readers(messages):
-    told = Told()
+    report = Told()
 
     placed = ((str(n), value) for n, value in enumerate(messages))
-    steps = list(openai_chat.steps_of(placed, told.trouble()))
-    steps += tau2._steps(messages, "m", told.trouble())
-    steps += who_when._steps(iter(messages), told.trouble())
+    steps = list(openai_chat.steps_of(placed, report.trouble()))
+    steps += tau2._steps(messages, "m", report.trouble())
+    steps += who_when._steps(iter(messages), report.trouble())
 
     assert all(step.payload["id"] for step in steps)
 
@@ -281,12 +284,12 @@ def test_bodies_of_an_export_come_back_as_they_were(key, values):
         path = lines(Path(folder), *export_of(key, [json.dumps(value) for value in values]))
         ((name, _, steps),), _ = read(path)
 
-    said = [json.loads(encoded(step.payload)) for step in steps]
+    encoded_steps = [json.loads(encoded(step.payload)) for step in steps]
     assert name == key
-    assert [{k: v for k, v in value.items() if k not in ("imported", "created_at")} for value in said] == [
+    assert [{k: v for k, v in value.items() if k not in ("imported", "created_at")} for value in encoded_steps] == [
         {k: v for k, v in value.items() if k not in ("imported", "created_at")} for value in values
     ]
-    assert [value["imported"]["at"] for value in said] == list(range(1, len(values) + 1))
+    assert [value["imported"]["at"] for value in encoded_steps] == list(range(1, len(values) + 1))
 
 
 @pytest.mark.parametrize("field", ["kind", "principal", "body", "digest", "hash", "event_id", "run", "salt"])
@@ -294,19 +297,19 @@ def test_half_a_character_in_an_export_is_told_with_its_place(tmp_path, field):
     header, first, second, third = export_of("x", ["{}", "{}", "{}"])
     path = lines(tmp_path, header, first, second | {field: "\ud83d"}, third)
 
-    ((_, _, steps),), told = read(path, is_strict=False)
+    ((_, _, steps),), report = read(path, is_strict=False)
 
     assert len(steps) == 2
-    assert "line 3: " in told[0]
-    assert f"{field} contains a lone surrogate" in told[0]
+    assert "line 3: " in report[0]
+    assert f"{field} contains a lone surrogate" in report[0]
 
 
 def test_half_a_character_in_the_name_of_an_export_is_told(tmp_path):
     header, row = export_of("x", ["{}"])
     path = lines(tmp_path, header | {"conversation_id": "\ud83d"}, row)
 
-    found, told = read(path, is_strict=False)
+    read_recordings, report = read(path, is_strict=False)
 
-    assert found == []
-    assert "line 1: " in told[0]
-    assert "conversation_id contains a lone surrogate" in told[0]
+    assert read_recordings == []
+    assert "line 1: " in report[0]
+    assert "conversation_id contains a lone surrogate" in report[0]

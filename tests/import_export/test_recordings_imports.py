@@ -24,8 +24,8 @@ PRINCIPAL = principals.import_principal("test")
 RUN = "run-1"
 
 
-def bring_file(path, *, key="", is_strict=False, told=None):
-    trouble = ImportReport((told if told is not None else []).append, is_strict=is_strict)
+def bring_file(path, *, key="", is_strict=False, report=None):
+    trouble = ImportReport((report if report is not None else []).append, is_strict=is_strict)
     return import_recordings(
         recordings(path, trouble), StagedImport(PRINCIPAL), trouble, key=key, progress=lambda *_: None
     )
@@ -180,12 +180,12 @@ def test_lines_that_are_no_import_are_refused(lines):
 def test_an_event_that_is_too_large_is_told_and_left_out(tmp_path):
     path = tmp_path / "x.json"
     path.write_text(json.dumps([{"role": "user", "content": "x" * (1 << 20)}, {"role": "user", "content": "small"}]))
-    told = []
+    report = []
 
-    (item,) = bring_file(path, told=told)
+    (item,) = bring_file(path, report=report)
 
     assert item.messages == 1
-    assert told[0].startswith("[0]: must be at most 1,048,576 bytes")
+    assert report[0].startswith("[0]: must be at most 1,048,576 bytes")
 
 
 def test_imported_events_are_kept_as_no_posts_and_start_nothing():
@@ -311,10 +311,10 @@ def test_changed_export_is_found_out(tmp_path, change, expected):
         bring_file(path, key="copy", is_strict=True)
 
 
-@pytest.mark.parametrize("kept", [slice(0, -1), slice(0, 1)], ids=["last line gone", "header alone"])
-def test_cut_export_is_found_out(tmp_path, kept):
+@pytest.mark.parametrize("lines_left", [slice(0, -1), slice(0, 1)], ids=["last line gone", "header alone"])
+def test_cut_export_is_found_out(tmp_path, lines_left):
     path = exported(ours(), tmp_path / "x.jsonl")
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[kept]))
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[lines_left]))
 
     with pytest.raises(ImportRefused, match="the end: the last event must be 10"):
         bring_file(path, key="copy", is_strict=True)

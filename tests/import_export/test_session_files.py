@@ -147,9 +147,9 @@ def test_a_session_of_codex_is_read_once_though_it_says_all_twice(codex):
 def test_bad_lines_are_told_with_their_place_and_what_was_expected(capsys):
     call_command("import", str(EDGES))
 
-    told = capsys.readouterr().err
-    assert "line 10: message of type user must be an object with content" in told
-    assert "line 13: must be a JSON object; got str" in told
+    error_text = capsys.readouterr().err
+    assert "line 10: message of type user must be an object with content" in error_text
+    assert "line 13: must be a JSON object; got str" in error_text
     assert state("claude-code-edge_cases")["errors"] == 1
 
 
@@ -157,12 +157,12 @@ def test_bad_lines_are_told_with_their_place_and_what_was_expected(capsys):
 def test_a_dry_run_tells_what_an_import_becomes_and_stores_nothing(codex, capsys):
     for path in (CLAUDE, EDGES, PI, codex):
         call_command("import", str(path), "--dry-run")
-        told = capsys.readouterr().out.splitlines()
+        lines = capsys.readouterr().out.splitlines()
         assert not Event.objects.exists()
-        assert told[-1] == "Nothing was stored (--dry-run)."
+        assert lines[-1] == "Nothing was stored (--dry-run)."
 
         call_command("import", str(path))
-        assert capsys.readouterr().out.splitlines() == told[:-1]
+        assert capsys.readouterr().out.splitlines() == lines[:-1]
         for model in (Event, ToolCall, Conversation):
             model.objects.all().delete()
 
@@ -304,10 +304,10 @@ def test_a_telemetry_token_follows_a_session_into_a_server_elsewhere(tmp_path, d
 
     assert [done.returncode for done in sent] == [0, 0], sent
     assert (refused.returncode, "may not report" in refused.stderr.decode()) == (1, True), refused.stderr
-    told = events_of(door_server, f"claude-code-{session}")
+    events = events_of(door_server, f"claude-code-{session}")
     published = Published()
     followed(path, published)
-    assert sorted(published.payloads) == sorted(body["id"] for *_, body in told)
+    assert sorted(published.payloads) == sorted(body["id"] for *_, body in events)
     posts = "SELECT COUNT(*) FROM conversations_post WHERE topic LIKE '%' || ?"
     runs = (
         "SELECT COUNT(*) FROM conversations_run r JOIN conversations_conversation c ON c.id=r.conversation_id"
@@ -323,6 +323,8 @@ def test_a_telemetry_token_follows_a_session_into_a_server_elsewhere(tmp_path, d
 
 
 def _follow(path, environment):
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SWITCHBOARD_", "DJANGO_"))}
+    clean_environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("SWITCHBOARD_", "DJANGO_"))
+    }
     command = [sys.executable, "manage.py", "follow", "--once", str(path)]
-    return subprocess.run(command, cwd=ROOT, env=kept | environment, capture_output=True, timeout=120)
+    return subprocess.run(command, cwd=ROOT, env=clean_environment | environment, capture_output=True, timeout=120)

@@ -167,10 +167,10 @@ def test_the_page_and_the_api_show_first_and_then_erase(team):
     assert "1 entry of the audit log erased" in done
     assert "Audit log" in done
 
-    asked = {"entries": [other.seq]}
-    preview = admin_client.post("/api/v1/redactions/preview", asked, content_type="application/json").json()
+    body = {"entries": [other.seq]}
+    preview = admin_client.post("/api/v1/redactions/preview", body, content_type="application/json").json()
     assert preview == {"items": [], "audit_entries": [other.seq]}
-    made = admin_client.post("/api/v1/redactions", asked | {"reason": "x"}, content_type="application/json")
+    made = admin_client.post("/api/v1/redactions", body | {"reason": "x"}, content_type="application/json")
     assert (made.status_code, made.json()["audit_entries"]) == (201, 1)
     assert everywhere(WORD) == []
     assert chain.verify().ok

@@ -41,15 +41,15 @@ def spoken(key, *texts):
 
 def everywhere(word):
     """Return the tables that hold a word, in any column."""
-    found = []
+    texts = []
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             if not table.startswith("conversations_") or table in CONTENTLESS:
                 continue
             cursor.execute(f'SELECT * FROM "{table}"')
             if any(word in str(value) for row in cursor.fetchall() for value in row):
-                found.append(table)
-    return found
+                texts.append(table)
+    return texts
 
 
 def index():
@@ -72,7 +72,7 @@ def test_redacted_words_are_in_no_table_and_the_chains_are_intact(team):
 
     index()
     assert everywhere(SECRET) == []
-    assert [(one.conversation, one.seqs) for one in done] == [("redact-a", [2])]
+    assert [(redaction.conversation, redaction.seqs) for redaction in done] == [("redact-a", [2])]
     event = Event.objects.get(seq=2)
     assert (event.salt, event.erased_by) == (None, done[0].mark)
     assert json.loads(event.body)["content"] == ""
@@ -94,7 +94,7 @@ def test_forks_and_forks_of_forks_lose_the_words_too(team):
 
     done = redact(team["admin"], "redact-b", [2], "asked for")
 
-    assert [one.conversation for one in done] == ["redact-b", first, second]
+    assert [redaction.conversation for redaction in done] == ["redact-b", first, second]
     assert everywhere(SECRET) == []
     assert verify_chains.verify_events().ok
 

@@ -43,7 +43,10 @@ def test_a_field_of_a_call_goes_wherever_the_call_says_it_and_the_rest_stays(tea
 
     done = scope.carry_out(team["admin"], RedactionScope(call=call.pk, field="args.phone"), "asked for")
 
-    assert [(one.conversation, one.seqs) for one in done.redacted] == [("scope-a", [1, 2]), (copy, [1, 2])]
+    assert [(redaction.conversation, redaction.seqs) for redaction in done.redacted] == [
+        ("scope-a", [1, 2]),
+        (copy, [1, 2]),
+    ]
     assert everywhere(PHONE) == []
     first, second = (json.loads(Event.objects.get(conversation__key="scope-a", seq=seq).body) for seq in (1, 2))
     assert first["args"] == json.loads(first["args_raw"]) == {"phone": "[redacted]", "note": "quokka"}
@@ -128,9 +131,9 @@ def test_everything_about_a_person_goes_and_what_is_held_is_told(team):
     assert [(place.conversation, place.seqs, bool(place.blocked)) for place in places] == [
         ("scope-d", [1, 2], False), ("scope-e", [1], False), ("scope-f", [1], True)
     ]  # fmt: skip
-    assert [one.conversation for one in first.redacted] == ["scope-d", "scope-e"]
+    assert [redaction.conversation for redaction in first.redacted] == ["scope-d", "scope-e"]
     assert [key for key, _ in first.refused] == ["scope-f"]
-    assert [one.conversation for one in second.redacted] == ["scope-f"]
+    assert [redaction.conversation for redaction in second.redacted] == ["scope-f"]
     for word in ("I am here", "wombat", "QUOKKA", "quokka", "Zoë"):
         assert everywhere(word) == []
     assert everywhere("nothing of note")

@@ -34,20 +34,20 @@ def check(trace: dict[str, Any]) -> list[dict[str, Any]]:
     complete = [entry for entry in entries if entry["ph"] == "X"]
     named = {entry["tid"] for entry in entries if entry["ph"] == "M" and entry["name"] == "thread_name"}
     assert {entry["tid"] for entry in entries if "tid" in entry} == named
-    for one in complete:
-        assert isinstance(one["ts"], int)
-        assert isinstance(one["dur"], int)
-        assert one["dur"] >= 0
+    for slice_ in complete:
+        assert isinstance(slice_["ts"], int)
+        assert isinstance(slice_["dur"], int)
+        assert slice_["dur"] >= 0
     threads = itertools.groupby(
-        sorted(complete, key=lambda one: (one["tid"], one["ts"], -one["dur"])), lambda x: x["tid"]
+        sorted(complete, key=lambda slice_: (slice_["tid"], slice_["ts"], -slice_["dur"])), lambda x: x["tid"]
     )
     for _, slices in threads:
         ends: list[int] = []
-        for one in slices:
-            while ends and ends[-1] <= one["ts"]:
+        for slice_ in slices:
+            while ends and ends[-1] <= slice_["ts"]:
                 ends.pop()
-            assert not ends or one["ts"] + one["dur"] <= ends[-1], one
-            ends.append(one["ts"] + one["dur"])
+            assert not ends or slice_["ts"] + slice_["dur"] <= ends[-1], slice_
+            ends.append(slice_["ts"] + slice_["dur"])
     return complete
 
 
@@ -60,7 +60,7 @@ def test_agents_are_threads_and_what_they_do_nests() -> None:
 
     complete = check(trace)
 
-    assert [one["name"] for one in complete] == ["run of Dialogue", "Dialogue", "model turn", "find"]
+    assert [slice_["name"] for slice_ in complete] == ["run of Dialogue", "Dialogue", "model turn", "find"]
     threads = {e["args"]["name"]: e["tid"] for e in trace["traceEvents"] if e["name"] == "thread_name"}
     assert set(threads) == {"Runs and waits", "Dialogue", "Tool calls"}
     assert complete[1]["tid"] == complete[2]["tid"] == threads["Dialogue"]
@@ -71,21 +71,21 @@ def test_what_overlaps_without_nesting_goes_to_a_thread_of_its_own() -> None:
 
     complete = check(trace)
 
-    first, second, third = sorted(complete, key=lambda one: one["name"])
+    first, second, third = sorted(complete, key=lambda slice_: slice_["name"])
     assert first["tid"] == third["tid"] != second["tid"]
 
 
 def test_what_goes_on_ends_at_the_last_moment_and_says_so() -> None:
-    (one,) = check(traced(row("run", "agent:Dialogue", 400, None, words="run")))
+    (slice_,) = check(traced(row("run", "agent:Dialogue", 400, None, words="run")))
 
-    assert one["dur"] == 600
-    assert one["args"]["unfinished"] is True
+    assert slice_["dur"] == 600
+    assert slice_["args"]["unfinished"] is True
 
 
 def test_messages_are_moments_of_their_sender() -> None:
     trace = traced(row("message", "user:Rosa", 5, 5, words="wet"))
 
-    (moment,) = [one for one in trace["traceEvents"] if one["ph"] == "i"]
+    (moment,) = [trace_event for trace_event in trace["traceEvents"] if trace_event["ph"] == "i"]
 
     assert moment["ts"] == 5
     assert moment["args"]["text"] == "wet"
@@ -99,8 +99,8 @@ def test_a_large_conversation_is_traced_within_the_rules() -> None:
     trace = json.loads(b"".join(conversation_files.pieces("large", "trace")))
 
     complete = check(trace)
-    assert sum(one["cat"] == "run" for one in complete) == 100
-    assert sum(one["cat"] == "tool" for one in complete) == 100
+    assert sum(slice_["cat"] == "run" for slice_ in complete) == 100
+    assert sum(slice_["cat"] == "tool" for slice_ in complete) == 100
     assert trace["otherData"] == {"conversation_id": "large", "first_event": 1, "last_event": 1_000}
 
 
@@ -112,5 +112,5 @@ def test_a_wait_for_approval_is_a_slice() -> None:
 
     trace = json.loads(b"".join(conversation_files.pieces("waits", "trace")))
 
-    waits = [one for one in check(trace) if one["cat"] == "wait"]
-    assert [one["name"] for one in waits] == ["waiting for approval of file_incident"]
+    waits = [slice_ for slice_ in check(trace) if slice_["cat"] == "wait"]
+    assert [slice_["name"] for slice_ in waits] == ["waiting for approval of file_incident"]

@@ -22,12 +22,12 @@ def at(seconds):
     return int(seconds * SECOND)
 
 
-def events(*told, run="r"):
+def events(*kinds_and_bodies, run="r"):
     return [
         Stored(
             "c", seq, kind, at(when), "agent:Dialogue", None if kind == "message" else run, None, None, json.dumps(body)
         )
-        for seq, when, kind, body in told
+        for seq, when, kind, body in kinds_and_bodies
     ]
 
 
@@ -57,8 +57,8 @@ CALLS = [
 READ = TimelineEvents(1, 18, at(3606), TOLD, CALLS, [RunTimes("r", "agent", "Dialogue", "done")])
 
 
-def rows_of(found):
-    return [(row.kind, row.depth, row.name, row.words) for row in found.rows]
+def rows_of(read):
+    return [(row.kind, row.depth, row.name, row.words) for row in read.rows]
 
 
 def test_calls_stand_in_who_made_them_and_runs_inside_calls_in_the_call():
@@ -105,18 +105,25 @@ def test_an_event_belongs_to_the_innermost_row_around_it():
 
 def test_a_wait_that_goes_on_is_drawn_until_now_and_folded():
     cut = next(n for n, event in enumerate(TOLD, 1) if event.kind == "run.waiting")
-    told = TOLD[:cut]
+    events_so_far = TOLD[:cut]
     calls = [*CALLS[:2], CALLS[2]._replace(finished_seq=None, status="waiting", duration_ms=None, finished_at=None)]
-    read = TimelineEvents(1, told[-1].seq, told[-1].at, told, calls, [RunTimes("r", "agent", "Dialogue", "waiting")])
+    read = TimelineEvents(
+        1,
+        events_so_far[-1].seq,
+        events_so_far[-1].at,
+        events_so_far,
+        calls,
+        [RunTimes("r", "agent", "Dialogue", "waiting")],
+    )
 
-    timeline = conversation_timeline.layout(read, upto=told[-1].at + 3600 * SECOND)
+    timeline = conversation_timeline.layout(read, upto=events_so_far[-1].at + 3600 * SECOND)
 
     rows = conversation_timeline.drawn(timeline, 0, 50)
     (wait,) = [row for row in rows if row.kind == "wait"]
-    (asked,) = [row for row in rows if row.name == "file_incident"]
-    assert wait.state == asked.state == "waiting"
-    assert asked.bars[0].x + asked.bars[0].width == WIDTH
-    assert asked.since == wait.since
+    (request,) = [row for row in rows if row.name == "file_incident"]
+    assert wait.state == request.state == "waiting"
+    assert request.bars[0].x + request.bars[0].width == WIDTH
+    assert request.since == wait.since
     assert WIDTH / 10 < wait.bars[0].width < WIDTH / 2
     assert wait.bars[0].x + wait.bars[0].width == WIDTH
     assert timeline.totals.waits == 3600 * SECOND
@@ -125,9 +132,16 @@ def test_a_wait_that_goes_on_is_drawn_until_now_and_folded():
 
 @pytest.mark.parametrize("cut", range(1, len(TOLD)))
 def test_what_goes_on_reaches_to_the_last_event(cut):
-    told = TOLD[:cut]
-    calls = [one for one in CALLS if one.called_seq <= told[-1].seq]
-    read = TimelineEvents(1, told[-1].seq, told[-1].at, told, calls, [RunTimes("r", "agent", "Dialogue", "running")])
+    events_so_far = TOLD[:cut]
+    calls = [call for call in CALLS if call.called_seq <= events_so_far[-1].seq]
+    read = TimelineEvents(
+        1,
+        events_so_far[-1].seq,
+        events_so_far[-1].at,
+        events_so_far,
+        calls,
+        [RunTimes("r", "agent", "Dialogue", "running")],
+    )
 
     timeline = conversation_timeline.layout(read)
 
@@ -164,9 +178,9 @@ def test_a_talk_without_work_is_not_folded_to_nothing():
 @pytest.mark.parametrize("body", ["[]", "nonsense", '{"agent": [1], "duration_ms": "x", "parent_call": {}}', "{}"])
 def test_hostile_bodies_cost_themselves_alone(body):
     kinds = ("run.queued", "run.started", "model.turn", "agent.handoff", "approval.requested", "run.waiting", "x.stage")
-    told = [Stored("c", n, kind, at(n), "agent:A", "r", None, None, body) for n, kind in enumerate(kinds, 1)]
+    events_read = [Stored("c", n, kind, at(n), "agent:A", "r", None, None, body) for n, kind in enumerate(kinds, 1)]
 
-    timeline = conversation_timeline.layout(TimelineEvents(1, 7, at(7), told, [], []))
+    timeline = conversation_timeline.layout(TimelineEvents(1, 7, at(7), events_read, [], []))
 
     assert timeline.rows[0].kind == "run"
     assert conversation_timeline.drawn(timeline, 0, 50)
@@ -182,10 +196,10 @@ def page(user, query="", key="flood"):
 @pytest.mark.django_db
 def test_the_page_shows_a_question_and_what_came_of_it(team):
     teamwork.team()
-    asked = teamwork.ask(team["operator"])
+    approval = teamwork.ask(team["operator"])
     assert "waiting for approval of file_incident" in page(team["viewer"])
 
-    teamwork.go_on(decide.decide(team["approver"], asked.id, "approve"))
+    teamwork.go_on(decide.decide(team["approver"], approval.id, "approve"))
 
     html = page(team["viewer"], "&part=timeline")
     assert '<code class="clip">file_incident</code>' in html

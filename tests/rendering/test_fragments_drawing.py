@@ -294,11 +294,11 @@ def test_drawing_is_kept_until_the_event_is_redacted():
     event = stored(sender="agent:A", content="secret")
     tombstone = event._replace(body='{"type":"message","sender":"agent:A"}')
 
-    before, kept = draw(event), draw(tombstone)
+    before, cached = draw(event), draw(tombstone)
     event_renderer.forget("c1", 1)
 
     assert "secret" in before
-    assert kept == before
+    assert cached == before
     assert "secret" not in draw(tombstone)
 
 

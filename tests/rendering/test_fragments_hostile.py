@@ -30,16 +30,16 @@ def test_sampled_payloads_stay_text_everywhere():
 @pytest.mark.faults
 @pytest.mark.timeout(900)
 def test_every_payload_stays_text_everywhere(record_property):
-    found = share_of(payloads())
+    characters = share_of(payloads())
 
-    _prove(found)
+    _prove(characters)
 
-    record_property("amount", f"{len(found):,} payloads in every place, 0 drawn as anything but text")
+    record_property("amount", f"{len(characters):,} payloads in every place, 0 drawn as anything but text")
 
 
-def _prove(found: list[str]) -> None:
-    assert len(found) > 100
-    for payload in found:
+def _prove(texts: list[str]) -> None:
+    assert len(texts) > 100
+    for payload in texts:
         for event, call in _events(payload):
             html = str(_draw(event, call))
 
@@ -57,9 +57,9 @@ def _prove_nothing_is_lost(payload: str) -> None:
     assert _is_within(_ENTITY.sub("", ansi_codes.strip(payload)), drawn), payload
 
 
-def _is_within(said: str, drawn: str) -> bool:
+def _is_within(text: str, drawn: str) -> bool:
     rest = iter(drawn.lower())
-    return all(char in rest for char in said.lower() if char.isascii() and char.isalpha())
+    return all(char in rest for char in text.lower() if char.isascii() and char.isalpha())
 
 
 def _draw(event: Stored, call: CallEvents | None, pen: type[EventRenderer] = EventRenderer) -> str | None:
@@ -89,9 +89,9 @@ def _events(text: str) -> Iterator[tuple[Stored, CallEvents | None]]:
     yield _stored("conversation.forked", **forked), None
     yield _stored("conversation.forked", **forked)._replace(principal="system"), None
     changed = {"conversation_id": text, "seq": 3, "sender": text, "content": text}
-    said = _stored("message", sender="user:otto", content="x", metadata={"changed": changed})
-    yield said, None
-    yield said._replace(principal="user:otto"), None
+    event_ = _stored("message", sender="user:otto", content="x", metadata={"changed": changed})
+    yield event_, None
+    yield event_._replace(principal="user:otto"), None
     yield _stored("agent.handoff", from_agent=text, to_agent=text, reason=text), None
     yield _stored("record.gap", **{"from": text, "to": text, "reason": text}), None
     yield _stored("record.gap", reason=text, why=text, topic=text, since=text, until=text, lost=text), None

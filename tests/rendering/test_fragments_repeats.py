@@ -48,7 +48,7 @@ def drawn_in_order(*events):
 
 
 @pytest.mark.parametrize(
-    ("seq", "told", "level"),
+    ("seq", "body", "level"),
     [
         (2, {"sender": "user:rosa", "text": "hello"}, "all"),
         (ECHO_WITHIN + 2, {"sender": "user:rosa", "text": "hello"}, "chat"),
@@ -57,10 +57,10 @@ def drawn_in_order(*events):
         (2, {"sender": "user:rosa", "text": ""}, "chat"),
     ],
 )
-def test_what_a_stream_tells_of_the_message_before_is_a_line(seq, told, level):
-    said = stored(1, "message", sender="user:rosa", recipient="agent:Desk", content=told["text"] and "hello")
+def test_what_a_stream_tells_of_the_message_before_is_a_line(seq, body, level):
+    message = stored(1, "message", sender="user:rosa", recipient="agent:Desk", content=body["text"] and "hello")
 
-    _, drawn = drawn_in_order(said, stored(seq, "user_message", **told))
+    _, drawn = drawn_in_order(message, stored(seq, "user_message", **body))
 
     assert f'data-level="{level}"' in drawn
     assert ("on the stream as well" in drawn) == (level == "all")
@@ -92,8 +92,8 @@ def test_a_page_and_a_feed_that_begin_behind_the_message_know_what_it_said():
 
 
 def test_outline_and_text_tell_it_once():
-    said = [event for event in LATE_ECHO if event.kind != "tool_step"]
-    assert [row.seq for row in outline_rows.rows_of(said)] == [1, 5]
+    events = [event for event in LATE_ECHO if event.kind != "tool_step"]
+    assert [row.seq for row in outline_rows.rows_of(events)] == [1, 5]
 
-    told = "".join(transcript_text.pieces("", "c1", 5, LATE_ECHO, "text"))
-    assert told.count("    hello") == 3
+    text = "".join(transcript_text.pieces("", "c1", 5, LATE_ECHO, "text"))
+    assert text.count("    hello") == 3

@@ -26,9 +26,12 @@ def test_no_box_lies_over_another_and_all_is_in_the_picture(team: str):
     graph = drawn(team)
 
     boxes = [node.place for node in graph.nodes]
-    for one, other in combinations(boxes, 2):
+    for first, other in combinations(boxes, 2):
         assert (
-            one.right < other.x or other.right < one.x or one.y + one.height < other.y or other.y + other.height < one.y
+            first.right < other.x
+            or other.right < first.x
+            or first.y + first.height < other.y
+            or other.y + other.height < first.y
         )
     assert all(box.x >= 0 and box.right <= graph.width and box.y + box.height <= graph.height for box in boxes)
 

@@ -23,10 +23,10 @@ SHAPES = {
 }
 
 
-def apart(one: Rectangle, other: Rectangle) -> bool:
+def apart(first: Rectangle, other: Rectangle) -> bool:
     """Return whether two do not touch."""
-    beside = one.right < other.x or other.right < one.x
-    return beside or one.y + one.height < other.y or other.y + other.height < one.y
+    beside = first.right < other.x or other.right < first.x
+    return beside or first.y + first.height < other.y or other.y + other.height < first.y
 
 
 def points(line: Line) -> Iterator[tuple[float, float]]:
@@ -46,10 +46,10 @@ def points(line: Line) -> Iterator[tuple[float, float]]:
 def prove(drawn: Layout) -> None:
     """No box or label touches another; no line crosses one; all is in the picture."""
     everything = [*drawn.boxes, *(line.label for line in drawn.lines)]
-    assert all(apart(one, other) for one, other in combinations(everything, 2))
-    assert all(one.x >= 0 and one.right <= drawn.width and one.y >= 0 for one in everything)
-    assert all(one.y + one.height <= drawn.height for one in everything)
-    columns = {(one.x, one.right) for one in everything}
+    assert all(apart(shape, other) for shape, other in combinations(everything, 2))
+    assert all(shape.x >= 0 and shape.right <= drawn.width and shape.y >= 0 for shape in everything)
+    assert all(shape.y + shape.height <= drawn.height for shape in everything)
+    columns = {(shape.x, shape.right) for shape in everything}
     for line in drawn.lines:
         assert all(not left < x < right for x, _ in points(line) for left, right in columns)
 

@@ -15,7 +15,7 @@ def words(*busy: tuple[float, float], last: float) -> list[str]:
     places = [share for share, _ in ticks]
     assert places == sorted(places)
     assert all(0 <= share <= LAST_TICK for share in places)
-    assert all(later - one >= TICK_GAP - 1e-9 for one, later in pairwise(places))
+    assert all(later - place >= TICK_GAP - 1e-9 for place, later in pairwise(places))
     return [word for _, word in ticks]
 
 

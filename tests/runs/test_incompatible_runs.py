@@ -54,9 +54,9 @@ def parked():
             for n in range(len(states)):
                 send_message(key=f"k{n}")
             ended_runs(len(states))
-        kept = Run.objects.order_by("id").first()
-        tools = (kept.sdk or "").rpartition("/")[2]
-        good = json.loads(kept.state)["state"]
+        first_run = Run.objects.order_by("id").first()
+        tools = (first_run.sdk or "").rpartition("/")[2]
+        good = json.loads(first_run.state)["state"]
         for run, change in zip(Run.objects.order_by("id"), states, strict=True):
             state, mac, sdk = saved_state.sign(run.id, SavedState(change(good), 1), tools)
             Run.objects.filter(id=run.id).update(state=state, state_mac=mac, sdk=sdk)

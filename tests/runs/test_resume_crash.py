@@ -63,8 +63,8 @@ def serving(home, **environment):
 def ask(server, token, number):
     """Have so many runs ask, each in a conversation of its own."""
     until(lambda: rows(server, "SELECT 1 FROM conversations_agent WHERE is_entry"), within=60, what="the agents")
-    said = {"type": "message", "sender": "Rosa", "recipient": "agent:Cashier", "content": "Pay 7"}
-    messages = [{"topic": f"chat:c{n}", "payload": {**said, "conversation_id": f"c{n}"}} for n in range(number)]
+    payload = {"type": "message", "sender": "Rosa", "recipient": "agent:Cashier", "content": "Pay 7"}
+    messages = [{"topic": f"chat:c{n}", "payload": {**payload, "conversation_id": f"c{n}"}} for n in range(number)]
     assert server.request("POST", "/api/v1/publish", json.dumps({"messages": messages}).encode(), token)[0] == 200
     pending = "SELECT 1 FROM conversations_approval WHERE status='pending'"
     until(lambda: len(rows(server, pending)) == number, within=60, what="the questions")
@@ -130,10 +130,12 @@ def test_a_kill_around_resuming_has_no_effect_twice(server, asleep, decision, po
 
 def go_on(server, token, number):
     """Decide all, in every way; answer what each conversation's tool should have paid."""
-    found = rows(server, "SELECT id FROM conversations_approval WHERE status='pending' ORDER BY id")
-    assert len(found) == number
+    approvals = rows(server, "SELECT id FROM conversations_approval WHERE status='pending' ORDER BY id")
+    assert len(approvals) == number
     given = [list(ANSWERS)[n % len(ANSWERS)] for n in range(number)]
-    assert [decide(server, token, one, how) for one, how in zip(found, given, strict=True)] == [200] * number
+    assert [decide(server, token, approval, how) for approval, how in zip(approvals, given, strict=True)] == [
+        200
+    ] * number
     done = "SELECT 1 FROM conversations_run WHERE status='done'"
     until(lambda: len(rows(server, done)) == number, within=120, what="all runs to be done")
     return Counter({"7": given.count("approve"), "70": given.count("edit")})

@@ -268,10 +268,10 @@ def test_a_person_speaks_once_per_client_id(people):
 def test_what_a_person_cannot_say_names_the_field(people, field, wrong):
     words = {"recipient": "agent:Dialogue", "content": "a pothole", "client_id": "one"} | {field: wrong}
 
-    with pytest.raises(Invalid) as told:
+    with pytest.raises(Invalid) as refusal:
         post_message.post(people["operator"], "c", **words)
 
-    assert told.value.field == field
+    assert refusal.value.field == field
     assert not Event.objects.exists()
 
 

@@ -28,8 +28,8 @@ def drawn(key="flood"):
 
 
 def block(part, key="flood"):
-    (found,) = [row for row in drawn(key) if part in row]
-    return found
+    (entry,) = [row for row in drawn(key) if part in row]
+    return entry
 
 
 def words(html):
@@ -43,14 +43,14 @@ def seqs(rows):
 def test_a_question_is_one_block_that_asks_and_can_be_answered(team):
     approval = teamwork.ask(team["operator"])
 
-    asked = block("file_incident")
+    block_html = block("file_incident")
 
-    assert 'data-state="waiting"' in asked
-    assert 'data-level="chat"' in asked
-    assert f'<decision-form data-key="{approval.id}"' in asked
-    assert "Dialogue wants to call file_incident" in words(asked)
-    assert "It goes to the city." in words(asked)
-    assert "Elm" in words(asked)
+    assert 'data-state="waiting"' in block_html
+    assert 'data-level="chat"' in block_html
+    assert f'<decision-form data-key="{approval.id}"' in block_html
+    assert "Dialogue wants to call file_incident" in words(block_html)
+    assert "It goes to the city." in words(block_html)
+    assert "Elm" in words(block_html)
 
 
 def test_a_decision_and_what_follows_stay_in_that_block(team):
@@ -115,14 +115,14 @@ def test_a_model_turn_tells_the_model_its_tools_and_what_it_spent(team):
     turn = {"event": "model.turn", "turn": 1, "model": "gpt-x", "demo": True, "tools": tools, "usage": usage}
     log.append([teamwork.claim().event(turn | {"called": called})])
 
-    told = block("model.turn")
+    turn_html = block("model.turn")
 
-    assert "asked the model gpt-x demo model" in words(told)
-    assert "1,200 tokens in, 34 out" in told
-    assert 'data-level="all"' in told
-    assert "called call 1 file_incident call 2 gone not offered" in words(told)
-    assert "2 tools offered file_incident call 1 schema 00000000" in words(told)
-    assert f'href="/schemas/{teamwork.SCHEMA}/?agent=Dialogue"' in told
+    assert "asked the model gpt-x demo model" in words(turn_html)
+    assert "1,200 tokens in, 34 out" in turn_html
+    assert 'data-level="all"' in turn_html
+    assert "called call 1 file_incident call 2 gone not offered" in words(turn_html)
+    assert "2 tools offered file_incident call 1 schema 00000000" in words(turn_html)
+    assert f'href="/schemas/{teamwork.SCHEMA}/?agent=Dialogue"' in turn_html
 
 
 def test_what_a_claim_says_it_was_offered_links_nowhere(team):
@@ -157,8 +157,8 @@ def test_a_stage_of_a_team_is_a_thin_line(team):
 
 def test_what_a_nested_run_does_is_marked_as_such(team):
     teamwork.say(team["operator"])
-    said = {"event": "output", "text": "Sorted.", "turn": 1, "agent": "Formatter", "parent_call": "call-1"}
-    log.append([teamwork.claim().event(said)])
+    payload = {"event": "output", "text": "Sorted.", "turn": 1, "agent": "Formatter", "parent_call": "call-1"}
+    log.append([teamwork.claim().event(payload)])
 
     nested = block("Sorted.")
 
@@ -176,7 +176,7 @@ def nest(team):
     claimed = teamwork.claim()
     step = {"event": "tool_step", "name": "ask_desk", "tool_call": "outer", "tool_call_id": "s", "args": {}}
     inner = {**step, **INNER, "name": "look", "tool_call": "inner"}
-    told = [
+    payloads = [
         {**step, "status": "start"},
         {"event": "town_hall.stage", "stage": "triage", "agent": "Dialogue"},
         {"event": "token", "text": "Sor", "index": 0, **INNER},
@@ -186,8 +186,8 @@ def nest(team):
         {**inner, "status": "success", "output": "seen"},
         {**step, "status": "success", "output": "done"},
     ]
-    for one in told:
-        yield log.append([claimed.event(one)])
+    for payload in payloads:
+        yield log.append([claimed.event(payload)])
 
 
 def test_a_run_inside_a_call_is_drawn_in_the_block_of_that_call(team):
@@ -237,11 +237,11 @@ def test_claims_from_outside_have_no_buttons(team):
 def test_hostile_words_stay_words_in_a_question(team, field):
     teamwork.ask(team["operator"], **{field: HOSTILE, "args": {HOSTILE: HOSTILE}})
 
-    asked = block("<decision-form")
+    form_html = block("<decision-form")
 
-    assert "<img" not in asked
-    assert " onclick='" not in re.sub(r"&[^;]+;", "", asked) or "&#39;" in asked
-    assert "\u202e" not in asked
+    assert "<img" not in form_html
+    assert " onclick='" not in re.sub(r"&[^;]+;", "", form_html) or "&#39;" in form_html
+    assert "\u202e" not in form_html
 
 
 def test_hostile_reasons_and_errors_stay_words(team):

@@ -121,8 +121,8 @@ def test_every_hit_is_found_however_far_apart_they_are(monkeypatch, rare):
     monkeypatch.setattr("conversations.search.postgresql.Postgres.block", 1)
     monkeypatch.setattr("conversations.search.postgresql.FIRST", 2)
     monkeypatch.setattr("conversations.search.postgresql.MAX_ASKED", 3)
-    said = ["refund zebra" if number % rare == 0 else "refund" for number in range(90)]
-    say("long", *said)
+    texts = ["refund zebra" if number % rare == 0 else "refund" for number in range(90)]
+    say("long", *texts)
     catch_up()
 
     pages, before = [], ""
@@ -130,8 +130,8 @@ def test_every_hit_is_found_however_far_apart_they_are(monkeypatch, rare):
         pages.append(search.find(search.read("refund zebra"), before=before, limit=4))
         before = pages[-1].cursor
 
-    found = [hit.event.seq for page in pages for hit in page.hits]
-    assert found == [seq for seq in range(90, 0, -1) if "zebra" in said[seq - 1]]
+    seqs = [hit.event.seq for page in pages for hit in page.hits]
+    assert seqs == [seq for seq in range(90, 0, -1) if "zebra" in texts[seq - 1]]
     assert all(len(page.hits) == 4 for page in pages[:-1])
 
 
@@ -273,9 +273,9 @@ def test_what_is_found_is_read_to_a_bound_and_goes_on_from_there(monkeypatch):
 
     seqs, before = [], ""
     while before is not None:
-        found = search.find(search.read("refund"), before=before, limit=7)
-        assert 1 <= len(found.hits) <= 3
-        seqs += [hit.event.seq for hit in found.hits]
-        before = found.cursor
+        page = search.find(search.read("refund"), before=before, limit=7)
+        assert 1 <= len(page.hits) <= 3
+        seqs += [hit.event.seq for hit in page.hits]
+        before = page.cursor
 
     assert seqs == list(range(10, 0, -1))

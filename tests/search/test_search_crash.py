@@ -64,7 +64,7 @@ def kill_while_indexing(server: Server, kills: int) -> int:
     What the one before left is indexed from the start on: it may die before it is ready, and is asked nothing then.
     Answers how often it died at a commit.
     """
-    token, asked, died = "", 0, 0
+    token, sent, died = "", 0, 0
     for kill in range(kills):
         server.environment["SWITCHBOARD_FAILPOINT"] = f"before-index-commit:{1 + kill % 3}"
         server.launch()
@@ -72,21 +72,21 @@ def kill_while_indexing(server: Server, kills: int) -> int:
         if server.process.poll() is None:
             token = token or server.token()
             with contextlib.suppress(OSError, http.client.HTTPException):  # it dies, maybe before it stored them
-                publish(server, token, asked)
-            asked += MESSAGES
+                publish(server, token, sent)
+            sent += MESSAGES
             until(lambda: server.process.poll() is not None or not lag(server), within=60, what="death at a commit")
         assert server.process.poll() in (None, -9), server.output()[-2000:]
         died += server.process.poll() is not None
         server.kill()
     del server.environment["SWITCHBOARD_FAILPOINT"]
     server.start()
-    for first in range(0, asked, MESSAGES):
+    for first in range(0, sent, MESSAGES):
         publish(server, token, first)  # once more, by the same ids
     until(lambda: not lag(server), within=60, what="the index to catch up")
 
     texts = found(server, token, "refund")
 
-    assert sorted(texts) == sorted(f"refund number{number}" for number in range(asked))
+    assert sorted(texts) == sorted(f"refund number{number}" for number in range(sent))
     assert found(server, token, "number7") == ["refund number7"]
     server.terminate()
     return died

@@ -121,11 +121,11 @@ def test_forgotten_events_leave_no_word_behind():
 
 def test_an_event_erased_while_it_was_read_is_not_stored():
     say("desk", "refund for Ann")
-    found = index_writer.read(0, 10)
+    round_ = index_writer.read(0, 10)
     Event.objects.update(erased_by="redaction:1", body=json.dumps({"sender": "agent:Triage"}))
 
     with pytest.raises(index_writer.IndexSuperseded), transaction.atomic():
-        index_writer.store(found)
+        index_writer.store(round_)
 
     catch_up_erased = index_writer.read(0, 10)
     assert [row.words for row in catch_up_erased.rows] == [[]]
@@ -154,9 +154,9 @@ def test_a_demo_conversation_that_goes_takes_its_words_along():
     opened = log.from_internal(
         "demo-1", {"event": "conversation.opened", "title": "A demo", "demo": True}, principals.SYSTEM
     )
-    said = {"type": "message", "sender": "agent:Dialogue", "recipient": "user", "content": "zebra"}
+    payload = {"type": "message", "sender": "agent:Dialogue", "recipient": "user", "content": "zebra"}
     log.append(
-        [opened, log.from_internal("demo-1", said, principals.SYSTEM, topic="chat:demo-1")._replace(is_live=False)]
+        [opened, log.from_internal("demo-1", payload, principals.SYSTEM, topic="chat:demo-1")._replace(is_live=False)]
     )
     catch_up()
     assert asked("zebra")
@@ -245,14 +245,14 @@ def test_what_is_behind_is_found_by_the_partial_index():
 
 
 def test_one_lease_is_one_holders_until_it_lets_go():
-    one, other = SingleProcessLease("work"), SingleProcessLease("work")
+    first, other = SingleProcessLease("work"), SingleProcessLease("work")
 
-    assert one.hold()
+    assert first.hold()
     assert not other.hold()
-    assert one.hold()
-    one.release()
+    assert first.hold()
+    first.release()
     assert other.hold()
-    assert not one.take()
+    assert not first.take()
 
 
 def test_who_may_publish_as_robot_is_found_by_its_principal():
@@ -268,10 +268,10 @@ def test_ops_and_metrics_tell_what_is_not_searchable_yet():
     engine.indexer = Indexer()
     engine.indexer.lag = search.lag()
 
-    told = {family.name: family.samples[0].value for family in MetricsCollector(engine).collect() if family.samples}
+    figures = {family.name: family.samples[0].value for family in MetricsCollector(engine).collect() if family.samples}
     facts = NodeMetrics(engine).facts()
 
-    assert told["switchboard_search_lag_events"] == 2
+    assert figures["switchboard_search_lag_events"] == 2
     assert facts["search_lag"] == 2
     assert facts["warnings"][-1] == "Search is missing new events: the indexing thread has ended"
 

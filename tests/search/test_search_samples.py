@@ -49,11 +49,11 @@ def bring_in(*paths: Any) -> None:
 
 def scripts() -> dict[str, list[str]]:
     """Return the sentences of the Universal Declaration by script."""
-    found = {}
+    texts = {}
     for path in sorted(THEIRS.glob("scripts-udhr/*.html")):
         bare = html.unescape(re.sub(r"<[^>]+>", "\n", path.read_text()))
-        found[path.stem] = [line.strip() for line in bare.split("\n") if len(line.strip()) > 20]
-    return found or pytest.skip(f"no scripts in {THEIRS}; set SWITCHBOARD_SAMPLES_DIR")
+        texts[path.stem] = [line.strip() for line in bare.split("\n") if len(line.strip()) > 20]
+    return texts or pytest.skip(f"no scripts in {THEIRS}; set SWITCHBOARD_SAMPLES_DIR")
 
 
 def sessions(most: int) -> list[dict[str, Any]]:
@@ -65,30 +65,30 @@ def sessions(most: int) -> list[dict[str, Any]]:
 
 def all_texts() -> Texts:
     """Read what every event says, but tokens, folded by the scan's own rules."""
-    found: Texts = {}
+    texts: Texts = {}
     events = Event.objects.exclude(kind="token").select_related("conversation").order_by("-id")
     for event in events:
         parts = searchable_text.parts_of(event.kind, json.loads(event.body))
         words = [word for part in parts for word in words_of(part.text)]
-        found[event.conversation.key, event.seq] = f" {' '.join(words)} "
-    return found
+        texts[event.conversation.key, event.seq] = f" {' '.join(words)} "
+    return texts
 
 
-def scan(said: Texts, term: Sequence[str], *, is_prefix: bool = False) -> list[tuple[str, int]]:
+def scan(texts: Texts, term: Sequence[str], *, is_prefix: bool = False) -> list[tuple[str, int]]:
     """Find by looking at everything, newest first."""
-    return [place for place, text in said.items() if holds(text, term, is_prefix=is_prefix)]
+    return [place for place, text in texts.items() if holds(text, term, is_prefix=is_prefix)]
 
 
 def is_spaced(words: Sequence[str]) -> bool:
     """Return whether these are of scripts that put spaces between words."""
-    return all(ord(one) < 0xE00 or 0x10A0 <= ord(one) < 0x1100 or 0x1200 <= ord(one) < 0x1380
-               for word in words for one in word)  # fmt: skip
+    return all(ord(letter) < 0xE00 or 0x10A0 <= ord(letter) < 0x1100 or 0x1200 <= ord(letter) < 0x1380
+               for word in words for letter in word)  # fmt: skip
 
 
-def agree(said: Texts, dice: random.Random, rounds: int) -> int:
+def agree(texts: Texts, dice: random.Random, rounds: int) -> int:
     """Ask for words, beginnings, pairs and phrases of the texts and compare; answer how many had a hit."""
-    plenty = [text.split() for text in said.values() if text.count(" ") > 5]
-    vocabulary = {word for text in said.values() for word in text.split()}
+    plenty = [text.split() for text in texts.values() if text.count(" ") > 5]
+    vocabulary = {word for text in texts.values() for word in text.split()}
     hits = 0
     for round_ in range(rounds):
         words = dice.choice(plenty)
@@ -98,10 +98,10 @@ def agree(said: Texts, dice: random.Random, rounds: int) -> int:
             continue
         first = some[0]
         expected = {
-            "word": (first, scan(said, [first])),
-            "phrase": (f'"{" ".join(some)}"', scan(said, some)),
-            "beginning": (f"{first[:4]}*", scan(said, [first[:4]], is_prefix=True)),
-            "both": (f"{first} {some[2]}", [p for p in scan(said, [first]) if p in set(scan(said, [some[2]]))]),
+            "word": (first, scan(texts, [first])),
+            "phrase": (f'"{" ".join(some)}"', scan(texts, some)),
+            "beginning": (f"{first[:4]}*", scan(texts, [first[:4]], is_prefix=True)),
+            "both": (f"{first} {some[2]}", [p for p in scan(texts, [first]) if p in set(scan(texts, [some[2]]))]),
         }
         q, places = expected[list(expected)[round_ % 4]]
         if q.endswith("*") and sum(word.startswith(q[:-1]) for word in vocabulary) > MAX_SPREAD:
@@ -161,11 +161,11 @@ def test_search_equals_a_scan_of_all_samples(record_property):
     for name, sentences in scripts().items():
         say(name, *sentences)
     catch_up()
-    said = all_texts()
+    texts = all_texts()
 
-    hits = agree(said, random.Random(5), 2_000) + agree(said, random.Random(6), 2_000)
+    hits = agree(texts, random.Random(5), 2_000) + agree(texts, random.Random(6), 2_000)
 
     record_property(
-        "amount", f"{len(said):,} events of {len(paths)} files, {hits:,} searches with a hit, all as scanned"
+        "amount", f"{len(texts):,} events of {len(paths)} files, {hits:,} searches with a hit, all as scanned"
     )
     assert hits > 1_000

@@ -35,24 +35,24 @@ def iso(at: int) -> str:
     return datetime.fromtimestamp(at / 1e6, UTC).isoformat()
 
 
-def scan(word: str, **told: Any) -> list[tuple[str, int]]:
+def scan(word: str, **filters: Any) -> list[tuple[str, int]]:
     """Return what there is to find, newest first, by looking at every event."""
-    found = Event.objects.filter(conversation__is_staged=False, erased_by=None).exclude(kind="token")
-    if "since" in told:
-        found = found.filter(at__gte=told["since"])
-    if "until" in told:
-        found = found.filter(at__lt=told["until"])
-    if "conversation" in told:
-        found = found.filter(conversation__key=told["conversation"])
-    if "kind" in told:
-        found = found.filter(kind=told["kind"])
-    rows = found.order_by("-id").values_list("conversation__key", "seq", "body")
+    events = Event.objects.filter(conversation__is_staged=False, erased_by=None).exclude(kind="token")
+    if "since" in filters:
+        events = events.filter(at__gte=filters["since"])
+    if "until" in filters:
+        events = events.filter(at__lt=filters["until"])
+    if "conversation" in filters:
+        events = events.filter(conversation__key=filters["conversation"])
+    if "kind" in filters:
+        events = events.filter(kind=filters["kind"])
+    rows = events.order_by("-id").values_list("conversation__key", "seq", "body")
     return [(key, seq) for key, seq, body in rows if _says(body, word)]
 
 
 def _says(body: str, word: str) -> bool:
-    told = json.loads(body)
-    return word in json.dumps([told.get(name) for name in ("content", "args", "title")])
+    parsed = json.loads(body)
+    return word in json.dumps([parsed.get(name) for name in ("content", "args", "title")])
 
 
 def test_forks_of_an_old_conversation_hide_nothing_of_today(team, monkeypatch):
@@ -74,19 +74,21 @@ def test_forks_of_an_old_conversation_hide_nothing_of_today(team, monkeypatch):
 @given(data=st.data())
 def test_any_time_finds_what_a_scan_finds(recorded, data):
     days = data.draw(st.lists(st.sampled_from(DAYS), max_size=2, unique=True).map(lambda some: sorted(some)[::-1]))
-    told: dict[str, Any] = {}
+    query: dict[str, Any] = {}
     if days and data.draw(st.booleans()):
-        told["until"] = NOW - days.pop() * DAY_US
+        query["until"] = NOW - days.pop() * DAY_US
     if days:
-        told["since"] = NOW - days[0] * DAY_US
+        query["since"] = NOW - days[0] * DAY_US
     if data.draw(st.booleans()):
-        told["kind"] = data.draw(st.sampled_from(["message", "tool_step"]))
+        query["kind"] = data.draw(st.sampled_from(["message", "tool_step"]))
     if data.draw(st.integers(0, 3)) == 0:
-        told["conversation"] = data.draw(st.sampled_from(recorded))
+        query["conversation"] = data.draw(st.sampled_from(recorded))
 
-    told_times = {name: iso(value) if name in ("since", "until") else value for name, value in told.items()}
+    told_times = {name: iso(value) if name in ("since", "until") else value for name, value in query.items()}
 
-    assert asked("refund", limit=data.draw(st.sampled_from([3, 7, 200])), **told_times) == scan("refund", **told), told
+    assert asked("refund", limit=data.draw(st.sampled_from([3, 7, 200])), **told_times) == scan("refund", **query), (
+        query
+    )
 
 
 @pytest.fixture
@@ -112,10 +114,10 @@ def test_an_index_that_is_made_again_knows_the_times(recorded):
 
 def test_how_far_it_looked_is_no_further_than_what_is_left(recorded, monkeypatch):
     monkeypatch.setattr("conversations.search.finder.PATIENCE", -1)
-    before, found = "", []
+    before, hits = "", []
     while True:
         page = search.find(search.read("refund"), before=before, limit=5)
-        found += [hit.event for hit in page.hits]
+        hits += [hit.event for hit in page.hits]
         if page.cursor is None:
             break
         if page.looked_to is not None:
@@ -123,7 +125,7 @@ def test_how_far_it_looked_is_no_further_than_what_is_left(recorded, monkeypatch
             assert page.looked_to >= max(left.values_list("at", flat=True), default=0)
         before = page.cursor
 
-    assert [(event.conversation, event.seq) for event in found] == scan("refund")
+    assert [(event.conversation, event.seq) for event in hits] == scan("refund")
 
 
 def test_a_span_is_looked_at_from_its_first_moment_to_its_last() -> None:

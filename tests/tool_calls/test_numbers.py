@@ -43,9 +43,9 @@ def test_what_an_import_still_writes_is_not_counted():
     Conversation.objects.filter(key="staged").update(is_staged=True)
     at = ToolCall.objects.aggregate(last=Max("started_at"))["last"]
 
-    found = statistics.numbers(Range("", at - MINUTE, at + MINUTE, 1))
+    numbers_read = statistics.numbers(Range("", at - MINUTE, at + MINUTE, 1))
 
-    assert (found.spans[0].calls, found.spans[0].took, found.spent) == (1, [5.0], [])
+    assert (numbers_read.spans[0].calls, numbers_read.spans[0].took, numbers_read.spent) == (1, [5.0], [])
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def test_a_percentile_is_a_value_that_was_measured(values, percent, wanted):
 
 def test_a_named_range_ends_after_now_at_a_round_time():
     for name, spans in statistics.RANGES.items():
-        found = range_of(name, "", "", NOW)
+        range_read = range_of(name, "", "", NOW)
 
-        assert (found.name, found.spans, len(found.edges())) == (name, spans, spans)
-        assert found.end > NOW.timestamp() * 1e6 >= found.end - found.width
-        assert found.end % found.width == 0
+        assert (range_read.name, range_read.spans, len(range_read.edges())) == (name, spans, spans)
+        assert range_read.end > NOW.timestamp() * 1e6 >= range_read.end - range_read.width
+        assert range_read.end % range_read.width == 0
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,10 @@ def test_a_named_range_ends_after_now_at_a_round_time():
      ("", "2026-01-02", "2026-01-01", "from"), ("", "", "2026-01-01", "from")],
 )  # fmt: skip
 def test_a_range_that_is_none_names_its_mistake(last, begins, ends, field):
-    with pytest.raises(Invalid) as told:
+    with pytest.raises(Invalid) as refusal:
         range_of(last, begins, ends, NOW)
 
-    assert told.value.field == field
+    assert refusal.value.field == field
 
 
 def test_what_counts_as_failed_and_as_stopped():
@@ -90,8 +90,8 @@ def test_a_count_that_ended_among_calls_nobody_sees_yet_says_so(monkeypatch):
     monkeypatch.setattr(statistics, "COUNTED", 4)
     batch = StagedBatch()
     staged = batch.stage("brought")
-    log.append([one for n in range(6) for one in toolcalls.call(staged, n)], chained_as=batch.chained_as)
-    log.append([one for n in range(3) for one in toolcalls.call("desk", n)])
+    log.append([event_ for n in range(6) for event_ in toolcalls.call(staged, n)], chained_as=batch.chained_as)
+    log.append([event_ for n in range(3) for event_ in toolcalls.call("desk", n)])
     ends = ToolCall.objects.aggregate(first=Min("started_at"), last=Max("started_at"))
 
     span = statistics.numbers(Range("", ends["first"], ends["last"] + MINUTE, 1)).spans[0]

@@ -40,7 +40,7 @@ PAGES = (
 
 def scans(queries: CaptureQueriesContext) -> list[str]:
     """Return each statement that reads all of a large table, after what the database says that it does."""
-    found = []
+    plans = []
     for sql in [
         captured_query["sql"]
         for captured_query in queries.captured_queries
@@ -56,8 +56,8 @@ def scans(queries: CaptureQueriesContext) -> list[str]:
                 if step.split()[1] in inner:
                     inner.remove(step.split()[1])  # the rows of a query inside this one, which is called the same
                 else:
-                    found.append(f"{step}: {sql}")
-    return found
+                    plans.append(f"{step}: {sql}")
+    return plans
 
 
 def _is_scan(step: str, names: set[str]) -> bool:

@@ -36,9 +36,9 @@ def recorded(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Itera
         yield
 
 
-def listed_ids(asked: CallFilters, **bounds: int) -> list[str]:
+def listed_ids(filters: CallFilters, **bounds: int) -> list[str]:
     """Read all pages; return the ids."""
-    return [call.id for call in listed.every_row(listing.newest, asked, **bounds)]
+    return [call.id for call in listed.every_row(listing.newest, filters, **bounds)]
 
 
 @pytest.mark.thorough
@@ -58,29 +58,31 @@ def test_an_address_says_the_same_filters_again():
 @pytest.mark.thorough
 def test_facets_count_what_a_look_at_every_call_counts():
     dice = random.Random(13)
-    for asked in [CallFilters(), *(toolcalls.drawn_filters(dice) for _ in range(10))]:
-        found = facets.facets(asked)
-        assert [facet.name for facet in found] == list(facets.COLUMNS)
-        for facet in found:
+    for filters in [CallFilters(), *(toolcalls.drawn_filters(dice) for _ in range(10))]:
+        facets_read = facets.facets(filters)
+        assert [facet.name for facet in facets_read] == list(facets.COLUMNS)
+        for facet in facets_read:
             for value in facet.values:
-                only = asked.without(facet.name)
+                only = filters.without(facet.name)
                 wanted = len(toolcalls.brute(type(only)(**_fields(only) | {facet.name: (value.value,)})))
 
-                assert value.count == wanted or (value.is_more and value.count <= wanted), (asked, facet.name, value)
+                assert value.count == wanted or (value.is_more and value.count <= wanted), (filters, facet.name, value)
 
 
 def test_facets_name_the_most_frequent_values():
     for facet in facets.facets(CallFilters()):
         there = ToolCall.objects.values_list(facets.COLUMNS[facet.name], flat=True)
-        counted = Counter(one for one in there if one)
+        counted = Counter(value for value in there if value)
         shown = counted.most_common(None if facet.name == "status" else facets.SHOWN)
 
-        assert {one.value for one in facet.values} <= set(facet.all_values) == set(counted) or facet.name == "status"
-        assert sorted(one.count for one in facet.values) == sorted(count for _, count in shown), facet.name
+        assert {value.value for value in facet.values} <= set(facet.all_values) == set(
+            counted
+        ) or facet.name == "status"
+        assert sorted(value.count for value in facet.values) == sorted(count for _, count in shown), facet.name
 
 
-def _fields(asked: CallFilters) -> dict[str, object]:
-    return {name: getattr(asked, name) for name in (one.name for one in dataclasses.fields(CallFilters))}
+def _fields(filters: CallFilters) -> dict[str, object]:
+    return {name: getattr(filters, name) for name in (field.name for field in dataclasses.fields(CallFilters))}
 
 
 def test_no_page_looks_at_more_than_the_bound():
@@ -91,12 +93,12 @@ def test_no_page_looks_at_more_than_the_bound():
     assert not any("TEMP B-TREE" in plan for plan in plans), plans
 
 
-def _plans(asked: CallFilters) -> list[str]:
+def _plans(filters: CallFilters) -> list[str]:
     """Ask the database how it goes about it; on PostgreSQL a small table is read whole, so only SQLite is asked."""
     if connection.vendor != "sqlite":
         return ["a small table"]
     with CaptureQueriesContext(connection) as captured:
-        listing.newest(asked, walk=3)
+        listing.newest(filters, walk=3)
     plans = []
     for query in captured.captured_queries:
         if "toolcall t" in query["sql"]:
@@ -108,28 +110,28 @@ def _plans(asked: CallFilters) -> list[str]:
 
 def test_the_export_is_the_filtered_list():
     dice = random.Random(14)
-    for asked in [CallFilters(), *(toolcalls.drawn_filters(dice) for _ in range(6))]:
-        wanted = toolcalls.brute(asked)
+    for filters in [CallFilters(), *(toolcalls.drawn_filters(dice) for _ in range(6))]:
+        wanted = toolcalls.brute(filters)
 
-        lines = [json.loads(line) for line in listed.exported(EXPORT, asked, "jsonl").splitlines()]
-        table = listed.table(EXPORT, asked)
+        lines = [json.loads(line) for line in listed.exported(EXPORT, filters, "jsonl").splitlines()]
+        table = listed.table(EXPORT, filters)
 
         assert [line["id"] for line in lines] == wanted
         assert [line["id"] for line in table] == wanted
-        assert lines == [json.loads(json.dumps(item(row))) for row in whole(asked)]
+        assert lines == [json.loads(json.dumps(item(row))) for row in whole(filters)]
 
 
-def whole(asked: CallFilters):
+def whole(filters: CallFilters):
     """Read all rows with everything."""
-    return rows(listing.newest(asked, limit=10_000).items, whole=True)
+    return rows(listing.newest(filters, limit=10_000).items, whole=True)
 
 
 def _ranges(dice: random.Random) -> list[Range]:
     """Draw ranges that hold some of what is recorded, all of it among them."""
     ends = ToolCall.objects.aggregate(first=Min("started_at"), last=Max("started_at"))
     drawn = [sorted(dice.randint(ends["first"], ends["last"]) for _ in range(2)) for _ in range(6)]
-    found = [Range("", one, other + 1, dice.randint(1, statistics.MAX_SPANS)) for one, other in drawn]
-    return [Range("", ends["first"], ends["last"] + MINUTE, 7), *found]
+    ranges = [Range("", first, other + 1, dice.randint(1, statistics.MAX_SPANS)) for first, other in drawn]
+    return [Range("", ends["first"], ends["last"] + MINUTE, 7), *ranges]
 
 
 def _output(**usage: int) -> dict[str, object]:
@@ -140,13 +142,13 @@ def test_each_span_counts_and_times_what_a_look_at_every_call_finds(monkeypatch)
     monkeypatch.setattr(statistics, "TIMED", 10_000)
     calls = list(ToolCall.objects.values_list("started_at", "status", "duration_ms"))
 
-    for asked in _ranges(random.Random(3)):
-        for span, (start, end) in zip(statistics.numbers(asked).spans, asked.edges(), strict=True):
+    for time_range in _ranges(random.Random(3)):
+        for span, (start, end) in zip(statistics.numbers(time_range).spans, time_range.edges(), strict=True):
             inside = [(status, ms) for at, status, ms in calls if start <= at < end]
             statuses = Counter(status for status, _ in inside)
             assert Counter(span.counts) == statuses
-            assert (span.calls, span.failed) == (len(inside), sum(statuses[one] for one in FAILED))
-            assert span.stopped == sum(statuses[one] for one in STOPPED)
+            assert (span.calls, span.failed) == (len(inside), sum(statuses[status] for status in FAILED))
+            assert span.stopped == sum(statuses[status] for status in STOPPED)
             assert span.took == sorted(ms for status, ms in inside if status == "done" and ms is not None)
             assert not span.is_cut
     assert {status for _, status, _ in calls} <= set(STATUSES)
@@ -154,14 +156,17 @@ def test_each_span_counts_and_times_what_a_look_at_every_call_finds(monkeypatch)
 
 def test_waiting_times_and_tokens_are_those_of_every_question_and_turn():
     for number in range(9):
-        told = {"agent": f"A{number % 2}", "model": f"m{number % 3}"}
-        log.append([toolcalls.event("turns", _output(input_tokens=10 * number, output_tokens=number + 1) | told)])
+        fields = {"agent": f"A{number % 2}", "model": f"m{number % 3}"}
+        log.append([toolcalls.event("turns", _output(input_tokens=10 * number, output_tokens=number + 1) | fields)])
     last = Turn.objects.aggregate(last=Max("at"))["last"]
     whole = Range("", last - 60 * MINUTE, last + MINUTE, 1)
 
-    found = statistics.numbers(whole)
+    numbers_read = statistics.numbers(whole)
 
-    spent = {(one.agent, one.model, one.is_demo): (one.input, one.output, one.turns) for one in found.spent}
+    spent = {
+        (spent_row.agent, spent_row.model, spent_row.is_demo): (spent_row.input, spent_row.output, spent_row.turns)
+        for spent_row in numbers_read.spent
+    }
     wanted: dict[tuple[str, str, bool], list[int]] = {}
     for turn in Turn.objects.all():
         sums = wanted.setdefault((turn.agent, turn.model, turn.is_demo), [0, 0, 0])
@@ -170,6 +175,8 @@ def test_waiting_times_and_tokens_are_those_of_every_question_and_turn():
     assert spent == {key: tuple(sums) for key, sums in wanted.items()}
     assert len(spent) >= 6
     decided = Approval.objects.filter(status="decided", decided_at__isnull=False)
-    assert found.spans[0].waited == sorted((one.decided_at - one.asked_at) / 1e6 for one in decided)
-    assert found.spans[0].waited
-    assert found.spans[0].open == Approval.objects.filter(status="pending").count()
+    assert numbers_read.spans[0].waited == sorted(
+        (approval.decided_at - approval.asked_at) / 1e6 for approval in decided
+    )
+    assert numbers_read.spans[0].waited
+    assert numbers_read.spans[0].open == Approval.objects.filter(status="pending").count()

@@ -137,10 +137,10 @@ def test_other_rules_of_a_schema_hold():
         "additionalProperties": False,
     }
 
-    found = problems({"a": "1", "x-b": 2, "c": 3}, schema)
+    problems_read = problems({"a": "1", "x-b": 2, "c": 3}, schema)
 
-    assert {error.validator for error in found} == {"type", "additionalProperties"}
-    assert len(found) == 3
+    assert {error.validator for error in problems_read} == {"type", "additionalProperties"}
+    assert len(problems_read) == 3
     assert [e.message for e in problems({"a": [1, 1]}, of(a={"uniqueItems": True}))] == ["items must be unique"]
 
 

@@ -315,12 +315,12 @@ def test_responses_and_chat_completions_are_given_the_same_schema(strict: bool) 
                 async for _ in result.stream_events():
                     pass
             await provider.aclose()
-            return [asked.body for asked in server.asked]
+            return [request.body for request in server.asked]
 
     responses, chat = asyncio.run(ask())
 
-    (one,), (other,) = responses["tools"], chat["tools"]
-    assert (one["parameters"], one["strict"]) == (other["function"]["parameters"], other["function"]["strict"])
-    assert (one["parameters"], one["strict"]) == (tool.params_json_schema, strict)
+    (first,), (other,) = responses["tools"], chat["tools"]
+    assert (first["parameters"], first["strict"]) == (other["function"]["parameters"], other["function"]["strict"])
+    assert (first["parameters"], first["strict"]) == (tool.params_json_schema, strict)
     form, chat_form = responses["text"]["format"], chat["response_format"]["json_schema"]
     assert (form["schema"], form["strict"]) == (chat_form["schema"], chat_form["strict"])

@@ -21,9 +21,9 @@ from tests.support.growth import sqlite_steps
 pytestmark = pytest.mark.django_db
 
 
-def found(asked: CallFilters, **bounds: int) -> list[str]:
+def found(filters: CallFilters, **bounds: int) -> list[str]:
     """Read all pages; return the ids."""
-    return [call.id for call in listed.every_row(listing.newest, asked, **bounds)]
+    return [call.id for call in listed.every_row(listing.newest, filters, **bounds)]
 
 
 def test_filters_find_what_a_look_finds_whatever_the_order_of_times(team, monkeypatch):
@@ -32,7 +32,7 @@ def test_filters_find_what_a_look_finds_whatever_the_order_of_times(team, monkey
     seen = set(ToolCall.objects.filter(conversation__is_staged=False).values_list("id", flat=True))
     assert len(seen) < ToolCall.objects.count()
     days = [None, *(old_times.NOW - days * old_times.DAY_US for days in (60, 44, 20, 2, 0))]
-    told = [
+    payloads = [
         {},
         {"agent": ("Desk",)},
         {"status": ("failed",)},
@@ -41,12 +41,12 @@ def test_filters_find_what_a_look_finds_whatever_the_order_of_times(team, monkey
         {"tool": ("x",)},
     ]
 
-    for since, until, more in itertools.product(days, days, told):
-        asked = CallFilters(since=since, until=until, **more)
-        wanted = [id_ for id_ in toolcalls.brute(asked) if id_ in seen]
+    for since, until, more in itertools.product(days, days, payloads):
+        filters = CallFilters(since=since, until=until, **more)
+        wanted = [id_ for id_ in toolcalls.brute(filters) if id_ in seen]
 
-        assert found(asked) == wanted, asked
-        assert found(asked, limit=3, walk=5) == wanted, asked
+        assert found(filters) == wanted, filters
+        assert found(filters, limit=3, walk=5) == wanted, filters
 
 
 def test_a_count_ends_at_its_bound(monkeypatch):
@@ -54,7 +54,7 @@ def test_a_count_ends_at_its_bound(monkeypatch):
     for number in range(12):
         log.append(toolcalls.call("c", number, agent="Desk" if number else "Rare"))
 
-    by_agent = {one.value: one.words for one in facets.facets(CallFilters())[1].values}
+    by_agent = {value.value: value.words for value in facets.facets(CallFilters())[1].values}
 
     assert by_agent == {"Desk": "9+", "Rare": "1"}
 
@@ -64,7 +64,7 @@ def test_a_count_that_looked_at_some_only_says_that_there_may_be_more(monkeypatc
     for number in range(8):
         log.append(toolcalls.call("c", number, agent="Desk"))
 
-    by_agent = {one.value: one.words for one in facets.facets(CallFilters(replayed="no"))[1].values}
+    by_agent = {value.value: value.words for value in facets.facets(CallFilters(replayed="no"))[1].values}
 
     assert by_agent == {"Desk": "5+"}
 
@@ -78,17 +78,17 @@ def test_of_many_values_the_most_frequent_are_counted_further(monkeypatch):
     under_filter = facets.facets(CallFilters(replayed="no"))[1]
 
     assert len(agents.all_values) == 21
-    assert [(one.value, one.words) for one in agents.values][:2] == [("Desk", "40"), ("Rare 40", "1")]
-    assert [(one.value, one.words) for one in under_filter.values][:2] == [("Desk", "40"), ("Rare 40", "1")]
+    assert [(value.value, value.words) for value in agents.values][:2] == [("Desk", "40"), ("Rare 40", "1")]
+    assert [(value.value, value.words) for value in under_filter.values][:2] == [("Desk", "40"), ("Rare 40", "1")]
 
 
-@pytest.mark.parametrize("asked", [CallFilters(), CallFilters(agent=("Desk",), tool=("x",), conversation="c", q="a")])
-def test_the_facets_of_a_page_ask_nothing_twice(asked):
+@pytest.mark.parametrize("filters", [CallFilters(), CallFilters(agent=("Desk",), tool=("x",), conversation="c", q="a")])
+def test_the_facets_of_a_page_ask_nothing_twice(filters):
     for number in range(20):
         log.append(toolcalls.call("c", number, agent=f"Desk {number % 3}"))
 
     with CaptureQueriesContext(connection) as captured:
-        facets.facets(asked)
+        facets.facets(filters)
     asked_for = Counter(query["sql"] for query in captured.captured_queries)
 
     assert asked_for
@@ -99,14 +99,14 @@ def test_the_facets_of_a_page_ask_nothing_twice(asked):
 def test_a_value_of_any_characters_may_be_chosen(name):
     log.append(toolcalls.call("c", 1, agent="Desk"))
 
-    by_agent = {one.value: one.count for one in facets.facets(CallFilters(agent=(name,)))[1].values}
+    by_agent = {value.value: value.count for value in facets.facets(CallFilters(agent=(name,)))[1].values}
 
     assert by_agent == {name: 0, "Desk": 1}
 
 
 @pytest.mark.sqlite("its steps are counted")
 @pytest.mark.parametrize(
-    "asked",
+    "filters",
     [
         CallFilters(min_ms=1.0),
         CallFilters(agent=("Rare",)),
@@ -114,16 +114,16 @@ def test_a_value_of_any_characters_may_be_chosen(name):
         CallFilters(replayed="no"),
     ],
 )
-def test_counting_takes_no_longer_the_more_calls_there_are(monkeypatch, asked):
+def test_counting_takes_no_longer_the_more_calls_there_are(monkeypatch, filters):
     monkeypatch.setattr(facets, "WALK", 20)
     monkeypatch.setattr(facets, "MAX_ITEMS", 20)
 
     def recorded_so_far(numbers: range) -> int:
         log.append([
-            one for number in numbers
-            for one in toolcalls.call("c", number, agent="Desk" if number % 400 else "Rare", duration_ms=5.0)
+            event_ for number in numbers
+            for event_ in toolcalls.call("c", number, agent="Desk" if number % 400 else "Rare", duration_ms=5.0)
         ])  # fmt: skip
-        return sqlite_steps(lambda: facets.facets(asked))
+        return sqlite_steps(lambda: facets.facets(filters))
 
     few, many = recorded_so_far(range(200)), recorded_so_far(range(200, 1600))
 
@@ -230,7 +230,7 @@ def test_no_cell_is_a_formula_or_has_what_cannot_be_seen(begins):
 
 
 def test_conditions_that_no_index_serves_have_another_way():
-    asked = sql_filters.conditions_for(CallFilters(replayed="no", q="x"))
+    conditions = sql_filters.conditions_for(CallFilters(replayed="no", q="x"))
 
-    assert [way.field for way in asked.ways] == ["q"]  # a rare word's calls are looked up
-    assert set(asked.tests) == {"replayed", "q"}
+    assert [way.field for way in conditions.ways] == ["q"]  # a rare word's calls are looked up
+    assert set(conditions.tests) == {"replayed", "q"}

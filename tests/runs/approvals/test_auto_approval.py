@@ -35,10 +35,10 @@ def people():
 def rule(by="user:april", **more):
     """Make a rule as a row, about any call of the tool."""
     arguments = more.pop("arguments", {})
-    told = {"lookup_key": "bare:file_incident", "tool": "file_incident", "is_exact": False, "made_by": by}
-    told |= {"arguments": auto_approval_rules.canonical(arguments), "digest": auto_approval_rules.digest(arguments)}
+    fields = {"lookup_key": "bare:file_incident", "tool": "file_incident", "is_exact": False, "made_by": by}
+    fields |= {"arguments": auto_approval_rules.canonical(arguments), "digest": auto_approval_rules.digest(arguments)}
     return AutoApprovalRule.objects.create(
-        id=f"rule-{AutoApprovalRule.objects.count()}", made_at=time.time_ns() // 1000, **told | more
+        id=f"rule-{AutoApprovalRule.objects.count()}", made_at=time.time_ns() // 1000, **fields | more
     )
 
 
@@ -46,23 +46,28 @@ def rule(by="user:april", **more):
 
 
 def test_what_waits_is_approved_by_a_rule_and_the_record_says_whose(people):
-    asked = teamwork.ask(people["operator"])
+    approval = teamwork.ask(people["operator"])
     made = rule(uses=3)
 
-    assert auto_approval.approve_waiting() == [asked.id]
+    assert auto_approval.approve_waiting() == [approval.id]
 
-    asked.refresh_from_db()
+    approval.refresh_from_db()
     made.refresh_from_db()
-    assert (asked.status, asked.decision, asked.rule, asked.decided_by) == ("decided", "approve", made.id, "system")
+    assert (approval.status, approval.decision, approval.rule, approval.decided_by) == (
+        "decided",
+        "approve",
+        made.id,
+        "system",
+    )
     assert (made.used, Run.objects.get().status, ToolCall.objects.get().status) == (1, "queued", "approved")
     event = Event.objects.get(kind="approval.decided")
     (decided,) = event_bodies("approval.decided", "flood")
     assert (event.principal, decided["rule"], decided["rule_by"]) == ("system", made.id, "user:april")
-    assert said(last_entry()) == ("system", "decide", f"approval:{asked.id}", "done")
+    assert said(last_entry()) == ("system", "decide", f"approval:{approval.id}", "done")
     assert json.loads(last_entry().correlation)["rule"] == made.id
     assert auto_approval.approve_waiting() == []
     with pytest.raises(Conflict, match="an auto-approval rule by user:april already decided: approve"):
-        decide.decide(people["approver"], asked.id, "reject")
+        decide.decide(people["approver"], approval.id, "reject")
 
 
 def held(people):
@@ -185,7 +190,7 @@ def test_so_many_uses_are_so_many_however_many_count_at_once(people):
     outcomes, _ = at_once(*[auto_approval.approve_waiting] * 4)
 
     made.refresh_from_db()
-    done = [one for outcome in outcomes for one in outcome]
+    done = [result for outcome in outcomes for result in outcome]
     assert (len(done), len(set(done)), made.used) == (3, 3, 3)
     assert Approval.objects.filter(rule=made.id).count() == 3
     assert Event.objects.filter(kind="approval.decided").count() == 3
@@ -202,13 +207,15 @@ def test_a_use_is_counted_as_the_rule_stands_now_and_not_as_it_was_read():
 
 
 def test_a_rule_and_a_person_at_once_make_one_decision(people):
-    asked = teamwork.ask(people["operator"])
+    approval = teamwork.ask(people["operator"])
     made = rule()
 
-    outcomes, _ = at_once(auto_approval.approve_waiting, lambda: decide.decide(people["approver"], asked.id, "reject"))
+    outcomes, _ = at_once(
+        auto_approval.approve_waiting, lambda: decide.decide(people["approver"], approval.id, "reject")
+    )
 
     made.refresh_from_db()
-    by_rule = outcomes[0] == [asked.id]
+    by_rule = outcomes[0] == [approval.id]
     assert by_rule is isinstance(outcomes[1], Conflict)
     assert made.used == by_rule
     assert Event.objects.filter(kind="approval.decided").count() == 1
@@ -234,19 +241,19 @@ def test_a_call_of_a_run_is_approved_before_it_waits_unless_the_run_is_anothers_
 
 
 def test_approving_always_approves_the_question_by_the_person_and_makes_a_rule(people):
-    asked = teamwork.ask(people["operator"])
+    approval = teamwork.ask(people["operator"])
 
     made = auto_approval_edit.approve_and_make_rule(
-        people["approver"], asked.id, AutoApprovalScope(uses=5), message="yes", reason="harmless"
+        people["approver"], approval.id, AutoApprovalScope(uses=5), message="yes", reason="harmless"
     )
 
-    asked.refresh_from_db()
-    assert (asked.decided_by, asked.rule, made.used) == ("user:april", None, 0)
+    approval.refresh_from_db()
+    assert (approval.decided_by, approval.rule, made.used) == ("user:april", None, 0)
     (decided,) = event_bodies("approval.decided", "flood")
     assert decided["makes_rule"] == made.id
     assert (made.agent, made.tool, made.lookup_key) == ("Dialogue", "file_incident", "bare:file_incident")
     assert (made.is_exact, json.loads(made.arguments), made.uses) == (True, {"street": "Elm"}, 5)
-    assert (made.approval, made.made_by, made.reason) == (asked.id, "user:april", "harmless")
+    assert (made.approval, made.made_by, made.reason) == (approval.id, "user:april", "harmless")
     verbs = AuditEntry.objects.order_by("-seq").values_list("verb", "principal")[:2]
     assert list(verbs) == [("make_rule", "user:april"), ("decide", "user:april")]
 
@@ -369,12 +376,17 @@ def test_rebuild_changes_nothing_of_what_rules_approved(people):
 
 
 def test_a_claim_from_outside_uses_no_rule_and_approves_nothing(people):
-    asked = teamwork.ask(people["operator"])
+    approval = teamwork.ask(people["operator"])
     made = rule()
 
-    claim = {"event": "approval.decided", "approval_id": asked.id, "tool_call": asked.tool_call, "decision": "approve"}
-    teamwork.claim_from_outside("flood", claim | {"rule": made.id, "rule_by": "user:april", "run_id": asked.run})
+    claim = {
+        "event": "approval.decided",
+        "approval_id": approval.id,
+        "tool_call": approval.tool_call,
+        "decision": "approve",
+    }
+    teamwork.claim_from_outside("flood", claim | {"rule": made.id, "rule_by": "user:april", "run_id": approval.run})
 
     assert Approval.objects.get().status == "pending"
-    stop_and_rerun.stop(people["operator"], asked.run)
+    stop_and_rerun.stop(people["operator"], approval.run)
     assert Approval.objects.get().rule is None

@@ -67,15 +67,15 @@ def test_a_call_that_a_rule_is_about_runs_without_waiting_and_the_record_says_wh
         (run,) = ended_runs()
 
     assert (run.status, till.paid) == ("done", [5])
-    asked, decided = event_bodies("approval.requested")[0], event_bodies("approval.decided")[0]
-    assert (asked["args"], asked["qualified_name"], asked["why"]) == (
+    request, decided = event_bodies("approval.requested")[0], event_bodies("approval.decided")[0]
+    assert (request["args"], request["qualified_name"], request["why"]) == (
         {"amount": 5},
         "pay",
         "pay requires approval, as set in the team's code",
     )
     assert (decided["rule"], decided["rule_by"], decided["by"]) == (made.id, "user:april", "system")
     assert "run.waiting" not in event_kinds()
-    steps = [one for one in event_kinds() if one.startswith(("approval", "tool"))]
+    steps = [kind for kind in event_kinds() if kind.startswith(("approval", "tool"))]
     assert steps == ["approval.requested", "approval.decided", "tool_step", "tool_step"]
     assert (Approval.objects.get().rule, ToolCall.objects.get().status) == (made.id, "done")
     assert AutoApprovalRule.objects.get().used == 1
@@ -105,9 +105,9 @@ def test_n_uses_are_n_between_runs_and_the_next_call_waits(people):
     with working(team):
         for n in range(4):
             send_message(f"hello {n}", key=f"c{n}")
-        found = ended_runs(4)
+        runs = ended_runs(4)
 
-    assert sorted(run.status for run in found) == ["done", "done", "waiting", "waiting"]
+    assert sorted(run.status for run in runs) == ["done", "done", "waiting", "waiting"]
     assert till.paid == [5, 5]
     made.refresh_from_db()
     assert (made.used, Approval.objects.filter(rule=made.id).count()) == (2, 2)
@@ -171,8 +171,8 @@ def test_a_nested_call_is_approved_by_a_rule(people):
         (run,) = ended_runs()
 
     assert (run.status, till.paid) == ("done", [5])
-    (asked,) = event_bodies("approval.requested")
-    assert asked["parent_call"] == ToolCall.objects.get(name="ask_desk").id
+    (request,) = event_bodies("approval.requested")
+    assert request["parent_call"] == ToolCall.objects.get(name="ask_desk").id
     assert dict(ToolCall.objects.values_list("name", "status")) == {"ask_desk": "done", "pay": "done"}
 
 
@@ -199,11 +199,11 @@ def test_the_deadline_and_what_expiry_does_are_the_policys_and_stay_as_asked(peo
         ended_runs()
     edit_policy.set_policy(people["admin"], PolicyRule("", "pay", "ask"))
 
-    (asked,) = event_bodies("approval.requested")
+    (request,) = event_bodies("approval.requested")
     row = Approval.objects.get()
-    assert (asked["on_expiry"], asked["notify"]) == ("notify", "auditor")
+    assert (request["on_expiry"], request["notify"]) == ("notify", "auditor")
     assert 85e6 < row.deadline - row.asked_at <= 90e6
-    assert row.deadline // 1000 == round(datetime.fromisoformat(asked["deadline"]).timestamp() * 1000)
+    assert row.deadline // 1000 == round(datetime.fromisoformat(request["deadline"]).timestamp() * 1000)
     before = list(Approval.objects.values())
     list(rebuild())
     assert list(Approval.objects.values()) == before

@@ -7,14 +7,14 @@ from conversations.runs.approvals import auto_approval_rules
 
 
 def call(**more):
-    told = {
+    call_facts = {
         "agent": "Dialogue",
         "name": "pay",
         "schema": "s",
         "effect": "unsafe",
         "args": {"a": 1, "b": {"c": [1], "d": 2}},
     }
-    return auto_approval_rules.call_of(told | more)
+    return auto_approval_rules.call_of(call_facts | more)
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ def ask_twice(by):
 
 
 def block(part):
-    (found,) = [str(row) for row in entries_of(log.newest_page("flood")) if part in row]
-    return found
+    (entry,) = [str(row) for row in entries_of(log.newest_page("flood")) if part in row]
+    return entry
 
 
 def words(html):
@@ -152,7 +152,7 @@ def test_calls_that_a_stopped_run_leaves_in_doubt_change_on_an_open_page(team):
     stop_and_rerun.stop(team["operator"], run)
     frames = [json.loads(text) for _, text in artist.draw(log.read_after("flood", head))]
 
-    changed = {one["group"]: one["html"] for frame in frames for one in frame.get("also", ())}
+    changed = {change["group"]: change["html"] for frame in frames for change in frame.get("also", ())}
     assert "its run was stopped: it may or may not have taken effect" in words(changed["call:outer"])
 
 

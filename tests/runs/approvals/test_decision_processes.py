@@ -28,33 +28,33 @@ def ground(request):
 
 @pytest.fixture(scope="module")
 def crowd(ground):
-    found = Crowd(*ground, AT_ONCE)
-    found.one("people")
-    yield found
-    found.leave()
+    crowd_ = Crowd(*ground, AT_ONCE)
+    crowd_.one("people")
+    yield crowd_
+    crowd_.leave()
 
 
 def race(crowd, place, rounds, name):
     """Have all decide each question at once; answer how long each loser waited for its answer."""
     waited = []
     for n in range(rounds):
-        asked = crowd.one("ask", key=f"{name} {n}")
-        deeds = [("decide", {"by": BY[i % 2], "approval": asked, **ANSWERS[(n + i) % 3]}) for i in range(AT_ONCE)]
+        approval = crowd.one("ask", key=f"{name} {n}")
+        deeds = [("decide", {"by": BY[i % 2], "approval": approval, **ANSWERS[(n + i) % 3]}) for i in range(AT_ONCE)]
 
-        told = crowd.at_once(*deeds)
+        outcomes = crowd.at_once(*deeds)
 
-        (winner,) = [one for one in told if not one.code]
-        losers = [one for one in told if one.code]
+        (winner,) = [outcome for outcome in outcomes if not outcome.code]
+        losers = [outcome for outcome in outcomes if outcome.code]
         waited += [loser.took for loser in losers]
         by, decision = winner.answer
         words = re.compile(rf"{by} already decided: {decision}, at \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
         assert [loser.code for loser in losers] == ["already_decided"] * (AT_ONCE - 1)
         assert all(words.fullmatch(loser.message) for loser in losers), losers
-        entries = f"SELECT outcome FROM conversations_auditentry WHERE verb='decide' AND target='approval:{asked}'"
+        entries = f"SELECT outcome FROM conversations_auditentry WHERE verb='decide' AND target='approval:{approval}'"
         assert Counter(place.rows(entries)) == {("done",): 1, ("refused",): AT_ONCE - 1}
     where = f"JOIN conversations_conversation c ON c.id=x.conversation_id WHERE c.key LIKE '{name}%'"
-    told = f"SELECT count(*),count(DISTINCT c.id) FROM conversations_event x {where} AND x.kind='approval.decided'"
-    assert place.rows(told) == [(rounds, rounds)]
+    outcomes = f"SELECT count(*),count(DISTINCT c.id) FROM conversations_event x {where} AND x.kind='approval.decided'"
+    assert place.rows(outcomes) == [(rounds, rounds)]
     left = f"SELECT x.status,count(*) FROM conversations_run x {where} GROUP BY x.status"
     assert place.rows(left) == [("queued", rounds)]
     return waited
@@ -113,16 +113,16 @@ def ask_all(crowd, place, keys):
         "SELECT c.key,a.id,a.run FROM conversations_approval a JOIN conversations_conversation c"
         " ON c.id=a.conversation_id WHERE a.status='pending'"
     )
-    found = until(lambda: (r := place.rows(sql)) and len(r) >= len(keys) and r, within=60, what="the questions")
-    return {key: (approval, run) for key, approval, run in found}
+    rows = until(lambda: (r := place.rows(sql)) and len(r) >= len(keys) and r, within=60, what="the questions")
+    return {key: (approval, run) for key, approval, run in rows}
 
 
 def upset(crowd, place, rounds):
     """Race an approval with each of these orders; answer by order how often each outcome came."""
     keys = [f"{order} {rounds}.{n}" for n in range(rounds) for order in ORDERS]
-    asked = ask_all(crowd, place, keys)
+    approvals = ask_all(crowd, place, keys)
     for key in keys:
-        approval, run = asked[key]
+        approval, run = approvals[key]
         approve = ("decide", {"by": "april", "approval": approval, "decision": "approve"})
         deeds = [approve, *ORDERS[key.rpartition(" ")[0]](approval, run, key)]
         crowd.at_once(*(deeds if hash((key, rounds)) % 2 else reversed(deeds)))

@@ -60,20 +60,20 @@ def deciding(by, approval, n):
 
 def race(people, rounds):
     for n in range(rounds):
-        asked = teamwork.ask(people["operator"], key=f"c{n}")
+        approval = teamwork.ask(people["operator"], key=f"c{n}")
         both = people["approver"], people["admin"]
 
-        outcomes, _ = at_once(*(deciding(both[i % 2], asked.id, i) for i in range(AT_ONCE)))
+        outcomes, _ = at_once(*(deciding(both[i % 2], approval.id, i) for i in range(AT_ONCE)))
 
         (winner,) = [outcome for outcome in outcomes if isinstance(outcome, Approval)]
         losers = [outcome for outcome in outcomes if outcome is not winner]
         assert {loser.code for loser in losers} == {"already_decided"}
         words = f"{winner.decided_by} already decided: {winner.decision}, at "
         assert all(loser.message.startswith(words) for loser in losers)
-        decided = AuditEntry.objects.filter(verb="decide", target=f"approval:{asked.id}")
+        decided = AuditEntry.objects.filter(verb="decide", target=f"approval:{approval.id}")
         assert (decided.filter(outcome="done").count(), decided.filter(outcome="refused").count()) == (1, AT_ONCE - 1)
-        assert Event.objects.filter(conversation=asked.conversation, kind="approval.decided").count() == 1
-        assert Run.objects.get(id=asked.run).status == "queued"
+        assert Event.objects.filter(conversation=approval.conversation, kind="approval.decided").count() == 1
+        assert Run.objects.get(id=approval.run).status == "queued"
 
 
 def test_of_many_decisions_at_once_one_wins_and_the_others_are_told_who(people):
@@ -86,16 +86,16 @@ def test_of_many_decisions_at_once_one_wins_ten_thousand_times(people):
     race(people, amount_of(10_000))
 
 
-def stopping(people, asked):
-    stop_and_rerun.stop(people["operator"], asked.run)
+def stopping(people, approval):
+    stop_and_rerun.stop(people["operator"], approval.run)
 
 
-def expiring(people, asked):
-    facts = {"run_id": asked.run, "approval_id": asked.id, "tool_call": asked.tool_call}
-    log.append([log.from_internal(asked.conversation.key, {"event": "approval.expired", **facts}, SYSTEM)])
+def expiring(people, approval):
+    facts = {"run_id": approval.run, "approval_id": approval.id, "tool_call": approval.tool_call}
+    log.append([log.from_internal(approval.conversation.key, {"event": "approval.expired", **facts}, SYSTEM)])
 
 
-def losing_the_right(people, asked):
+def losing_the_right(people, approval):
     Role.objects.filter(user=people["approver"]).delete()
 
 
@@ -103,33 +103,33 @@ def losing_the_right(people, asked):
 def test_a_decision_and_what_ends_its_chance_have_one_outcome(people, deed):
     for n in range(5):
         Role.objects.get_or_create(user=people["approver"], name="approver")
-        asked = teamwork.ask(people["operator"], key=f"c{n}")
+        approval = teamwork.ask(people["operator"], key=f"c{n}")
 
         (decided, _), _ = at_once(
-            lambda asked=asked: decide.decide(people["approver"], asked.id, "approve"),
-            lambda asked=asked: deed(people, asked),
+            lambda request=approval: decide.decide(people["approver"], request.id, "approve"),
+            lambda request=approval: deed(people, request),
         )
 
-        asked.refresh_from_db()
-        call = ToolCall.objects.get(id=asked.tool_call)
+        approval.refresh_from_db()
+        call = ToolCall.objects.get(id=approval.tool_call)
         if isinstance(decided, Approval):
-            assert asked.status == "decided"
+            assert approval.status == "decided"
         elif deed is stopping:
-            assert (decided.code, asked.status, call.status) == ("cancelled", "cancelled", "blocked")
+            assert (decided.code, approval.status, call.status) == ("cancelled", "cancelled", "blocked")
         else:
-            assert (decided.code, asked.status) == ("not_allowed", "pending")
+            assert (decided.code, approval.status) == ("not_allowed", "pending")
         if deed is stopping:
-            assert (Run.objects.get(id=asked.run).status, call.status) == ("cancelled", "blocked")
+            assert (Run.objects.get(id=approval.run).status, call.status) == ("cancelled", "blocked")
 
 
 @pytest.mark.parametrize("deed", [stopping, expiring, losing_the_right])
 def test_after_it_is_over_nothing_is_decided_and_the_call_is_never_approved(people, deed):
-    asked = teamwork.ask(people["operator"])
-    deed(people, asked)
+    approval = teamwork.ask(people["operator"])
+    deed(people, approval)
 
     with pytest.raises((Conflict, NotAllowed)) as refused:
-        decide.decide(people["approver"], asked.id, "approve")
+        decide.decide(people["approver"], approval.id, "approve")
 
     assert refused.value.code in ("cancelled", "expired", "not_allowed")
-    assert ToolCall.objects.get(id=asked.tool_call).status in ("blocked", "waiting")
+    assert ToolCall.objects.get(id=approval.tool_call).status in ("blocked", "waiting")
     assert not Event.objects.filter(kind="approval.decided").exists()

@@ -54,8 +54,8 @@ def crowd(served):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
     made = [subprocess.Popen([*command, *way], **pipes) for way in ways]
     yield made
-    for one in made:
-        one.communicate()
+    for process in made:
+        process.communicate()
 
 
 def race(served, crowd, rounds):
@@ -63,16 +63,16 @@ def race(served, crowd, rounds):
     served.command("shell", "--no-imports", "-c", ASKING.format(rounds=rounds))
     waited = []
     for n in range(rounds):
-        for one in crowd:
-            one.stdin.write(f"race-{n}\n")
-        for one in crowd:
-            one.stdin.flush()
+        for process in crowd:
+            process.stdin.write(f"race-{n}\n")
+        for process in crowd:
+            process.stdin.flush()
 
-        told = [json.loads(one.stdout.readline()) for one in crowd]
+        results = [json.loads(process.stdout.readline()) for process in crowd]
 
-        (winner,) = [answer for status, _, answer in told if status == 200]
-        losers = [(took, answer["error"]) for status, took, answer in told if status == 409]
-        assert len(losers) == AT_ONCE - 1, told
+        (winner,) = [answer for status, _, answer in results if status == 200]
+        losers = [(took, answer["error"]) for status, took, answer in results if status == 409]
+        assert len(losers) == AT_ONCE - 1, results
         waited += [took for took, _ in losers]
         for _, error in losers:
             assert error["code"] == "already_decided"

@@ -72,39 +72,39 @@ class Office:
         return run, json.dumps(model.first_call.input, default=str) if model.calls else ""
 
 
-def heard_output(heard):
-    (output,) = [one["output"] for one in json.loads(heard) if one.get("type") == "function_call_output"]
+def heard_output(model_input):
+    (output,) = [item["output"] for item in json.loads(model_input) if item.get("type") == "function_call_output"]
     return output
 
 
 def step(status):
-    (found,) = [one for one in event_bodies("tool_step") if one["status"] == status]
-    return found
+    (step,) = [body for body in event_bodies("tool_step") if body["status"] == status]
+    return step
 
 
 def test_a_person_answers_and_the_function_is_never_entered(people):
     office = Office()
-    asked = office.asked()
+    approval = office.asked()
 
-    decide.decide(people["approver"], asked.id, "respond", output="It was filed by hand.", reason="The tool is slow")
-    run, heard = office.goes_on()
+    decide.decide(people["approver"], approval.id, "respond", output="It was filed by hand.", reason="The tool is slow")
+    run, model_input = office.goes_on()
 
     assert (run.status, office.filed) == ("done", [])
-    assert "It was filed by hand." in heard
-    assert [one["status"] for one in event_bodies("tool_step")] == ["success"]
+    assert "It was filed by hand." in model_input
+    assert [body["status"] for body in event_bodies("tool_step")] == ["success"]
     assert (step("success")["output"], step("success")["answered_by"]) == ("It was filed by hand.", "user:april")
     assert ToolCall.objects.get().status == "done"
 
 
 def test_a_call_runs_with_the_arguments_a_person_wrote_and_the_model_is_told(people):
     office = Office()
-    asked = office.asked()
+    approval = office.asked()
 
-    decide.decide(people["approver"], asked.id, "edit", arguments={"street": "Elm", "house": 7})
-    run, heard = office.goes_on()
+    decide.decide(people["approver"], approval.id, "edit", arguments={"street": "Elm", "house": 7})
+    run, model_input = office.goes_on()
 
     assert (run.status, office.filed) == ("done", [("Elm", 7)])
-    assert json.loads(heard_output(heard)) == {
+    assert json.loads(heard_output(model_input)) == {
         "output": "filed at Elm 7",
         "changed_by_person": {
             "note": "A person changed the arguments of this call before it ran; the output is of what ran.",
@@ -123,16 +123,16 @@ def test_the_citizen_is_told_what_was_filed_after_an_edit(people):
     with working(TOWN_HALL):
         send_message("A hydrant burst, water everywhere, at Market Square.", to="agent:Dialogue")
         ended_runs()
-        (asked,) = event_bodies("approval.requested")
-        given = asked["args"] | {"severity_level": 5, "location": "Elm Street 7"}
-        decide.decide(people["approver"], asked["approval_id"], "edit", arguments=given)
+        (request,) = event_bodies("approval.requested")
+        given = request["args"] | {"severity_level": 5, "location": "Elm Street 7"}
+        decide.decide(people["approver"], request["approval_id"], "edit", arguments=given)
         until(lambda: Run.objects.filter(status="done"), what="the run to be done")
 
     filed = next(
-        one["output"] for one in event_bodies("tool_step") if one["name"] == "file_incident" and one.get("output")
+        body["output"] for body in event_bodies("tool_step") if body["name"] == "file_incident" and body.get("output")
     )
     answer = event_bodies("output")[-1]["text"]
-    assert (asked["args"]["severity_level"], set(filed)) == (4, {"reference", "status"})
+    assert (request["args"]["severity_level"], set(filed)) == (4, {"reference", "status"})
     assert f"(water, Elm Street 7) is with the city. The reference is {filed['reference']}." in answer
     assert "severity level 5 instead of 4" in answer
     assert "call the emergency services" in answer
@@ -141,10 +141,10 @@ def test_the_citizen_is_told_what_was_filed_after_an_edit(people):
 
 def test_a_token_decides_by_its_right_and_is_named(people):
     office = Office()
-    asked = office.asked()
+    approval = office.asked()
     tokens.make_token(SYSTEM, "duty", "approver")
 
-    decide.decide(Token.objects.get(name="duty"), asked.id, "approve")
+    decide.decide(Token.objects.get(name="duty"), approval.id, "approve")
     run, _ = office.goes_on()
 
     assert (run.status, office.filed) == ("done", [("Mill", 1)])
@@ -157,19 +157,19 @@ def test_a_token_decides_by_its_right_and_is_named(people):
 
 def test_the_teams_guardrails_look_at_what_a_person_wrote(people):
     office = Office()
-    asked = office.asked()
+    approval = office.asked()
 
-    decide.decide(people["approver"], asked.id, "edit", arguments='{"street": "Garden", "house": 7}')
-    run, heard = office.goes_on()
+    decide.decide(people["approver"], approval.id, "edit", arguments='{"street": "Garden", "house": 7}')
+    run, model_input = office.goes_on()
 
     assert (run.status, office.filed) == ("done", [])
-    assert "Not in gardens." in heard
+    assert "Not in gardens." in model_input
 
 
 def test_a_rule_that_denies_wins_over_an_approval(people):
     office = Office()
-    asked = office.asked()
-    decide.decide(people["approver"], asked.id, "approve")
+    approval = office.asked()
+    decide.decide(people["approver"], approval.id, "approve")
 
     set_policy(people["admin"], PolicyRule("", "file", "deny"))
     run, _ = office.goes_on()
@@ -191,10 +191,10 @@ def test_a_rule_that_denies_wins_over_an_approval(people):
     ],
 )
 def test_arguments_that_do_not_fit_the_schema_are_refused_and_the_question_stays(people, arguments, words):
-    asked = Office().asked()
+    approval = Office().asked()
 
     with pytest.raises(Invalid, match=words) as wrong:
-        decide.decide(people["approver"], asked.id, "edit", arguments=arguments)
+        decide.decide(people["approver"], approval.id, "edit", arguments=arguments)
 
     assert wrong.value.field == "arguments"
     assert Approval.objects.get().status == "pending"
@@ -202,8 +202,8 @@ def test_arguments_that_do_not_fit_the_schema_are_refused_and_the_question_stays
 
 def test_what_was_approved_is_what_runs(people):
     office = Office()
-    asked = office.asked()
-    decide.decide(people["approver"], asked.id, "approve")
+    approval = office.asked()
+    decide.decide(people["approver"], approval.id, "approve")
     event = Event.objects.get(kind="approval.requested")
     other = json.loads(event.body) | {"digest": "0" * 64}
     Event.objects.filter(id=event.id).update(body=json.dumps(other))
@@ -321,18 +321,18 @@ def test_a_run_that_does_not_wait_takes_no_decision(people):
 
 
 def words(seq):
-    (found,) = [str(row) for row in entries_of(log.newest_page("c")) if f'id="e{seq}"' in row]
-    return " ".join(re.sub(r"<[^>]*>", " ", found).split())
+    (entry,) = [str(row) for row in entries_of(log.newest_page("c")) if f'id="e{seq}"' in row]
+    return " ".join(re.sub(r"<[^>]*>", " ", entry).split())
 
 
 def test_both_arguments_are_drawn_in_the_calls_block(people):
     office = Office()
-    asked = office.asked()
-    decide.decide(people["approver"], asked.id, "edit", arguments={"street": "Elm", "house": 7}, reason="Wrong")
-    between = words(asked.asked_seq)
+    approval = office.asked()
+    decide.decide(people["approver"], approval.id, "edit", arguments={"street": "Elm", "house": 7}, reason="Wrong")
+    between = words(approval.asked_seq)
     office.goes_on()
 
-    drawn = words(asked.asked_seq)
+    drawn = words(approval.asked_seq)
 
     assert "approved with edits by april" in between
     assert "Runs with" in between
@@ -344,12 +344,12 @@ def test_both_arguments_are_drawn_in_the_calls_block(people):
 
 def test_an_answer_by_a_person_is_drawn_as_one(people):
     office = Office()
-    asked = office.asked()
-    decide.decide(people["approver"], asked.id, "respond", output="<b>By hand</b>")
-    between = words(asked.asked_seq)
+    approval = office.asked()
+    decide.decide(people["approver"], approval.id, "respond", output="<b>By hand</b>")
+    between = words(approval.asked_seq)
     office.goes_on()
 
-    drawn = words(asked.asked_seq)
+    drawn = words(approval.asked_seq)
 
     for told_of_it in (between, drawn):
         assert "responded without running by april" in told_of_it

@@ -31,9 +31,9 @@ def served(*steps, filed=None):
     return team(*steps, tools=[file], effects={"file": "idempotent"})
 
 
-def edited(people, asked):
+def edited(people, approval):
     """Have a model ask with some arguments, and a person let it run with others."""
-    with working(served([function_call("file", asked, call_id="c1")], [assistant_message("Done.")])):
+    with working(served([function_call("file", approval, call_id="c1")], [assistant_message("Done.")])):
         send_message()
         ended_runs()
         decide.decide(people["approver"], Approval.objects.get().id, "edit", arguments=RAN)
@@ -90,8 +90,8 @@ def test_a_replay_repeats_what_ran_and_not_what_was_asked(people, call):
         decide.decide(people["approver"], Approval.objects.get(run=new.run).id, "approve")
         until(lambda: Run.objects.filter(id=new.run, status="done"), what="the replay to be done")
 
-    (asked,) = event_bodies("replay.requested")
-    assert (asked["args"], asked["edited"], filed) == (RAN, False, [5])
+    (request,) = event_bodies("replay.requested")
+    assert (request["args"], request["edited"], filed) == (RAN, False, [5])
 
 
 def test_cards_say_what_was_changed_even_when_closed(people, call):
@@ -130,9 +130,9 @@ def test_programs_are_told_what_was_sent_and_what_ran(people, call):
 @pytest.mark.parametrize("path", ["/api/v1/approvals", "/api/v1/approvals/{id}"])
 def test_programs_that_read_questions_are_told_what_ran_and_who_changed_it(people, call, path):
     body = client_of(people["viewer"]).get(path.format(id=Approval.objects.get().id)).json()
-    asked = body.get("items", [body])[0]
+    item = body.get("items", [body])[0]
 
-    assert (asked["arguments"], asked["ran_with"], asked["changed_by"]) == (ASKED, RAN, "user:april")
+    assert (item["arguments"], item["ran_with"], item["changed_by"]) == (ASKED, RAN, "user:april")
 
 
 @pytest.mark.parametrize("decision", ["approve", "reject", ""])
@@ -144,6 +144,6 @@ def test_what_nobody_changed_ran_as_it_was_asked(people, decision):
             decide.decide(people["approver"], Approval.objects.get().id, decision)
             until(lambda: Run.objects.filter(status="done"), what="the run to be done")
 
-    (asked,) = client_of(people["viewer"]).get("/api/v1/approvals").json()["items"]
+    (item,) = client_of(people["viewer"]).get("/api/v1/approvals").json()["items"]
 
-    assert (asked["arguments"], asked["ran_with"], asked["changed_by"]) == (ASKED, ASKED, None)
+    assert (item["arguments"], item["ran_with"], item["changed_by"]) == (ASKED, ASKED, None)

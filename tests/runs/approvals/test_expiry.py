@@ -56,29 +56,29 @@ def test_a_question_whose_time_is_not_up_stays(people, limits):
 @pytest.mark.parametrize(("then", "to"), [("wait", "approver"), ("notify", "auditor")])
 def test_it_is_told_once_and_stays_open(people, limits, then, to):
     limits(approval_expiry=then, approval_role="auditor")
-    asked = overdue(people["operator"])
+    approval = overdue(people["operator"])
 
     done = [expiry.expire_due(), expiry.expire_due()]
 
-    assert done == [[asked.id], []]
+    assert done == [[approval.id], []]
     (event,) = event_bodies("approval.escalated", "flood")
     assert (event["to"], event["reason"]) == (to, "no decision within 1 min")
     assert AuditEntry.objects.filter(verb="escalate", principal="system").count() == 1
-    assert decide.decide(people["approver"], asked.id, "approve").status == "decided"
+    assert decide.decide(people["approver"], approval.id, "approve").status == "decided"
 
 
 def test_it_is_ended_once_however_many_look_and_who_decides_then_is_told(people, limits):
     limits(approval_expiry="reject")
-    asked = overdue(people["operator"])
+    approval = overdue(people["operator"])
 
     outcomes, _ = at_once(*[expiry.expire_due] * 4)
 
-    assert sorted(outcomes) == [[], [], [], [asked.id]]
+    assert sorted(outcomes) == [[], [], [], [approval.id]]
     assert len(event_bodies("approval.expired", "flood")) == 1
     assert AuditEntry.objects.filter(verb="expire").count() == 1
     assert (Run.objects.get().status, ToolCall.objects.get().status) == ("queued", "blocked")
     with pytest.raises(Conflict, match="the approval request expired at"):
-        decide.decide(people["approver"], asked.id, "approve")
+        decide.decide(people["approver"], approval.id, "approve")
 
 
 def test_the_worker_ends_it_and_the_agent_goes_on_without_the_call(limits):
@@ -104,9 +104,9 @@ def test_the_worker_ends_it_and_the_agent_goes_on_without_the_call(limits):
 
     assert (run.status, filed, ToolCall.objects.get().status) == ("done", [], "blocked")
     assert "Nobody decided in time" in json.dumps(again.agents[0].model.first_call.input, default=str)
-    (asked,) = event_bodies("approval.requested")
-    assert asked["deadline"]
-    assert asked["on_expiry"] == "reject"
+    (request,) = event_bodies("approval.requested")
+    assert request["deadline"]
+    assert request["on_expiry"] == "reject"
     before = list(Approval.objects.values())
     list(rebuild())
     assert list(Approval.objects.values()) == before

@@ -115,7 +115,7 @@ def test_a_run_whose_server_is_away_waits_for_it_says_so_and_goes_on(desk, peopl
         run = done()
 
     assert (desk.did, ToolCall.objects.get().status) == (["stamp:A7"], "done")
-    assert [one["reason"] for one in event_bodies("run.resumed")] == ["approve", "the MCP server desk is connected"]
+    assert [body["reason"] for body in event_bodies("run.resumed")] == ["approve", "the MCP server desk is connected"]
     before = list(Run.objects.values())
     list(rebuild())
     assert list(Run.objects.values()) == before
@@ -151,8 +151,8 @@ def test_what_needs_no_server_is_not_lost_without_it(desk, people, answer, was_u
             desk.start()
         done()
 
-    heard = json.dumps(team.agents[0].model.first_call.input, default=str)
-    assert ("By hand." in heard) == (answer["decision"] == "respond")
+    model_input = json.dumps(team.agents[0].model.first_call.input, default=str)
+    assert ("By hand." in model_input) == (answer["decision"] == "respond")
     assert (desk.did, ToolCall.objects.get().status) == ([], "done" if "output" in answer else "rejected")
 
 
@@ -200,7 +200,7 @@ def test_a_run_goes_on_with_its_first_agent_behind_a_handoff_and_inside_a_tool(d
     with both_connected(behind_a_handoff(desk, [over_to], [calls], [[call("stamp", {"words": "inner"}, "c1")]])):
         send_message()
         ended_runs(within=60)
-    assert {(one["agent"], one["mcp_server"]) for one in event_bodies("approval.requested")} == {
+    assert {(body["agent"], body["mcp_server"]) for body in event_bodies("approval.requested")} == {
         ("Filer", "desk"), ("Expert", "desk"),
     }  # fmt: skip
     assert (Run.objects.get().agent, desk.did) == ("Clerk", [])
@@ -212,7 +212,7 @@ def test_a_run_goes_on_with_its_first_agent_behind_a_handoff_and_inside_a_tool(d
 
     assert (run.status, run.attempt, sorted(desk.did)) == ("done", 2, ["stamp:inner", "stamp:own"])
     assert set(ToolCall.objects.values_list("name", "status")) == {("stamp", "done"), ("ask_expert", "done")}
-    assert [one["from_agent"] for one in event_bodies("agent.handoff")] == ["Clerk"]
+    assert [body["from_agent"] for body in event_bodies("agent.handoff")] == ["Clerk"]
     (outer,) = ToolCall.objects.filter(name="ask_expert")
-    inside = {one.get("parent_call") for one in event_bodies("tool_step") if one["agent"] == "Expert"}
+    inside = {body.get("parent_call") for body in event_bodies("tool_step") if body["agent"] == "Expert"}
     assert inside == {outer.id}

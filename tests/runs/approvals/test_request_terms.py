@@ -169,7 +169,7 @@ def test_a_role_is_told_once_on_every_page_and_first_in_the_inbox(people):
     (event,) = event_bodies("approval.escalated", "late")
     assert (event["to"], Approval.objects.get(id=late.id).escalated_to) == ("auditor", "auditor")
     assert AuditEntry.objects.filter(verb="escalate").count() == 1
-    assert [one.row.id for one in inbox.page(status="pending")[0]] == [late.id, "ask-new"]
+    assert [card.row.id for card in inbox.page(status="pending")[0]] == [late.id, "ask-new"]
     assert pending_counts.pending_counts()["escalated"] == {"auditor": 1}
     assert 'data-escalated aria-label="Escalated">' in client_of(people["auditor"]).get("/account/").content.decode()
     hidden = client_of(people["approver"]).get("/account/").content.decode()
@@ -197,8 +197,8 @@ def test_each_question_ends_as_it_says_itself(people):
 
     expiry.expire_due()
 
-    found = dict(Approval.objects.values_list("conversation__key", "status"))
-    assert found == {"one": "expired", "two": "pending", "three": "pending", "four": "pending"}
+    statuses = dict(Approval.objects.values_list("conversation__key", "status"))
+    assert statuses == {"one": "expired", "two": "pending", "three": "pending", "four": "pending"}
     assert dict(Approval.objects.values_list("conversation__key", "escalated_to"))["two"] == "approver"
     before = list(Approval.objects.order_by("id").values())
     list(rebuild())
@@ -240,7 +240,7 @@ def test_several_are_decided_each_by_itself_and_each_outcome_is_told(people):
     assert Event.objects.filter(kind="approval.decided").count() == 3
     done = AuditEntry.objects.filter(verb="decide", principal="user:april")
     assert sorted(done.values_list("outcome", flat=True)) == ["done", "done", "refused"]
-    assert [one["message"] for one in event_bodies("approval.decided", "one")] == ["not now"]
+    assert [body["message"] for body in event_bodies("approval.decided", "one")] == ["not now"]
 
 
 @pytest.mark.parametrize(

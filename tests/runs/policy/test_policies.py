@@ -58,23 +58,23 @@ def test_every_rule_only_tightens_what_the_code_says():
     for declared, rule in itertools.product(
         itertools.product(RULES, EFFECTS), itertools.product(RULES, ("", *EFFECTS))
     ):
-        found = what(PolicyRule("", "", *rule), declared=Declared(*declared))
+        effective = what(PolicyRule("", "", *rule), declared=Declared(*declared))
 
-        assert RULES.index(found.rule) == max(RULES.index(declared[0]), RULES.index(rule[0]))
+        assert RULES.index(effective.rule) == max(RULES.index(declared[0]), RULES.index(rule[0]))
         strongest = max(EFFECTS.index(effect) for effect in (declared[1], rule[1]) if effect)
-        assert EFFECTS.index(found.effect) == strongest
-        assert (found.by is None) is (found.rule == declared[0])
-        assert (found.effect_by is None) is (found.effect == declared[1])
+        assert EFFECTS.index(effective.effect) == strongest
+        assert (effective.by is None) is (effective.rule == declared[0])
+        assert (effective.effect_by is None) is (effective.effect == declared[1])
 
 
 def test_the_effect_is_that_of_the_most_specific_row_which_tells_one():
-    found = what(
+    effective = what(
         PolicyRule("", "pay", "deny", "destructive"),
         PolicyRule("Clerk", "pay", "allow"),
         declared=Declared("allow", "read"),
     )
 
-    assert (found.rule, found.effect, found.effect_by.tool) == ("allow", "destructive", "pay")
+    assert (effective.rule, effective.effect, effective.effect_by.tool) == ("allow", "destructive", "pay")
 
 
 # Stored rows, and how fresh they are
@@ -85,9 +85,9 @@ def test_what_holds_for_a_tool_is_read_once_in_half_a_second(django_assert_num_q
     Policy.objects.create(agent="", tool="pay", rule="ask", updated_by="x", updated_at="2026-01-01T00:00Z")
 
     with django_assert_num_queries(1):
-        found = [for_tool("Clerk", "pay", Declared("allow", "read")) for _ in range(50)]
+        results = [for_tool("Clerk", "pay", Declared("allow", "read")) for _ in range(50)]
 
-    assert {one.rule for one in found} == {"ask"}
+    assert {result.rule for result in results} == {"ask"}
 
 
 @pytest.mark.django_db(transaction=True)
@@ -106,9 +106,9 @@ def test_rows_changed_while_they_are_read_are_not_kept(monkeypatch):
     read = evaluate.stored
 
     def overtaken():
-        found = read()
+        rules = read()
         evaluate.forget()  # a change commits between the read and its keeping
-        return found
+        return rules
 
     monkeypatch.setattr(evaluate, "stored", overtaken)
     evaluate.rows()

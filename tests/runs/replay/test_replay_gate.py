@@ -72,9 +72,9 @@ def test_what_was_asked_for_is_held_against_the_schema_once_more_before_the_call
     old = desk.recorded("look")["look"]
     with working(desk.team()) as worker, held(worker):
         new = request_replay.request_replay(people["operator"], old.id)
-        asked = Event.objects.get(kind="replay.requested")
-        asked.body = json.dumps(json.loads(asked.body) | {"args": {"street": 1}})
-        asked.save()
+        request = Event.objects.get(kind="replay.requested")
+        request.body = json.dumps(json.loads(request.body) | {"args": {"street": 1}})
+        request.save()
         worker._claiming.go()
         run = ended(new.run)
 
@@ -201,9 +201,9 @@ def begun(people, desk):
     """Queue a replay and take it as a worker that then dies; answer the claim and what was asked."""
     old = desk.recorded("put")["put"]
     with working(desk.team()) as worker, held(worker):
-        asked = request_replay.request_replay(people["operator"], old.id)
+        replay = request_replay.request_replay(people["operator"], old.id)
         (claim,) = claims.claim("host:dead", ["Clerk"], at_most=1)
-    return claim, asked
+    return claim, replay
 
 
 def dies():
@@ -212,14 +212,14 @@ def dies():
 
 
 def test_of_a_worker_that_dies_in_the_call_nothing_is_done_again_and_the_doubt_is_told(people, desk):
-    claim, asked = begun(people, desk)
-    step = {"event": "tool_step", "name": "put", "tool_call": asked.call, "status": "start"}
+    claim, replay = begun(people, desk)
+    step = {"event": "tool_step", "name": "put", "tool_call": replay.call, "status": "start"}
     step["tool_call_id"] = event_bodies("replay.requested")[0]["tool_call_id"]
     begin_tool_call.begin_execution(claim, step)
 
     dies()
 
-    run, new = Run.objects.get(id=asked.run), ToolCall.objects.get(id=asked.call)
+    run, new = Run.objects.get(id=replay.run), ToolCall.objects.get(id=replay.call)
     assert (run.status, new.status, len(desk.ran)) == ("interrupted", "unknown", 1)
     with pytest.raises(Fenced):
         begin_tool_call.begin_execution(claim, step)
@@ -229,24 +229,24 @@ def test_of_a_worker_that_dies_in_the_call_nothing_is_done_again_and_the_doubt_i
 
 
 def test_of_a_worker_that_dies_before_the_call_it_is_said_that_it_did_not_run(people, desk):
-    _, asked = begun(people, desk)
+    _, replay = begun(people, desk)
 
     dies()
 
-    assert Run.objects.get(id=asked.run).status == "interrupted"
-    assert (ToolCall.objects.get(id=asked.call).status, len(desk.ran)) == ("blocked", 1)
+    assert Run.objects.get(id=replay.run).status == "interrupted"
+    assert (ToolCall.objects.get(id=replay.call).status, len(desk.ran)) == ("blocked", 1)
 
 
 def test_a_call_that_was_entered_is_not_entered_by_the_next_who_claims_it(people, desk):
-    claim, asked = begun(people, desk)
-    step = {"event": "tool_step", "name": "put", "tool_call": asked.call, "status": "start"}
+    claim, replay = begun(people, desk)
+    step = {"event": "tool_step", "name": "put", "tool_call": replay.call, "status": "start"}
     step["tool_call_id"] = event_bodies("replay.requested")[0]["tool_call_id"]
     begin_tool_call.begin_execution(claim, step)
     claims.put_back(claim, "as if it had not begun")  # what no worker does
 
     with working(desk.team()):
-        until(lambda: Run.objects.get(id=asked.run).attempt == 2, what="a second worker")
-    Run.objects.filter(id=asked.run, status="running").update(lease_until=1)
+        until(lambda: Run.objects.get(id=replay.run).attempt == 2, what="a second worker")
+    Run.objects.filter(id=replay.run, status="running").update(lease_until=1)
 
     assert len(desk.ran) == 1
 

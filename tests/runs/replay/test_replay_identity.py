@@ -23,8 +23,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def today(call):
-    one = recorded_call.find(call.id)
-    return eligibility.eligibility_of(one.row, one.called_body)
+    recorded = recorded_call.find(call.id)
+    return eligibility.eligibility_of(recorded.row, recorded.called_body)
 
 
 def recorded(made):
@@ -204,9 +204,9 @@ def test_the_difference_of_a_replay_is_the_real_one(people, desk):
     old = desk.recorded("look")["look"]
     _, new = desk.again(people["operator"], old)
 
-    found = diff(recorded_call.find(old.id).output, recorded_call.find(new.id).output)
+    difference = diff(recorded_call.find(old.id).output, recorded_call.find(new.id).output)
 
-    assert [(change.path, change.before[0].text, change.after[0].text) for change in found.changes] == [
+    assert [(change.path, change.before[0].text, change.after[0].text) for change in difference.changes] == [
         ("$.nth", "1", "2")
     ]
-    assert found.same == 1
+    assert difference.same == 1

@@ -57,11 +57,11 @@ class Cell(NamedTuple):
     decider: str
 
 
-TOOLS = [Tool(*one) for one in itertools.product(EFFECTS, (True, False), (True, False), TODAY)]
+TOOLS = [Tool(*facts) for facts in itertools.product(EFFECTS, (True, False), (True, False), TODAY)]
 EVERY = [
-    Cell(*one)
-    for one in itertools.product(TOOLS, RULES, (True, False), ("why", " "), (True, False), (True, False), DECIDERS)
-    if one[1] == "ask" or one[-1] == "nobody"  # nobody decides where nobody is asked
+    Cell(*case)
+    for case in itertools.product(TOOLS, RULES, (True, False), ("why", " "), (True, False), (True, False), DECIDERS)
+    if case[1] == "ask" or case[-1] == "nobody"  # nobody decides where nobody is asked
 ]
 
 
@@ -111,9 +111,9 @@ def made(tool: Tool, ledger, *, is_today: bool):
 
 def recorded(tried: set[Tool], ledger) -> dict[str, ToolCall]:
     """Have each of these tools called once."""
-    asked = [function_call(tool.name, {"street": "Elm"}, call_id=f"c-{tool.name}") for tool in tried]
+    calls = [function_call(tool.name, {"street": "Elm"}, call_id=f"c-{tool.name}") for tool in tried]
     tools = [made(tool, ledger, is_today=False) for tool in tried]
-    with working(team(asked, [assistant_message("Done.")], tools=tools, effects={t.name: t.effect for t in tried})):
+    with working(team(calls, [assistant_message("Done.")], tools=tools, effects={t.name: t.effect for t in tried})):
         send_message()
         ended_runs(1, within=60)
     ledger.write_text("")

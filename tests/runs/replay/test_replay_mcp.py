@@ -31,9 +31,9 @@ def recorded(desk):
     with connected(office(desk, [call("desk_stamp", {"words": "A7"})], [assistant_message("Stamped.")]), "desk_stamp"):
         send_message()
         ended_runs(within=60)
-    found = ToolCall.objects.get()
-    assert (found.status, found.mcp_server, desk.did) == ("done", "desk", ["stamp:A7"])
-    return found
+    call_row = ToolCall.objects.get()
+    assert (call_row.status, call_row.mcp_server, desk.did) == ("done", "desk", ["stamp:A7"])
+    return call_row
 
 
 def office(desk, *steps):

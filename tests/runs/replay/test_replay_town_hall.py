@@ -43,11 +43,11 @@ def test_what_differs_from_the_recording_is_the_real_difference():
                 until(lambda: not Run.objects.exclude(status="done").exists(), within=60, what="it to file")
         old = list(ToolCall.objects.order_by("called_seq"))
         memory = event_bodies("conversation.handler")
-        asked = [
+        calls = [
             request_replay.request_replay(people["admin"], call.id, reason="a test", tool=call.name) for call in old
         ]
-        for one in asked:
-            ended(one.run, within=60)
+        for asked_call in calls:
+            ended(asked_call.run, within=60)
         decide.decide(people["approver"], Approval.objects.get(status="pending").id, "approve")
         until(lambda: not Run.objects.exclude(status="done").exists(), within=60, what="the last one")
 
@@ -55,13 +55,13 @@ def test_what_differs_from_the_recording_is_the_real_difference():
         "give_insights", "incident_formatter_tool", "file_incident", "feedback_formatter_tool",
     }  # fmt: skip
     differing = {}
-    for call, one in zip(old, asked, strict=True):
-        before, after = recorded_call.find(call.id), recorded_call.find(one.call)
+    for call, asked_call in zip(old, calls, strict=True):
+        before, after = recorded_call.find(call.id), recorded_call.find(asked_call.call)
         assert after.row.status == "done", call.name
         was, now = leaves(json.loads(before.output)), leaves(json.loads(after.output))
-        found = diff(before.output, after.output)
-        assert {change.path for change in found.changes} == {p for p in was | now if was.get(p) != now.get(p)}
-        differing[call.name] = [change.path for change in found.changes]
+        difference = diff(before.output, after.output)
+        assert {change.path for change in difference.changes} == {p for p in was | now if was.get(p) != now.get(p)}
+        differing[call.name] = [change.path for change in difference.changes]
     assert differing["give_insights"] == ["$.incidents", "$.incidents_filed", "$.feedback", "$.summary"]
     assert differing["file_incident"] == ["$.status"]  # the same incident is filed once, as the tool promises
     assert event_bodies("conversation.handler") == memory

@@ -45,20 +45,20 @@ def test_a_read_call_is_made_again_on_one_click_and_fed_back_to_nobody(people, d
 
 def test_the_same_client_id_again_is_the_same_replay(people, desk):
     old = desk.recorded("send")["send"]
-    asked = {"reason": "the street was missed", "tool": "send"}
+    form = {"reason": "the street was missed", "tool": "send"}
 
     with working(desk.team()):
-        made = [request_replay.request_replay(people["admin"], old.id, client_id="once", **asked) for _ in range(3)]
+        made = [request_replay.request_replay(people["admin"], old.id, client_id="once", **form) for _ in range(3)]
         ended(made[0].run)
-        after = request_replay.request_replay(people["admin"], old.id, client_id="once", **asked)
-        other = request_replay.request_replay(people["admin"], old.id, client_id="twice", **asked)
+        after = request_replay.request_replay(people["admin"], old.id, client_id="once", **form)
+        other = request_replay.request_replay(people["admin"], old.id, client_id="twice", **form)
         ended(other.run)
 
     assert {*made, after} == {made[0]}
     assert other.call != made[0].call
     assert len(desk.ran) == 3
     with pytest.raises(Invalid, match="at most 100"):
-        request_replay.request_replay(people["admin"], old.id, client_id="x" * 101, **asked)
+        request_replay.request_replay(people["admin"], old.id, client_id="x" * 101, **form)
 
 
 def test_an_event_of_a_strangers_is_no_replay(people, desk):
@@ -137,15 +137,15 @@ def test_a_call_that_is_not_there_or_that_an_import_still_writes_is_not_made(peo
 
 
 def test_a_message_that_a_replay_sends_counts_its_hops_as_the_first_one_did(people):
-    said = {"recipient": "chat:c", "content": "It is filed.", "conversation_id": None}
-    sends = function_call("chat_send", said, call_id="c1")
+    arguments = {"recipient": "chat:c", "content": "It is filed.", "conversation_id": None}
+    sends = function_call("chat_send", arguments, call_id="c1")
     with working(team([sends], [assistant_message("Done.")], tools=[chat_send])):
         send_message(metadata={"hop": 3})
         ended_runs(1)
         new = request_replay.request_replay(people["admin"], ToolCall.objects.get().id, reason="why", tool="chat_send")
         ended(new.run)
 
-    assert [one["metadata"]["hop"] for one in event_bodies("message") if one["sender"] == "agent:Clerk"] == [4, 4]
+    assert [body["metadata"]["hop"] for body in event_bodies("message") if body["sender"] == "agent:Clerk"] == [4, 4]
 
 
 def test_beside_a_paused_conversation_that_a_person_holds(people, desk):
@@ -258,6 +258,6 @@ def test_arguments_that_do_not_fit_are_refused_and_nothing_is_begun(people, desk
 def test_arguments_are_others_when_they_are_other_json(given, is_edited):
     ToolSchema.objects.create(hash="5c" * 32, name="f", body='{"params_json_schema": {}}')
 
-    _, _, found = request_replay.checked({"args": {"a": 1, "b": "x"}}, given, "5c" * 32)
+    _, _, arguments = request_replay.checked({"args": {"a": 1, "b": "x"}}, given, "5c" * 32)
 
-    assert found is is_edited
+    assert arguments is is_edited
