@@ -66,7 +66,7 @@ class Row(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """How a card of the lanes tells it: a verb, and the field of the payload that it tells. No field: what was said."""
+    """How a lane's card shows an event: a verb, and the payload field that holds its text. No field: what was said."""
 
     verb: str = ""
     field: str = ""

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from conversations.core import hidden_characters
 from conversations.events import registry
+from conversations.events.event_type import Lane
 from conversations.events.log.records import CallEvents, Cut, Stored
 from conversations.events.payload import ParsedPayload
 from conversations.rendering import annotation_rows, event_rows, richtext, timestamps, tool_call_block
@@ -100,7 +101,7 @@ def _card(
 def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
     read = event_rows.read(event)
     event_type = registry.find(event.kind)
-    if event_type is None or event_type.lane is None or not read.body:
+    if event_type is None or (lane := event_type.lane) is None or not read.body:
         row = event_rows.row(read, "all", group=group, sender=_sender(read) or NOBODY)
         return _card(row, event, None, text=_short(event.body[:_READ]), verb=event.kind[:64], code=True)
     is_claim = event_rows.is_claim(read)
@@ -109,7 +110,7 @@ def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
     level = "all" if is_echo else event_type.level
     row = event_rows.row(read, level, state=state, group=group, sender=_sender(read) or NOBODY)
     notes = (_duration(read), "claim" if is_claim else "", "again" if repeat == "named" else "")
-    card = _card(row, event, None, text=_words(read, event_type.lane.field), verb=event_type.lane.verb)
+    card = _card(row, event, None, text=_words(read, lane), verb=lane.verb)
     card = card._replace(note=annotation_rows.item_of(read) if "annotates" in event_type.traits else None)
     return card._replace(
         facts=tuple(filter(None, notes)), folds=event.seq - 1 if repeat == "same" and not is_echo else 0
@@ -145,9 +146,9 @@ def _recipient(read: ParsedEvent) -> str:
     return "" if event_rows.is_to_all(read) else read.payload.recipient or ""
 
 
-def _words(read: ParsedEvent, field: str) -> Markup:
-    text = event_rows.line(read.body.get(field)) if field else read.payload.words
-    return _short(text.replace("_", " ") if field == "stage" else text)
+def _words(read: ParsedEvent, lane: Lane) -> Markup:
+    text = event_rows.lane_text(read, lane)
+    return _short(text.replace("_", " ") if lane.field == "stage" else text)
 
 
 def _short(text: str) -> Markup:

@@ -76,8 +76,8 @@ def _words_in_lane(read: event_rows.ParsedEvent) -> str:
     event_type = registry.find(read.event.kind)
     if event_type is None or event_type.lane is None:
         return read.event.kind
-    verb, field = event_type.lane
-    return f"{verb} {event_rows.line(read.body.get(field)) if field else ''}"
+    lane = event_type.lane
+    return f"{lane.verb} {event_rows.lane_text(read, lane) if lane.field else ''}"
 
 
 def _line(event: Stored, sort: Sort, glyph: str, words: str) -> OutlineRow:

@@ -96,16 +96,16 @@ def _notes(style: "_Style", notes: Iterable[RecordedAnnotation], place: str = ""
 
 
 def _words_of(read: ParsedEvent) -> tuple[str, str, str]:
-    kind, parsed = read.event.kind, read.payload
+    kind = read.event.kind
     if kind in SPOKEN:
-        return "", parsed.words, ""
+        return "", read.payload.words, ""
     if kind == "tool_step":
         return _step(read)
     event_type = registry.find(kind)
     lane = event_type.lane if event_type else None
     if lane is None:
         return _line(kind), "", ""
-    return _line(lane.verb), event_rows.line(read.body.get(lane.field)) if lane.field else parsed.words, ""
+    return _line(lane.verb), event_rows.lane_text(read, lane), ""
 
 
 def _step(read: ParsedEvent) -> tuple[str, str, str]:
