@@ -31,7 +31,7 @@ def test_no_changed_or_missing_byte_passes_and_a_place_with_a_record_is_refused(
     with pytest.raises(AssertionError, match="is damaged: its contents do not match the SHA-256"):
         other.command("restore", str(damaged))
     assert not list(other.data_dir.glob("*.sqlite3*"))
-    with pytest.raises(AssertionError, match="There is already a record here"):
+    with pytest.raises(AssertionError, match="there is already a record here"):
         server.command("restore", str(file))
     assert "is complete" in server.command("restore", "--check", str(file))
 

@@ -28,9 +28,11 @@ FILTERS = [
 def store() -> None:
     """Calls of a year: each two hours and some seconds before the next."""
     for number in range(24):
-        told = {"status": "error", "error": "busy"} if number % 5 == 0 else {"result_summary": "paid"}
+        outcome = {"status": "error", "error": "busy"} if number % 5 == 0 else {"result_summary": "paid"}
         agent = ("Desk", "Other", "Third")[number % 3]
-        log.append(toolcalls.call("desk" if number % 2 else "other", number, agent=agent, duration_ms=number, **told))
+        log.append(
+            toolcalls.call("desk" if number % 2 else "other", number, agent=agent, duration_ms=number, **outcome)
+        )
     for number, decision in enumerate(["", "approve", "reject"]):
         log.append(toolcalls.ours("ours", f"run-{number}", number, decision=decision))
     searching.catch_up()
@@ -56,29 +58,29 @@ def brute(filters: CallFilters, counted: CallActivity | None) -> None:
     assert sum(calls) == len(ids) > 0
 
 
-@pytest.mark.parametrize("asked", FILTERS)
-def test_what_is_counted_is_what_a_look_finds(asked):
+@pytest.mark.parametrize("filters", FILTERS)
+def test_what_is_counted_is_what_a_look_finds(filters):
     store()
 
-    counted = activity(asked)
+    counted = activity(filters)
 
-    brute(asked, counted)
-    alone = not asked or asked.last
+    brute(filters, counted)
+    alone = not filters or filters.last
     assert counted is None or counted.everything == (None if alone else ToolCall.objects.count())
 
 
 @pytest.mark.parametrize(
-    "asked", [CallFilters(), CallFilters(agent=("Desk", "Other", "Third")), CallFilters(replayed="no")]
+    "filters", [CallFilters(), CallFilters(agent=("Desk", "Other", "Third")), CallFilters(replayed="no")]
 )
-def test_of_too_many_the_newest_are_counted_and_it_says_since_when(asked, monkeypatch):
+def test_of_too_many_the_newest_are_counted_and_it_says_since_when(filters, monkeypatch):
     store()
     monkeypatch.setattr(counting, "COUNTED", 9)
     monkeypatch.setattr(counting, "WALK", 9)
 
-    counted = activity(asked)
+    counted = activity(filters)
 
     assert counted is not None
-    times = sorted(ToolCall.objects.filter(id__in=toolcalls.brute(asked)).values_list("started_at", flat=True))
+    times = sorted(ToolCall.objects.filter(id__in=toolcalls.brute(filters)).values_list("started_at", flat=True))
     assert counted.counted_from in times
     assert sum(counted.calls) == sum(at >= counted.counted_from for at in times) <= 9
     assert counted.everything in (None, 10)
@@ -110,18 +112,18 @@ def test_spans_begin_at_round_times_and_reach_the_end(hours):
 
 
 @pytest.mark.sqlite("its steps are counted")
-@pytest.mark.parametrize("asked", [CallFilters(), CallFilters(replayed="no"), CallFilters(agent=("Desk",)),
+@pytest.mark.parametrize("filters", [CallFilters(), CallFilters(replayed="no"), CallFilters(agent=("Desk",)),
                                    CallFilters(agent=("Rare",), min_ms=1.0)])  # fmt: skip
-def test_counting_takes_no_longer_the_more_calls_there_are(monkeypatch, asked):
+def test_counting_takes_no_longer_the_more_calls_there_are(monkeypatch, filters):
     monkeypatch.setattr(counting, "WALK", 20)
     monkeypatch.setattr(counting, "COUNTED", 20)
 
     def recorded_so_far(numbers: range) -> int:
         log.append([
-            one for number in numbers
-            for one in toolcalls.call("c", number, agent="Desk" if number % 400 else "Rare", duration_ms=5.0)
+            event for number in numbers
+            for event in toolcalls.call("c", number, agent="Desk" if number % 400 else "Rare", duration_ms=5.0)
         ])  # fmt: skip
-        return sqlite_steps(lambda: activity(asked))
+        return sqlite_steps(lambda: activity(filters))
 
     few, many = recorded_so_far(range(200)), recorded_so_far(range(200, 1600))
 
