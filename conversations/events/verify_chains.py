@@ -12,7 +12,7 @@ from conversations.core import principals
 from conversations.events import payload
 from conversations.events.log import bounded_reads, hash_chain
 from conversations.events.log.import_staging import PREFIX
-from conversations.events.types.redaction import REDACTED, redactions_of
+from conversations.events.types.redaction import ID_ERASED, REDACTED, new_id_of, redactions_of
 from conversations.models import Conversation, Event
 
 PAGE = 5_000  # rows held at a time, fewer once their bodies pass 4 MiB
@@ -57,13 +57,16 @@ def verify_conversation(
     `leaves`: what hashes the Merkle tree has of it, in its order. `after`: an event that was checked before, behind
     which the walk begins.
     """
-    seq, prev = after or (0, hash_chain.seed(conversation.key))
+    if fault := _fault_of_key(conversation):
+        return ChainReport(0, ok=False, first_bad=f"conversation {conversation.key!r}", why=fault)
+    identity = hash_chain.identity_of(conversation.key, conversation.key_digest)
+    seq, prev = after or (0, hash_chain.seed(identity))
     oldest, first = 1, seq
     redactions, expected = _Redactions(conversation), iter(leaves)
     leaf = next(expected, None)
     for row in _rows(conversation.pk, after=seq, upto=conversation.head_seq):
         seq += 1
-        format_ = hash_chain.format_of(prev, conversation.key, row, oldest=oldest, is_tombstone=row.salt is None)
+        format_ = hash_chain.format_of(prev, identity, row, oldest=oldest, is_tombstone=row.salt is None)
         if fault := _fault(seq, row, redactions, format_):
             return _broken(conversation, seq, fault)
         prev, oldest = row.hash, format_
@@ -169,6 +172,16 @@ def _rows(conversation: int, *, after: int, upto: int) -> Iterator[EventRow]:
         after = page[-1][0]
 
 
+def _fault_of_key(conversation: Conversation) -> str:
+    salt, named = conversation.key_salt, set[str]()
+    if salt is None and conversation.key_digest:
+        events = Event.objects.filter(conversation=conversation, kind=ID_ERASED, seq__lte=conversation.head_seq)
+        bodies = events.values_list("principal", "body")
+        named = {new_id_of(body) for principal, body in bodies if principals.is_people(principal)}
+    salt = bytes(salt) if salt is not None else None
+    return hash_chain.fault_of_key(conversation.key, salt, conversation.key_digest, named)
+
+
 def _fault(seq: int, row: EventRow, redactions: "_Redactions", format_: int) -> str:
     if row.seq != seq:
         return "missing"
@@ -177,7 +190,8 @@ def _fault(seq: int, row: EventRow, redactions: "_Redactions", format_: int) -> 
     if row.turn is not None and type(row.turn) is not int:
         return "the turn was changed: it is no number"
     if not format_:
-        return "changed after it was written: the stored hash does not match the computed one"
+        what = ", or the conversation's id was: " if seq == 1 else ": "
+        return f"changed after it was written{what}the stored hash does not match the computed one"
     return _fault_of_format_1(row) if format_ == 1 else ""
 
 

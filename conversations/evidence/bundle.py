@@ -162,7 +162,8 @@ class _Bundle:
 
     def _proof(self, key: str) -> str:
         """Prove the newest leaf of a conversation."""
-        leaf = checkpoints.leaf_of(tree.chain_of(key), self._row.size)
+        id_ = Conversation.objects.values_list("key", "key_digest").get(key=key)
+        leaf = checkpoints.leaf_of(tree.chain_of(*id_), self._row.size)
         if leaf is None:
             raise Unavailable(f"conversation {key!r} is not signed: it is a demo, or still being imported")
         extra = base64.b64encode(json.dumps({"seq": leaf.seq}).encode()).decode()

@@ -70,9 +70,7 @@ def times(number, point):
     return result
 
 
-BASE_Y = 4 * pow(5, P - 2, P) % P
-BASE_X = recovered_x(BASE_Y, 0)
-BASE = (BASE_X, BASE_Y, 1, BASE_X * BASE_Y % P)
+BASE = point_of((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
 
 
 def is_signed(public, message, signature):
@@ -172,17 +170,15 @@ def joined_hash(*parts):
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
 
 
-def link(prev, key, row, version, is_tombstone):
-    """Return the hash that an event must have."""
+def link(prev, key, row, version):
+    """Return the hash that an event must have. `key`: the conversation's id, or NUL and its digest in version 3."""
+    columns = (prev, key, row["seq"], row["kind"], row["at"], row["principal"])
     if version == 1:
-        rest = (row["principal"], row["event_id"] or "", row["digest"])
-        columns = (prev, key, row["seq"], row["kind"], row["at"], *rest)
-    else:
-        turn = "" if row["turn"] is None else row["turn"]
-        erased = None if is_tombstone else row["erased_by"]
-        columns = ("switchboard/2", prev, key, row["seq"], row["kind"], row["at"], row["principal"], marked(row["run"]),
-                   turn, marked(row["event_id"]), marked(erased), row["digest"])  # fmt: skip
-    return joined_hash(*columns)
+        return joined_hash(*columns, row["event_id"] or "", row["digest"])
+    turn = "" if row["turn"] is None else row["turn"]
+    erased = None if row["salt"] is None else row["erased_by"]
+    rest = (marked(row["run"]), turn, marked(row["event_id"]), marked(erased), row["digest"])
+    return joined_hash(f"switchboard/{version}", *columns, *rest)
 
 
 def tombstone_digest(row):
@@ -195,8 +191,11 @@ class CheckedConversation:
 
     def __init__(self, header):
         self.key, self.head = header["conversation_id"], header["head_seq"]
-        self.seq, self.hash, self.version = 0, hashlib.sha256(self.key.encode()).hexdigest(), 1
-        self.hashes, self.unnamed, self.decisions = {}, {}, {}
+        self.salt, self.digest = header.get("key_salt"), header.get("key_digest", "")
+        self.identity = f"\0{self.digest}" if self.digest else self.key
+        self.chain = joined_hash(self.identity)  # its name in the tree
+        self.seq, self.hash, self.version = 0, self.chain, 3 if self.digest else 1
+        self.hashes, self.unnamed, self.decisions, self.new_ids = {}, {}, {}, set()
 
     def take(self, row):
         """Check the next event."""
@@ -204,17 +203,16 @@ class CheckedConversation:
         place = f"conversation {self.key!r}, event {self.seq}"
         if row["seq"] != self.seq:
             raise Bad(f"{place}: missing; event {row['seq']} is in its place")
-        is_tombstone = row["salt"] is None
-        if is_tombstone:
+        if row["salt"] is None:
             self.unnamed[self.seq] = tombstone_digest(row)
-        elif hashlib.sha256(salt_of(row, place) + row["body"].encode()).hexdigest() != row["digest"]:
+        elif hashlib.sha256(salt_of(row["salt"], place) + row["body"].encode()).hexdigest() != row["digest"]:
             raise Bad(f"{place}: the body was changed")
-        links = ((v, link(self.hash, self.key, row, v, is_tombstone)) for v in (2, 1) if v >= self.version)
-        version = next((v for v, hash_ in links if hash_ == row["hash"]), 0)
-        if not version:
+        versions = [v for v in ([3] if self.digest else [2, 1]) if v >= self.version]
+        links = [link(self.hash, self.identity, row, v) for v in versions]
+        if row["hash"] not in links:
             raise Bad(f"{place}: changed: its hash does not match its contents and the previous event")
-        self.version, self.hash = version, row["hash"]
-        self.hashes[self.seq] = row["hash"]
+        self.version = versions[links.index(row["hash"])]
+        self.hash = self.hashes[self.seq] = row["hash"]
         self.note(row)
 
     def note(self, row):
@@ -225,22 +223,28 @@ class CheckedConversation:
             for redacted in json.loads(row["body"])["events"]:
                 if self.unnamed.get(redacted["seq"]) == redacted["digest"]:
                     del self.unnamed[redacted["seq"]]
+        elif row["kind"] == "conversation.id_erased":
+            self.new_ids.add(json.loads(row["body"]).get("new_id"))
         elif row["kind"] == "approval.decided" and row["salt"] is not None:
             body = json.loads(row["body"])
             self.decisions[body.get("approval_id")] = body.get("decision")
 
     def end(self):
-        """Check that it is whole."""
+        """Check that it is whole, and that its id is that of the digest or was erased."""
+        place = f"conversation {self.key!r}"
         if self.seq != self.head:
-            raise Bad(f"conversation {self.key!r}, event {self.seq + 1}: missing; it had {self.head}")
+            raise Bad(f"{place}, event {self.seq + 1}: missing; it had {self.head}")
         if self.unnamed:
-            place = f"conversation {self.key!r}, event {min(self.unnamed)}"
-            raise Bad(f"{place}: text is missing, and no event.redacted names what is left")
+            raise Bad(f"{place}, event {min(self.unnamed)}: text is missing, and no event.redacted names what is left")
+        is_erased = not self.salt and self.key == f"erased-{self.digest[:16]}" and self.key in self.new_ids
+        salted = salt_of(self.salt, place) + self.key.encode() if self.salt else b""
+        if (self.digest or self.salt) and not is_erased and hashlib.sha256(salted).hexdigest() != self.digest:
+            raise Bad(f"{place}: its id was changed")
 
 
-def salt_of(row, place):
-    """Return an event's salt."""
-    salt = bytes.fromhex(row["salt"])
+def salt_of(text, place):
+    """Return a salt's bytes."""
+    salt = bytes.fromhex(text)
     if len(salt) != 16:
         raise Bad(f"{place}: the salt was changed")
     return salt
@@ -250,8 +254,7 @@ class Bundle:
     """The files of a folder, or of a zip file."""
 
     def __init__(self, path):
-        self.zip = zipfile.ZipFile(path) if path.is_file() else None
-        self.path = path
+        self.path, self.zip = path, zipfile.ZipFile(path) if path.is_file() else None
 
     def names(self):
         """Return the names of all files."""
@@ -279,8 +282,7 @@ def check(bundle, given, say):
     good = signers(text, signatures, keys)
     if origin not in good:
         raise Bad("the checkpoint is not signed by the record's key")
-    witnesses = sorted(set(good) - {origin})
-    seen = ", ".join(witnesses) or "nobody whose key is known"
+    seen = ", ".join(sorted(set(good) - {origin})) or "nobody whose key is known"
     say(f"checkpoint of {origin}: {size:,} leaves, signed; witnessed by {seen}")
     check_manifest(bundle, keys, origin)
     decisions = {}
@@ -323,8 +325,7 @@ def check_conversation(bundle, number, signed, say):
     text, size, root = signed
     if read_note(checkpoint)[0] != text:
         raise Bad(f"the proof of conversation {talk.key!r} belongs to another checkpoint")
-    chain = hashlib.sha256(talk.key.encode()).hexdigest()
-    if root_by_path(leaf_of(chain, seq, talk.hashes.get(seq)), index, size, path) != root:
+    if root_by_path(leaf_of(talk.chain, seq, talk.hashes.get(seq)), index, size, path) != root:
         raise Bad(f"conversation {talk.key!r}, event {seq}: the signed tree has a different one in its place")
     later = f"; {talk.seq - seq} later ones are not signed yet" if talk.seq > seq else ""
     say(f"conversation {talk.key!r}: {seq} events match what was signed{later}")
@@ -358,7 +359,7 @@ def check_audit(bundle, size, root, say):
         data = json.dumps(words, ensure_ascii=False, separators=(",", ":")).encode()
         if entry["seq"] in linked and linked[entry["seq"]] != plain:
             raise Bad(f"{place}: it differs from the one that was signed")
-        if entry["salt"] and hashlib.sha256(salt_of(entry, place) + data).hexdigest() != entry["digest"]:
+        if entry["salt"] and hashlib.sha256(salt_of(entry["salt"], place) + data).hexdigest() != entry["digest"]:
             raise Bad(f"{place}: its person, target or reason was changed")
         counts["other" if entry["seq"] not in linked else "proved" if entry["salt"] else "masked"] += 1
     say("{proved} audit entries match what was signed; {masked} have masked or erased text, so only that they exist, "

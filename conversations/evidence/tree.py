@@ -8,6 +8,7 @@ from django.db import connection
 from django.db.models import Max
 
 from conversations.core.errors import Conflict
+from conversations.events.log import hash_chain
 from conversations.evidence import merkle
 from conversations.models import AuditHead, TreeChain, TreeLeaf, TreeNode
 
@@ -16,7 +17,7 @@ AUDIT_ROW = 0
 STEP = 8  # levels between two stored nodes
 BLOCK = 1 << STEP
 PAGE = 5_000
-_MOVED = """SELECT c.id,c.key,c.head_seq,c.head_hash FROM conversations_conversation c
+_MOVED = """SELECT c.id,c.key,c.key_digest,c.head_seq,c.head_hash FROM conversations_conversation c
 LEFT JOIN conversations_treechain t ON t.conversation=c.id
 WHERE (NOT c.is_staged OR c.key NOT LIKE 'staged:%%') AND NOT c.is_demo AND c.head_seq>0
 AND (t.seq IS NULL OR t.seq<c.head_seq)
@@ -32,9 +33,9 @@ class Head(NamedTuple):
     hash: str
 
 
-def chain_of(key: str) -> str:
-    """Return a conversation's name in the tree."""
-    return sha256(key.encode()).hexdigest()
+def chain_of(key: str, key_digest: str) -> str:
+    """Return a conversation's name in the tree: no hash of its id alone, where that can be erased."""
+    return hash_chain.seed(hash_chain.identity_of(key, key_digest))
 
 
 def leaf_data(chain: str, seq: int, hash_: str) -> bytes:
@@ -57,7 +58,7 @@ def moved(limit: int = PAGE) -> list[Head]:
     """Return chains that are further than the tree has them, those of the demo left out."""
     with connection.cursor() as cursor:
         cursor.execute(_MOVED, [limit])
-        heads = [Head(row, chain_of(key), seq, hash_) for row, key, seq, hash_ in cursor.fetchall()]
+        heads = [Head(row, chain_of(*id_), seq, hash_) for row, *id_, seq, hash_ in cursor.fetchall()]
     audit = AuditHead.objects.filter(id=1).first()
     stored = TreeChain.objects.filter(conversation=AUDIT_ROW).values_list("seq", flat=True).first() or 0
     if audit and audit.seq > stored:

@@ -115,7 +115,7 @@ class RecordCheck:
         return ChainReport(count, ok=not fault, first_bad="rights" if fault else "", why=fault)
 
     def _conversation(self, conversation: Conversation) -> ChainReport:
-        chain = tree.chain_of(conversation.key)
+        chain = tree.chain_of(conversation.key, conversation.key_digest)
         after: Link | None = None
         if self._skip and (leaf := checkpoints.leaf_of(chain, self._skip)) is not None:
             after = (leaf.seq, leaf.hash)
@@ -146,10 +146,11 @@ class RecordCheck:
         if self._leaves_seen >= self.size:
             return ChainReport(0, ok=True)
         known = {bytes.fromhex(tree.AUDIT)}
-        known.update(bytes.fromhex(tree.chain_of(c)) for c in Conversation.objects.values_list("key", flat=True))
+        ids = Conversation.objects.published().values_list("key", "key_digest")
+        known.update(bytes.fromhex(tree.chain_of(*id_)) for id_ in ids.iterator())
         for index, chain, seq in TreeLeaf.objects.order_by("-index").values_list("index", "chain", "seq").iterator():
             if bytes.fromhex(chain) not in known:
-                place = f"a conversation of {seq} events (SHA-256 of its id: {chain})"
+                place = f"a conversation of {seq} events (in the tree: {chain})"
                 return ChainReport(
                     0, ok=False, first_bad=place, why=f"missing, but leaf {index} of the signed tree has it"
                 )

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 
 from conversations.core.errors import NotFound
-from conversations.import_export.formats.switchboard import FORMAT, EventLine, Header
+from conversations.import_export.formats.switchboard import FORMAT, WITHOUT_DIGEST, EventLine
 from conversations.import_export.recording import encoded
 from conversations.models import Conversation, Event, Meta
 
@@ -37,10 +37,14 @@ def export(key: str, *, progress: Callable[[int, int], None] = lambda done, of: 
 
 def _header(conversation: Conversation) -> dict[str, object]:
     epoch = Meta.objects.filter(name="epoch").values_list("value", flat=True).first() or ""
-    header = Header(FORMAT, conversation.key, epoch, conversation.head_seq, conversation.head_hash)
+    head = {"epoch": epoch, "head_seq": conversation.head_seq, "head_hash": conversation.head_hash}
+    if conversation.key_digest:
+        salt = bytes(conversation.key_salt).hex() if conversation.key_salt is not None else None
+        head |= {"key_salt": salt, "key_digest": conversation.key_digest}
     forked = _forked_from(conversation)
-    fields = {name: getattr(header, name) for name in Header.__struct_fields__ if name != "forked_from"}
-    return fields | ({"forked_from": forked} if forked else {})
+    format_ = FORMAT if conversation.key_digest else WITHOUT_DIGEST
+    head |= {"forked_from": forked} if forked else {}
+    return {"format": format_, "conversation_id": conversation.key, **head}
 
 
 def _forked_from(conversation: Conversation) -> dict[str, object] | None:

@@ -37,6 +37,13 @@ class Conversation(models.Model):
     """A history without gaps under a text id. Counters and captions are a fold of its events (law I)."""
 
     key = models.CharField(max_length=200, unique=True)
+    key_salt = models.BinaryField(null=True, help_text="16 random bytes; none once the id is erased")
+    key_digest = models.CharField(
+        max_length=64,
+        default="",
+        db_default="",
+        help_text="SHA-256 over salt and id; empty for those of before format 3",
+    )
     title = models.CharField(max_length=200, default="")
     state = models.CharField(max_length=10, default="open", help_text="open or paused, whoever holds it")
     owner = models.CharField(max_length=160, default="", help_text="the principal who took it over; empty: agents")

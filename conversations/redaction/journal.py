@@ -28,7 +28,7 @@ class JournalLine(NamedTuple):
 
     mark: str
     conversation: int  # row; 0: the audit log
-    key_digest: str  # SHA-256 of its id, which may be somebody's name; of audit entries: `mark_of_entries`
+    key_digest: str  # of its id, which may be somebody's name; of audit entries: `mark_of_entries`
     seqs: list[int]
     at: int
     reason: str
@@ -87,7 +87,7 @@ def _erasure(line: JournalLine) -> Callable[[], int] | None:
         is_there = audit_entries.mark_of_entries(line.seqs) == line.key_digest
         return partial(audit_entries.erase_again, line.seqs, line.reason, line.mark) if is_there else None
     row = Conversation.objects.filter(pk=line.conversation).first()
-    return partial(_erase_events, row, line) if row is not None and _digest(row.key) == line.key_digest else None
+    return partial(_erase_events, row, line) if row is not None and _digest(row) == line.key_digest else None
 
 
 def _erase_events(row: Conversation, line: JournalLine) -> int:
@@ -105,9 +105,10 @@ def _whole_size(path: Path) -> int:
 
 def _line(made: Redaction) -> JournalLine:
     row, seqs = made.conversation, json.loads(made.seqs)
-    digest = audit_entries.mark_of_entries(seqs) if row is None else _digest(row.key)
+    digest = audit_entries.mark_of_entries(seqs) if row is None else _digest(row)
     return JournalLine(made.mark, row.pk if row else 0, digest, seqs, made.at, made.reason, made.field)
 
 
-def _digest(key: str) -> str:
-    return hashlib.sha256(key.encode()).hexdigest()
+def _digest(row: Conversation) -> str:
+    """Return the salted digest of a conversation's id; of one from before format 3 the SHA-256 of its id."""
+    return row.key_digest or hashlib.sha256(row.key.encode()).hexdigest()

@@ -123,6 +123,9 @@ TABLE = (
          "is, `by` of the system for a token alone"),
     Rule("event.redacted", "events reason by", "people; the system for a token",
          "which events may be without a salt", "the digest of what stands there; a claim counts nothing in `verify`"),
+    Rule("conversation.id_erased", "new_id reason by", "people; the system for a token",
+         "whether the conversation may be without the salt of its id",
+         "the id that stands there, made of its digest; a claim counts nothing in `verify`"),
     Rule("record.gap", "reason why lost", "the recorder, as the system", "nothing: it is shown", "a claim is marked"),
 )  # fmt: skip
 

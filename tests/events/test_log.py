@@ -93,12 +93,14 @@ def test_topic_without_conversation_is_a_post_only():
 def test_chain_covers_every_event():
     log.append([said("a"), said("a", words="more", id="two")])
 
-    prev = hashlib.sha256(b"a").hexdigest()
+    conversation = Conversation.objects.get(key="a")
+    identity = f"\0{hashlib.sha256(bytes(conversation.key_salt) + b'a').hexdigest()}"
+    prev = hashlib.sha256(identity.encode()).hexdigest()
     for e in Event.objects.order_by("seq"):
         assert e.digest == hashlib.sha256(bytes(e.salt) + e.body.encode()).hexdigest()
-        prev = hash_chain.link(prev, "a", e.seq, e.kind, e.at, e.principal, e.run, e.turn, e.event_id, e.digest)
+        prev = hash_chain.link(prev, identity, e.seq, e.kind, e.at, e.principal, e.run, e.turn, e.event_id, e.digest)
         assert e.hash == prev
-    assert Conversation.objects.get(key="a").head_hash == prev
+    assert conversation.head_hash == prev
 
 
 def test_salts_differ():

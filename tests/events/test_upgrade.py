@@ -21,6 +21,7 @@ from tests.events.test_rebuild import ASKED
 from tests.support.auditlog import in_format_1
 from tests.support.cast import cast, client_of
 from tests.support.examples import EXAMPLES
+from tests.support.redacted import to_format_1
 from tests.support.tiers import variants
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -48,6 +49,8 @@ def fill():
     for key, who in zip(("c0", "c1", "c2", "c3"), WHO, strict=True):
         log.append([event(key, told_once(payload, key), who) for payload in everything])
     log.append([event("asked", {"agent": "agent:A", "run_id": "run-a", **payload}, WHO[0]) for payload in ASKED])
+    for key in Conversation.objects.values_list("key", flat=True):
+        to_format_1(key, 0)
     index_writer.store(index_writer.read(0, 512))
 
 

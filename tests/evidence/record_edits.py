@@ -81,11 +81,13 @@ def a_chain_made_anew(at):
 
 
 def chain_anew(key):
-    conversation, prev = Conversation.objects.get(key=key), hash_chain.seed(key)
+    conversation = Conversation.objects.get(key=key)
+    identity = hash_chain.identity_of(key, conversation.key_digest)
+    prev = hash_chain.seed(identity)
     for seq, e in enumerate(Event.objects.filter(conversation=conversation).order_by("seq"), 1):
         digest = hash_chain.digest(bytes(e.salt), e.body) if e.salt is not None else e.digest
         columns = (e.kind, e.at, e.principal, e.run, e.turn, e.event_id, digest)
-        prev = hash_chain.link(prev, key, seq, *columns, e.erased_by if e.salt is not None else None)
+        prev = hash_chain.link(prev, identity, seq, *columns, e.erased_by if e.salt is not None else None)
         Event.objects.filter(pk=e.pk).update(seq=seq, digest=digest, hash=prev)
     head = Event.objects.filter(conversation=conversation).order_by("-seq").first()
     Conversation.objects.filter(pk=conversation.pk).update(head_seq=head.seq, head_hash=head.hash)
@@ -129,7 +131,11 @@ def a_conversation_deleted(at):
     Participant.objects.filter(conversation=conversation).delete()
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM conversations_conversation WHERE id=%s", [conversation.pk])
-    return f"a conversation of {conversation.head_seq} events (SHA-256 of its id: {tree.chain_of(conversation.key)})"
+    return f"a conversation of {conversation.head_seq} events (in the tree: {named_in_tree(conversation)})"
+
+
+def named_in_tree(conversation):
+    return tree.chain_of(conversation.key, conversation.key_digest)
 
 
 def a_conversation_hidden(at):
@@ -140,8 +146,9 @@ def a_conversation_hidden(at):
 
 def a_conversation_hidden_as_an_import(at):
     key = at.dice.choice(KEYS)
+    conversation = Conversation.objects.get(key=key)
     Conversation.objects.filter(key=key).update(is_staged=True, key="staged:x:0")
-    return tree.chain_of(key)
+    return named_in_tree(conversation)
 
 
 def a_conversation_renamed(at):

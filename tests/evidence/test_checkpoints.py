@@ -75,7 +75,7 @@ def test_a_staged_and_a_demo_conversation_are_left_out(signer):
 
 def test_a_tree_of_many_pages_has_the_root_of_all_its_leaves(signer, monkeypatch):
     monkeypatch.setattr(tree, "PAGE", 300)
-    heads = [tree.Head(n + 1, tree.chain_of(str(n)), 1, f"{n:064x}") for n in range(1_500)]
+    heads = [tree.Head(n + 1, tree.chain_of(str(n), ""), 1, f"{n:064x}") for n in range(1_500)]
     with write_transaction():
         for at in range(0, len(heads), 137):
             tree.add(heads[at : at + 137], at)

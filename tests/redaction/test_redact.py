@@ -237,10 +237,11 @@ DAY = 86_400_000_000
 def aged(key, *seqs, days=40):
     """Have these events recorded so many days ago, and the chain say so."""
     Event.objects.filter(conversation__key=key, seq__in=seqs).update(at=time.time_ns() // 1000 - days * DAY)
-    prev = hash_chain.seed(key)
+    identity = hash_chain.identity_of(key, Conversation.objects.get(key=key).key_digest)
+    prev = hash_chain.seed(identity)
     for e in Event.objects.filter(conversation__key=key).order_by("seq"):
         columns = (e.seq, e.kind, e.at, e.principal, e.run, e.turn, e.event_id, e.digest, e.erased_by)
-        prev = hash_chain.link(prev, key, *columns)
+        prev = hash_chain.link(prev, identity, *columns)
         Event.objects.filter(pk=e.pk).update(hash=prev)
     Conversation.objects.filter(key=key).update(head_hash=prev)
 

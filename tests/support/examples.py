@@ -246,5 +246,14 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         | {"by": "user:ida"},
         {"event": "event.redacted", "events": "none", "reason": 7},
     ],
+    "conversation.id_erased": [
+        {
+            "event": "conversation.id_erased",
+            "new_id": "erased-0123456789abcdef",
+            "reason": "Article 17",
+            "by": "user:ida",
+        },
+        {"event": "conversation.id_erased", "new_id": 7, "reason": ["x"]},
+    ],
     "unknown": [{"what": "nobody knows"}],
 }

@@ -20,7 +20,9 @@ def redact(key, seq, *, body="{}", by="user:ida", named=None):
 
 
 def to_format_1(key, upto):
-    """Chain the first events of a conversation again as releases before format 2 did; those after them as now."""
+    """Chain the first events of a conversation again as releases before format 2 did, those after them as releases
+    before format 3 did, which had its id in the chain."""
+    Conversation.objects.filter(key=key).update(key_salt=None, key_digest="")
     conversation = Conversation.objects.get(key=key)
     prev = hash_chain.seed(key)
     for e in Event.objects.filter(conversation=conversation).order_by("seq"):

@@ -110,7 +110,8 @@ class TestRecord:
         assert [row.key for row in Conversation.objects.visible()] == ["named"]
         assert late_names.places_of([key]) == {key: "named"}
         assert verify_events().ok
-        assert tree.chain_of(key) in {head.chain for head in tree.moved()}, "what moved is signed to its end"
+        hidden = Conversation.objects.get(key=key)
+        assert hidden.pk in {head.row for head in tree.moved()}, "what moved is signed to its end"
 
     def test_calls_and_tokens_are_counted_where_they_are_seen(self, trace):
         late_names.move(TRACE, "named", COLLECTOR)

@@ -93,6 +93,7 @@ def _append(
         heads = lock_waits.lock_heads(cursor, keys, chained_as, wait) if keys else {}
         for key, head in heads.items() if chained_as else ():
             head.key = chained_as.get(key, key)  # what comes of the key, the final one has to give again
+            head.identity = hash_chain.identity_of(head.key, head.key_digest)
         existing = load_existing(cursor, batch, heads) if is_checked else None
         fencing.check_fence(cursor, batch)
         work = _Work(cursor, heads, batch)
@@ -175,7 +176,7 @@ class _Work:
         _, kind, body, principal, payload, event_id, run, turn = event[:8]
         salt, at = self.salts[of : self.salted] or os.urandom(hash_chain.SALT), self.at
         digest = sha256(salt + body.encode()).hexdigest()
-        link = hash_chain.link(head.head_hash, head.key, seq, kind, at, principal, run, turn, event_id, digest)
+        link = hash_chain.link(head.head_hash, head.identity, seq, kind, at, principal, run, turn, event_id, digest)
         head.head_hash = link
         self.events += (head.id, seq, kind, at, principal, run, turn, event_id, body, salt, digest, link)
         if existing is not None:

@@ -11,6 +11,7 @@ An interrupted copy is deleted together with abandoned imports (`import_staging`
 
 import os
 import time
+from dataclasses import replace
 from typing import Any
 
 from django.db import connection
@@ -21,7 +22,7 @@ from conversations.core.write_transaction import write_transaction
 from conversations.events import payload, projections, registry
 from conversations.events.log import bounded_reads, hash_chain, sql
 from conversations.events.log.import_staging import StagedBatch
-from conversations.events.projections import ConversationHead, EventFacts, RowChanges
+from conversations.events.projections import EventFacts, RowChanges
 from conversations.events.types.redaction import FIELD_MARK
 from conversations.models import Conversation
 
@@ -41,7 +42,7 @@ class ForkCopy:
         staged = batch.stage(key)
         with write_transaction(), connection.cursor() as cursor:
             created = sql.lock_heads(cursor, [staged], batch.chained_as)[staged]
-        self.head = ConversationHead(id=created.id, key=key, head_hash=created.head_hash, copied_seq=upto)
+        self.head = replace(created, key=key, copied_seq=upto)
         self._changes = RowChanges()
         self.handler = ""  # who answered at the end of what is copied
 
@@ -84,7 +85,7 @@ class ForkCopy:
             erased_by = None if (erased_by or "").startswith(FIELD_MARK) else erased_by
             head.head_seq = seq
             of = (kind, at, principal, run, turn, event_id)
-            head.head_hash = hash_chain.link(head.head_hash, head.key, seq, *of, digest, erased_by)
+            head.head_hash = hash_chain.link(head.head_hash, head.identity, seq, *of, digest, erased_by)
             flat += (head.id, seq, *of, body, salt, digest, head.head_hash, erased_by)
             parsed = payload.parse(body.encode())
             projections.fold(self._changes, head, kind, EventFacts(parsed, at, principal, run, body))

@@ -5,6 +5,7 @@ Rows are inserted as multi-row VALUES in power-of-two blocks: `sqlite3` releases
 one statement per row the rate falls from 162,000 to 185 rows/s beside a busy thread (§6).
 """
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
@@ -25,7 +26,7 @@ EVENT = "conversation_id,seq,kind,at,principal,run,turn,event_id,body,salt,diges
 POST = "topic,bus_id,conversation_id,event_seq,body,sent_at"
 HEAD = (
     "id,key,head_seq,head_hash,last_at,last_sender,last_line,messages,tool_calls,errors,repeatable,preview_after,"
-    "title,handler,is_demo,state,owner,paused_seq,owned_seq,last_by,opened_by,outside_seq,activity"
+    "title,handler,is_demo,state,owner,paused_seq,owned_seq,last_by,opened_by,outside_seq,activity,key_digest"
 )
 CALL = (
     "id,conversation_id,run,call_id,nth,agent,name,namespace,lookup_key,origin,schema,called_seq,finished_seq,status,"
@@ -40,7 +41,7 @@ ALARM_CAUSE = "conversation_id,seq,kind,at,run"
 NEW_CONVERSATION = (
     "key,title,state,owner,handler,is_demo,is_staged,head_seq,head_hash,indexed_seq,last_at,last_sender,last_line,"
     "messages,tool_calls,errors,repeatable,preview_after,paused_seq,owned_seq,copied_seq,last_by,opened_by,outside_seq,"
-    "activity"
+    "activity,key_salt,key_digest"
 )
 WIDTH = {"event": 12, "head": 22}
 
@@ -122,22 +123,32 @@ def read_heads(cursor: CursorWrapper, keys: Sequence[str], *, skips: bool = Fals
         for at in range(0, len(keys), BLOCK):
             block = keys[at : at + BLOCK]
             cursor.execute(f"SELECT {HEAD} FROM conversations_conversation WHERE key IN ({marks(len(block))})", block)
-            heads |= {row[1]: ConversationHead(*row) for row in cursor.fetchall()}
+            heads |= {row[1]: _head(row) for row in cursor.fetchall()}
     else:
         cursor.execute(_LOCK_FREE if skips else _LOCK, [list(keys), list(keys), len(keys)])
-        heads = {row[1]: ConversationHead(*row) for row in cursor.fetchall()}
+        heads = {row[1]: _head(row) for row in cursor.fetchall()}
     return heads
 
 
+def _head(row: Sequence[Any]) -> ConversationHead:
+    head = ConversationHead(*row)
+    head.identity = hash_chain.identity_of(head.key, head.key_digest)
+    return head
+
+
 def make(cursor: CursorWrapper, keys: Sequence[str], chained_as: Mapping[str, str]) -> None:
-    """Create conversations that do not exist yet, in this order; those created by others in the meantime are left
-    unchanged."""
+    """Create conversations that do not exist yet, in this order, each with a salted digest of its id; those created by
+    others in the meantime are left unchanged."""
     values: list[Any] = []
-    for key in keys:
-        values += (key, "", "open", "", "", False, key in chained_as, 0, hash_chain.seed(chained_as.get(key, key)), 0)
-        values += (0, "", "", 0, 0, 0, "", 0, 0, 0, 0, "", "", 0, "")
+    salts = os.urandom(hash_chain.SALT * len(keys))
+    for n, key in enumerate(keys):
+        salt = salts[n * hash_chain.SALT : (n + 1) * hash_chain.SALT]
+        key_digest = hash_chain.digest(salt, chained_as.get(key, key))
+        seed = hash_chain.seed(hash_chain.identity_of(key, key_digest))
+        values += (key, "", "open", "", "", False, key in chained_as, 0, seed, 0)
+        values += (0, "", "", 0, 0, 0, "", 0, 0, 0, 0, "", "", 0, "", salt, key_digest)
     sql = f"INSERT INTO conversations_conversation({NEW_CONVERSATION}) VALUES %s ON CONFLICT DO NOTHING"
-    insert(cursor, sql, 25, values)
+    insert(cursor, sql, 27, values)
 
 
 def advance(cursor: CursorWrapper, heads: Iterable[ConversationHead]) -> None:

@@ -41,6 +41,8 @@ class ConversationHead:
     opened_by: str = ""
     outside_seq: int = 0
     activity: str = ""  # `core.recent_activity`, without `fresh`
+    key_digest: str = ""
+    identity: str = ""  # `hash_chain.identity_of` its final id, looked up once
     copied_seq: int = 0  # known while copies are folded; else 0, since nothing is appended among them
     was_repeatable: str = ""  # `repeatable` before the event that is folded
     says: ParsedPayload | None = None  # what was said last, until `settle`

@@ -9,6 +9,7 @@ from conversations.events.event_type import PEOPLE, Lane, Row, Search, event_typ
 from conversations.events.types.base import BaseEvent
 
 REDACTED = "event.redacted"
+ID_ERASED = "conversation.id_erased"
 FIELD_MARK = "redaction-field:"  # begins what erased an event that lost one field, and says the rest
 
 
@@ -33,6 +34,20 @@ class EventRedacted(BaseEvent):
     by: str = ""
 
 
+@event_type(
+    Row(template="conversation_id_erased", glyph="note"), authority=PEOPLE, level="chat",
+    lane=Lane("Id erased", "reason"), search=Search(is_indexed=False), traits={"no_activity", "outlined"},
+)  # fmt: skip
+class IdErased(BaseEvent):
+    """The conversation's id was erased; since then it is `new_id`. Only such a conversation may be without the salt of
+    its id. `by` did it."""
+
+    event: Literal["conversation.id_erased"] = "conversation.id_erased"
+    new_id: str
+    reason: str = ""
+    by: str = ""
+
+
 class _Named(msgspec.Struct):
     events: list[RedactedEvent]
 
@@ -46,3 +61,18 @@ def redactions_of(body: str) -> Sequence[RedactedEvent]:
         return _decoder.decode(body).events
     except (msgspec.DecodeError, UnicodeError):
         return ()
+
+
+class _Renamed(msgspec.Struct):
+    new_id: str
+
+
+_renamed = msgspec.json.Decoder(_Renamed)
+
+
+def new_id_of(body: str) -> str:
+    """Return the new id that a stored `conversation.id_erased` names; empty where it cannot be read."""
+    try:
+        return _renamed.decode(body).new_id
+    except (msgspec.DecodeError, UnicodeError):
+        return ""

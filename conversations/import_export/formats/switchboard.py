@@ -10,8 +10,9 @@
 | `run`, `turn` | stay in the body; the event's own are null, since its principal is not ours |
 | `salt`, `digest`, `hash` | checked; the import has its own |
 
-The lines of `switchboard/2` may begin with links of format 1, those of `switchboard/1` have no others. A
-line whose digest or hash is wrong is left out (its place told). An erased one keeps its tombstone; where no later
+The header of `switchboard/3` has a salted digest of the conversation's id, which is in the links in place of the id.
+The lines of `switchboard/2` may begin with links of format 1, those of `switchboard/1` have no others. A line whose
+digest or hash is wrong is left out (its place told). An erased one keeps its tombstone; where no later
 `event.redacted` names it, that is told. Counters: as the conversation had them, since every event is there again.
 """
 
@@ -25,15 +26,17 @@ from conversations.core import principals
 from conversations.core.errors import Invalid
 from conversations.core.json_values import Converter
 from conversations.events.log import hash_chain
-from conversations.events.types.redaction import REDACTED, redactions_of
+from conversations.events.types.redaction import ID_ERASED, REDACTED, new_id_of, redactions_of
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.recording import FileTimes, RecordedStep, Recording, decoded
 
 NAME = "Switchboard export"
 READS = ("lines",)
-FORMAT = "switchboard/2"
-FORMATS = {"switchboard/1": 1, FORMAT: 2}  # each with the newest format that its links may have
+FORMAT = "switchboard/3"
+WITHOUT_DIGEST = "switchboard/2"  # of a conversation whose id has no digest
+FORMATS = {"switchboard/1": 1, WITHOUT_DIGEST: 2, FORMAT: 3}  # each with the newest format that its links may have
+DIGEST = re.compile("[0-9a-f]{64}")
 HALF = re.compile("[\ud800-\udfff]")
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -48,6 +51,8 @@ class Header(msgspec.Struct):
     head_seq: int
     head_hash: str
     forked_from: Any = None  # {conversation_id, seq}, told only
+    key_salt: str | None = None
+    key_digest: str = ""
 
 
 class EventLine(msgspec.Struct):
@@ -122,9 +127,11 @@ class _Chain:
 
     def __init__(self, header: Header, trouble: ImportReport) -> None:
         self._header, self._trouble = header, trouble
-        self._seq, self._hash = 0, hash_chain.seed(header.conversation_id)
+        self._identity = hash_chain.identity_of(header.conversation_id, header.key_digest)
+        self._seq, self._hash = 0, hash_chain.seed(self._identity)
         self._newest, self._oldest = FORMATS[header.format], 1
         self._unnamed: dict[int, str] = {}  # digests of tombstones, until an event names them
+        self._new_ids: set[str] = set()  # that events name, where the id was erased
 
     def checked(self, value: dict[str, Any], location: str) -> EventLine:
         """Return the row of a line. Raises `Invalid` when it is none, or not what was exported."""
@@ -141,8 +148,8 @@ class _Chain:
             )
             self._note(row)
             return row
-        key, is_tombstone = self._header.conversation_id, row.salt is None
-        format_ = hash_chain.format_of(prev, key, row, oldest=self._oldest, is_tombstone=is_tombstone)
+        is_tombstone = row.salt is None
+        format_ = hash_chain.format_of(prev, self._identity, row, oldest=self._oldest, is_tombstone=is_tombstone)
         if not 0 < format_ <= self._newest:
             raise Invalid(f"hash of event {row.seq} must match its contents and the previous hash")
         self._oldest = format_
@@ -157,10 +164,15 @@ class _Chain:
             for redacted in redactions_of(row.body):
                 if self._unnamed.get(redacted.seq) == redacted.digest:
                     del self._unnamed[redacted.seq]
+        elif row.kind == ID_ERASED and principals.is_people(row.principal):
+            self._new_ids.add(new_id_of(row.body))
 
     def wrong_end(self) -> str:
         """Return what is wrong with where the lines ended; empty when nothing is."""
         head = self._header
+        salt = None if head.key_salt is None else _unhexed(head.key_salt)
+        if fault := hash_chain.fault_of_key(head.conversation_id, salt, head.key_digest, self._new_ids):
+            return fault
         if self._unnamed:
             return f"event {min(self._unnamed)} must have a salt, or an event.redacted that names what stands there"
         if (self._seq, self._hash) == (head.head_seq, head.head_hash) or (not head.head_seq and not self._seq):
@@ -172,6 +184,10 @@ def _header(value: dict[str, Any]) -> Header:
     header = _converted(value, _header_shape, "a header")
     if header.format not in FORMATS:
         raise Invalid(f"format must be {' or '.join(FORMATS)}; got {header.format[:40]!r}")
+    has_digest = DIGEST.fullmatch(header.key_digest) is not None
+    if has_digest != (header.format == FORMAT) or (not has_digest and (header.key_digest or header.key_salt)):
+        raise Invalid(f"key_digest must be 64 hexadecimal digits in {FORMAT}, and absent in older formats")
+    _unhexed(header.key_salt or "")
     return header
 
 
