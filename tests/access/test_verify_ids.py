@@ -11,6 +11,9 @@ from conversations.core.principals import SYSTEM, token_principal
 from conversations.events import log, payload, verify_chains
 from conversations.events.log import hash_chain
 from conversations.events.verify_chains import ChainReport
+from conversations.import_export.export import export
+from conversations.import_export.formats.detect import recordings
+from conversations.import_export.import_report import ImportReport
 from conversations.models import Conversation
 from tests.support.redacted import to_format_1
 
@@ -116,6 +119,47 @@ def test_an_event_that_names_another_id_erases_none():
     row("Zürich").update(key_salt=None)
 
     assert fault() == f"conversation 'Zürich': {SALTLESS}"
+
+
+def exported(tmp_path, key, **changes):
+    """Read an export of a conversation with another header; answer the report."""
+    header, *lines = map(json.loads, export(key))
+    path = tmp_path / "export.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in (header | changes, *lines)))
+    told = []
+    (count,) = [len(list(recording.steps)) for recording in recordings(path, ImportReport(told.append))]
+    return header["format"], count, " ".join(told)
+
+
+def test_an_export_has_the_format_of_its_conversation(tmp_path):
+    assert exported(tmp_path, "Zürich") == ("switchboard/3", 2, "")
+    assert exported(tmp_path, "old") == ("switchboard/2", 2, "")
+
+
+@pytest.mark.parametrize(
+    ("change", "events", "words"),
+    [
+        ({"conversation_id": "bob"}, 2, CHANGED),
+        ({"key_salt": None}, 2, SALTLESS),
+        ({"key_digest": "0" * 64}, 0, "hash of event 1 must match"),
+        ({"key_digest": "", "key_salt": None, "format": "switchboard/2"}, 0, "hash of event 1 must match"),
+    ],
+)
+def test_a_changed_id_in_an_export_is_reported(tmp_path, change, events, words):
+    _, count, told = exported(tmp_path, "Zürich", **change)
+
+    assert (count, words in told) == (events, True), told
+
+
+@pytest.mark.parametrize("change", [{"key_digest": "x"}, {"key_salt": "x"}, {"format": "switchboard/2"}])
+def test_a_header_that_contradicts_itself_is_no_header(tmp_path, change):
+    header, *_ = map(json.loads, export("Zürich"))
+    path = tmp_path / "export.jsonl"
+    path.write_text(f"{json.dumps(header | change)}\n")
+    told = []
+
+    assert list(recordings(path, ImportReport(told.append))) == []
+    assert "key_digest must be" in told[0] or "salt must be" in told[0]
 
 
 def test_vectors_of_format_3():

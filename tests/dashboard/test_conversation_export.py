@@ -51,7 +51,7 @@ def test_json_lines_are_the_auditors_and_audited() -> None:
     assert asked("viewer", "").status_code == 403
     answer = asked("auditor", "")
 
-    assert '"format":"switchboard/2"' in body(answer)
+    assert '"format":"switchboard/3"' in body(answer)
     entry = AuditEntry.objects.filter(verb="export", outcome="done").latest("seq")
     assert (entry.principal, entry.target) == ("user:auditor", "conversation:flood")
 

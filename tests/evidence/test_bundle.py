@@ -16,6 +16,7 @@ from conversations.core.outbound_address import AllowList
 from conversations.core.principals import SYSTEM, user_principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
+from conversations.events.log.hash_chain import erased_key
 from conversations.evidence import bundle, checkpoints, witnesses
 from conversations.evidence.checkpoints import Signer
 from conversations.evidence.witness_settings import parse
@@ -196,7 +197,12 @@ CHANGES = {
     "erased": lambda rows: rows[1].update(erased_by="user:eve"),
     "left out": lambda rows: rows.pop(3),
     "end cut": lambda rows: (rows.pop(), rows[0].update(head_seq=rows[-1]["seq"])),
-    "name": lambda rows: rows[0].update(conversation_id="elsewhere"),
+    "id": lambda rows: rows[0].update(conversation_id="elsewhere"),
+    "id without its salt": lambda rows: rows[0].update(
+        key_salt=None, conversation_id=erased_key(rows[0]["key_digest"])
+    ),
+    "digest of the id": lambda rows: rows[0].update(key_digest="0" * 64),
+    "neither salt nor digest": lambda rows: rows[0].update(key_salt=None, key_digest="", format="switchboard/2"),
 }
 
 
