@@ -119,6 +119,10 @@ class ConversationSubscription:
         self.is_live = False
         self._event.set()
 
+    def say_moved(self, to: str) -> None:
+        """Tell the client where the conversation is since its id was erased."""
+        self._writer.hint(frames.control("moved", topic=self._feed.topic, to=to))
+
     def send_head(self) -> None:
         """Send the conversation's head, so that a client that missed events notices."""
         self._writer.hint(frames.control("head", topic=self._feed.topic, seq=max(self._feed.head, self.last)))

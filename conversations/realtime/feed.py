@@ -33,6 +33,9 @@ class Subscriber(Protocol):
     def wake(self) -> None:
         """Check for new events. Called in the loop; must not block."""
 
+    def say_moved(self, to: str) -> None:
+        """Tell that the conversation has another id. Called in the loop; must not block."""
+
 
 class Feed:
     """One conversation in one mode, while it has subscribers."""
@@ -41,6 +44,7 @@ class Feed:
         self.key, self.mode, self.send_gate = key, mode, send_gate
         self._budget = budget or ByteBudget(RING_BYTES)
         self.topic = f"stream:{key}"
+        self.row = 0  # the conversation's; 0: not looked up yet
         self.head = 0  # the newest known seq
         self.last_taken_seq: int | None = None  # newest in the ring or at the renderer; None: nobody was up to date
         self.is_fetching = False  # what comes after `last_taken_seq` is being read

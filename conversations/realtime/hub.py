@@ -218,13 +218,22 @@ class Hub:
         before = {feed: feed.last_taken_seq for feed in self.feeds.values()}
         if not before:
             return
-        heads = await self.readers.run(log.heads, sorted({feed.key for feed in before}))
+        places = await self.readers.run(log.places, sorted({feed.key for feed in before}))
+        await self._tell_moved([feed for feed in before if feed.row not in (0, places.get(feed.key, (-1, 0))[0])])
         for feed, taken in before.items():
-            head = heads.get(feed.key, 0)
+            row, head = places.get(feed.key, (0, 0))
+            feed.row = feed.row or row
             if taken is not None and head < taken:
                 feed.go_back()
             elif feed.subscribers:
                 self.advance(feed, head)
+
+    async def _tell_moved(self, feeds: Sequence[Feed]) -> None:
+        """Tell whoever follows a conversation whose id was erased where it is now, until they have gone there."""
+        keys = await self.readers.run(log.keys_of, sorted({feed.row for feed in feeds})) if feeds else {}
+        for feed in feeds:
+            for subscriber in tuple(feed.subscribers if feed.row in keys else ()):
+                subscriber.say_moved(keys[feed.row])
 
 
 def _items(mode: Mode, renderer: LiveRenderer, events: Sequence[Stored]) -> list[tuple[int, str]]:

@@ -17,6 +17,7 @@ from conversations.events import commit_listeners
 from conversations.events.log.records import Stored
 from conversations.realtime import frames
 from conversations.realtime.conversation_subscription import SocketWriter, report_failure
+from conversations.redaction import erase_id
 from conversations.runs.approvals import inbox
 
 logger = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class StateTopic:
         self.waiting_counts: Row = {"waiting": 0}  # approval requests that wait for a person
         self._changed: dict[str, None] = {}
         self._versions: dict[str, int] = {}
+        self._newest_redaction = -1  # at the last look
         self._pool = DatabaseThreads(topic)
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -119,6 +121,7 @@ class StateTopic:
                 self._versions.clear()
                 continue
             try:
+                await self._look_for_erased_ids()
                 versions = await self._pool.run(self._source.versions, SNAPSHOT)
             except Exception:
                 logger.exception("the rows of %s could not be looked at", self.topic)
@@ -126,6 +129,13 @@ class StateTopic:
             self._versions = {key: self._versions[key] for key in versions if key in self._versions}
             if missed := {of for key, (of, version) in versions.items() if self._versions.get(key) != version}:
                 self._note(missed)
+
+    async def _look_for_erased_ids(self) -> None:
+        """Have pages loaded again once a conversation's id was erased: their rows have the old one."""
+        before = self._newest_redaction
+        self._newest_redaction, is_erased = await self._pool.run(erase_id.newest, before)
+        for subscriber in tuple(self.subscribers if is_erased and before >= 0 else ()):
+            subscriber.reset()
 
 
 class ConversationListTopic(StateTopic):
@@ -152,6 +162,7 @@ class StateSubscription:
         self._is_drawn = drawn
         self._state, self._writer = state, writer
         self._waiting: dict[str, Row] = {}
+        self._is_reset = False
         self._event = asyncio.Event()
         state.subscribers.add(self)
         self._task = asyncio.create_task(self._run(), name=f"subscription {state.topic}")
@@ -166,6 +177,11 @@ class StateSubscription:
         if rows:
             self._event.set()
 
+    def reset(self) -> None:
+        """Tell the client that what it shows is wrong."""
+        self._is_reset = True
+        self._event.set()
+
     def send_head(self) -> None:
         """Send an empty head frame: a state topic has no seq, and the frame only shows that the connection is alive."""
         self._writer.hint(frames.control("head", topic=self._state.topic, seq=0))
@@ -175,6 +191,9 @@ class StateSubscription:
         while True:
             await self._event.wait()
             self._event.clear()
+            if self._is_reset:
+                self._is_reset = False
+                await self._writer.text(frames.control("reset", topic=self._state.topic))
             rows, self._waiting = list(self._waiting.values()), {}
             await self._send(rows)
 

@@ -22,6 +22,7 @@ from conversations.core.principals import SYSTEM, Principal
 from conversations.models import AuditEntry, Conversation, Redaction
 from conversations.redaction import legal_holds, redact
 from conversations.redaction.call_field import SHORTEST, in_json
+from conversations.redaction.id_forms import ErasedId
 
 TARGET = "audit"
 MAX_ENTRIES = 2_000  # at once
@@ -61,8 +62,10 @@ def erase_again(seqs: Collection[int], reason: str, mark: str) -> int:
 
 
 def erasable() -> QuerySet[AuditEntry]:
-    """Return the entries that have something to erase: of format 2, not erased, not naming erased ones."""
-    return AuditEntry.objects.exclude(digest="").exclude(salt=None).exclude(verb=chain.ERASE)
+    """Return the entries that have something to erase: of format 2, not erased, not naming erased ones. One that lost
+    the id of a conversation has its words still."""
+    is_erased = Q(salt=None, reason__in=("", chain.ERASED)) & ~Q(correlation__contains='"address"')
+    return AuditEntry.objects.exclude(digest="").exclude(is_erased).exclude(verb=chain.ERASE)
 
 
 def with_erasable(seqs: Collection[int]) -> set[int]:
@@ -110,6 +113,23 @@ def left_of(entry: AuditEntry) -> tuple[str, str]:
     return (chain.ERASED if entry.reason else "", text)
 
 
+def replace_id(by: Principal, erased: ErasedId, reason: str) -> None:
+    """Put the new id in place of an erased one in all entries that can be changed, inside the action's transaction."""
+    changed = []
+    for entry in naming_id(erased).exclude(digest="").order_by("seq").iterator(chunk_size=500):
+        was = (entry.target, entry.reason, entry.correlation)
+        entry.target, entry.reason = erased.in_text(entry.target), erased.in_text(entry.reason)
+        entry.correlation = erased.in_text(entry.correlation)
+        if was != (entry.target, entry.reason, entry.correlation):
+            changed.append(entry)
+    _store_erased(by, changed, reason)
+
+
+def naming_id(erased: ErasedId) -> QuerySet[AuditEntry]:
+    """Return the entries that may have an id; those of an older format keep it."""
+    return AuditEntry.objects.filter(erased.held_by("target", "reason", "correlation")).exclude(verb=chain.ERASE)
+
+
 def mark_of_entries(seqs: Sequence[int]) -> str:
     """Return the SHA-256 over the hashes of entries: that they are those which were erased elsewhere."""
     hashes = AuditEntry.objects.filter(seq__in=seqs).order_by("seq").values_list("hash", flat=True)
@@ -117,17 +137,23 @@ def mark_of_entries(seqs: Sequence[int]) -> str:
 
 
 def _erase(by: Principal, entries: Sequence[AuditEntry], reason: str, mark: str) -> None:
-    for at in range(0, len(entries), PAGE):
-        named = {}
-        for entry in entries[at : at + PAGE]:
-            entry.reason, entry.correlation = left_of(entry)
-            entry.salt = None
-            entry.save(update_fields=["reason", "correlation", "salt"])
-            named[str(entry.seq)] = chain.erased_digest(entry)
-        chain.enter(by, chain.ERASE, TARGET, reason=reason, correlation={"entries": named})
+    for entry in entries:
+        entry.reason, entry.correlation = left_of(entry)
+    _store_erased(by, entries, reason)
     made = Redaction(mark=mark, at=time.time_ns() // 1000, by=str(by), reason=reason)
     made.seqs = json.dumps([entry.seq for entry in entries])
     redact.note(made)
+
+
+def _store_erased(by: Principal, entries: Sequence[AuditEntry], reason: str) -> None:
+    """Store what is left of entries, and enter the digests that name it."""
+    for at in range(0, len(entries), PAGE):
+        named = {}
+        for entry in entries[at : at + PAGE]:
+            entry.salt = None
+            entry.save(update_fields=["target", "reason", "correlation", "salt"])
+            named[str(entry.seq)] = chain.erased_digest(entry)
+        chain.enter(by, chain.ERASE, TARGET, reason=reason, correlation={"entries": named})
 
 
 def _conversations_of(entries: Sequence[AuditEntry]) -> list[int]:

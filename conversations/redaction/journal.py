@@ -17,7 +17,7 @@ from conversations.core.errors import Unavailable
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import lock_actions, write_transaction
 from conversations.models import Conversation, Redaction, Run
-from conversations.redaction import audit_entries, redact
+from conversations.redaction import audit_entries, erase_id, redact
 from conversations.redaction.selection import part_of
 
 NAME = "redactions.jsonl"
@@ -87,7 +87,12 @@ def _erasure(line: JournalLine) -> Callable[[], int] | None:
         is_there = audit_entries.mark_of_entries(line.seqs) == line.key_digest
         return partial(audit_entries.erase_again, line.seqs, line.reason, line.mark) if is_there else None
     row = Conversation.objects.filter(pk=line.conversation).first()
-    return partial(_erase_events, row, line) if row is not None and _digest(row) == line.key_digest else None
+    if row is None or _digest(row) != line.key_digest:
+        return None
+    if line.field == redact.ID_FIELD:  # the other lines are of events that lost the id with it
+        is_left = line.mark.startswith(erase_id.MARK) and row.key_salt is not None
+        return partial(erase_id.erase_again, row, line.reason, line.mark) if is_left else None
+    return partial(_erase_events, row, line)
 
 
 def _erase_events(row: Conversation, line: JournalLine) -> int:

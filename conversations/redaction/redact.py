@@ -29,6 +29,8 @@ from conversations.redaction.selection import Part
 from conversations.redaction.tombstones import tombstone
 from conversations.search import index_writer
 
+ID_FIELD = "id"  # what stands for a conversation's id where a redaction names a field
+
 _listeners: list[Callable[[Sequence[Redaction]], None]] = []
 
 

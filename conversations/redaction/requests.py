@@ -73,6 +73,8 @@ def confirm(by: Who, number: int) -> RedactionOutcome:
         if error.code != "redacted":
             raise
         outcome = RedactionOutcome((), ())
+    pending_request.refresh_from_db()
+    what = RedactionScope.from_json(pending_request.scope)  # without an id that is erased now
     if not outcome.refused:
         _close(by, pending_request, what, is_confirmed=True)
     return outcome

@@ -3,6 +3,7 @@ page, the API and the command, which show what would go before they do it."""
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -10,15 +11,28 @@ from django.db.models import Q
 
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid
-from conversations.models import Alarm, Approval, AuditEntry, Conversation, Run, SessionItem, ToolCall
-from conversations.redaction import audit_entries, legal_holds, redact, selection
+from conversations.events.log import hash_chain
+from conversations.models import (
+    Alarm,
+    Approval,
+    AuditEntry,
+    Conversation,
+    Event,
+    RedisPosition,
+    Run,
+    SessionItem,
+    ToolCall,
+)
+from conversations.redaction import audit_entries, erase_id, id_columns, legal_holds, redact, selection
+from conversations.redaction.call_field import SHORTEST
+from conversations.redaction.id_forms import ErasedId
 from conversations.redaction.redact import Redacted
 from conversations.redaction.selection import MAX_EVENTS, Part
 
 
 class RedactionScope(NamedTuple):
-    """Events of a conversation; or a tool call, or one `field` of it; or entries of the audit log; or a person by name,
-    and words that describe them: in conversations and in the audit log."""
+    """Events of a conversation; or its id (`is_id`); or a tool call, or one `field` of it; or entries of the audit log;
+    or a person by name, and words that describe them: in conversations and in the audit log."""
 
     conversation: str = ""
     events: Sequence[int] = ()
@@ -27,6 +41,7 @@ class RedactionScope(NamedTuple):
     person: str = ""
     words: Sequence[str] = ()
     entries: Sequence[int] = ()
+    is_id: bool = False
 
     @classmethod
     def from_json(cls, text: str) -> "RedactionScope":
@@ -56,6 +71,8 @@ class RedactionScope(NamedTuple):
         """Return what it is, in words."""
         if self.is_about_person:
             return f"everything about {', '.join(filter(None, (self.person, *self.words)))}"
+        if self.is_id:
+            return f"the id of {self.conversation}"
         if self.call:
             return f"{self.field} of tool call {self.call}" if self.field else f"tool call {self.call}"
         if self.entries:
@@ -84,12 +101,20 @@ class RedactionOutcome(NamedTuple):
 
 def preview(scope: RedactionScope) -> list[RedactedPlace]:
     """Return what would go and where; change nothing. Raises Invalid, NotFound."""
+    if scope.is_id:
+        return _places_of_id(erase_id.find(scope.conversation))
     merged: dict[int, tuple[Conversation, dict[int, str]]] = {}
     for parts in _parts(scope):
         for part in parts:
             merged.setdefault(part.conversation.pk, (part.conversation, {}))[1].update(part.events)
     places = (Part(row, sorted(events.items())) for row, events in merged.values())
     return [_place(part) for part in sorted(places, key=lambda part: part.conversation.pk)]
+
+
+def preview_ids(scope: RedactionScope) -> list[str]:
+    """Return the ids of conversations that contain a person's name or one of the words: each is erased by itself."""
+    words = [word for word in (scope.person, *scope.words) if len(word) >= SHORTEST]
+    return erase_id.containing(words) if words else []
 
 
 def preview_entries(scope: RedactionScope) -> list[int]:
@@ -102,6 +127,8 @@ def preview_entries(scope: RedactionScope) -> list[int]:
 def carry_out(by: Who, scope: RedactionScope, reason: str, **facts: Any) -> RedactionOutcome:
     """Redact it. Of a person, where one conversation is refused (held, or a run is at work), the others are done.
     Raises as `redact` does; `facts` are for the audit entries."""
+    if scope.is_id:
+        return RedactionOutcome(erase_id.erase_id(by, scope.conversation, reason, **facts), ())
     if scope.call:
         return RedactionOutcome(redact.redact_call(by, scope.call, scope.field, reason, **facts), ())
     if scope.entries:
@@ -151,9 +178,6 @@ def _pages(seqs: Sequence[int]) -> Iterator[Sequence[int]]:
 
 def _place(part: Part) -> RedactedPlace:
     row, seqs = part.conversation, part.seqs
-    kinds: dict[str, int] = {}
-    for _, kind in part.events:
-        kinds[kind] = kinds.get(kind, 0) + 1
     calls = ToolCall.objects.filter(Q(called_seq__in=seqs) | Q(finished_seq__in=seqs), conversation=row)
     approvals = Approval.objects.filter(Q(asked_seq__in=seqs) | Q(decided_seq__in=seqs), conversation=row)
     elsewhere = {
@@ -167,8 +191,36 @@ def _place(part: Part) -> RedactedPlace:
             verb="export", target=f"conversation:{row.key}", outcome="done"
         ).count(),
     }
+    return _placed(part, elsewhere, _blocked(row))
+
+
+def _places_of_id(row: Conversation) -> list[RedactedPlace]:
+    erased = ErasedId(row.key, hash_chain.erased_key(row.key_digest))
+    entries = audit_entries.naming_id(erased)
+    elsewhere = {
+        "other rows: alarms, alerts, rules, agents' memory": id_columns.count(erased),
+        "entries of the audit log": entries.exclude(digest="").count(),
+        "entries of the audit log in an older format, which keep it": entries.filter(digest="").count(),
+        "events that have it in their own id or run, which keep it": Event.objects.filter(
+            erased.held_by("event_id", "run"), conversation=row
+        ).count(),
+        "positions in Redis streams, which keep it": RedisPosition.objects.filter(erased.held_by("stream")).count(),
+        "exports made before, which keep it": AuditEntry.objects.filter(
+            verb="export", target=f"conversation:{row.key}", outcome="done"
+        ).count(),
+    }
+    places = []
+    for part in erase_id.parts_naming(row):
+        is_main = part.conversation.pk == row.pk
+        blocked = erase_id.why_not(row) if is_main else ""
+        places.append(_placed(part, elsewhere if is_main else {}, blocked or _blocked(part.conversation)))
+    return places
+
+
+def _placed(part: Part, elsewhere: dict[str, int], blocked: str) -> RedactedPlace:
+    row, kinds = part.conversation, Counter(kind for _, kind in part.events)
     counted = {what: count for what, count in elsewhere.items() if count}
-    return RedactedPlace(row.key, seqs, dict(sorted(kinds.items())), counted, row.parent_id is not None, _blocked(row))
+    return RedactedPlace(row.key, part.seqs, dict(sorted(kinds.items())), counted, row.parent_id is not None, blocked)
 
 
 def _blocked(row: Conversation) -> str:

@@ -14,12 +14,12 @@ from django.db.models import Q
 from conversations.core.errors import Invalid, NotFound
 from conversations.core.plain_text import short_title
 from conversations.events import payload
-from conversations.events.types.redaction import FIELD_MARK, REDACTED
+from conversations.events.types.redaction import FIELD_MARK, ID_ERASED, REDACTED
 from conversations.models import Annotation, Approval, Conversation, Event, ToolCall
 from conversations.redaction import call_field
 
 MOVED = "conversation.moved"
-NO_WORDS = (REDACTED, MOVED)  # these stay: they say what became of others
+NO_WORDS = (REDACTED, MOVED, ID_ERASED)  # these stay: they say what became of others
 MAX_EVENTS = 500  # of one conversation at once
 MAX_OF_PERSON = 20_000  # events at once
 SAYS_SOMETHING = Q(erased_by=None) | Q(erased_by__startswith=FIELD_MARK)
@@ -144,7 +144,8 @@ def _of_fork(fork: Conversation, seqs: Collection[int], words: Sequence[str]) ->
 
 def _words_of(part: Part) -> list[str]:
     bodies = Event.objects.filter(conversation=part.conversation, seq__in=part.seqs).values_list("body", flat=True)
-    return [" ".join(payload.parse(body.encode()).words.split()) for body in bodies]
+    parsed = [payload.parse(body.encode()) for body in bodies]
+    return [" ".join(text.split()) for one in parsed for text in (one.words, one.title or "") if text]
 
 
 def part_of(conversation: Conversation, seqs: Collection[int]) -> Part:

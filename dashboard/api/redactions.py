@@ -17,7 +17,7 @@ from dashboard.pages.require_permission import require_permission
 @endpoint(
     get=Operation("List redactions that wait for a second admin.", {200: schemas.RedactionRequests}),
     post=Operation(
-        "Redact events, a tool call or a field of it, everything about a person, or entries of the audit log.",
+        "Redact events, a conversation's id, a tool call or its field, everything about a person, or audit entries.",
         {201: schemas.RedactionOutcome, 202: schemas.RedactionOutcome},
         body=ToRedact,
         errors=(404, 409),
@@ -48,7 +48,8 @@ def preview(request: HttpRequest) -> JsonResponse:
     """Return what would be redacted, without changing anything."""
     what = _scope(read_body(request, ToPreviewRedaction))
     places, entries = scope.preview(what), scope.preview_entries(what)
-    return JsonResponse({"items": [_place(place) for place in places], "audit_entries": entries})
+    items = [_place(place) for place in places]
+    return JsonResponse({"items": items, "audit_entries": entries, "ids": scope.preview_ids(what)})
 
 
 @endpoint(
@@ -71,7 +72,7 @@ def decision(request: HttpRequest, number: int) -> JsonResponse:
 
 def _scope(body: ToPreviewRedaction) -> RedactionScope:
     events_or_call = (body.conversation_id, body.events, body.call_id, body.field)
-    return RedactionScope(*events_or_call, body.person, body.words, body.entries)
+    return RedactionScope(*events_or_call, body.person, body.words, body.entries, body.erase_id)
 
 
 def _outcome(submitted: Submitted) -> dict[str, object]:

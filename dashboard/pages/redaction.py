@@ -4,6 +4,7 @@ person.
 Personal data is posted, never part of an address: addresses stay in histories and logs.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -26,8 +27,8 @@ from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
 
-ENTERED = ("conversation", "events", "call", "field", "entries", "person", "words", "reason")
-IN_ADDRESS = ("conversation", "events", "call", "field", "entries")
+ENTERED = ("conversation", "events", "id", "call", "field", "entries", "person", "words", "reason")
+IN_ADDRESS = ("conversation", "events", "id", "call", "field", "entries")
 LATEST = 20
 NUMBERS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 
@@ -61,14 +62,17 @@ def redaction(request: HttpRequest) -> HttpResponse:
     error: SwitchboardError | None = None
     places: list[RedactedPlace] = []
     entries: list[int] = []
+    ids: list[str] = []
     try:
         if any(entered[name] for name in names if name != "reason"):
             places, entries = scope.preview(what := _scope(entered)), scope.preview_entries(what)
+            ids = scope.preview_ids(what)
             if request.POST.get("do") == "redact":
-                return _done(requests.submit(request.user, what, entered["reason"]))
+                submitted = requests.submit(request.user, what, entered["reason"])
+                return _back("id") if what.is_id and submitted.outcome else _done(submitted)
     except SwitchboardError as fault:
         error = fault
-    return _draw(request, error, entered=entered, places=places, entries=entries)
+    return _draw(request, error, entered=entered, places=places, entries=entries, ids=ids)
 
 
 @require_permission("redact")
@@ -95,6 +99,7 @@ def _scope(entered: dict[str, str]) -> RedactionScope:
         entered.get("person", "").removeprefix("user:"),
         words,
         EventNumbers(entered["entries"], "entries").read(),
+        bool(entered["id"]),
     )
 
 
@@ -113,7 +118,7 @@ def _back(done: str, **figures: int) -> HttpResponse:
 
 def _draw(
     request: HttpRequest, error: SwitchboardError | None, *, entered: dict[str, str],
-    places: Sequence[RedactedPlace] = (), entries: Sequence[int] = (),
+    places: Sequence[RedactedPlace] = (), entries: Sequence[int] = (), ids: Sequence[str] = (),
 ) -> HttpResponse:  # fmt: skip
     if isinstance(error, NotAllowed) and not error.is_recorded:
         raise error
@@ -128,6 +133,7 @@ def _draw(
         events=sum(len(place.seqs) for place in places),
         audit_entries=len(entries),
         audit_numbers=_listed(entries),
+        ids=[(key, hidden_characters.spelled_out(key)) for key in ids],
         error="" if at_field else sentence,
         fault={name: sentence if name == at_field else "" for name in ENTERED},
         waiting_requests=[_request(pending_request) for pending_request in requests.pending()],
@@ -176,7 +182,7 @@ def _latest(made: Redaction) -> dict[str, Any]:
     return {
         "conversation": key,
         "name": hidden_characters.spelled_out(key) or "Audit log",
-        "events": made.seqs.count(",") + 1,
+        "events": len(json.loads(made.seqs)),
         "field": hidden_characters.spelled_out(made.field),
         "reason": hidden_characters.spelled_out(made.reason),
         "by": hidden_characters.spelled_out(made.by.removeprefix("user:")),

@@ -1,5 +1,7 @@
 /** One topic of the socket: what was seen, what to ask for, what to drop (the client's rule of §3.5). */
 
+import { goTo } from "./moved-page.js";
+
 const PATIENCE_MS = 2_000; // how long the head may be ahead of us before we ask again
 
 /**
@@ -67,6 +69,7 @@ export class Subscription {
       case "caught_up": return this.#caughtUp(frame);
       case "gap": return this.#gap(frame);
       case "reset": return this.#reset(frame);
+      case "moved": return goTo(this.topic.slice("stream:".length), frame.to);
       case "head": return this.#head(frame.seq);
       case "rows": return this.#rows(frame);
       case "presence": return this.handlers.presence?.(frame);

@@ -62,6 +62,7 @@ ELSEWHERE: dict[str, str] = {
         "test_record_check.py::test_of_two_who_begin_one_the_second_is_told_and_a_lost_one_is_begun_again"
     ),
     "expiry.expire": "test_redact.py::test_what_is_too_old_expires_and_what_is_held_or_of_another_kind_stays",
+    "erase_id.erase_id": "test_erase_id.py::test_who_may_not_and_what_stands_in_the_way_is_refused",
     "legal_holds.place": "test_redact.py::test_only_an_admin_redacts_and_holds",
     "legal_holds.release": (
         "test_redact.py::test_a_hold_beats_a_redaction_until_it_is_released_and_a_regulated_one_for_good"

@@ -1,8 +1,8 @@
 """Read the history: after a seq for subscribers, by rendered entries for pages. Always by keyset, never with a
 write."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
@@ -52,15 +52,26 @@ def head(key: str) -> int:
 
 def heads(keys: Sequence[str]) -> dict[str, int]:
     """Return the head seqs of these conversations, with one query per thousand."""
-    head_seqs: dict[str, int] = {}
+    return dict(_conversations("key", keys, "key,head_seq"))
+
+
+def places(keys: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return each conversation's row and head, of those that exist, with one query per thousand."""
+    return {key: (row, head) for key, row, head in _conversations("key", keys, "key,id,head_seq")}
+
+
+def keys_of(rows: Sequence[int]) -> dict[int, str]:
+    """Return the ids that these rows have now."""
+    return dict(_conversations("id", rows, "id,key"))
+
+
+def _conversations(column: str, values: Sequence[Any], columns: str) -> Iterator[Any]:
     with connection.cursor() as cursor:
-        for at in range(0, len(keys), 1000):
-            block = keys[at : at + 1000]
-            cursor.execute(
-                f"SELECT key,head_seq FROM conversations_conversation WHERE key IN ({marks(len(block))})", block
-            )
-            head_seqs.update(cursor.fetchall())
-    return head_seqs
+        for at in range(0, len(values), 1000):
+            block = values[at : at + 1000]
+            sql = f"SELECT {columns} FROM conversations_conversation WHERE {column} IN ({marks(len(block))})"
+            cursor.execute(sql, block)
+            yield from cursor.fetchall()
 
 
 def read_after(key: str, after: int, limit: int = RESUME) -> list[Stored]:

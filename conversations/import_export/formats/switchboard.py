@@ -160,7 +160,7 @@ class _Chain:
         """Note a tombstone, or cross out those that an event names."""
         if row.salt is None:
             self._unnamed[row.seq] = hash_chain.tombstone_digest(row.seq, row.erased_by, row.body)
-        elif row.kind == REDACTED and principals.is_people(row.principal):
+        if row.kind == REDACTED and principals.is_people(row.principal):
             for redacted in redactions_of(row.body):
                 if self._unnamed.get(redacted.seq) == redacted.digest:
                     del self._unnamed[redacted.seq]

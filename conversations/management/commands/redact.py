@@ -26,6 +26,7 @@ class Command(BaseCommand):
         """Take which events, and why."""
         parser.add_argument("conversation", nargs="?", metavar="CONVERSATION")
         parser.add_argument("events", nargs="*", metavar="EVENT", help="event numbers: 3, or 3-7")
+        parser.add_argument("--id", action="store_true", help="the conversation's id, wherever the record has it")
         parser.add_argument("--call", default="", metavar="ID", help="a tool call, instead of a conversation")
         parser.add_argument("--field", default="", help="one field of that call: args.phone, output")
         parser.add_argument(
@@ -65,6 +66,7 @@ class Command(BaseCommand):
                 person=options["person"],
                 words=options["word"],
                 entries=[seq for text in options["audit"] for seq in _numbers(text)],
+                is_id=options["id"],
             )
             if options["dry_run"]:
                 self._preview(what)
@@ -106,6 +108,8 @@ class Command(BaseCommand):
                 self.stdout.write(f"{place.conversation}: {place.blocked}")
         if entries := scope.preview_entries(what):
             self.stdout.write(f"audit log: {len(entries):,} entries ({', '.join(map(str, entries))})")
+        for key in scope.preview_ids(what):
+            self.stdout.write(f"{key}: the id of this conversation has it, too: redact it with --id")
         self.stdout.write("Nothing was changed. Earlier backups and exports still contain the text.")
 
 

@@ -12,9 +12,9 @@ Name = Annotated[str, Field(max_length=200)]
 
 
 class ToPreviewRedaction(BaseModel):
-    """What to redact: events of a conversation; or a tool call, or one field of it (`args.phone`); or everything that a
-    person said, received or is named in (`person`, a user name), and everything that contains one of these `words`; or
-    `entries` of the audit log."""
+    """What to redact: events of a conversation, or its id (`erase_id`); or a tool call, or one field of it
+    (`args.phone`); or everything that a person said, received or is named in (`person`, a user name), and everything
+    that contains one of these `words`; or `entries` of the audit log."""
 
     conversation_id: Name = ""
     events: Annotated[list[Annotated[int, Field(ge=1)]], Field(max_length=500)] = []
@@ -23,6 +23,7 @@ class ToPreviewRedaction(BaseModel):
     person: Annotated[str, Field(max_length=150)] = ""
     words: Annotated[list[Name], Field(max_length=20)] = []
     entries: Annotated[list[Annotated[int, Field(ge=1)]], Field(max_length=2000)] = []
+    erase_id: bool = False
 
 
 class ToRedact(ToPreviewRedaction):
@@ -44,10 +45,12 @@ class RedactionPlace(Shape):
 
 
 class RedactionPreview(Shape):
-    """What would be redacted, and where."""
+    """What would be redacted, and where. `ids`: conversations whose id contains the person's name or one of the words;
+    each of these ids is redacted on its own."""
 
     items: list[RedactionPlace]
     audit_entries: list[int]
+    ids: list[str]
 
 
 class Redacted(Shape):

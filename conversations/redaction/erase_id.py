@@ -1,0 +1,202 @@
+"""Erase a conversation's id, which may be somebody's address: from then on it is `erased-` and the beginning of its
+digest, wherever the record had it. A chained `conversation.id_erased` says so: by it `verify` accepts the missing salt.
+
+Events keep what they say: the id alone is replaced in them. In the conversation, its forks and what was moved into it
+that is done in words, too; elsewhere only where a value is the id, such as whose fork it is.
+"""
+
+import json
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from django.db import connection, transaction
+from django.db.models import Q
+
+from conversations.access.action_context import audited_action, event_author
+from conversations.access.audit import chain
+from conversations.access.permissions import Who
+from conversations.core.errors import Conflict, Invalid, NotFound
+from conversations.core.principals import SYSTEM, Principal
+from conversations.core.write_transaction import write_transaction
+from conversations.events import log
+from conversations.events.log import hash_chain
+from conversations.events.log.refold import Gone, Refold
+from conversations.events.types.redaction import FIELD_MARK, ID_ERASED, REDACTED
+from conversations.models import Conversation, Event, Redaction
+from conversations.redaction import audit_entries, id_columns, legal_holds, redact
+from conversations.redaction.id_forms import ErasedId
+from conversations.redaction.redact import ID_FIELD, Redacted
+from conversations.redaction.selection import MAX_EVENTS, MOVED, Part
+from conversations.search import index_writer
+
+MAX_NAMING = 20_000  # events at once
+MARK = "id:"  # begins the mark of the redaction that stands for all of it
+
+
+class NamingEvent(NamedTuple):
+    """An event that has the id, and what is left of its body."""
+
+    conversation: int
+    seq: int
+    kind: str
+    left: str
+
+
+def erase_id(by: Who, key: str, reason: str, **facts: Any) -> list[Redacted]:
+    """Erase it; return the events that had it. Raises NotFound, Invalid, and Conflict where it cannot be erased, a hold
+    is in force or a run is at work. `facts` are for the audit entry."""
+    reason = legal_holds.checked_reason(reason)
+    with audited_action(by, "erase_id", f"conversation:{key}", right="redact") as principal:
+        row = find(key)
+        if why := why_not(row):
+            raise Conflict(why, code="redacted" if row.key_digest else "old_format")
+        if key in reason:
+            raise Invalid("must not contain the id", field="reason")
+        done = _erase(row, principal, reason, f"{MARK}{secrets.token_hex(16)}")
+        events = {redacted.conversation: len(redacted.seqs) for redacted in done}
+        chain.enter(
+            principal, "erase_id", f"conversation:{row.key}", reason=reason, correlation={**facts, "events": events}
+        )
+    return done
+
+
+def erase_again(row: Conversation, reason: str, mark: str) -> int:
+    """Erase what the journal lists, in a record that is older than it; inside the transaction. Return how many events
+    had it."""
+    return sum(len(redacted.seqs) for redacted in _erase(row, SYSTEM, reason, mark))
+
+
+def find(key: str) -> Conversation:
+    """Return the conversation. Raises NotFound."""
+    row = Conversation.objects.visible().filter(key=key).first()
+    if row is None:
+        raise NotFound(f"there is no conversation {key[:80]!r}")
+    return row
+
+
+def why_not(row: Conversation) -> str:
+    """Return why its id cannot be erased; empty where it can."""
+    if not row.key_digest:
+        return "This conversation is of an older format: its id is part of its hash chain and cannot be erased."
+    return "The id of this conversation is already erased." if row.key_salt is None else ""
+
+
+def containing(words: Sequence[str]) -> list[str]:
+    """Return the ids that contain one of these texts, in any case, oldest first."""
+    condition = Q()
+    for word in words:
+        condition |= Q(key__icontains=word)
+    return list(
+        Conversation.objects.visible().filter(condition).order_by("pk").values_list("key", flat=True)[:MAX_EVENTS]
+    )
+
+
+def newest(after: int) -> tuple[int, bool]:
+    """Return the newest redaction, and whether one after that number is of an id. Asked each second: plain SQL."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT MAX(id) FROM conversations_redaction")
+        last = cursor.fetchone()[0] or 0
+        if last <= after:
+            return after, False
+        cursor.execute(
+            "SELECT 1 FROM conversations_redaction WHERE id>%s AND field=%s LIMIT 1", [after, redact.ID_FIELD]
+        )
+        return last, cursor.fetchone() is not None
+
+
+def naming(row: Conversation, erased: ErasedId) -> dict[int, list[NamingEvent]]:
+    """Return the events that have the id, by conversation. Raises Invalid where they are too many."""
+    rows = Event.objects.filter(erased.held_by("body"), conversation__in=Conversation.objects.published())
+    columns = rows.order_by("conversation_id", "seq").values_list("conversation_id", "seq", "kind", "body")
+    having = list(columns[: MAX_NAMING + 1])
+    if len(having) > MAX_NAMING:
+        raise Invalid(f"more than {MAX_NAMING:,} events have this id", field="conversation")
+    own = _own(row) | {pk for pk, _, kind, body in having if kind == MOVED and erased.as_reference(body) != body}
+    by_conversation: dict[int, list[NamingEvent]] = {}
+    for pk, seq, kind, body in having:
+        left = erased.in_text(body) if pk in own else erased.as_reference(body)
+        if left != body:
+            by_conversation.setdefault(pk, []).append(NamingEvent(pk, seq, kind, left))
+    return by_conversation
+
+
+def parts_naming(row: Conversation) -> list[Part]:
+    """Return the same as parts, with one of the conversation itself in any case."""
+    events = naming(row, ErasedId(row.key, hash_chain.erased_key(row.key_digest)))
+    of = Conversation.objects.in_bulk(events.keys() | {row.pk})
+    return [Part(of[pk], [(event.seq, event.kind) for event in events.get(pk, ())]) for pk in sorted(of)]
+
+
+def _own(row: Conversation) -> set[int]:
+    """Return the conversation and its forks, with forks of these."""
+    own, newest = {row.pk}, {row.pk}
+    while newest:
+        newest = set(Conversation.objects.filter(parent__in=newest).values_list("pk", flat=True)) - own
+        own |= newest
+    return own
+
+
+def _erase(row: Conversation, by: Principal, reason: str, mark: str) -> list[Redacted]:
+    parts = parts_naming(row)
+    redact.lock(parts)
+    legal_holds.require_none([part.conversation.pk for part in parts])
+    redact.require_idle(parts)
+    erased = ErasedId(row.key, hash_chain.erased_key(row.key_digest))
+    if Conversation.objects.filter(key=erased.new).exists():
+        raise Conflict(f"another conversation has the id {erased.new}")
+    events = naming(row, erased)  # as they are under the locks
+    with write_transaction():
+        Conversation.objects.filter(pk=row.pk).update(key=erased.new, key_salt=None)
+        row.key, row.key_salt = erased.new, None
+        writer, doer = event_author(by)
+        told = {"event": ID_ERASED, "id": mark, "new_id": erased.new, "reason": reason, **doer}
+        log.append([log.from_internal(row.key, told, writer)])
+        id_columns.replace(row, erased)
+        audit_entries.replace_id(by, erased, reason)
+        done = [_replace(part.conversation, events.get(part.conversation.pk, ()), by, reason) for part in parts]
+        index_writer.caption_again([part.conversation.pk for part in parts])
+        what = {"conversation": row, "seqs": "[]", "field": ID_FIELD}
+        redact.note(Redaction(mark=mark, at=time.time_ns() // 1000, by=str(by), reason=reason, **what))
+        transaction.on_commit(lambda: redact.forget_drawn(erased.old, range(1, row.head_seq + 1)))
+    return [Redacted(row.key if part.pk == row.pk else part.key, seqs, mark) for part, seqs in done]
+
+
+def _replace(
+    row: Conversation, events: Sequence[NamingEvent], by: Principal, reason: str
+) -> tuple[Conversation, Sequence[int]]:
+    """Replace the bodies of one conversation's events, by pages that an `event.redacted` names each."""
+    key = Conversation.objects.values_list("key", flat=True).get(pk=row.pk)
+    for at in range(0, len(events), MAX_EVENTS):
+        bodies = {event.seq: event.left for event in events[at : at + MAX_EVENTS]}
+        mark = f"{FIELD_MARK}{secrets.token_hex(16)}"
+        index_writer.forget(row.pk, list(bodies))
+        digests, spoken = _put(row, bodies, mark)
+        if spoken:
+            index_writer.index_again(row.pk, spoken)
+        writer, doer = event_author(by)
+        body = {"event": REDACTED, "id": mark, "events": digests, "reason": reason, **doer}
+        log.append([log.from_internal(key, body, writer)])
+        what = {"conversation": row, "seqs": json.dumps(list(bodies)), "field": ID_FIELD}
+        redact.note(Redaction(mark=mark, at=time.time_ns() // 1000, by=str(by), reason=reason, **what))
+    seqs = [event.seq for event in events]
+    if seqs:
+        with suppress(Gone):
+            Refold(row.pk, key).run()
+        transaction.on_commit(lambda: redact.forget_drawn(key, seqs))
+    return row, seqs
+
+
+def _put(row: Conversation, bodies: Mapping[int, str], mark: str) -> tuple[list[dict[str, int | str]], list[int]]:
+    """Store these bodies without a salt; return the digests that name them, and those that still say something."""
+    marks = dict(Event.objects.filter(conversation=row, seq__in=bodies).values_list("seq", "erased_by"))
+    digests: list[dict[str, int | str]] = []
+    with connection.cursor() as cursor:
+        for seq, body in bodies.items():
+            by = marks[seq] or mark  # a tombstone stays what it is
+            sql = "UPDATE conversations_event SET body=%s,salt=NULL,erased_by=%s WHERE conversation_id=%s AND seq=%s"
+            cursor.execute(sql, [body, by, row.pk, seq])
+            digests.append({"seq": seq, "digest": hash_chain.tombstone_digest(seq, by, body)})
+    return digests, [seq for seq in bodies if (marks[seq] or mark).startswith(FIELD_MARK)]

@@ -1,0 +1,308 @@
+"""A conversation's id that is erased is in no table and no file, what was said stays, and the record stays intact."""
+
+import json
+import zipfile
+
+import pytest
+from django.db import connection
+
+from conversations.access.accounts import people
+from conversations.access.audit import chain
+from conversations.backup import archive, make_backup, restore
+from conversations.conversation.fork import fork
+from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
+from conversations.core.ids import new_id
+from conversations.core.principals import SYSTEM, token_principal
+from conversations.core.write_transaction import write_transaction
+from conversations.events import log, payload
+from conversations.events.log import hash_chain
+from conversations.events.log.rebuild import rebuild
+from conversations.evidence import bundle, checkpoints
+from conversations.evidence.checkpoints import Signer
+from conversations.evidence.verify_record import RecordCheck, Settings
+from conversations.import_export.export import export
+from conversations.import_export.formats.detect import recordings
+from conversations.import_export.import_report import ImportReport
+from conversations.models import (
+    Alarm,
+    AlertDelivery,
+    AlertRule,
+    AuditEntry,
+    BudgetRaise,
+    Conversation,
+    Event,
+    Meta,
+    Quarantine,
+    Redaction,
+    SavedView,
+    SessionItem,
+    User,
+)
+from conversations.redaction import erase_id, journal, legal_holds, requests, retention_rules, scope
+from conversations.redaction.erase_id import ErasedId
+from conversations.redaction.redact import redact
+from conversations.redaction.scope import RedactionScope
+from tests.evidence.test_bundle import verified
+from tests.evidence.test_tampering import empty_tables
+from tests.redaction.test_redact import everywhere, index
+from tests.support import teamwork
+from tests.support.cast import last_entry
+from tests.support.redacted import to_format_1
+from tests.support.searching import asked
+
+ID = "alice@example.com"
+FORMS = (ID, "alice%40example.com")
+
+
+def say(key, text, principal=SYSTEM, **fields):
+    said = {"type": "message", "sender": "agent:A", "recipient": f"chat:{key}", "content": text, "id": new_id()}
+    body = json.dumps({**said, "conversation_id": key, **fields})
+    log.append([log.from_bus(f"chat:{key}", new_id(), body, payload.parse(body.encode()), principal)])
+
+
+@pytest.fixture
+def ida():
+    """An admin whose rights the audit log knows."""
+    people.create_person(SYSTEM, "ida", ["admin"])
+    return User.objects.get(username="ida")
+
+
+def filled(admin):
+    """Have the id in every place that a record has for one; return the fork."""
+    say(ID, "quokka"), say(ID, f"Write to {ID}.", token_principal("robot")), say(ID, "wombat")
+    say("other", "numbat"), say("other", f"I know {ID}."), say("other", "as a value", token_principal("robot"), to=ID)
+    redact(admin, ID, [3], "asked for")
+    made = fork(admin, ID, 2).conversation
+    legal_holds.release(admin, legal_holds.place(admin, ID, "a lawsuit").pk, "over")
+    retention_rules.set_rule(admin, days=900, conversation=ID, reason="so long")
+    SessionItem.objects.create(conversation=ID, seq=1, at=1, payload='{"content": "kept"}')
+    SessionItem.objects.create(conversation=ID, seq=2, at=1, payload=json.dumps({"content": f"dear {ID}"}))
+    BudgetRaise.objects.create(approval="a", budget="b", place=ID, amount=1, at=1)
+    SavedView.objects.create(name="Hers", query="conversation=alice%40example.com", made_by="user:ida")
+    Meta.objects.create(name="verification", value=json.dumps({"words": f"conversation {ID!r}"}))
+    Quarantine.objects.create(
+        source=f"chat:{ID}", entry="1-1", at=1, reason="bad", raw=ID.encode(), size=9, digest="d", conversation=ID
+    )
+    rule = AlertRule.objects.create(name="r", kind="run_failed", form="post", since=0, updated_by="x", updated_at=0)
+    group = erase_id.id_columns._group("it failed", ID)
+    of = {"rule": rule, "kind": "run_failed", "opened_at": 1, "last_at": 1}
+    alarm = Alarm.objects.create(group=group, cause="it failed", conversation=ID, detail=f"of {ID}", **of)
+    url = {"url": "https://x/conversations/alice@example.com/"}
+    AlertDelivery.objects.create(
+        id="d",
+        rule=rule,
+        alarm=alarm,
+        subject=f"{ID} failed",
+        body=json.dumps(url),
+        tries_left=1,
+        due_at=1,
+        created_at=1,
+    )
+    with write_transaction():
+        chain.enter(SYSTEM, "pause", f"conversation:{ID}", reason=f"{ID} asked", correlation={"conversation": ID})
+    index()
+    return made
+
+
+def faults(folder, signer):
+    check = RecordCheck(Settings(folder, signer.path))
+    return [part().why for part in (check.audit, check.events, check.tree, check.state)]
+
+
+def held():
+    """Return the tables that have the id, in any form."""
+    return sorted({table for form in FORMS for table in everywhere(form)})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_erased_id_is_in_no_table_and_what_was_said_stays(ida, tmp_path):
+    signer = Signer(tmp_path / "keys" / "k.json", "example.com/ids")
+    copy = filled(ida)
+    checkpoints.make(signer)
+    digest = Conversation.objects.get(key=ID).key_digest
+    new = f"erased-{digest[:16]}"
+
+    erase_id.erase_id(ida, ID, "Article 17")
+
+    assert held() == ["conversations_event"]
+    left = Event.objects.get(body__contains=ID)
+    assert (left.conversation.key, left.seq) == ("other", 2), "what others say is redacted with everything about her"
+    bodies = [json.loads(event.body) for event in Event.objects.filter(conversation__key=new).order_by("seq")[:3]]
+    assert [body["content"] for body in bodies] == ["quokka", f"Write to {new}.", ""]
+    assert {body["conversation_id"] for body in bodies} == {new}
+    assert json.loads(Event.objects.get(conversation__key="other", seq=3).body)["to"] == new
+    assert Conversation.objects.get(key=copy).parent.key == new
+    assert list(SessionItem.objects.values_list("conversation", "payload")) == [(new, '{"content": "kept"}')]
+    assert Alarm.objects.get().group == erase_id.id_columns._group("it failed", new)
+    assert AuditEntry.objects.filter(target=f"conversation:{new}").count() >= 5
+    assert {key for key, _ in asked("quokka")} == {new, copy}
+    assert faults(tmp_path, signer) == [""] * 4
+    before = list(Conversation.objects.order_by("pk").values())
+    list(rebuild())
+    assert list(Conversation.objects.order_by("pk").values()) == before
+    say(new, "later")
+    checkpoints.make(signer)
+    assert faults(tmp_path, signer) == [""] * 4
+
+
+@pytest.mark.django_db(transaction=True)
+def test_bundle_and_export_are_whole_before_and_after(ida, tmp_path):
+    signer = Signer(tmp_path / "keys" / "k.json", "example.com/ids")
+    filled(ida)
+    checkpoints.make(signer)
+    keys = [ID]
+    for name in ("before", "after"):
+        with bundle.write(signer, keys) as made:
+            zipfile.ZipFile(made).extractall(tmp_path / name)
+        assert verified(tmp_path / name)[0] == 0, verified(tmp_path / name)[1]
+        (tmp_path / "x.jsonl").write_bytes(b"".join(export(keys[0])))
+        told = []
+        (count,) = [len(list(found.steps)) for found in recordings(tmp_path / "x.jsonl", ImportReport(told.append))]
+        assert (told, count) == ([], Conversation.objects.get(key=keys[0]).head_seq)
+        keys = [done.conversation for done in erase_id.erase_id(ida, ID, "asked for")][:1] if name == "before" else keys
+
+    assert not any(ID.encode() in path.read_bytes() for path in (tmp_path / "after").rglob("*") if path.is_file())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_older_copy_loses_the_id_again(ida, tmp_path):
+    signer = Signer(tmp_path / "keys" / "k.json", "example.com/ids")
+    filled(ida)
+    file = make_backup.make(tmp_path / "record.backup", SYSTEM, signer, lambda *_: None).path
+    erase_id.erase_id(ida, ID, "asked for")
+    journal.update(tmp_path)
+    assert ID.encode() not in (tmp_path / journal.NAME).read_bytes()
+    empty_tables()
+    with archive.opened(file) as backup, write_transaction():
+        for part in backup.manifest["parts"]:
+            restore._fill(backup, part, lambda *_: None)
+    restore._reset_sequences()
+    assert len(held()) > 5
+    index()
+
+    again = journal.apply(tmp_path / journal.NAME)
+
+    assert (again > 3, held(), journal.apply(tmp_path / journal.NAME)) == (True, ["conversations_event"], 0)
+    assert not Event.objects.filter(body__contains=ID).exclude(conversation__key="other")
+    check = RecordCheck(Settings())
+    assert [part().why for part in (check.audit, check.events, check.state)] == [""] * 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_may_not_and_what_stands_in_the_way_is_refused(team):
+    say(ID, "quokka"), say("old", "quokka"), say("busy", "quokka")
+    to_format_1("old", 0)
+    for role in ("operator", "approver", "auditor", "viewer"):
+        with pytest.raises(NotAllowed):
+            erase_id.erase_id(team[role], ID, "asked for")
+    assert (last_entry().verb, last_entry().outcome) == ("erase_id", "refused")
+    for reason in ("", f"{ID} asked"):
+        with pytest.raises(Invalid):
+            erase_id.erase_id(team["admin"], ID, reason)
+    with pytest.raises(Conflict, match="part of its hash chain"):
+        erase_id.erase_id(team["admin"], "old", "asked for")
+    hold = legal_holds.place(team["admin"], ID, "a lawsuit")
+    with pytest.raises(Conflict, match="legal hold"):
+        erase_id.erase_id(team["admin"], ID, "asked for")
+    assert "legal hold" in scope.preview(RedactionScope(ID, is_id=True))[0].blocked
+    legal_holds.release(team["admin"], hold.pk, "over")
+    legal_holds.place(team["admin"], "busy", "a law", is_regulated=True)
+    with pytest.raises(Conflict, match="regulated"):
+        erase_id.erase_id(team["admin"], "busy", "asked for")
+    assert everywhere(f'"conversation_id": "{ID}"') == ["conversations_event"]
+
+    (done,) = erase_id.erase_id(team["admin"], ID, "asked for")
+
+    assert (last_entry().verb, last_entry().outcome, last_entry().target) == (
+        "erase_id", "done", f"conversation:{done.conversation}"
+    )  # fmt: skip
+    with pytest.raises(Conflict, match="already erased"):
+        erase_id.erase_id(team["admin"], done.conversation, "once more")
+    with pytest.raises(NotFound):
+        erase_id.erase_id(team["admin"], ID, "once more")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_run_at_work_keeps_the_id(team):
+    teamwork.team()
+    teamwork.say(team["operator"])
+    teamwork.claim()
+
+    with pytest.raises(Conflict, match="active in conversation"):
+        erase_id.erase_id(team["admin"], "flood", "asked for")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_where_two_people_are_needed_a_second_one_erases_it(ida, settings):
+    people.create_person(SYSTEM, "bess", ["admin"])
+    settings.CONFIG = settings.CONFIG.model_copy(update={"redaction_four_eyes": True})
+    say(ID, "quokka")
+
+    asked_for = requests.submit(ida, RedactionScope(ID, is_id=True), "asked for").request
+    with pytest.raises(NotAllowed):
+        requests.confirm(ida, asked_for.pk)
+    requests.confirm(User.objects.get(username="bess"), asked_for.pk)
+
+    assert held() == []
+    check = RecordCheck(Settings())
+    assert [part().why for part in (check.audit, check.events, check.state)] == [""] * 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_everything_about_a_person_offers_ids_that_have_the_name(team):
+    say(ID, "quokka"), say("Alice 7", "quokka"), say("bob", "quokka")
+
+    assert scope.preview_ids(RedactionScope(person="alice")) == [ID, "Alice 7"]
+    assert scope.preview_ids(RedactionScope(words=["bob", "quokka"])) == ["bob"]
+    assert scope.preview_ids(RedactionScope(ID, [1])) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_redacted_title_is_nowhere(team):
+    log.append([log.from_internal("t", {"event": "conversation.opened", "title": "Hedgehog-4711"}, SYSTEM)])
+    say("t", "quokka")
+    copy = fork(team["admin"], "t", 2).conversation
+    index()
+    assert "conversations_conversation" in everywhere("Hedgehog-4711")
+
+    redact(team["admin"], "t", [1], "asked for")
+
+    assert everywhere("Hedgehog-4711") == []
+    assert (
+        set(Conversation.objects.filter(key__in=("t", copy)).values_list("title", flat=True)) & {"Hedgehog-4711"}
+        == set()
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "text", "left"),
+    [
+        ("ida", '{"a":"ida, Candidate","b":["chat:ida"],"ida":1}', '{"a":"new, Candidate","b":["chat:new"],"new":1}'),
+        ("a/ü", '{"a":"a\\/\\u00fc"}', '{"a":"new"}'),
+        ("1", '{"seq":1,"at":1.50,"a":"1"}', '{"seq":1,"at":1.5,"a":"new"}'),
+        ("x", '{"a":  "y"}', '{"a":  "y"}'),
+        ("x", '{"a":"\\ud83d x"}', '{"a":"\\ud83d new"}'),
+        ("x", "x of xy", "new of xy"),
+    ],
+)
+def test_an_id_is_replaced_as_a_word_of_its_own(old, text, left):
+    assert ErasedId(old, "new").in_text(text) == left
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_hostile_id_is_erased(team):
+    for key in ('"quoted"\\', "Zürich/4 %", "أمل", "x" * 200):
+        say(key, f"for {key} alone")
+        new = erase_id.erase_id(team["admin"], key, "asked for")[0].conversation
+        assert new == hash_chain.erased_key(Conversation.objects.get(key=new).key_digest)
+        assert not any(form in body for form in ErasedId(key, "")._forms for body in texts())
+
+
+def texts():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT body FROM conversations_event")
+        return [body for (body,) in cursor.fetchall()]
+
+
+def test_a_redaction_of_an_id_has_a_mark_of_its_own():
+    assert Redaction(mark=f"{erase_id.MARK}{'0' * 32}").mark.startswith("id:")
