@@ -208,6 +208,8 @@ class Hub:
         return await self.readers.run(self._read, feed, after)
 
     def _read(self, feed: Feed, after: int) -> list[Frame]:
+        if not feed.row:
+            feed.row = log.places([feed.key]).get(feed.key, (0, 0))[0]
         events = log.read_after(feed.key, after)
         items = _items(feed.mode, LiveRenderer(feed.key, feed.mode), events)
         return frames.events(feed.topic, self.epoch, items)

@@ -113,7 +113,7 @@ def left_of(entry: AuditEntry) -> tuple[str, str]:
     return (chain.ERASED if entry.reason else "", text)
 
 
-def replace_id(by: Principal, erased: ErasedId, reason: str) -> None:
+def replace_id(erased: ErasedId, by: Principal, reason: str) -> None:
     """Put the new id in place of an erased one in all entries that can be changed, inside the action's transaction."""
     changed = []
     for entry in naming_id(erased).exclude(digest="").order_by("seq").iterator(chunk_size=500):

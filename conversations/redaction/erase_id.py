@@ -42,7 +42,7 @@ class NamingEvent(NamedTuple):
     conversation: int
     seq: int
     kind: str
-    left: str
+    new_body: str
 
 
 def erase_id(by: Who, key: str, reason: str, **facts: Any) -> list[Redacted]:
@@ -152,10 +152,10 @@ def _erase(row: Conversation, by: Principal, reason: str, mark: str) -> list[Red
         Conversation.objects.filter(pk=row.pk).update(key=erased.new, key_salt=None)
         row.key, row.key_salt = erased.new, None
         writer, doer = event_author(by)
-        told = {"event": ID_ERASED, "id": mark, "new_id": erased.new, "reason": reason, **doer}
-        log.append([log.from_internal(row.key, told, writer)])
+        body = {"event": ID_ERASED, "id": mark, "new_id": erased.new, "reason": reason, **doer}
+        log.append([log.from_internal(row.key, body, writer)])
         id_columns.replace(row, erased)
-        audit_entries.replace_id(by, erased, reason)
+        audit_entries.replace_id(erased, by, reason)
         done = [_replace(part.conversation, events.get(part.conversation.pk, ()), by, reason) for part in parts]
         index_writer.caption_again([part.conversation.pk for part in parts])
         what = {"conversation": row, "seqs": "[]", "field": ID_FIELD}
@@ -170,7 +170,7 @@ def _replace(
     """Replace the bodies of one conversation's events, by pages that an `event.redacted` names each."""
     key = Conversation.objects.values_list("key", flat=True).get(pk=row.pk)
     for at in range(0, len(events), MAX_EVENTS):
-        bodies = {event.seq: event.left for event in events[at : at + MAX_EVENTS]}
+        bodies = {event.seq: event.new_body for event in events[at : at + MAX_EVENTS]}
         mark = f"{FIELD_MARK}{secrets.token_hex(16)}"
         index_writer.forget(row.pk, list(bodies))
         digests, spoken = _put(row, bodies, mark)

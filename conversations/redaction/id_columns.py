@@ -51,21 +51,21 @@ def replace(row: Conversation, erased: ErasedId) -> None:
     for model, column in IDS:
         model._default_manager.filter(**{column: erased.old}).update(**{column: erased.new})
     for model, columns in TEXTS:
-        for found in model._default_manager.filter(erased.held_by(*columns)):
-            _replace_texts(found, columns, erased)
+        for record in model._default_manager.filter(erased.held_by(*columns)):
+            _replace_texts(record, columns, erased)
     SessionItem.objects.filter(erased.held_by("payload"), conversation=erased.new).delete()
     Run.objects.filter(conversation=row).exclude(status__in=LIVE).update(state=None, state_mac=None)
     old = erased.old.encode()
-    for kept in Quarantine.objects.filter(conversation=erased.new):
-        if old in bytes(kept.raw):
-            Quarantine.objects.filter(pk=kept.pk).update(raw=b"", digest="")
+    for message in Quarantine.objects.filter(conversation=erased.new):
+        if old in bytes(message.raw):
+            Quarantine.objects.filter(pk=message.pk).update(raw=b"", digest="")
 
 
-def _replace_texts(found: Any, columns: tuple[str, ...], erased: ErasedId) -> None:  # Any: of any model
+def _replace_texts(record: Any, columns: tuple[str, ...], erased: ErasedId) -> None:  # Any: of any model
     for column in columns:
-        if (text := getattr(found, column)) is not None:
-            setattr(found, column, erased.in_text(text))
-    found.save(update_fields=columns)
+        if (text := getattr(record, column)) is not None:
+            setattr(record, column, erased.in_text(text))
+    record.save(update_fields=columns)
 
 
 def _move_alarms(erased: ErasedId) -> None:

@@ -144,8 +144,8 @@ def _of_fork(fork: Conversation, seqs: Collection[int], words: Sequence[str]) ->
 
 def _words_of(part: Part) -> list[str]:
     bodies = Event.objects.filter(conversation=part.conversation, seq__in=part.seqs).values_list("body", flat=True)
-    parsed = [payload.parse(body.encode()) for body in bodies]
-    return [" ".join(text.split()) for one in parsed for text in (one.words, one.title or "") if text]
+    payloads = [payload.parse(body.encode()) for body in bodies]
+    return [" ".join(text.split()) for event in payloads for text in (event.words, event.title or "") if text]
 
 
 def part_of(conversation: Conversation, seqs: Collection[int]) -> Part:

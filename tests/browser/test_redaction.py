@@ -3,8 +3,10 @@
 import json
 import time
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from conversations.core import url_converters
 from tests.browser import work
 from tests.support.live import Server
 
@@ -62,3 +64,26 @@ def test_redacted_words_leave_an_open_transcript_within_a_second(served: Server,
 
     assert redaction_s < max(1.0, 10 * message_s)
     expect(window.locator(".transcript")).to_contain_text("wombat")
+
+
+@pytest.mark.parametrize("key", ["alice@example.com", "Åsa/7"])
+def test_pages_of_a_conversation_whose_id_is_erased_go_to_its_new_address(
+    served: Server, window: Page, key: str
+) -> None:
+    work(served, TALK.replace(repr(KEY), repr(key)))
+    address = f"/conversations/{url_converters.to_url(key)}/"
+    listed = window.context.new_page()
+    listed.goto("/")
+    expect(listed.locator(f'a[href="{address}"]').first).to_be_attached()
+    expect(listed.locator("live-state")).to_have_attribute("data-state", "live")
+    window.goto(address)
+    expect(window.locator("live-state")).to_have_attribute("data-state", "live")
+
+    served.command("redact", key, "--id", "--reason", "asked for")
+
+    window.wait_for_url("**/conversations/erased-*/", timeout=30_000)
+    expect(window.locator(".transcript")).to_contain_text("erased the conversation’s id")
+    expect(window.locator(".transcript")).to_contain_text("goodbye")
+    expect(listed.locator(f'a[href="{address}"]')).to_have_count(0, timeout=30_000)
+    for page in (window, listed):
+        assert not any(form in page.content() for form in (key, address))

@@ -169,7 +169,7 @@ def test_the_page_and_the_api_show_first_and_then_erase(team):
 
     body = {"entries": [other.seq]}
     preview = admin_client.post("/api/v1/redactions/preview", body, content_type="application/json").json()
-    assert preview == {"items": [], "audit_entries": [other.seq]}
+    assert preview == {"items": [], "audit_entries": [other.seq], "ids": []}
     made = admin_client.post("/api/v1/redactions", body | {"reason": "x"}, content_type="application/json")
     assert (made.status_code, made.json()["audit_entries"]) == (201, 1)
     assert everywhere(WORD) == []

@@ -1,6 +1,7 @@
 """A conversation's id that is erased is in no table and no file, what was said stays, and the record stays intact."""
 
 import json
+import shutil
 import zipfile
 
 import pytest
@@ -33,7 +34,6 @@ from conversations.models import (
     Event,
     Meta,
     Quarantine,
-    Redaction,
     SavedView,
     SessionItem,
     User,
@@ -44,10 +44,11 @@ from conversations.redaction.redact import redact
 from conversations.redaction.scope import RedactionScope
 from tests.evidence.test_bundle import verified
 from tests.evidence.test_tampering import empty_tables
-from tests.redaction.test_redact import everywhere, index
+from tests.redaction.test_redact import copy_of, everywhere, index
 from tests.support import teamwork
 from tests.support.cast import last_entry
-from tests.support.redacted import to_format_1
+from tests.support.live import Server, until
+from tests.support.redacted import stored_files, to_format_1
 from tests.support.searching import asked
 
 ID = "alice@example.com"
@@ -304,5 +305,56 @@ def texts():
         return [body for (body,) in cursor.fetchall()]
 
 
-def test_a_redaction_of_an_id_has_a_mark_of_its_own():
-    assert Redaction(mark=f"{erase_id.MARK}{'0' * 32}").mark.startswith("id:")
+@pytest.mark.crash
+def test_an_erased_id_is_in_no_file_nor_in_a_later_backup_nor_in_an_older_copy_that_is_started(tmp_path):
+    server, older = Server(tmp_path / "data"), Server(tmp_path / "older")
+    server.start()
+    secret = server.token()
+    say = {"type": "message", "conversation_id": ID, "sender": "agent:A", "recipient": f"chat:{ID}"}
+    for n in range(30):
+        assert (
+            server.publish(secret, f"chat:{ID}", say | {"content": f"quokka {n} {ID} {'more ' * 40}"}, f"p{n}")[0]
+            == 201
+        )
+    until(lambda: server.request("GET", "/api/v1/search?q=quokka", token=secret)[1].get("items"), what="the index")
+    for page in ("", "?view=lanes", "?view=timeline"):
+        server.request("GET", f"/conversations/{ID}/{page}", token=secret)
+    what = {"conversation_id": ID, "erase_id": True, "reason": "Article 17"}
+    shown = server.request("POST", "/api/v1/redactions/preview", json.dumps(what).encode(), secret)[1]
+    copy_of(server, older)
+    assert is_in(server)
+    assert is_in(older)
+
+    code, done = server.request("POST", "/api/v1/redactions", json.dumps(what).encode(), secret)
+
+    assert (code, shown["items"][0]["kinds"]) == (201, {"message": 30})
+    new = done["redacted"][0]["conversation_id"]
+    until(lambda: not is_in(server), within=60, what="the id to be gone from every file")
+    assert server.request("GET", f"/api/v1/conversations/{ID}", token=secret)[0] == 404
+    page = server.request("GET", f"/api/v1/conversations/{new}/events?limit=100", token=secret)[1]
+    assert "quokka 29" in json.dumps(page)
+    assert ID not in json.dumps(page)
+    server.command("backup", str(server.data_dir / "later.backup"))
+    server.terminate()
+    assert not is_in(server)
+    shutil.copy2(server.data_dir / "redactions.jsonl", older.data_dir)
+    older.start()
+    until(lambda: not is_in(older), within=60, what="the id to be gone from the older copy")
+    older.terminate()
+    for place in (server, older):
+        assert "events are intact" in place.command("verify")
+
+
+def is_in(server):
+    """Return whether a file of a data directory has the id, a backup among them, which is compressed."""
+    forms = [form.encode() for form in FORMS]
+    texts = [*stored_files(server.data_dir), *backed_up(server.data_dir)]
+    return any(form in text for text in texts for form in forms)
+
+
+def backed_up(folder):
+    for path in folder.glob("*.backup"):
+        with archive.opened(path) as backup:
+            for part in backup.manifest["parts"]:
+                with backup.lines(part) as lines:
+                    yield from lines

@@ -61,6 +61,19 @@ def test_it_is_redacted_with_a_reason_and_not_without(admin, spoken):
     assert AuditEntry.objects.filter(verb="redact", outcome="done").count() == 1
 
 
+def test_the_id_of_a_conversation_is_erased(admin, spoken):
+    person = text_of(admin.post("/redaction/", {"words": KEY, "do": "preview"}))
+    shown = text_of(admin.get(f"/redaction/?conversation={KEY}&id=1"))
+    answer = admin.post("/redaction/", {"conversation": KEY, "id": "1", "do": "redact", "reason": "Article 17"})
+    page = text_of(admin.get(answer["Location"]))
+
+    assert "1 conversation has it in the ID" in person
+    assert "events would have another ID in them" in shown
+    assert "The id was erased." in page
+    assert admin.get(f"/conversations/{KEY}/").status_code == 404
+    assert KEY not in page
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
