@@ -109,25 +109,34 @@ def left_of(entry: AuditEntry) -> tuple[str, str]:
     except ValueError:
         facts = {}
     left = {name: value for name, value in facts.items() if name in KEPT} if isinstance(facts, dict) else {}
-    text = json.dumps(left, ensure_ascii=False, sort_keys=True, separators=(",", ":")) if left else ""
-    return (chain.ERASED if entry.reason else "", text)
+    return (chain.ERASED if entry.reason else "", _compact(left) if left else "")
 
 
 def replace_id(erased: ErasedId, by: Principal, reason: str) -> None:
     """Put the new id in place of an erased one in all entries that can be changed, inside the action's transaction."""
+    _store_erased(by, [entry for entry in without_id(erased) if entry.digest], reason)
+
+
+def without_id(erased: ErasedId) -> list[AuditEntry]:
+    """Return the entries about a conversation as they are without its id, not stored; those of an older format, without
+    a digest, keep it. Entries about others keep the words that people wrote."""
     changed = []
-    for entry in naming_id(erased).exclude(digest="").order_by("seq").iterator(chunk_size=500):
+    rows = AuditEntry.objects.filter(erased.held_by("target", "reason", "correlation")).exclude(verb=chain.ERASE)
+    for entry in rows.order_by("seq").iterator(chunk_size=500):
         was = (entry.target, entry.reason, entry.correlation)
-        entry.target, entry.reason = erased.in_text(entry.target), erased.in_text(entry.reason)
-        entry.correlation = erased.in_text(entry.correlation)
+        target, new_target = f"conversation:{erased.old}", f"conversation:{erased.new}"
+        facts = json.loads(entry.correlation) if entry.correlation else {}
+        is_about = entry.target == target or facts.get("conversation") == erased.old
+        left = erased.in_fields(facts, words=is_about, structural=KEPT)
+        left |= {name: new_target for name, value in facts.items() if value == target}
+        if isinstance(events := facts.get("events"), dict):
+            left["events"] = {erased.new if key == erased.old else key: value for key, value in events.items()}
+        entry.target = new_target if entry.target == target else entry.target
+        entry.reason = erased.in_words(entry.reason) if is_about else entry.reason
+        entry.correlation = entry.correlation if left == facts else _compact(left)
         if was != (entry.target, entry.reason, entry.correlation):
             changed.append(entry)
-    _store_erased(by, changed, reason)
-
-
-def naming_id(erased: ErasedId) -> QuerySet[AuditEntry]:
-    """Return the entries that may have an id; those of an older format keep it."""
-    return AuditEntry.objects.filter(erased.held_by("target", "reason", "correlation")).exclude(verb=chain.ERASE)
+    return changed
 
 
 def mark_of_entries(seqs: Sequence[int]) -> str:
@@ -154,6 +163,10 @@ def _store_erased(by: Principal, entries: Sequence[AuditEntry], reason: str) -> 
             entry.save(update_fields=["target", "reason", "correlation", "salt"])
             named[str(entry.seq)] = chain.erased_digest(entry)
         chain.enter(by, chain.ERASE, TARGET, reason=reason, correlation={"entries": named})
+
+
+def _compact(facts: dict[str, object]) -> str:
+    return json.dumps(facts, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def _conversations_of(entries: Sequence[AuditEntry]) -> list[int]:

@@ -55,7 +55,11 @@ def erase_id(by: Who, key: str, reason: str, **facts: Any) -> list[Redacted]:
             raise Conflict(why, code="redacted" if row.key_digest else "old_format")
         if key in reason:
             raise Invalid("must not contain the id", field="reason")
-        done = _erase(row, principal, reason, f"{MARK}{secrets.token_hex(16)}")
+        parts = parts_naming(row)
+        redact.lock(parts)
+        legal_holds.require_none([part.conversation.pk for part in parts])
+        redact.require_idle(parts)
+        done = _erase(row, parts, principal, reason, f"{MARK}{secrets.token_hex(16)}")
         events = {redacted.conversation: len(redacted.seqs) for redacted in done}
         chain.enter(
             principal, "erase_id", f"conversation:{row.key}", reason=reason, correlation={**facts, "events": events}
@@ -66,7 +70,7 @@ def erase_id(by: Who, key: str, reason: str, **facts: Any) -> list[Redacted]:
 def erase_again(row: Conversation, reason: str, mark: str) -> int:
     """Erase what the journal lists, in a record that is older than it; inside the transaction. Return how many events
     had it."""
-    return sum(len(redacted.seqs) for redacted in _erase(row, SYSTEM, reason, mark))
+    return sum(len(redacted.seqs) for redacted in _erase(row, parts_naming(row), SYSTEM, reason, mark))
 
 
 def find(key: str) -> Conversation:
@@ -114,12 +118,14 @@ def naming(row: Conversation, erased: ErasedId) -> dict[int, list[NamingEvent]]:
     having = list(columns[: MAX_NAMING + 1])
     if len(having) > MAX_NAMING:
         raise Invalid(f"more than {MAX_NAMING:,} events have this id", field="conversation")
-    own = _own(row) | {pk for pk, _, kind, body in having if kind == MOVED and erased.as_reference(body) != body}
+    own = _own(row) | {
+        pk for pk, _, kind, body in having if kind == MOVED and erased.in_body(body, words=False) != body
+    }
     by_conversation: dict[int, list[NamingEvent]] = {}
     for pk, seq, kind, body in having:
-        left = erased.in_text(body) if pk in own else erased.as_reference(body)
-        if left != body:
-            by_conversation.setdefault(pk, []).append(NamingEvent(pk, seq, kind, left))
+        new_body = erased.in_body(body, words=pk in own)
+        if new_body != body:
+            by_conversation.setdefault(pk, []).append(NamingEvent(pk, seq, kind, new_body))
     return by_conversation
 
 
@@ -139,11 +145,7 @@ def _own(row: Conversation) -> set[int]:
     return own
 
 
-def _erase(row: Conversation, by: Principal, reason: str, mark: str) -> list[Redacted]:
-    parts = parts_naming(row)
-    redact.lock(parts)
-    legal_holds.require_none([part.conversation.pk for part in parts])
-    redact.require_idle(parts)
+def _erase(row: Conversation, parts: Sequence[Part], by: Principal, reason: str, mark: str) -> list[Redacted]:
     erased = ErasedId(row.key, hash_chain.erased_key(row.key_digest))
     if Conversation.objects.filter(key=erased.new).exists():
         raise Conflict(f"another conversation has the id {erased.new}")
@@ -154,7 +156,7 @@ def _erase(row: Conversation, by: Principal, reason: str, mark: str) -> list[Red
         writer, doer = event_author(by)
         body = {"event": ID_ERASED, "id": mark, "new_id": erased.new, "reason": reason, **doer}
         log.append([log.from_internal(row.key, body, writer)])
-        id_columns.replace(row, erased)
+        id_columns.replace(row, _own(row), erased)
         audit_entries.replace_id(erased, by, reason)
         done = [_replace(part.conversation, events.get(part.conversation.pk, ()), by, reason) for part in parts]
         index_writer.caption_again([part.conversation.pk for part in parts])

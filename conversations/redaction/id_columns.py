@@ -2,13 +2,17 @@
 
 import hashlib
 import json
-from typing import Any
+import re
+from collections.abc import Collection, Iterable
+from urllib.parse import quote
 
 from django.db.models import Model
+from django.db.models.query import QuerySet
 
 from conversations.models import (
     Alarm,
     AlertDelivery,
+    BudgetLimit,
     BudgetRaise,
     Conversation,
     LegalHold,
@@ -23,59 +27,85 @@ from conversations.models import (
     SessionItem,
     Shelf,
 )
-from conversations.models.run import LIVE
-from conversations.redaction.id_forms import ErasedId
-
-IDS: tuple[tuple[type[Model], str], ...] = (
-    (Alarm, "conversation"), (BudgetRaise, "place"), (Quarantine, "conversation"), (RetentionRule, "conversation"),
-    (SessionItem, "conversation"),
-)  # fmt: skip
-TEXTS: tuple[tuple[type[Model], tuple[str, ...]], ...] = (
-    (Alarm, ("detail",)), (AlertDelivery, ("subject", "body")), (LegalHold, ("reason",)), (Meta, ("value",)),
-    (Post, ("topic", "body")), (Quarantine, ("source", "reason")), (Redaction, ("reason",)),
-    (RedactionRequest, ("scope", "reason")), (RetentionRule, ("reason",)), (SavedView, ("query",)),
-    (Shelf, ("reason",)),
-)  # fmt: skip
+from conversations.redaction.id_forms import ErasedId, written
 
 
-def count(erased: ErasedId) -> int:
+def replace(row: Conversation, own: Collection[int], erased: ErasedId) -> None:
+    """Put the new id in place of the old one, inside the action's transaction. Of what agents remember in it and its
+    forks (`own`), the items whose text has the old one go; of a message in quarantine that has it, the reason stays."""
+    _replace_alarms(erased)
+    _replace_in_words(RetentionRule.objects.filter(conversation=erased.old), ("reason",), erased)
+    for owned in (LegalHold.objects.filter(conversation=row), Redaction.objects.filter(conversation=row)):
+        _replace_in_words(owned, ("reason",), erased)
+    _replace_in_words(Meta.objects.filter(name="verification"), ("value",), erased)
+    _replace_quarantined(erased)
+    for rows, column in _ids(erased):
+        rows.update(**{column: erased.new})
+    for topic, new in erased.topics():
+        Post.objects.filter(topic=topic).update(topic=new)
+    _replace_requests(erased)
+    for view in SavedView.objects.filter(query__contains="conversation="):
+        query = re.sub(
+            rf"(^|&)conversation={re.escape(quote(erased.old, safe=''))}(?=&|$)",
+            rf"\1conversation={erased.new}",
+            view.query,
+        )
+        SavedView.objects.filter(pk=view.pk).update(query=query)
+    keys = Conversation.objects.filter(pk__in=own).values("key")
+    SessionItem.objects.filter(erased.held_by("payload"), conversation__in=keys).delete()
+    Run.objects.filter(erased.held_by("state"), conversation__in=own).update(state=None, state_mac=None)
+
+
+def count(row: Conversation, erased: ErasedId) -> int:
     """Return how many rows have it."""
-    ids = sum(model._default_manager.filter(**{column: erased.old}).count() for model, column in IDS)
-    return ids + sum(model._default_manager.filter(erased.held_by(*columns)).count() for model, columns in TEXTS)
+    topics = [topic for topic, _ in erased.topics()]
+    return sum(rows.count() for rows, _ in _ids(erased)) + Post.objects.filter(topic__in=topics).count()
 
 
-def replace(row: Conversation, erased: ErasedId) -> None:
-    """Put the new id in place of the old one, inside the action's transaction. What agents remember with the old one in
-    its words, and messages in quarantine that have it, lose these."""
-    _move_alarms(erased)
-    for model, column in IDS:
-        model._default_manager.filter(**{column: erased.old}).update(**{column: erased.new})
-    for model, columns in TEXTS:
-        for record in model._default_manager.filter(erased.held_by(*columns)):
-            _replace_texts(record, columns, erased)
-    SessionItem.objects.filter(erased.held_by("payload"), conversation=erased.new).delete()
-    Run.objects.filter(conversation=row).exclude(status__in=LIVE).update(state=None, state_mac=None)
-    old = erased.old.encode()
-    for message in Quarantine.objects.filter(conversation=erased.new):
-        if old in bytes(message.raw):
-            Quarantine.objects.filter(pk=message.pk).update(raw=b"", digest="")
+def _ids(erased: ErasedId) -> Iterable[tuple[QuerySet[Model], str]]:
+    """Return rows of which a column is the id, and the column."""
+    others = BudgetLimit.objects.exclude(scope="conversation").values("id")
+    yield BudgetRaise.objects.filter(place=erased.old).exclude(budget__in=others), "place"
+    for model in (Alarm, Quarantine, RetentionRule, SessionItem):
+        yield model._default_manager.filter(conversation=erased.old), "conversation"
 
 
-def _replace_texts(record: Any, columns: tuple[str, ...], erased: ErasedId) -> None:  # Any: of any model
-    for column in columns:
-        if (text := getattr(record, column)) is not None:
-            setattr(record, column, erased.in_text(text))
-    record.save(update_fields=columns)
+def _replace_in_words(rows: QuerySet[Model], columns: tuple[str, ...], erased: ErasedId) -> None:
+    for record in rows:
+        for column in columns:
+            setattr(record, column, erased.in_words(getattr(record, column)))
+        record.save(update_fields=columns)
 
 
-def _move_alarms(erased: ErasedId) -> None:
-    """Have alarms of this conversation go on: their group is a digest, which has the id too."""
-    for alarm in Alarm.objects.filter(conversation=erased.old):
-        if alarm.group == _group(alarm.cause, erased.old):
-            group = _group(alarm.cause, erased.new)
+def _replace_alarms(erased: ErasedId) -> None:
+    """Have alarms go on, and what was sent of them: their group is a digest that has the id, too."""
+    alarms = Alarm.objects.filter(conversation=erased.old)
+    _replace_in_words(AlertDelivery.objects.filter(alarm__in=alarms), ("subject", "body"), erased)
+    _replace_in_words(alarms, ("detail",), erased)
+    for alarm in alarms:
+        if alarm.group == group_of(alarm.cause, erased.old):
+            group = group_of(alarm.cause, erased.new)
             Shelf.objects.filter(rule=alarm.rule_id, group=alarm.group).update(group=group)
             Alarm.objects.filter(pk=alarm.pk).update(group=group)
 
 
-def _group(cause: str, conversation: str) -> str:
-    return hashlib.sha256(json.dumps([cause, conversation]).encode()).hexdigest()
+def _replace_quarantined(erased: ErasedId) -> None:
+    topics = dict(erased.topics())
+    for message in Quarantine.objects.filter(conversation=erased.old) | Quarantine.objects.filter(source__in=topics):
+        message.source, message.reason = topics.get(message.source, message.source), erased.in_words(message.reason)
+        if erased.old.encode() in bytes(message.raw):
+            message.raw, message.digest = b"", ""
+        message.save(update_fields=["source", "reason", "raw", "digest"])
+
+
+def _replace_requests(erased: ErasedId) -> None:
+    for request in RedactionRequest.objects.filter(erased.held_by("scope")):
+        scope = json.loads(request.scope)
+        if scope.get("conversation") == erased.old:
+            text = written(scope | {"conversation": erased.new})
+            RedactionRequest.objects.filter(pk=request.pk).update(scope=text, reason=erased.in_words(request.reason))
+
+
+def group_of(cause: str, place: str) -> str:
+    """Return the group of alarms with a cause in one place, as `alerts.kinds` makes it."""
+    return hashlib.sha256(json.dumps([cause, place]).encode()).hexdigest()

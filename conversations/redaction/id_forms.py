@@ -1,7 +1,8 @@
-"""An id of a conversation that goes, and what takes its place: in texts, in JSON and in addresses."""
+"""An id of a conversation that is erased, and what takes its place: in texts, in JSON and in addresses."""
 
 import json
 import re
+from collections.abc import Collection, Iterable
 from typing import Any
 from urllib.parse import quote
 
@@ -9,18 +10,25 @@ from django.db.models import Q
 
 from conversations.core import url_converters
 from conversations.redaction.call_field import in_json
+from conversations.redaction.tombstones import CODE, STRUCTURE
+
+REFERENCES = ("conversation_id", "conversation", "parent")  # fields whose value is the id of a conversation
+MOVED = "conversation.moved"
 
 
 class ErasedId:
-    """One id, with the ways in which it is written, and the new one."""
+    """One id, with the ways in which it is written, and the new one.
+
+    A name of a person or an agent may be the same word (`user:ida`): that stays, and so do structural fields of events.
+    """
 
     def __init__(self, old: str, new: str) -> None:
         self.old, self.new = old, new
         addresses = (quote(old, safe=""), url_converters.to_url(old), url_converters.segment_of(old))
         self._forms = sorted({old, *in_json(old), *addresses}, key=len, reverse=True)
         forms = "|".join(map(re.escape, self._forms))
-        self._within = re.compile(rf"(?<!\w)(?:{forms})(?!\w)")
-        self._alone = re.compile(rf"(\w+:)?(?:{forms})")
+        self._within = re.compile(rf"(?<!\w)(?<!user:)(?<!agent:)(?<!token:)(?:{forms})(?!\w)")
+        self._topics = {f"{prefix}:{old}": f"{prefix}:{new}" for prefix in ("chat", "stream")}
 
     def held_by(self, *columns: str) -> Q:
         """Return the condition that one of these columns may have it."""
@@ -30,35 +38,42 @@ class ErasedId:
                 condition |= Q(**{f"{column}__contains": form})
         return condition
 
-    def in_text(self, text: str) -> str:
-        """Replace it where it stands as a word of its own, in plain text or in JSON."""
-        value = _parsed(text)
-        if not isinstance(value, dict | list):
-            return self._within.sub(self.new, text)
-        left = self.in_json(value)
-        return text if left == value else _written(left)
+    def topics(self) -> Iterable[tuple[str, str]]:
+        """Return its topics on the bus, each with the new one."""
+        return self._topics.items()
 
-    def as_reference(self, text: str) -> str:
-        """Replace it where a value of the JSON is it and nothing else, or an address on the bus (`chat:ID`)."""
-        value = _parsed(text)
-        left = self.in_json(value, only_alone=True)
-        return text if left == value else _written(left)
+    def in_words(self, text: str) -> str:
+        """Replace it in a text where it is a word of its own."""
+        return self._within.sub(self.new, text)
 
-    def in_json(self, value: Any, *, only_alone: bool = False) -> Any:  # any JSON
-        """Replace it in a value and everything within."""
+    def in_body(self, body: str, *, words: bool) -> str:
+        """Replace it in an event's body: where a field refers to the conversation, and with `words` in all texts."""
+        value = _parsed(body)
+        if not isinstance(value, dict):
+            return self.in_words(body) if words else body
+        changed = self.in_fields(value, words=words, structural=STRUCTURE)
+        if value.get("event") == MOVED and value.get("to") == self.old:
+            changed["to"] = self.new
+        return body if changed == value else written(changed)
+
+    def in_fields(self, fields: dict[str, Any], *, words: bool, structural: Collection[str]) -> dict[str, Any]:
+        """Replace it in a table of fields, of which the words of structural ones stay."""
+        return {
+            self._name(name, words=words): self._value(name, value, words=words and name not in structural)
+            for name, value in fields.items()
+        }
+
+    def _value(self, name: str, value: Any, *, words: bool) -> Any:  # any JSON
         if isinstance(value, str):
-            if not only_alone:
-                return self._within.sub(self.new, value)
-            match = self._alone.fullmatch(value)
-            return f"{match[1] or ''}{self.new}" if match else value
+            if name in REFERENCES and value == self.old:
+                return self.new
+            return self._topics.get(value) or (self.in_words(value) if words else value)
         if isinstance(value, list):
-            return [self.in_json(item, only_alone=only_alone) for item in value]
-        if isinstance(value, dict):
-            return {
-                self.in_json(name, only_alone=only_alone): self.in_json(item, only_alone=only_alone)
-                for name, item in value.items()
-            }
-        return value
+            return [self._value("", item, words=words) for item in value]
+        return self.in_fields(value, words=words, structural=()) if isinstance(value, dict) else value
+
+    def _name(self, name: str, *, words: bool) -> str:
+        return self.in_words(name) if words and not CODE.fullmatch(name) else name
 
 
 def _parsed(text: str) -> Any:
@@ -68,10 +83,11 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _written(value: Any) -> str:
+def written(value: Any) -> str:
+    """Write compact JSON that a column can hold."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
         text.encode()
-    except UnicodeEncodeError:  # half a character, which no column holds
+    except UnicodeEncodeError:  # half a character
         return json.dumps(value, separators=(",", ":"))
     return text

@@ -3,12 +3,14 @@
 import json
 import shutil
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 from django.db import connection
 
-from conversations.access.accounts import people
+from conversations.access.accounts import grants, people, tokens
 from conversations.access.audit import chain
+from conversations.alerts.kinds import group_of
 from conversations.backup import archive, make_backup, restore
 from conversations.conversation.fork import fork
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
@@ -42,6 +44,7 @@ from conversations.redaction import erase_id, journal, legal_holds, requests, re
 from conversations.redaction.erase_id import ErasedId
 from conversations.redaction.redact import redact
 from conversations.redaction.scope import RedactionScope
+from conversations.runs.budgets import edit_budgets
 from tests.evidence.test_bundle import verified
 from tests.evidence.test_tampering import empty_tables
 from tests.redaction.test_redact import copy_of, everywhere, index
@@ -71,7 +74,11 @@ def ida():
 def filled(admin):
     """Have the id in every place that a record has for one; return the fork."""
     say(ID, "quokka"), say(ID, f"Write to {ID}.", token_principal("robot")), say(ID, "wombat")
-    say("other", "numbat"), say("other", f"I know {ID}."), say("other", "as a value", token_principal("robot"), to=ID)
+    (
+        say("other", "numbat"),
+        say("other", f"I know {ID}."),
+        say("other", "as a value", token_principal("robot"), parent=ID),
+    )
     redact(admin, ID, [3], "asked for")
     made = fork(admin, ID, 2).conversation
     legal_holds.release(admin, legal_holds.place(admin, ID, "a lawsuit").pk, "over")
@@ -85,7 +92,7 @@ def filled(admin):
         source=f"chat:{ID}", entry="1-1", at=1, reason="bad", raw=ID.encode(), size=9, digest="d", conversation=ID
     )
     rule = AlertRule.objects.create(name="r", kind="run_failed", form="post", since=0, updated_by="x", updated_at=0)
-    group = erase_id.id_columns._group("it failed", ID)
+    group = group_of("conversation", SimpleNamespace(cause="it failed", conversation=ID, agent=""))
     of = {"rule": rule, "kind": "run_failed", "opened_at": 1, "last_at": 1}
     alarm = Alarm.objects.create(group=group, cause="it failed", conversation=ID, detail=f"of {ID}", **of)
     url = {"url": "https://x/conversations/alice@example.com/"}
@@ -131,10 +138,12 @@ def test_an_erased_id_is_in_no_table_and_what_was_said_stays(ida, tmp_path):
     bodies = [json.loads(event.body) for event in Event.objects.filter(conversation__key=new).order_by("seq")[:3]]
     assert [body["content"] for body in bodies] == ["quokka", f"Write to {new}.", ""]
     assert {body["conversation_id"] for body in bodies} == {new}
-    assert json.loads(Event.objects.get(conversation__key="other", seq=3).body)["to"] == new
+    assert json.loads(Event.objects.get(conversation__key="other", seq=3).body)["parent"] == new
     assert Conversation.objects.get(key=copy).parent.key == new
     assert list(SessionItem.objects.values_list("conversation", "payload")) == [(new, '{"content": "kept"}')]
-    assert Alarm.objects.get().group == erase_id.id_columns._group("it failed", new)
+    assert Alarm.objects.get().group == group_of(
+        "conversation", SimpleNamespace(cause="it failed", conversation=new, agent="")
+    )
     assert AuditEntry.objects.filter(target=f"conversation:{new}").count() >= 5
     assert {key for key, _ in asked("quokka")} == {new, copy}
     assert faults(tmp_path, signer) == [""] * 4
@@ -276,9 +285,21 @@ def test_a_redacted_title_is_nowhere(team):
 
 
 @pytest.mark.parametrize(
-    ("old", "text", "left"),
+    ("old", "body", "left"),
     [
-        ("ida", '{"a":"ida, Candidate","b":["chat:ida"],"ida":1}', '{"a":"new, Candidate","b":["chat:new"],"new":1}'),
+        (
+            "ida",
+            '{"text":"ida, Candidate","b":["chat:ida"],"to":"x"}',
+            '{"text":"new, Candidate","b":["chat:new"],"to":"x"}',
+        ),
+        (
+            "ida",
+            '{"sender":"ida","by":"user:ida","text":"user:ida"}',
+            '{"sender":"ida","by":"user:ida","text":"user:ida"}',
+        ),
+        ("message", '{"type":"message","message":"a message"}', '{"type":"message","message":"a new"}'),
+        ("a@b.c", '{"args":{"a@b.c":{"name":"a@b.c"}}}', '{"args":{"new":{"name":"new"}}}'),
+        ("ida", '{"args_raw":"{\\"who\\":\\"ida\\"}"}', '{"args_raw":"{\\"who\\":\\"new\\"}"}'),
         ("a/ü", '{"a":"a\\/\\u00fc"}', '{"a":"new"}'),
         ("1", '{"seq":1,"at":1.50,"a":"1"}', '{"seq":1,"at":1.5,"a":"new"}'),
         ("x", '{"a":  "y"}', '{"a":  "y"}'),
@@ -286,8 +307,37 @@ def test_a_redacted_title_is_nowhere(team):
         ("x", "x of xy", "new of xy"),
     ],
 )
-def test_an_id_is_replaced_as_a_word_of_its_own(old, text, left):
-    assert ErasedId(old, "new").in_text(text) == left
+def test_an_id_is_replaced_as_a_word_of_its_own_and_names_stay(old, body, left):
+    assert ErasedId(old, "new").in_body(body, words=True) == left
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        ('{"text":"ida","parent":"ida","args":{"name":"ida"}}', '{"text":"ida","parent":"new","args":{"name":"ida"}}'),
+        ('{"recipient":"chat:ida","to":"ida"}', '{"recipient":"chat:new","to":"ida"}'),
+        ('{"event":"conversation.moved","to":"ida"}', '{"event":"conversation.moved","to":"new"}'),
+        ("ida", "ida"),
+    ],
+)
+def test_elsewhere_only_what_refers_to_the_conversation_is_replaced(body, left):
+    assert ErasedId("ida", "new").in_body(body, words=False) == left
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rights_of_people_and_agents_of_the_same_name_stay(ida):
+    people.create_person(SYSTEM, "alice", ["viewer"])
+    tokens.make_token(SYSTEM, "robot", "agent", agent="alice")
+    grants.give_grant(SYSTEM, "alice", "speak_as", "agent:alice")
+    edit_budgets.set_budget(SYSTEM, scope="agent", measure="calls", amount="9", agent="alice")
+    say("alice", "quokka")
+    legal_holds.release(ida, legal_holds.place(ida, "alice", "a lawsuit").pk, "over")
+
+    erase_id.erase_id(ida, "alice", "asked for")
+
+    check = RecordCheck(Settings())
+    assert [part().why for part in (check.audit, check.events, check.state)] == [""] * 3
+    assert AuditEntry.objects.filter(correlation__contains="conversation:alice").count() == 0
 
 
 @pytest.mark.django_db(transaction=True)
