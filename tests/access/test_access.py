@@ -35,7 +35,7 @@ from tests.support.access_table import (
     filled,
 )
 from tests.support.cast import cast, client_of
-from tests.support.doors import Caller, ask, said
+from tests.support.doors import Caller, ask, message_payload
 from tests.support.live import Server
 from tests.support.tiers import IS_QUICK
 
@@ -144,8 +144,8 @@ def test_a_change_from_elsewhere_is_refused(how, db):
 @pytest.fixture(scope="module")
 def bearers(door_server: Server, callers: dict[str, Caller]) -> dict[str, Caller]:
     """A token of each role, an agent's, a revoked one, and one that never was."""
-    callers["admin"].publish("chat:mine", said("mine", "x", recipient="agent:Desk"))
-    callers["admin"].publish("chat:theirs", said("theirs", "x"))
+    callers["admin"].publish("chat:mine", message_payload("mine", "x", recipient="agent:Desk"))
+    callers["admin"].publish("chat:theirs", message_payload("theirs", "x"))
     return {role: callers[role] for role in ROLES} | {
         AGENT: callers["desk"],
         TELEMETRY: callers["telemetry"],

@@ -21,7 +21,7 @@ MARIA = principals.user_principal("maria")
 pytestmark = pytest.mark.django_db
 
 
-def said(verdict):
+def first_fault(verdict):
     return verdict.first_bad, verdict.why
 
 
@@ -92,7 +92,7 @@ def test_a_deleted_entry_is_found():
 
     AuditEntry.objects.filter(seq=3).delete()
 
-    assert said(chain.verify()) == ("audit entry 3", "missing")
+    assert first_fault(chain.verify()) == ("audit entry 3", "missing")
 
 
 def test_a_cut_tail_is_found():
@@ -100,7 +100,7 @@ def test_a_cut_tail_is_found():
 
     AuditEntry.objects.filter(seq=5).delete()
 
-    assert said(chain.verify()) == ("audit entry 5", "missing: the head counts 5 entries")
+    assert first_fault(chain.verify()) == ("audit entry 5", "missing: the head counts 5 entries")
 
 
 def test_entries_swapped_are_found():
@@ -116,7 +116,7 @@ def test_an_entry_put_behind_the_head_is_found():
     fill(3)
     AuditHead.objects.update(seq=2, hash=AuditEntry.objects.get(seq=2).hash)
 
-    assert said(chain.verify()) == ("audit entry 3", "after the audit head, which is 2")
+    assert first_fault(chain.verify()) == ("audit entry 3", "after the audit head, which is 2")
 
 
 def test_an_entry_belongs_into_a_transaction():

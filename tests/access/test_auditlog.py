@@ -24,7 +24,7 @@ from tests.support.auditlog import BEGAN, STEP_US, brute, drawn_filters, record
 pytestmark = pytest.mark.django_db
 
 
-def found(filters: AuditFilters, **bounds: int) -> list[int]:
+def listed_seqs(filters: AuditFilters, **bounds: int) -> list[int]:
     """Read all pages; return the seqs."""
     return [entry.seq for entry in listed.every_row(listing.newest, filters, **bounds)]
 
@@ -33,7 +33,7 @@ def test_filters_find_what_a_look_at_every_entry_finds():
     record(250)
 
     listed.assert_filters_match(
-        found, drawn_filters, brute, random.Random(21), count=50, limit=7, walks=[25, 60], least=6
+        listed_seqs, drawn_filters, brute, random.Random(21), count=50, limit=7, walks=[25, 60], least=6
     )
 
 
@@ -45,7 +45,7 @@ def test_a_time_range_is_found_in_a_long_log_by_a_few_looks(monkeypatch):
         since, until = sorted(BEGAN + dice.randint(-5, 405) * STEP_US for _ in range(2))
         wanted = brute(AuditFilters(since=since, until=until))
 
-        assert found(AuditFilters(since=since, until=until), walk=60) == wanted
+        assert listed_seqs(AuditFilters(since=since, until=until), walk=60) == wanted
         if wanted:
             above, below = sql_filters.seqs_between(since, until)
             assert 0 <= min(wanted) - 1 - above <= 16
@@ -61,8 +61,8 @@ def test_a_clock_that_was_set_back_hides_no_entry(monkeypatch):
         AuditEntry.objects.filter(seq=seq).update(at=at)
         chain._note_time(AuditEntry.objects.get(seq=seq))
 
-    assert found(AuditFilters(until=BEGAN - 8 * day)) == [5_990]
-    assert found(AuditFilters(since=BEGAN + 89 * day)) == [2_500, 3]
+    assert listed_seqs(AuditFilters(until=BEGAN - 8 * day)) == [5_990]
+    assert listed_seqs(AuditFilters(since=BEGAN + 89 * day)) == [2_500, 3]
 
 
 def test_what_is_entered_is_found_by_its_time():
@@ -70,8 +70,8 @@ def test_what_is_entered_is_found_by_its_time():
     with log.write_transaction():
         chain.enter(principals.SYSTEM, "pause", "conversation:c")
 
-    assert found(AuditFilters(since=before, until=time.time_ns() // 1000)) == [1]
-    assert found(AuditFilters(until=before - 1)) == []
+    assert listed_seqs(AuditFilters(since=before, until=time.time_ns() // 1000)) == [1]
+    assert listed_seqs(AuditFilters(until=before - 1)) == []
 
 
 def test_pages_neither_repeat_nor_skip_while_entries_are_added():

@@ -199,7 +199,7 @@ def real() -> claims.Claim:
     return claim
 
 
-def held() -> list[Any]:
+def protected_rows() -> list[Any]:
     """Return what only people's acts and the run's worker may change."""
     steered = ("state", "owner", "handler", "is_demo", "paused_seq", "owned_seq", "copied_seq")
     everything = [
@@ -246,7 +246,7 @@ OUTSIDE = {
 
 @pytest.mark.parametrize("door", [*OUTSIDE, "tool"])
 def test_nobody_else_changes_anything_by_any_field_of_any_kind(real, door):
-    before, bus = held(), RunBus(DatabaseThreads("posts"))
+    before, bus = protected_rows(), RunBus(DatabaseThreads("posts"))
     bus.enter(real, Team(name="t", agents=[], entry=[]))
 
     for kind in registry.names():
@@ -258,13 +258,13 @@ def test_nobody_else_changes_anything_by_any_field_of_any_kind(real, door):
             bodies = [json.dumps(payload) for payload in forged(kind)]
             made = [(body, envelopes.parse(body.encode())) for body in bodies]
             log.append([log.from_bus("stream:c", None, body, parsed, OUTSIDE[door]) for body, parsed in made])
-        assert held() == before, kind
+        assert protected_rows() == before, kind
     bus.leave(real)
 
 
 @pytest.mark.any_database
 def test_what_a_tool_or_an_mcp_server_answers_changes_nothing_but_its_own_call(real):
-    before = held()
+    before = protected_rows()
 
     for n, kind in enumerate(registry.names()):
         for payload in forged(kind)[:2]:
@@ -273,7 +273,7 @@ def test_what_a_tool_or_an_mcp_server_answers_changes_nothing_but_its_own_call(r
             answer = {"status": "success", "output": payload, "result_summary": json.dumps(payload)}
             log.append([real.event(step | {"status": "start"}), real.event(step | answer)])
             ToolCall.objects.filter(name="look_up").delete()
-            assert held() == before, kind
+            assert protected_rows() == before, kind
 
 
 def publish(bus: RunBus, payload: dict[str, Any], *, is_taken: bool) -> None:

@@ -14,7 +14,7 @@ from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.models import AuditEntry, Grant
-from tests.support.cast import CAST, STRANGER, client_of, last_entry, said
+from tests.support.cast import CAST, STRANGER, audit_summary, client_of, last_entry
 from tests.support.visits import words
 
 pytestmark = pytest.mark.django_db
@@ -41,7 +41,7 @@ def test_a_given_grant_counts_and_is_audited(admin, otto):
     assert grants.granted_targets(otto, "speak_as") == {"agent:Dev"}
     assert grants.granted_targets(otto, "replay") == frozenset()
     entry = last_entry()
-    assert said(entry) == ("user:ada", "give_grant", "user:otto", "done")
+    assert audit_summary(entry) == ("user:ada", "give_grant", "user:otto", "done")
     assert entry.reason == "covers for the desk"
     assert json.loads(entry.correlation) == {"target": "agent:Dev", "until": "", "what": "speak_as"}
 
@@ -72,7 +72,7 @@ def test_a_taken_grant_counts_no_more_inside_a_transaction_that_goes_on(admin, o
         with pytest.raises(NotAllowed):
             grants.require(otto, "speak_as", "system")
 
-    assert said(last_entry()) == ("user:ada", "take_grant", "user:otto", "done")
+    assert audit_summary(last_entry()) == ("user:ada", "take_grant", "user:otto", "done")
 
 
 def test_a_grant_ends_with_its_time_and_can_be_given_anew(admin, otto):
@@ -139,7 +139,7 @@ def test_whoever_comes_second_learns_who_was_first(admin):
     with pytest.raises(Conflict, match="this grant of otto is already revoked, by system"):
         take_grant(admin, "otto", "speak_as", "*")
 
-    assert said(last_entry())[1::2] == ("take_grant", "refused")
+    assert audit_summary(last_entry())[1::2] == ("take_grant", "refused")
 
 
 @pytest.mark.each_form  # texts that a column cannot hold

@@ -15,7 +15,7 @@ from conversations.core.write_transaction import in_write_transaction
 from conversations.events import commit_listeners
 from conversations.events.verify_chains import ChainReport
 from conversations.models import AuditEntry, User
-from tests.support.cast import CAST, PASSWORD, STRANGER, cast, client_of, last_entry, said
+from tests.support.cast import CAST, PASSWORD, STRANGER, audit_summary, cast, client_of, last_entry
 
 pytestmark = pytest.mark.django_db
 
@@ -54,7 +54,7 @@ def test_an_action_refuses_nobody_in_particular(team, verb):
     with pytest.raises(NotAllowed):
         ADMINS_ACTIONS[verb](STRANGER)
 
-    assert said(AuditEntry.objects.get())[1::2] == (verb, "refused")
+    assert audit_summary(AuditEntry.objects.get())[1::2] == (verb, "refused")
 
 
 @pytest.mark.parametrize("verb", ADMINS_ACTIONS)
@@ -79,7 +79,7 @@ def test_a_person_is_made_with_roles(admin):
 
     assert (person.username, person.role_names) == ("maria", {"operator", "approver"})
     assert not person.has_usable_password()
-    assert said(last_entry()) == ("user:ada", "create_person", "user:maria", "done")
+    assert audit_summary(last_entry()) == ("user:ada", "create_person", "user:maria", "done")
     assert json.loads(last_entry().correlation)["roles"] == ["approver", "operator"]
 
 
@@ -131,7 +131,7 @@ def test_the_slower_admin_learns_who_was_first(team, admin):
         people.set_roles(SYSTEM, "vera", ["auditor"], expected=["viewer"])
 
     assert User.objects.get(username="vera").role_names == {"operator"}
-    assert said(last_entry()) == ("system", "set_roles", "user:vera", "refused")
+    assert audit_summary(last_entry()) == ("system", "set_roles", "user:vera", "refused")
 
 
 def test_a_form_that_showed_no_role_takes_none_away(team, admin):

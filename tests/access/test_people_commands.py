@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 from conversations.access.accounts import sign_in_links, tokens
 from conversations.core import principals
 from conversations.models import User
-from tests.support.cast import PASSWORD, last_entry, said
+from tests.support.cast import PASSWORD, audit_summary, last_entry
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +23,7 @@ def test_the_user_command_makes_and_changes_people(capsys):
         "tomas: viewer",
         "tomas: operator (deactivated)",
     ]
-    assert said(last_entry()) == ("system", "deactivate", "user:tomas", "done")
+    assert audit_summary(last_entry()) == ("system", "deactivate", "user:tomas", "done")
 
 
 def test_the_user_command_reads_a_password(monkeypatch):

@@ -70,7 +70,7 @@ def call(name, arguments=None, call_id="c1", **more):
     return function_call(name, arguments if arguments is not None else {"amount": 5}, call_id=call_id, **more)
 
 
-def heard(team, number=-1):
+def model_input(team, number=-1):
     """Return what the model was told before its last answer."""
     return json.dumps(team.agents[0].model.calls[number].input, default=str)
 
@@ -97,7 +97,7 @@ def test_a_denied_call_is_never_entered_and_the_run_goes_on(ledger, tools):
     assert (refused["args"], refused["args_raw"], refused["effect"]) == ({"amount": 5}, '{"amount":5}', "destructive")
     assert refused["reason"] == "policy denies pay by every agent (set by system): no money"
     assert refused["rule"] == {k: v for k, v in DENY_PAY._replace(updated_by="system")._asdict().items() if v}
-    assert "pay was not called: the operators of this system do not allow it." in heard(served)
+    assert "pay was not called: the operators of this system do not allow it." in model_input(served)
     row = ToolCall.objects.get()
     assert (row.id, row.status, row.call_id) == (refused["tool_call"], "blocked", "c1")
     assert "tool_step" not in event_kinds()

@@ -16,7 +16,7 @@ from agents_app.worker.nested_runs import agent_tool, nested_run
 from conversations.models import Approval, ToolCall
 from conversations.runs.approvals import decide
 from conversations.runs.policy.evaluate import PolicyRule
-from tests.agents_app.test_gate import DENY_PAY, SO, Ledger, call, heard, rules, statuses, tools_of
+from tests.agents_app.test_gate import DENY_PAY, SO, Ledger, call, model_input, rules, statuses, tools_of
 from tests.support.agents_running import MODEL, ended_runs, event_bodies, send_message, team, working
 from tests.support.cast import cast
 
@@ -116,7 +116,7 @@ def test_a_call_outside_of_the_allowed_tools_never_dispatches(ledger, tools, res
     assert (run.status, ledger.lines) == ("done", ["look"])
     (refused,) = event_bodies("policy.refused")
     assert (refused["by"], refused["reason"]) == ("allowed_tools", "the request allows look only (allowed_tools)")
-    assert "pay was not called: this request allows look only." in heard(served)
+    assert "pay was not called: this request allows look only." in model_input(served)
 
 
 def test_an_empty_list_restricts_nothing_like_an_absent_one(ledger, tools, restricted):

@@ -77,7 +77,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(mcp_tools, "FIRST_S", 2.0)  # `connected` waits for as long as it takes
 
 
-def made(*steps, servers, tools=(), **more):
+def team_of(*steps, servers, tools=(), **more):
     clerk = Agent(name="Clerk", model=ScriptedModel(steps), tools=list(tools))
     return Team(name="office", agents=[clerk], entry=["Clerk"], mcp_servers=servers, **more)
 
@@ -110,7 +110,9 @@ def row():
 
 
 def test_a_tool_is_called_by_its_name_on_the_server_whatever_the_prefix(desk):
-    team = made([call("city_stamp", {"words": "A7"})], SO, servers=[desk.spec(prefix="city_", block=["shred", "slow"])])
+    team = team_of(
+        [call("city_stamp", {"words": "A7"})], SO, servers=[desk.spec(prefix="city_", block=["shred", "slow"])]
+    )
     with connected(team, "city_stamp") as worker:
         send_message()
         (run,) = ended_runs()
@@ -128,7 +130,9 @@ def test_a_tool_is_called_by_its_name_on_the_server_whatever_the_prefix(desk):
 
 
 def test_only_allowed_tools_are_offered_to_the_agents_that_are_named(desk):
-    team = made([call("stamp")], SO, servers=[desk.spec(allow=["stamp", "shred"], block=["shred"], agents=["Clerk"])])
+    team = team_of(
+        [call("stamp")], SO, servers=[desk.spec(allow=["stamp", "shred"], block=["shred"], agents=["Clerk"])]
+    )
     other = Agent(name="Other")
     team = Team(**{f: getattr(team, f) for f in team.__slots__} | {"agents": [*team.agents, other]})
     with connected(team, "stamp"):
@@ -142,8 +146,8 @@ def test_only_allowed_tools_are_offered_to_the_agents_that_are_named(desk):
 def test_a_run_that_waits_when_the_worker_starts_has_the_tools(desk, monkeypatch):
     monkeypatch.setattr(mcp_tools, "FIRST_S", 60.0)
     spec = desk.spec(allow=["stamp"], connect_s=60)
-    team = made([call("stamp")], SO, servers=[spec])
-    with connected(made(SO, servers=[spec]), "stamp"):
+    team = team_of([call("stamp")], SO, servers=[spec])
+    with connected(team_of(SO, servers=[spec]), "stamp"):
         pass  # the agent is known and its server there; nobody serves the agent
     send_message()
 
@@ -156,7 +160,7 @@ def test_a_run_that_waits_when_the_worker_starts_has_the_tools(desk, monkeypatch
 def test_the_policy_and_the_team_decide_about_its_calls(desk):
     calls = [call("m_stamp", call_id="c1"), call("m_shred", {"words": "x"}, call_id="c2"), call("m_fail", call_id="c3")]
     load_policies(SYSTEM, [PolicyRule("", "m_shred", "deny"), PolicyRule("Clerk", "m_fail", "ask")])
-    team = made(calls, SO, servers=[desk.spec(prefix="m_", ask=["stamp"])])
+    team = team_of(calls, SO, servers=[desk.spec(prefix="m_", ask=["stamp"])])
     with connected(team, "m_stamp"):
         send_message()
         ended_runs()
@@ -178,7 +182,7 @@ def test_the_policy_and_the_team_decide_about_its_calls(desk):
 def test_odd_arguments_and_errors_of_the_server_are_told_and_the_run_goes_on(desk):
     calls = [call("shred", call_id="c1"), call("stamp", "[1]", call_id="c2"), call("fail", call_id="c3")]
     calls += [call("stamp", "", call_id="c4")]
-    team = made(calls, SO, servers=[desk.spec()])
+    team = team_of(calls, SO, servers=[desk.spec()])
     with connected(team, "stamp"):
         send_message()
         (run,) = ended_runs()
@@ -193,7 +197,7 @@ def test_odd_arguments_and_errors_of_the_server_are_told_and_the_run_goes_on(des
 
 
 def test_a_call_that_takes_too_long_is_a_timeout(desk):
-    team = made([call("slow")], SO, servers=[desk.spec(call_s=0.5)])
+    team = team_of([call("slow")], SO, servers=[desk.spec(call_s=0.5)])
     with connected(team, "slow"):
         send_message()
         (run,) = ended_runs()
@@ -208,7 +212,7 @@ def test_a_name_that_something_else_has_is_not_offered_and_said(desk):
         """Stamp here."""
         return "ours"
 
-    team = made([call("stamp")], SO, servers=[desk.spec(allow=["stamp", "shred"])], tools=[stamp])
+    team = team_of([call("stamp")], SO, servers=[desk.spec(allow=["stamp", "shred"])], tools=[stamp])
     with connected(team, "shred") as worker:
         send_message()
         ended_runs()
@@ -234,7 +238,7 @@ def test_a_server_that_was_killed_is_found_again_when_it_is_back(tmp_path):
 
     outputs = []
     steps = [[call("slow")], ModelStep.respond(after_the_kill), SO, [call("more", call_id="c2")], SO]
-    team = made(*steps, servers=[desk.spec()])
+    team = team_of(*steps, servers=[desk.spec()])
     try:
         with connected(team, "slow") as worker:
             send_message("one")
@@ -273,7 +277,7 @@ def test_a_server_over_stdio_is_started_and_started_again(tmp_path):
         str(effects),
     ]
     server = McpServer("desk", command=command, env=env, cwd=str(ROOT), allow=["stamp"], connect_s=60)
-    team = made([call("stamp")], SO, [call("stamp", call_id="c2")], SO, servers=[server])
+    team = team_of([call("stamp")], SO, [call("stamp", call_id="c2")], SO, servers=[server])
     with connected(team, "stamp") as worker:
         send_message("one")
         ended_runs()
@@ -291,7 +295,7 @@ def test_a_server_over_stdio_is_started_and_started_again(tmp_path):
 def test_without_its_server_a_team_is_served_and_the_pages_say_what_is_missing():
     secret = McpServer("desk", url=f"http://ada:hunter2@127.0.0.1:{free_port()}/mcp?key=hunter3")
     missing = McpServer("local", command=["/nowhere/at-all"])
-    team = made(SO, servers=[secret, missing])
+    team = team_of(SO, servers=[secret, missing])
     with working(team) as worker:
         send_message()
         (run,) = ended_runs()
@@ -326,4 +330,4 @@ def test_without_its_server_a_team_is_served_and_the_pages_say_what_is_missing()
 )
 def test_a_wrong_server_is_found_when_the_team_is_checked(servers, words):
     with pytest.raises(TeamError, match=words):
-        check(made(SO, servers=servers, context=NoContext))
+        check(team_of(SO, servers=servers, context=NoContext))

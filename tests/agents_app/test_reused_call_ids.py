@@ -21,7 +21,7 @@ ELM, MILL = {"street": "Elm"}, {"street": "Mill"}
 DONE = streamed([message("Both are dry.")])
 
 
-def house(*, gated=False):
+def look_team(*, gated=False):
     """Its tools note what ran; each team is the same one as another process would make it."""
     ran = []
 
@@ -70,7 +70,7 @@ BOTH = [("c1", 1, ELM, "Elm is dry"), ("c1", 2, MILL, "Mill is dry")]
 def test_each_call_of_one_id_is_made_and_kept_apart(api, answer, turns):
     streets = iter([ELM, MILL])
     answers = [answer(*((id_, next(streets)) for id_ in ids)) for ids in turns] + [answer()]
-    team, ran = house()
+    team, ran = look_team()
     with served_apart(lambda n, request: answers[n]) as server, working(team, config=config_of(server, api)):
         send_message()
         (run,) = ended_runs()
@@ -88,7 +88,7 @@ def test_each_call_of_one_id_is_made_and_kept_apart(api, answer, turns):
 
 def test_the_same_call_of_the_same_id_is_not_made_again():
     answers = [responded(("c1", ELM)), responded(("c1", ELM)), DONE]
-    team, ran = house()
+    team, ran = look_team()
     with served_apart(lambda n, request: answers[n]) as server, working(team, config=config_of(server, "responses")):
         send_message()
         (run,) = ended_runs()
@@ -101,7 +101,7 @@ def test_calls_of_one_id_are_decided_apart_and_run_in_another_process():
     april, ran = person("april", "approver"), []
     with served_apart(lambda n, request: answers[n]) as server:
         for decision in ("approve", "reject", None):
-            team, made = house(gated=True)
+            team, made = look_team(gated=True)
             with working(team, config=config_of(server, "responses")):
                 if decision == "approve":
                     send_message()

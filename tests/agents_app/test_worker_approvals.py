@@ -47,7 +47,7 @@ ASK = [function_call("look", {}, call_id="c1"), function_call("file", {"street":
 SO = [assistant_message("Done so.")]
 
 
-def asked(office):
+def waiting_approval(office):
     with working(office.team(ASK)):
         send_message()
         (run,) = ended_runs()
@@ -57,7 +57,7 @@ def asked(office):
 
 def test_a_gated_call_waits_while_its_sibling_is_done_and_the_worker_is_free():
     office = Office()
-    asked(office)
+    waiting_approval(office)
 
     (request,) = event_bodies("approval.requested")
     assert (request["name"], request["args"], request["tool_call_id"]) == ("file", {"street": "Mill Lane"}, "c2")
@@ -69,7 +69,7 @@ def test_a_gated_call_waits_while_its_sibling_is_done_and_the_worker_is_free():
 
 def test_an_approved_call_is_done_once_by_another_worker(people):
     office = Office()
-    approval = asked(office)
+    approval = waiting_approval(office)
     decide.decide(people["approver"], approval.id, "approve")
     with working(office.team(SO)):
         (run,) = ended_runs()
@@ -83,7 +83,7 @@ def test_an_approved_call_is_done_once_by_another_worker(people):
 
 def test_a_rejected_call_is_never_done_and_the_model_hears_why(people):
     office = Office()
-    approval = asked(office)
+    approval = waiting_approval(office)
     decide.decide(people["approver"], approval.id, "reject", message="The wrong street.")
     team = office.team(SO)
     with working(team):
@@ -104,7 +104,7 @@ def test_a_rejected_call_is_never_done_and_the_model_hears_why(people):
 )
 def test_a_changed_or_missing_tool_parks_the_run_as_incompatible(people, change, reason):
     office = Office()
-    approval = asked(office)
+    approval = waiting_approval(office)
     decide.decide(people["approver"], approval.id, "approve")
     with working(office.team(SO, **change)):
         (run,) = ended_runs()
@@ -116,7 +116,7 @@ def test_a_changed_or_missing_tool_parks_the_run_as_incompatible(people, change,
 @pytest.mark.parametrize("column", ["state", "sdk", "state_mac"])
 def test_a_kept_state_that_was_changed_is_not_used(people, column):
     office = Office()
-    approval = asked(office)
+    approval = waiting_approval(office)
     decide.decide(people["approver"], approval.id, "approve")
     value = getattr(Run.objects.get(), column)
     Run.objects.update(**{column: value.replace(value[5], "x" if value[5] != "x" else "y", 1)})

@@ -48,7 +48,7 @@ class Work:
         until(lambda: ToolCall.objects.filter(status="executing").exists(), what="the call to run")
 
 
-def heard(worker, what):
+def until_noticed(worker, what):
     """Wait until the worker knows: it listens often enough to do so within a second."""
     active_runs = worker._active_runs.values()
     assert LISTEN_EVERY <= 0.5
@@ -66,7 +66,7 @@ def test_a_run_ends_its_turn_and_waits_and_everything_is_answered_in_order_after
         send_message()
         work.begun()
         control.steer(otto, verb, "c")
-        heard(worker, "pause")
+        until_noticed(worker, "pause")
         send_message("second")
         work.may_end.set()
         until(lambda: status() == "waiting", what="it to be put aside")
@@ -87,7 +87,7 @@ def test_a_stopped_run_ends_after_its_turn_and_what_began_is_done(otto):
         send_message()
         work.begun()
         control.stop(otto, "c", "the wrong street")
-        heard(worker, "stop")
+        until_noticed(worker, "stop")
         work.may_end.set()
         (run,) = ended_runs()
 

@@ -25,7 +25,7 @@ def item(words):
     return {"role": "user", "content": words}
 
 
-def kept(*words, conversation="c"):
+def remember(*words, conversation="c"):
     memory = session.load(conversation)
     asyncio.run(memory.add_items([item(word) for word in words]))
     with write_transaction():
@@ -41,8 +41,8 @@ def test_it_is_the_sdks_session():
 
 
 def test_the_newest_items_come_back_oldest_first():
-    kept("1", "2", "3")
-    kept("4")
+    remember("1", "2", "3")
+    remember("4")
 
     memory = session.load("c")
     assert words(asyncio.run(memory.get_items())) == ["1", "2", "3", "4"]
@@ -64,7 +64,7 @@ def test_nothing_is_stored_before_it_is_saved_and_all_of_it_then():
 
 
 def test_a_row_that_cannot_be_read_hides_no_other(caplog):
-    kept("1", "2", "3")
+    remember("1", "2", "3")
     SessionItem.objects.filter(seq=2).update(payload="{broken")
 
     assert words(session.load("c").items()) == ["1", "3"]
@@ -72,7 +72,7 @@ def test_a_row_that_cannot_be_read_hides_no_other(caplog):
 
 
 def test_items_can_be_taken_back_and_forgotten():
-    kept("1", "2")
+    remember("1", "2")
     memory = session.load("c")
     assert asyncio.run(memory.pop_item()) == item("2")
     with write_transaction():
@@ -86,9 +86,9 @@ def test_items_can_be_taken_back_and_forgotten():
 
 
 def test_old_items_are_not_remembered():
-    kept("old")
+    remember("old")
     SessionItem.objects.update(at=1)
-    kept("new")
+    remember("new")
 
     assert words(session.load("c").items()) == ["new"]
     assert SessionItem.objects.count() == 1
@@ -99,7 +99,7 @@ def test_a_teams_context_is_kept_beside_the_items_one_of_each_team():
         memory = session.load("c")
         with write_transaction():
             memory.save(team=team, context=context)
-    kept("1")
+    remember("1")
 
     memory = session.load("c")
     assert memory.context == {"a": '{"n":2}', "b": "{}"}
@@ -107,7 +107,7 @@ def test_a_teams_context_is_kept_beside_the_items_one_of_each_team():
 
 
 def test_a_conversation_is_exported_as_input_for_the_sdk():
-    kept(*map(str, range(300)))
+    remember(*map(str, range(300)))
 
     assert len(session.load("c").items()) == 200
     assert words(session.export("c")) == list(map(str, range(300)))

@@ -240,7 +240,7 @@ def town(team):
     teamwork.team()
 
 
-def asked(people, key, minutes):
+def waiting_request(people, key, minutes):
     approval = teamwork.ask(people["operator"], key=key)
     Approval.objects.filter(id=approval.id).update(asked_at=database_now() - int(minutes * MINUTE))
     return approval
@@ -248,7 +248,7 @@ def asked(people, key, minutes):
 
 def test_a_request_that_waits_too_long_raises_an_alarm_that_ends_with_the_decision(people, town):
     rule("approval_waiting", after_s=600, sends_end=True)
-    approval = asked(people, "flood", 9)
+    approval = waiting_request(people, "flood", 9)
     look()
     assert opened() == []
 
@@ -266,9 +266,9 @@ def test_a_request_that_waits_too_long_raises_an_alarm_that_ends_with_the_decisi
 
 def test_requests_are_counted_once_each_and_the_alarm_lasts_until_the_last_is_decided(people, town):
     rule("approval_waiting", after_s=60, grouping="agent")
-    first = asked(people, "one", 5)
+    first = waiting_request(people, "one", 5)
     look()
-    second = asked(people, "two", 5)
+    second = waiting_request(people, "two", 5)
     look()
     look()
     assert [alarm.count for alarm in opened()] == [2]

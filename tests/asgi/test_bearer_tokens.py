@@ -8,7 +8,7 @@ from conversations.access.accounts import one_time_secret, tokens
 from conversations.core.errors import Conflict, Invalid
 from conversations.core.principals import SYSTEM
 from conversations.models import Token
-from tests.support.cast import last_entry, said
+from tests.support.cast import audit_summary, last_entry
 
 pytestmark = pytest.mark.django_db
 
@@ -27,7 +27,7 @@ def test_a_token_is_found_by_its_secret_only(admin):
     assert Token.objects.get().digest == one_time_secret.digest(words)
     assert tokens.token_of(words[:-1]) is None
     assert tokens.token_of("") is None
-    assert said(last_entry()) == ("user:ada", "make_token", "token:ci", "done")
+    assert audit_summary(last_entry()) == ("user:ada", "make_token", "token:ci", "done")
 
 
 def test_the_use_of_a_token_is_noted_at_most_each_minute(admin, django_assert_num_queries):

@@ -6,7 +6,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from tests.support.doors import Answer, Caller, events_of, message, said
+from tests.support.doors import Answer, Caller, events_of, message, message_payload
 from tests.support.live import Server, until
 
 
@@ -99,7 +99,7 @@ def test_its_events_are_its_tokens_whatever_they_claim(server, agent):
 
 
 def test_it_reads_its_own_topics(caller, agent):
-    caller.publish("chat:Desk", said("somewhere", "come", recipient="agent:Desk"))
+    caller.publish("chat:Desk", message_payload("somewhere", "come", recipient="agent:Desk"))
     caller.publish("control:Desk", {"action": "stop"})
 
     assert agent.get(topic("chat:Desk")).body["items"][0]["payload"]["content"] == "come"
@@ -110,7 +110,7 @@ def test_it_reads_its_own_topics(caller, agent):
 def test_it_reads_conversations_in_which_somebody_else_named_it(caller, agent):
     for name in ("stream:named", "chat:named"):
         assert agent.get(topic(name)).status == 403
-    caller.publish("chat:named", said("named", "your turn", recipient="agent:Desk"))
+    caller.publish("chat:named", message_payload("named", "your turn", recipient="agent:Desk"))
 
     assert agent.get(topic("stream:named")).body["items"][0]["payload"]["content"] == "your turn"
     assert agent.get(topic("chat:named")).status == 200
@@ -123,8 +123,8 @@ def test_it_reads_conversations_in_which_somebody_else_named_it(caller, agent):
 @pytest.mark.parametrize("recipient", ["Desk", "agent:Desk", "chat:Desk"])
 def test_it_cannot_name_itself_into_a_conversation(caller, agent, sender, recipient):
     key = f"self-{sender}-{recipient}".replace(":", "-")
-    caller.publish(f"chat:{key}", said(key, "secret"))
-    envelope = said(key, "me too", recipient=recipient, sender=sender)
+    caller.publish(f"chat:{key}", message_payload(key, "secret"))
+    envelope = message_payload(key, "me too", recipient=recipient, sender=sender)
     assert agent.publish(f"chat:{key}", envelope).status == 201
     assert agent.publish(f"stream:{key}", {"event": "tool_step", "name": "x"}).status == 201
 
@@ -152,16 +152,16 @@ def test_it_imports_nothing(agent):
 
 
 def test_its_socket_follows_what_it_may_read_and_nothing_else(server, caller, agent):
-    caller.publish("chat:heard", said("heard", "hello", recipient="agent:Desk"))
-    caller.publish("chat:unheard", said("unheard", "secret"))
+    caller.publish("chat:heard", message_payload("heard", "hello", recipient="agent:Desk"))
+    caller.publish("chat:unheard", message_payload("unheard", "secret"))
     with follow(server, agent) as wire:
         wire.send(json.dumps({"op": "subscribe", "topic": "stream:heard"}))
         until(lambda: json.loads(wire.recv(60))["t"] == "caught_up")
         wire.send(json.dumps({"op": "subscribe", "topic": "stream:unheard"}))
         answer = json.loads(wire.recv(60))
         assert (answer["t"], answer["code"], answer["field"]) == ("error", "not_allowed", "topic")
-        caller.publish("chat:unheard", said("unheard", "more"))
-        caller.publish("chat:heard", said("heard", "again"))
+        caller.publish("chat:unheard", message_payload("unheard", "more"))
+        caller.publish("chat:heard", message_payload("heard", "again"))
         frame = json.loads(wire.recv(60))
         assert (frame["topic"], frame["events"][0]["body"]["content"]) == ("stream:heard", "again")
 

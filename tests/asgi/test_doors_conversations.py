@@ -3,7 +3,7 @@
 import pytest
 
 from conversations.core.url_converters import to_url
-from tests.support.doors import Caller, ask, said
+from tests.support.doors import Caller, ask, message_payload
 
 CONVERSATION = {
     *("conversation_id", "title", "epoch", "head_seq", "participants", "messages", "tool_calls", "errors", "state"),
@@ -15,7 +15,9 @@ EVENT = ["seq", "kind", "at", "created_at", "sender", "recipient", "principal", 
 @pytest.fixture
 def long(caller: Caller) -> None:
     """A conversation of 25 events."""
-    caller.batch(*[{"topic": "chat:long", "payload": said("long", f"{n}"), "id": f"m{n}"} for n in range(1, 26)])
+    caller.batch(
+        *[{"topic": "chat:long", "payload": message_payload("long", f"{n}"), "id": f"m{n}"} for n in range(1, 26)]
+    )
 
 
 def test_one_conversation_has_the_shape_of_the_list(caller, long):
@@ -34,7 +36,7 @@ def test_one_conversation_has_the_shape_of_the_list(caller, long):
 
 @pytest.mark.parametrize("key", ["a b/c", "~wave", "ä" * 100, "..", "x" * 200, "d.e-f_g"])
 def test_any_id_has_an_address(caller, key):
-    caller.publish("chat:any", said(key, "x"))
+    caller.publish("chat:any", message_payload(key, "x"))
 
     for path in (f"/api/v1/conversations/{to_url(key)}", f"/api/v1/conversations/{to_url(key)}/events"):
         assert caller.get(path).status == 200
@@ -102,7 +104,7 @@ def test_a_wrong_field_is_named(caller, query):
 
 def test_a_list_is_paged_without_a_hole(caller):
     for n in range(7):
-        caller.publish("chat:pages", said(f"paged-list-{n}", "x"))
+        caller.publish("chat:pages", message_payload(f"paged-list-{n}", "x"))
     keys, before = [], ""
     while True:
         page = caller.get(f"/api/v1/conversations?q=paged-list-&limit=3&before={before}").body

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.doors import Caller, encode, said
+from tests.support.doors import Caller, encode, message_payload
 from tests.support.poison import CASES, TOPIC, Case
 
 # Half a character, escaped: JSON's grammar has it, Unicode does not. The recorder keeps it; this door refuses it, since
@@ -35,7 +35,7 @@ def test_neighbours_of_poison_are_stored_in_order(callers: dict[str, Caller]) ->
     bad = [case for case in CASES if b"\n" not in case.payload]
     lines: list[bytes] = []
     for n, case in enumerate(bad):
-        lines += [around(case), encode({"topic": "chat:beside", "payload": said("beside", f"{n}")})]
+        lines += [around(case), encode({"topic": "chat:beside", "payload": message_payload("beside", f"{n}")})]
 
     items = callers["admin"].lines(*lines).body["items"]
 

@@ -102,7 +102,7 @@ def test_session_and_its_question_by_hooks(address: str, callers: dict[str, Call
         thread.join(60)
 
     assert sorted(answers) == [200, 409, 409, 409]
-    assert asking.told().body["hookSpecificOutput"]["decision"]["behavior"] in ("allow", "deny")
+    assert asking.wait_for_answer().body["hookSpecificOutput"]["decision"]["behavior"] in ("allow", "deny")
     assert kinds(address, key)[:2] == ["control", "tool_step"]
     assert kinds(address, key).count("approval.requested") == kinds(address, key).count("approval.decided") == 1
 

@@ -7,24 +7,24 @@ import pytest
 
 from conversations.asgi import route
 from conversations.core.errors import TooLarge
-from tests.support.doors import ask, encode, events_of, message, said, token
+from tests.support.doors import ask, encode, events_of, message, message_payload, token
 from tests.support.revocation import revoke
 
 BAD = message("nowhere", {})
 
 
 def test_one_message_is_answered_with_its_place(caller):
-    answer = caller.publish("chat:one", said("one", "hello"), "m1")
+    answer = caller.publish("chat:one", message_payload("one", "hello"), "m1")
 
     assert (answer.status, answer.body) == (201, {"id": "m1", "conversation_id": "one", "seq": 1})
 
 
 def test_the_same_again_gets_the_same_answer_and_another_payload_409(server, caller):
-    first = caller.publish("chat:same", said("same", "hello"), "m1")
+    first = caller.publish("chat:same", message_payload("same", "hello"), "m1")
 
-    again = caller.publish("chat:same", said("same", "hello"), "m1")
+    again = caller.publish("chat:same", message_payload("same", "hello"), "m1")
     assert (again.status, again.body) == (201, first.body)
-    other = caller.publish("chat:same", said("same", "other"), "m1")
+    other = caller.publish("chat:same", message_payload("same", "other"), "m1")
 
     assert (other.status, other.body["error"]["code"]) == (409, "id_reused")
     assert len(events_of(server, "same")) == 1
@@ -41,7 +41,7 @@ def test_a_topic_that_names_no_conversation_has_no_place(caller):
 @pytest.mark.parametrize("form", ["json", "ndjson"])
 def test_neighbours_of_bad_messages_are_stored_in_order(server, caller, form):
     key = f"neighbours-{form}"
-    good = [message(f"chat:{key}", said(key, f"{n}"), f"m{n}") for n in range(4)]
+    good = [message(f"chat:{key}", message_payload(key, f"{n}"), f"m{n}") for n in range(4)]
     sent = [good[0], BAD, good[1], message(f"chat:{key}", 7), good[2], message(f"chat:{key}", {"type": "x"}), good[3]]
 
     answer = caller.batch(*sent) if form == "json" else caller.lines(*map(encode, sent))
@@ -99,7 +99,10 @@ def test_a_list_that_does_not_end_well_is_refused_whole(caller, body):
 
 
 def test_an_id_again_within_a_batch_is_the_same_message_or_an_error(server, caller):
-    hello, other = message("chat:twice", said("twice", "a"), "m1"), message("chat:twice", said("twice", "b"), "m1")
+    hello, other = (
+        message("chat:twice", message_payload("twice", "a"), "m1"),
+        message("chat:twice", message_payload("twice", "b"), "m1"),
+    )
 
     items = caller.batch(hello, hello, other).body["items"]
 
@@ -148,7 +151,7 @@ def test_tokens_are_joined_with_nothing_that_differs(server, caller):
     a, b = {"agent": "A"}, {"agent": "B"}
     sent = [token("apart", 0, **a), token("apart", 1, **a), token("apart", 2, **b), token("other", 3, **b)]
     sent += [token("apart", 3, **b), token("apart", 0, **b), token("apart", 1, extra=1, **b)]
-    sent += [message("chat:apart", said("apart", "x")), token("apart", 2, **b), token("apart", 2, **b)]
+    sent += [message("chat:apart", message_payload("apart", "x")), token("apart", 2, **b), token("apart", 2, **b)]
 
     caller.batch(*sent)
 
@@ -194,10 +197,10 @@ def _one(sent: dict) -> dict:
 
 def test_a_token_revoked_before_the_commit_writes_nothing(server, callers):
     robot = callers["leaver"]
-    assert robot.publish("chat:revoked", said("revoked", "before")).status == 201
+    assert robot.publish("chat:revoked", message_payload("revoked", "before")).status == 201
 
     revoke(server, "leaver")
-    answers = [robot.publish("chat:revoked", said("revoked", "after")) for _ in range(3)]
+    answers = [robot.publish("chat:revoked", message_payload("revoked", "after")) for _ in range(3)]
 
     assert {answer.status for answer in answers} == {401}
     assert [body["content"] for _, _, body in events_of(server, "revoked")] == ["before"]

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.doors import Caller, ask, message, said, token
+from tests.support.doors import Caller, ask, message, message_payload, token
 from tests.support.live import Server, until
 
 
@@ -31,7 +31,7 @@ def read(caller: Caller, topic: str, **fields: object) -> list[dict]:
 
 @pytest.mark.parametrize("topic", ["stream:pages", "chat:pages", "chat:p/ä ?#&", "control:A", "signal:all", "dlq:A"])
 def test_every_topic_is_paged_in_order(caller, topic):
-    payloads = [said("pages-" + topic[:4], f"{topic} {n}", type="message") for n in range(7)]
+    payloads = [message_payload("pages-" + topic[:4], f"{topic} {n}", type="message") for n in range(7)]
     if topic.startswith("stream:"):
         payloads = [payload | {"conversation_id": "pages"} for payload in payloads]
     for n, payload in enumerate(payloads):
@@ -47,8 +47,8 @@ def test_every_topic_is_paged_in_order(caller, topic):
 
 
 def test_an_id_that_was_never_given_out_is_refused(caller):
-    caller.publish("chat:here", said("here", "x"), "m1")
-    caller.publish("chat:elsewhere", said("here", "x"), "m2")
+    caller.publish("chat:here", message_payload("here", "x"), "m1")
+    caller.publish("chat:elsewhere", message_payload("here", "x"), "m2")
 
     for topic, last_id in (("chat:here", "m2"), ("stream:here", "99"), ("stream:here", "nobody"), ("chat:no", "1")):
         answer = caller.get(address(topic, last_id=last_id))
@@ -65,14 +65,14 @@ def test_the_id_of_a_joined_token_is_the_place_of_its_segment(caller):
 
 @pytest.mark.parametrize("topic", ["stream:wait", "chat:wait"])
 def test_who_waits_is_told_at_once(caller, topic):
-    last = caller.publish("chat:wait", said("wait", "before")).body["id"]
+    last = caller.publish("chat:wait", message_payload("wait", "before")).body["id"]
     with ThreadPoolExecutor(1) as crowd:
         took = []
         while len(took) < 10 and min(took, default=1) > 0.9:  # a busy machine is slow at times only
             waiting = crowd.submit(read, caller, topic, block_ms=20_000, last_id=last)
             give_time(caller)
             began = time.monotonic()
-            last = caller.publish("chat:wait", said("wait", "news")).body["id"]
+            last = caller.publish("chat:wait", message_payload("wait", "news")).body["id"]
             (item,) = waiting.result(60)
             assert item["payload"]["content"] == "news"
             took.append(time.monotonic() - began)
@@ -82,10 +82,10 @@ def test_who_waits_is_told_at_once(caller, topic):
 
 @pytest.mark.parametrize("topic", ["stream:new", "chat:new", "signal:new"])
 def test_who_names_no_place_waits_for_what_is_new(caller, topic):
-    caller.publish(topic, said("new", "old"))
+    caller.publish(topic, message_payload("new", "old"))
     with ThreadPoolExecutor(1) as crowd:
         waiting = crowd.submit(read, caller, topic, block_ms=20_000)
-        until(lambda: caller.publish(topic, said("new", "fresh")) and waiting.done())
+        until(lambda: caller.publish(topic, message_payload("new", "fresh")) and waiting.done())
 
     assert {item["payload"]["content"] for item in waiting.result()} == {"fresh"}
 
@@ -111,7 +111,7 @@ def test_two_hundred_who_wait_hold_no_thread(caller):
         connection.request("GET", address(f"signal:w{n % 5}", block_ms=30_000), headers=head)
         waiters.append(connection)
     began = time.monotonic()
-    assert caller.publish("chat:busy", said("busy", "x")).status == 201
+    assert caller.publish("chat:busy", message_payload("busy", "x")).status == 201
     assert len(read(caller, "chat:busy")) == 1
     assert time.monotonic() - began < 20  # those that wait do so for 30
 

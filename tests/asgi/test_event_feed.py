@@ -17,7 +17,7 @@ from uuid import uuid4
 import pytest
 
 from conversations.asgi import event_feed
-from tests.support.doors import Caller, said
+from tests.support.doors import Caller, message_payload
 from tests.support.live import Server, until
 from tests.support.revocation import LAW, holder, pause_until, revoke
 from tests.support.tiers import variants
@@ -78,7 +78,7 @@ def following(caller: Caller, query: str = "", **headers: str) -> Iterator[Follo
 def publish(caller: Caller, key: str, *numbers: int) -> None:
     """Say some numbers in a conversation."""
     for number in numbers:
-        assert caller.publish(f"chat:{key}", said(key, str(number))).status == 201
+        assert caller.publish(f"chat:{key}", message_payload(key, str(number))).status == 201
 
 
 def test_who_comes_back_with_a_place_misses_nothing_and_gets_nothing_twice(caller: Caller) -> None:
@@ -117,7 +117,7 @@ def test_agent_is_told_of_conversations_that_it_may_view(caller: Caller, agent: 
     theirs, mine = uuid4().hex, uuid4().hex
     with following(agent) as follower:
         publish(caller, theirs, 1)
-        caller.publish(f"chat:{mine}", said(mine, "2", recipient="agent:Desk"))
+        caller.publish(f"chat:{mine}", message_payload(mine, "2", recipient="agent:Desk"))
         name, event = follower.next()
 
     assert (name, event["conversation_id"]) == ("event", mine)
@@ -151,7 +151,7 @@ def test_revoked_token_is_told_within_a_second_and_nothing_else(server: Server, 
     follower_caller = holder(server, name, role, agent="Feed" if role == "agent" else "")
     with following(follower_caller) as follower:
         pause_until(revoke(server, name) + LAW)
-        caller.publish(f"chat:{(key := uuid4().hex)}", said(key, "1", recipient="agent:Feed"))
+        caller.publish(f"chat:{(key := uuid4().hex)}", message_payload(key, "1", recipient="agent:Feed"))
         notices = [follower.next()]
         while notices[-1][0] != "end":
             notices.append(follower.next())
@@ -213,7 +213,7 @@ def test_reader_that_does_not_read_is_cut_off_and_comes_back_to_the_rest(
     before, lines = _resident_mb(pid), _sockets(pid)
     followers = [stack.enter_context(closing(_Idle(caller, key))) for _ in range(4)]
     for n in range(number):  # 20 MB: no buffer of a socket takes that
-        answer = caller.publish(f"chat:{key}", said(key, f"{n} " + "x" * 500_000))
+        answer = caller.publish(f"chat:{key}", message_payload(key, f"{n} " + "x" * 500_000))
         assert answer.status == 201, answer
 
     assert _sockets(pid) >= lines + len(followers)

@@ -29,7 +29,7 @@ class Asking:
         self._thread = threading.Thread(target=ask, daemon=True)
         self._thread.start()
 
-    def told(self) -> Answer:
+    def wait_for_answer(self) -> Answer:
         """Wait for its answer."""
         self._thread.join(60)
         assert self.answer is not None
@@ -68,7 +68,7 @@ def test_a_permission_request_is_decided_in_the_inbox(server, agent, callers, de
 
     assert done.status == 200, done
     expected = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": expected_decision}}
-    assert (asking.told().status, asking.told().body) == (200, expected)
+    assert (asking.wait_for_answer().status, asking.wait_for_answer().body) == (200, expected)
     assert len(calls_of(server, f"claude-code-{session}")) == 1
 
 
@@ -83,7 +83,7 @@ def test_codex_is_asked_for_without_edits(agent, callers):
 
     assert (edited.status, approved.status) == (400, 200)
     assert question["decisions"] == ["approve", "reject"]
-    assert asking.told().body["hookSpecificOutput"]["decision"] == {"behavior": "allow"}
+    assert asking.wait_for_answer().body["hookSpecificOutput"]["decision"] == {"behavior": "allow"}
 
 
 def test_who_asks_without_a_hook_before_has_one_call(server, agent, callers):
@@ -91,7 +91,7 @@ def test_who_asks_without_a_hook_before_has_one_call(server, agent, callers):
     question = pending(callers["approver"], "claude-code-alone")
     callers["approver"].ask("POST", f"/api/v1/approvals/{question['approval_id']}/decision", b'{"decision":"reject"}')
 
-    assert asking.told().body["hookSpecificOutput"]["decision"] == {"behavior": "deny"}
+    assert asking.wait_for_answer().body["hookSpecificOutput"]["decision"] == {"behavior": "deny"}
     assert calls_of(server, "claude-code-alone") == [(None, "Bash", "rejected", "Desk")]
 
 
@@ -100,7 +100,7 @@ def test_nobody_decides_and_the_terminal_asks(server, agent, callers):
     asking = Asking(agent, "late", wait="?wait_s=1")
     question = pending(callers["approver"], "claude-code-late")
 
-    assert asking.told().body == {}
+    assert asking.wait_for_answer().body == {}
     assert status_of(callers, question) == "cancelled"
     agent.ask("POST", CLAUDE, call("late", "PostToolUse", tool_response="ok"))
     assert calls_of(server, "claude-code-late") == [("toolu_1", "Bash", "done", "Desk")]
@@ -117,7 +117,7 @@ def test_an_answer_in_the_terminal_closes_the_question(server, agent, callers, n
     assert status_of(callers, question) == "pending"
     agent.ask("POST", CLAUDE, call(session, name, prompt="no", last_assistant_message="so"))
 
-    assert asking.told().body == {}
+    assert asking.wait_for_answer().body == {}
     assert status_of(callers, question) == "cancelled"
     decided = callers["approver"].ask(
         "POST", f"/api/v1/approvals/{question['approval_id']}/decision", b'{"decision":"approve"}'
@@ -149,7 +149,7 @@ def test_a_token_that_is_revoked_meanwhile_is_told_nothing(server, agent, caller
     code = "from conversations.access.accounts import tokens\nfrom conversations.core.principals import SYSTEM"
     server.command("shell", "--no-imports", "-c", f"{code}\ntokens.revoke_token(SYSTEM, 'passing')")
 
-    assert asking.told().status == 401
+    assert asking.wait_for_answer().status == 401
     until(lambda: status_of(callers, question) == "cancelled", what="the question to be withdrawn")
 
 
@@ -159,8 +159,8 @@ def test_the_same_question_again_is_the_same(agent, callers):
     question = pending(callers["approver"], "claude-code-again")
     callers["approver"].ask("POST", f"/api/v1/approvals/{question['approval_id']}/decision", b'{"decision":"approve"}')
 
-    assert first.told().body == second.told().body != {}
-    assert Asking(agent, "again").told().body == first.told().body
+    assert first.wait_for_answer().body == second.wait_for_answer().body != {}
+    assert Asking(agent, "again").wait_for_answer().body == first.wait_for_answer().body
 
 
 def status_of(callers: dict[str, Caller], question: dict[str, Any]) -> str:
@@ -203,7 +203,7 @@ def test_of_two_who_decide_at_once_one_does(agent, callers, attempt):
 
     (won,) = [decision for (_, decision), answer in zip(ways, answers, strict=True) if answer.status == 200]
     assert sorted(answer.status for answer in answers) == [200, 409, 409, 409]
-    behavior = asking.told().body["hookSpecificOutput"]["decision"]["behavior"]
+    behavior = asking.wait_for_answer().body["hookSpecificOutput"]["decision"]["behavior"]
     assert behavior == {"approve": "allow", "reject": "deny"}[won]
 
 
@@ -222,7 +222,7 @@ def test_a_decision_here_and_one_in_the_terminal_at_once_are_one(server, agent, 
     assert posted.status == 200
     is_ours = decided.status == 200
     assert (decided.status, status_of(callers, question)) == ((200, "decided") if is_ours else (409, "cancelled"))
-    assert bool(asking.told().body) is is_ours
+    assert bool(asking.wait_for_answer().body) is is_ours
     assert calls_of(server, f"claude-code-{session}") == [("toolu_1", "Bash", "done", "Desk")]
 
 

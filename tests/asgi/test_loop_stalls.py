@@ -88,12 +88,12 @@ def test_no_body_keeps_the_loop(server: WatchedServer, callers: list[Caller], sh
     times = {}
     for door, (path, body, kind) in bodies(shape).items():
         for who in callers[-rounds(1, 2) :]:
-            times[door] = max(times.get(door, 0.0), asked(server, who, path, body, kind))
+            times[door] = max(times.get(door, 0.0), longest_turn(server, who, path, body, kind))
 
     assert {door: took for door, took in times.items() if took > MOST} == {}
 
 
-def asked(server: WatchedServer, who: Caller, path: str, body: bytes, kind: str) -> float:
+def longest_turn(server: WatchedServer, who: Caller, path: str, body: bytes, kind: str) -> float:
     """Return the longest turn while a body is read, of several tries the shortest, in readings of 1 MiB."""
     tries: list[float] = []
     while len(tries) < TRIES and min(tries, default=MOST + 1) > MOST:

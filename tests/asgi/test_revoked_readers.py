@@ -34,7 +34,7 @@ from dashboard import urls
 from dashboard.server.django_handler import PageHandler
 from tests.support import toolcalls
 from tests.support.cast import client_of, person
-from tests.support.doors import Answer, Caller, encode, said
+from tests.support.doors import Answer, Caller, encode, message_payload
 from tests.support.live import Server, until
 from tests.support.revocation import LAW, holder, pause_until, revoke, wait_for_use
 
@@ -52,7 +52,7 @@ def test_a_long_poll_of_a_revoked_token_ends_and_is_told_nothing(server, callers
     thread.start()
     wait_for_use(server, f"poller-{name}")
     pause_until(revoke(server, f"poller-{name}") + LAW)
-    assert callers["admin"].publish(topic, said(f"poll-{name}", "secret")).status == 201
+    assert callers["admin"].publish(topic, message_payload(f"poll-{name}", "secret")).status == 201
     thread.join(60)
 
     assert [(answer.status, answer.body["error"]["code"]) for answer in answers] == [(401, "token_revoked")]

@@ -120,7 +120,7 @@ def test_one_topic_too_many_of_a_socket_is_an_error_frame(monkeypatch):
     assert answers[2]["message"] == "a socket can follow at most 2 topics"
 
 
-async def asked(door, words, block_ms):
+async def read_topic(door, words, block_ms):
     headers = [(b"authorization", f"Bearer {words}".encode())]
     query = f"block_ms={block_ms}".encode()
     scope = {"type": "http", "method": "GET", "path": "/api/v1/topics/stream:none/messages", "query_string": query}
@@ -141,15 +141,15 @@ def test_one_waiting_read_too_many_of_a_principal_is_429_and_others_are_let_in()
 
     async def work():
         door = TopicEndpoint(TokenAuthenticator(), SocketRegistry())
-        waiting = [await asked(door, greedy, 30_000) for _ in range(2)]
+        waiting = [await read_topic(door, greedy, 30_000) for _ in range(2)]
         await asyncio.to_thread(until, lambda: sum(door._polls.values()) == 2)
-        refused = await answered(await asked(door, greedy, 30_000))
-        at_once = await answered(await asked(door, greedy, 0))
-        elsewhere = await answered(await asked(door, other, 50))
+        refused = await answered(await read_topic(door, greedy, 30_000))
+        at_once = await answered(await read_topic(door, greedy, 0))
+        elsewhere = await answered(await read_topic(door, other, 50))
         for reading in waiting:
             await reading.send_input({"type": "http.disconnect"})
             await answered(reading)
-        return refused, at_once[0], elsewhere[0], await answered(await asked(door, greedy, 50)), door
+        return refused, at_once[0], elsewhere[0], await answered(await read_topic(door, greedy, 50)), door
 
     (status, headers, body), at_once, elsewhere, again, door = asyncio.run(work())
 

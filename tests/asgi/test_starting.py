@@ -11,7 +11,7 @@ from dashboard.asgi import Application
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def asked(application: Application, method: str, path: str) -> tuple[int, dict[bytes, bytes], Any]:
+def response_of(application: Application, method: str, path: str) -> tuple[int, dict[bytes, bytes], Any]:
     """Return status, headers and JSON of one request."""
     sent: list[dict[str, Any]] = []
 
@@ -29,10 +29,10 @@ def asked(application: Application, method: str, path: str) -> tuple[int, dict[b
 
 
 def test_readiness_says_that_it_starts():
-    status, _, body = asked(Application(), "GET", "/readyz")
+    status, _, body = response_of(Application(), "GET", "/readyz")
 
     assert (status, body["ok"], "server" in body["not_ready"]) == (503, False, True)
-    assert asked(Application(), "GET", "/healthz")[0] == 200
+    assert response_of(Application(), "GET", "/healthz")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_readiness_says_that_it_starts():
     ],
 )
 def test_clients_try_again_while_it_starts(method, path):
-    status, headers, body = asked(Application(), method, path)
+    status, headers, body = response_of(Application(), method, path)
 
     assert (status, headers[b"retry-after"]) == (503, b"1")
     assert headers[b"content-type"] == b"application/json"

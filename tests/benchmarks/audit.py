@@ -69,7 +69,7 @@ def store() -> None:
             cursor.execute("CHECKPOINT")
 
 
-def asked() -> dict[str, dict[str, Any]]:
+def filters_by_name() -> dict[str, dict[str, Any]]:
     """Return what is asked for, by name."""
     middle = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(BEGAN / 1e6 + ENTRIES / 2))
     return {
@@ -100,7 +100,7 @@ def main() -> None:
     """Fill, then ask in turns."""
     common.fill_once(f"{ENTRIES} entries", store)
     assert AuditEntry.objects.filter(seq=ENTRIES).exists()
-    browser, kinds, clock = client_of(User.objects.get(username="vera")), asked(), common.cpu_clock()
+    browser, kinds, clock = client_of(User.objects.get(username="vera")), filters_by_name(), common.cpu_clock()
     cpu: dict[str, list[float]] = {name: [] for name in kinds}
     waits: dict[str, list[float]] = {name: [] for name in kinds}
     for round_ in range(ROUNDS + 1):

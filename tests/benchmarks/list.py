@@ -36,7 +36,7 @@ FROM conversations_conversation c JOIN conversations_event e ON e.conversation_i
 ORDER BY MAX(e.at) DESC LIMIT 50"""
 
 
-def asked() -> dict[str, dict[str, Any]]:
+def filters_by_name() -> dict[str, dict[str, Any]]:
     """Return what is asked for, by name."""
     middle = f"{BEGAN + CONVERSATIONS // 2 * 1_000_000}.{CONVERSATIONS // 2}"
     return {
@@ -138,7 +138,7 @@ def main() -> None:
     common.fill_once(f"{CONVERSATIONS} conversations", fill)
     reader = User.objects.get(username="p1")
     samples, raw = Samples(reader), []
-    single: dict[str, dict[str, Any]] = {"all": {}} | asked()
+    single: dict[str, dict[str, Any]] = {"all": {}} | filters_by_name()
     kinds = single | pairs()
     for name, filters in kinds.items():
         samples.take(name, filters)  # what a database at work has read by then

@@ -32,11 +32,11 @@ IN_A_TRACE = 8
 def trace(number: int) -> list[Any]:
     """Make the spans of one trace."""
     conversation = {"gen_ai.conversation.id": f"c{number % 50}"}
-    history, made = [said("user", f"{number} {WORDS}")], []
+    history, made = [history_message("user", f"{number} {WORDS}")], []
     model = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-5-mini"}
     model |= {"gen_ai.usage.input_tokens": 97, "gen_ai.usage.output_tokens": 52, "gen_ai.request.temperature": 0.5}
     for turn in range(3):
-        answer = said("assistant", f"{number} {turn} {WORDS}")
+        answer = history_message("assistant", f"{number} {turn} {WORDS}")
         messages = {"gen_ai.input.messages": json.dumps(history), "gen_ai.output.messages": json.dumps([answer])}
         made.append(span("chat", {**model, **messages, **conversation}, trace=number, number=turn + 2, parent=1))
         history = [*history, answer]
@@ -52,7 +52,7 @@ def trace(number: int) -> list[Any]:
     return [*made, span("invoke_agent", {**agent, **conversation}, trace=number, number=1)]
 
 
-def said(role: str, text: str) -> dict[str, Any]:
+def history_message(role: str, text: str) -> dict[str, Any]:
     """Make a message of a history."""
     return {"role": role, "parts": [{"type": "text", "content": text}]}
 

@@ -184,7 +184,7 @@ async def _ask(port: int, connections: int, seconds: float, keep: list[bytes] | 
     return tally[0], time.perf_counter() - started
 
 
-def asked(port: int, seconds: float) -> tuple[int, float]:
+def run_clients(port: int, seconds: float) -> tuple[int, float]:
     """Run the clients in a process of their own."""
     command = [sys.executable, "-m", "tests.benchmarks.responses", "ask", str(port), str(seconds)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds * 4 + 60)
@@ -233,7 +233,7 @@ class Bench:
     def measure(self, *, has_worker: bool) -> dict[str, float]:
         """Return answers/s and CPU µs an answer, with and without the worker's."""
         before, worker = common.cpu_of(self.process.pid), self.worker_cpu() if has_worker else 0.0
-        count, took = asked(self.port, SECONDS_EACH)
+        count, took = run_clients(self.port, SECONDS_EACH)
         cpu = common.cpu_of(self.process.pid) - before
         worker = self.worker_cpu() - worker if has_worker else 0.0
         return {"rate": count / took, "us": cpu / count * 1e6, "door_us": (cpu - worker) / count * 1e6}

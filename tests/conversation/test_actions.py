@@ -14,7 +14,7 @@ from conversations.models import AuditEntry, Event
 from tests.support import teamwork
 from tests.support.action_proofs import ELSEWHERE, WHOLE_MODULES, action_modules
 from tests.support.action_rows import ROWS
-from tests.support.cast import STRANGER, cast, last_entry, person, said
+from tests.support.cast import STRANGER, audit_summary, cast, last_entry, person
 
 pytestmark = pytest.mark.django_db
 
@@ -91,7 +91,7 @@ def test_it_works_and_is_told_and_audited(people, name):
     if row.audit == "done":
         verbs = [verb_of(name), *filter(None, [row.then])]
         done = list(AuditEntry.objects.order_by("seq")[entries:])
-        assert [said(entry)[:2] for entry in done] == [(f"user:{by.username}", verb) for verb in verbs]
+        assert [audit_summary(entry)[:2] for entry in done] == [(f"user:{by.username}", verb) for verb in verbs]
         assert {entry.outcome for entry in done} == {"done"}
     else:
         assert AuditEntry.objects.count() == entries
@@ -126,5 +126,5 @@ def test_who_comes_second_is_told_and_changes_nothing(people, name):
 
     assert Event.objects.count() == events
     if isinstance(late.value, Conflict):
-        assert said(last_entry())[:2] == ("user:bess", verb_of(name))
+        assert audit_summary(last_entry())[:2] == ("user:bess", verb_of(name))
         assert (last_entry().outcome, AuditEntry.objects.count()) == ("refused", entries + 1)

@@ -18,7 +18,7 @@ from conversations.events.log.rebuild import rebuild
 from conversations.models import Annotation, Conversation, Event, Token
 from conversations.search import searchable_text
 from tests.events.test_projections import event, rows
-from tests.support.cast import STRANGER, last_entry, said
+from tests.support.cast import STRANGER, audit_summary, last_entry
 
 pytestmark = pytest.mark.django_db
 MESSAGE = {"type": "message", "sender": "agent:Dialogue", "recipient": "user:otto", "content": "The water is off."}
@@ -53,7 +53,7 @@ def test_a_thumb_and_a_note_are_an_event_and_audited(flood, otto):
     wanted = {"about": 1, "thumb": "up", "text": "Well put.", "by": "user:otto", "speaker": "agent:Dialogue"}
     assert body.items() >= wanted.items()
     assert standing(flood) == [("user:otto", "up", "Well put.")]
-    assert said(last_entry()) == ("user:otto", "annotate", "conversation:flood", "done")
+    assert audit_summary(last_entry()) == ("user:otto", "annotate", "conversation:flood", "done")
 
 
 @pytest.mark.parametrize("role", ["operator", "approver", "auditor", "admin"])

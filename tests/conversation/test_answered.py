@@ -8,7 +8,7 @@ from conversations.conversation import post_message
 from conversations.core.errors import TooLate
 from conversations.models import Conversation, Event
 from tests.support import teamwork
-from tests.support.cast import client_of, last_entry, said
+from tests.support.cast import audit_summary, client_of, last_entry
 
 pytestmark = pytest.mark.django_db
 
@@ -44,7 +44,7 @@ def test_who_writes_while_another_answers_is_asked(otto, ada):
     assert error["seq"] == str(other.seq)
     assert error["at"].endswith("+00:00")
     assert Event.objects.filter(principal="user:ada").count() == 0
-    assert said(last_entry()) == ("user:ada", "send", "conversation:flood", "refused")
+    assert audit_summary(last_entry()) == ("user:ada", "send", "conversation:flood", "refused")
 
 
 def test_who_was_asked_sends_anyway(otto, ada):

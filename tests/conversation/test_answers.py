@@ -14,7 +14,7 @@ from conversations.models import AuditEntry, Conversation, Event, Response, Run,
 from conversations.runs.responses import create
 from conversations.runs.responses.manual_output import answer_call
 from tests.support.agents_running import ended_runs, team, working
-from tests.support.cast import CAST, STRANGER, client_of, last_entry, said
+from tests.support.cast import CAST, STRANGER, audit_summary, client_of, last_entry
 from tests.support.responses import answer, ask, calls, function, returned, words
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -33,7 +33,7 @@ def waiting(*names, then=("It rained.",)):
     return working(team(calls, *([assistant_message(text)] for text in then)))
 
 
-def asked(**more):
+def response_with_calls(**more):
     first = ask("Is it wet?", tools=[RAIN, WIND], **more)
     ended_runs(1)
     return first
@@ -45,7 +45,7 @@ def open_calls():
 
 def test_the_agent_goes_on_with_the_answer(otto):
     with waiting("rain"):
-        first = asked(instructions="Be brief.")
+        first = response_with_calls(instructions="Be brief.")
         (call,) = open_calls()
         second = answer_call(otto, call.id, "4 mm", reason="its client is gone")
         ended_runs(2)
@@ -63,13 +63,13 @@ def test_the_agent_goes_on_with_the_answer(otto):
     assert (received.principal, body["instructions"], body["tools"]) == ("user:otto", "Be brief.", [RAIN, WIND])
     assert body["input"] == [{"type": "function_call_output", "call_id": call.call_id, "output": "4 mm"}]
     entry = last_entry()
-    assert said(entry) == ("user:otto", "answer_call", f"call:{call.id}", "done")
+    assert audit_summary(entry) == ("user:otto", "answer_call", f"call:{call.id}", "done")
     assert (entry.reason, json.loads(entry.correlation)["response"]) == ("its client is gone", second)
 
 
 def test_with_several_open_calls_the_last_answer_goes_on_with_all(otto, people):
     with waiting("rain", "wind"):
-        asked()
+        response_with_calls()
         rain, wind = open_calls()
         assert answer_call(otto, wind.id, "none") is None
         assert Run.objects.count() == 1
@@ -82,7 +82,7 @@ def test_with_several_open_calls_the_last_answer_goes_on_with_all(otto, people):
 
 def test_only_who_may_ask_may_answer(people):
     with waiting("rain"):
-        asked()
+        response_with_calls()
     (call,) = open_calls()
     before = Event.objects.count()
 
@@ -96,7 +96,7 @@ def test_only_who_may_ask_may_answer(people):
 
 def test_of_two_people_at_once_one_answers_and_the_other_learns_who(people):
     with waiting("rain", "wind"):
-        asked()
+        response_with_calls()
     call, start, outcomes = open_calls()[0], threading.Barrier(2), {}
 
     def act(name):
@@ -124,7 +124,7 @@ def test_of_two_people_at_once_one_answers_and_the_other_learns_who(people):
 
 def test_a_client_that_came_first_has_won(otto):
     with waiting("rain"):
-        first = asked()
+        first = response_with_calls()
         (call,) = open_calls()
         ask([returned(calls(answer(first))[0], "9 mm")], previous=first)
         ended_runs(2)
@@ -134,7 +134,7 @@ def test_a_client_that_came_first_has_won(otto):
 
 def test_a_client_that_has_gone_on_and_waits_for_a_worker_has_won_too(otto):
     with waiting("rain"):
-        first = asked()
+        first = response_with_calls()
     (call,) = open_calls()
     ask([returned(calls(answer(first))[0], "9 mm")], previous=first)
 
@@ -146,7 +146,7 @@ def test_a_client_that_has_gone_on_and_waits_for_a_worker_has_won_too(otto):
 
 def test_a_client_that_comes_after_goes_on_beside_it(otto, people):
     with waiting("rain", then=("By hand.", "By the client.")):
-        first = asked()
+        first = response_with_calls()
         (call,) = open_calls()
         answer_call(otto, call.id, "4 mm")
         ended_runs(2)
@@ -164,7 +164,7 @@ def test_a_client_that_comes_after_goes_on_beside_it(otto, people):
 
 def test_what_cannot_be_answered_says_why(otto):
     with waiting("rain"):
-        asked(store=False)
+        response_with_calls(store=False)
     (call,) = open_calls()
 
     with pytest.raises(NotFound):
@@ -183,7 +183,7 @@ def test_what_cannot_be_answered_says_why(otto):
 
 def test_the_block_has_a_form_until_it_is_answered(otto):
     with waiting("rain"):
-        key = asked()
+        key = response_with_calls()
     (call,) = open_calls()
     browser = client_of(otto)
     assert f'form="answers" name="call" value="{call.id}"' in browser.get(f"/conversations/{key}/").content.decode()
@@ -202,7 +202,7 @@ def test_the_block_has_a_form_until_it_is_answered(otto):
 
 def test_the_api_answers_once(otto):
     with waiting("rain"):
-        asked()
+        response_with_calls()
     (call,) = open_calls()
     address, body = f"/api/v1/tool-calls/{call.id}/answer", {"output": "4 mm", "reason": "gone"}
     browser = client_of(otto)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 ROBOT = principals.token_principal("robot")
 
 
-def said(words, sender="user", **more):
+def message_payload(words, sender="user", **more):
     return {"type": "message", "sender": sender, "recipient": "agent:A", "content": words, **more}
 
 
@@ -39,9 +39,9 @@ def test_the_same_steps_under_other_ids_and_times_do_not_part():
     for key, number in (("a", 1), ("b", 22)):
         tell(
             key,
-            said("Refund Ada."),
+            message_payload("Refund Ada."),
             *call("find", f"c{number}", {"id": 4, "n": 1}, name="Ada"),
-            said("Done.", "agent:A"),
+            message_payload("Done.", "agent:A"),
         )
 
     comparison = compared("a", "b")
@@ -64,12 +64,12 @@ def test_the_order_of_arguments_and_late_outputs_make_no_difference():
         (list(call("refund", "c", "ok", to="Bo")), ("arguments",)),
         (list(call("refund", "c", "gone", to="Ada")), ("output",)),
         (list(call("charge", "c", "ok", to="Ada")), ("tool",)),
-        ([said("No.", "agent:A")], ()),
+        ([message_payload("No.", "agent:A")], ()),
     ],
 )
 def test_the_first_difference_is_found_and_named(steps, parts):
-    tell("a", said("Refund Ada."), *call("refund", "c", "ok", to="Ada"), said("Done.", "agent:A"))
-    tell("b", said("Refund Ada."), *steps, said("Done.", "agent:A"))
+    tell("a", message_payload("Refund Ada."), *call("refund", "c", "ok", to="Ada"), message_payload("Done.", "agent:A"))
+    tell("b", message_payload("Refund Ada."), *steps, message_payload("Done.", "agent:A"))
 
     comparison = compared("a", "b")
 
@@ -80,8 +80,8 @@ def test_the_first_difference_is_found_and_named(steps, parts):
 
 
 def test_one_that_goes_on_parts_where_the_other_ends():
-    tell("a", said("one"), said("two"))
-    tell("b", said("one"))
+    tell("a", message_payload("one"), message_payload("two"))
+    tell("b", message_payload("one"))
 
     comparison = compared("a", "b")
 
@@ -90,7 +90,7 @@ def test_one_that_goes_on_parts_where_the_other_ends():
 
 
 def test_a_fork_is_compared_from_where_it_begins(team):
-    tell("a", *[said(f"{n}") for n in range(100)])
+    tell("a", *[message_payload(f"{n}") for n in range(100)])
     fork = forks.fork(team["operator"], "a", 90, words="other words").conversation
 
     comparison = compared("a", fork)
@@ -103,7 +103,7 @@ def test_a_fork_is_compared_from_where_it_begins(team):
 
 
 def test_two_forks_share_what_both_have_copied(team):
-    tell("a", said("1"), said("2"), said("3"))
+    tell("a", message_payload("1"), message_payload("2"), message_payload("3"))
     short, long = (forks.fork(team["operator"], "a", at).conversation for at in (1, 3))
 
     assert compared(short, long).shared == compared(long, short).shared == 1
@@ -113,7 +113,7 @@ def test_two_runs_are_compared_with_what_they_answered(team):
     Agent.objects.create(team="t", name="A", is_entry=True)
     otto = principals.user_principal("otto")
     for words, answer in (("same", "yes"), ("same", "no")):
-        log.append([event("c", said(words, "user:otto"), otto)])
+        log.append([event("c", message_payload(words, "user:otto"), otto)])
         run = Run.objects.latest("queued_seq")
         facts = {"run_id": run.id, "agent": "A"}
         payloads = [
@@ -138,21 +138,21 @@ def test_two_runs_are_compared_with_what_they_answered(team):
 
 @pytest.mark.parametrize("name", ["none", "c@none", "@", "none@none"])
 def test_what_is_not_there_is_said(name):
-    tell("c", said("one"))
+    tell("c", message_payload("one"))
 
     with pytest.raises(NotFound):
         compare.side_of(name)
 
 
 def test_an_id_with_an_at_is_an_id():
-    tell("ada@example", said("one"))
+    tell("ada@example", message_payload("one"))
 
     assert compare.side_of("ada@example").conversation.key == "ada@example"
 
 
 def test_the_page_shows_both_sides_and_marks_where_they_part(team):
-    tell("a", said("Refund Ada."), *call("refund", "c", "ok", to="Ada"))
-    tell("b", said("Refund Ada."), *call("refund", "c", "ok", to="Bo"))
+    tell("a", message_payload("Refund Ada."), *call("refund", "c", "ok", to="Ada"))
+    tell("b", message_payload("Refund Ada."), *call("refund", "c", "ok", to="Bo"))
     vera = client_of(team["viewer"])
 
     html = vera.get("/compare/?a=a&b=b").content.decode()
@@ -167,7 +167,7 @@ def test_the_page_shows_both_sides_and_marks_where_they_part(team):
 
 
 def test_what_is_not_there_is_told_over_the_form_that_asked_for_it(team):
-    tell("a", said("Refund Ada."))
+    tell("a", message_payload("Refund Ada."))
 
     answer = client_of(team["viewer"]).get("/compare/?a=a&b=none")
 
@@ -181,9 +181,9 @@ def test_what_is_not_there_is_told_over_the_form_that_asked_for_it(team):
 def test_each_side_offers_its_runs_and_chooses_its_own(team):
     Agent.objects.create(team="t", name="A", is_entry=True)
     for words in ("one", "two", "three"):
-        log.append([event("c", said(words, "user:otto"), principals.user_principal("otto"))])
+        log.append([event("c", message_payload(words, "user:otto"), principals.user_principal("otto"))])
     run = Run.objects.earliest("queued_seq")
-    tell("d", said("one"))
+    tell("d", message_payload("one"))
 
     html = client_of(team["viewer"]).get(f"/compare/?a=d&b=c@{run.id}").content.decode()
 
@@ -194,9 +194,11 @@ def test_each_side_offers_its_runs_and_chooses_its_own(team):
 
 
 def test_what_lies_between_a_run_and_its_end_is_looked_at_to_a_bound(monkeypatch):
-    tell("c", said("one"), *[{"event": "token", "text": f"{n} ", "index": n, "agent": "A"} for n in range(50)])
-    tell("c", *[said(f"{n}") for n in range(600)], said("last"))
-    tell("d", said("one"), *[said(f"{n}") for n in range(600)], said("another"))
+    tell(
+        "c", message_payload("one"), *[{"event": "token", "text": f"{n} ", "index": n, "agent": "A"} for n in range(50)]
+    )
+    tell("c", *[message_payload(f"{n}") for n in range(600)], message_payload("last"))
+    tell("d", message_payload("one"), *[message_payload(f"{n}") for n in range(600)], message_payload("another"))
 
     assert compared("c", "d").same == 601  # tokens are neither here nor there
     monkeypatch.setattr(compare, "MAX_LOOKED", 500)
@@ -206,7 +208,7 @@ def test_what_lies_between_a_run_and_its_end_is_looked_at_to_a_bound(monkeypatch
 
 
 def test_comparing_changes_nothing(team):
-    tell("a", said("one"))
+    tell("a", message_payload("one"))
     before = Event.objects.count(), Conversation.objects.values_list("head_seq", flat=True).get()
 
     client_of(team["viewer"]).get("/compare/?a=a&b=a")

@@ -17,7 +17,7 @@ from conversations.models import Agent, Conversation, Event, Participant, Post, 
 from conversations.runs import claims
 from tests.events.test_projections import rows
 from tests.support import teamwork
-from tests.support.cast import last_entry, said
+from tests.support.cast import audit_summary, last_entry
 from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
@@ -64,7 +64,7 @@ def test_a_verb_changes_the_state_tells_an_event_and_is_audited(otto, verb):
     assert (row.state, row.owner == "user:otto") == after
     principal, body = events(kind)[-1]
     assert (principal, body["by"], body["reason"]) == ("user:otto", "user:otto", "the water is off")
-    assert said(last_entry()) == ("user:otto", verb, "conversation:flood", "done")
+    assert audit_summary(last_entry()) == ("user:otto", verb, "conversation:flood", "done")
     assert last_entry().reason == "the water is off"
 
 
@@ -80,7 +80,7 @@ def test_a_verb_is_refused_to_who_may_not_control(people, otto, verb, role):
         control.steer(people[role], verb, "flood")
 
     assert Conversation.objects.get().head_seq == head
-    assert said(last_entry())[1:] == (verb, "conversation:flood", "refused")
+    assert audit_summary(last_entry())[1:] == (verb, "conversation:flood", "refused")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -101,7 +101,7 @@ def test_who_comes_second_learns_who_was_first_and_when(people, otto, verb):
     error = late.value.as_dict()
     assert (error["by"], error["did"]) == ("user:otto", kind.rpartition(".")[2])
     assert datetime.fromisoformat(error["at"]).timestamp() == pytest.approx(at / 1e6)
-    assert said(last_entry()) == ("user:ada", verb, "conversation:flood", "refused")
+    assert audit_summary(last_entry()) == ("user:ada", verb, "conversation:flood", "refused")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -159,7 +159,7 @@ def test_a_token_may_pause_but_takes_nothing_over(people):
     assert (paused.state, Conversation.objects.get().state) == ("paused", "open")
     assert events("conversation.paused") == [("system", events("conversation.paused")[0][1])]
     assert events("conversation.paused")[0][1]["by"] == "token:robot"
-    assert said(last_entry())[0] == "token:robot"
+    assert audit_summary(last_entry())[0] == "token:robot"
     assert Run.objects.get().status == "cancelled"
 
 

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from conversations.models import Approval, AuditEntry, Conversation, Event, Run
 from tests.support import teamwork
-from tests.support.cast import client_of, last_entry, said
+from tests.support.cast import audit_summary, client_of, last_entry
 
 pytestmark = pytest.mark.django_db
 WORDS = {"recipient": "agent:Dialogue", "content": "Water!\nOn Elm Street", "client_id": "k1"}
@@ -42,7 +42,7 @@ def decide(client, approval, decision="approve", **more):
 def test_a_message_takes_the_right_to_send(browsers, role, status):
     assert speak(browsers[role]).status_code == status
     done, refused = ("send", "conversation:flood", "done"), "refused"
-    assert said(last_entry())[1:] == done if status == 201 else said(last_entry())[-1] == refused
+    assert audit_summary(last_entry())[1:] == done if status == 201 else audit_summary(last_entry())[-1] == refused
 
 
 @pytest.mark.parametrize(("role", "status"), [("approver", 200), ("admin", 200), ("operator", 403), ("viewer", 403)])

@@ -29,12 +29,12 @@ def otto(team):
     return team["operator"]
 
 
-def told(seq: int, key: str = "flood") -> DeliveryStatus:
+def status_of(seq: int, key: str = "flood") -> DeliveryStatus:
     return delivery_status.statuses_for(Conversation.objects.get(key=key), [seq])[seq]
 
 
 def shown(seq: int, key: str = "flood") -> tuple[str, str, str]:
-    status = told(seq, key)
+    status = status_of(seq, key)
     return status.state, f"{status.words} {status.agent} {status.verb}".strip(), str(status.detail)
 
 
@@ -65,8 +65,8 @@ def test_it_waits_for_its_agent_then_is_picked_up_then_answered(otto):
 
     claims.finish(claim, {"event": "run.done"}, {"event": "output", "text": "It is filed.", "turn": 1, "final": True})
     answer = Event.objects.get(kind="output").seq
-    assert (*shown(seq), told(seq).link) == ("answered", "Answered by Dialogue", "", answer)
-    assert told(seq).is_settled
+    assert (*shown(seq), status_of(seq).link) == ("answered", "Answered by Dialogue", "", answer)
+    assert status_of(seq).is_settled
 
 
 def test_a_run_that_waits_for_a_decision_has_picked_it_up(otto):
@@ -75,7 +75,7 @@ def test_a_run_that_waits_for_a_decision_has_picked_it_up(otto):
 
     assert shown(seq) == ("picked", "Picked up by Dialogue", "waiting for approval")
 
-    assert told(seq).step == 3
+    assert status_of(seq).step == 3
     assert approval.status == "pending"
 
 
@@ -94,16 +94,16 @@ def test_a_bad_end_is_told_with_its_reason_and_can_be_run_again(otto, end, words
     claims.finish(claim, end)
 
     assert shown(seq) == ("failed", words, why)
-    assert told(seq).again == claim.run
+    assert status_of(seq).again == claim.run
     stop_and_rerun.run_again(otto, claim.run)
-    assert told(seq).state == "waits"
+    assert status_of(seq).state == "waits"
 
 
 def test_a_run_without_words_says_so_and_leads_to_its_end(otto):
     seq = teamwork.say(otto)
     claims.finish(teamwork.claim(), {"event": "run.done"})
 
-    status = told(seq)
+    status = status_of(seq)
 
     assert (status.words, status.link) == ("Finished without a reply by", Event.objects.get(kind="run.done").seq)
 
@@ -113,11 +113,11 @@ def test_a_run_without_words_says_so_and_leads_to_its_end(otto):
 
 def test_what_nobody_begins_with_is_never_started_with_its_age_and_why(otto):
     seq = teamwork.say(otto)
-    assert told(seq).again_s <= 10.2
+    assert status_of(seq).again_s <= 10.2
     grow_old()
 
     assert shown(seq) == ("late", "Not picked up by Dialogue", "no worker has started it")
-    since = told(seq).since
+    since = status_of(seq).since
     assert since is not None
     assert since.timestamp() == pytest.approx(Event.objects.get(seq=seq).at / 1e6)
 
@@ -159,7 +159,7 @@ def test_what_only_has_to_wait_for_its_turn_is_told_its_age_without_alarm(otto):
     grow_old()
 
     assert shown(seq) == ("waits", "Stored, waiting for Dialogue", "Dialogue is answering an earlier message")
-    assert told(seq).since is not None
+    assert status_of(seq).since is not None
 
 
 # the bus, and agents of other processes
@@ -170,7 +170,7 @@ def test_without_a_bus_what_nobody_here_answers_is_stored(otto):
     seq = say_to(otto, "agent:Foreign")
 
     assert shown(seq) == ("stored", "Stored", "")
-    assert told(seq).again_s == 0
+    assert status_of(seq).again_s == 0
 
 
 def test_words_changed_in_a_fork_are_stored_and_wait_for_no_bus(otto):
@@ -178,7 +178,7 @@ def test_words_changed_in_a_fork_are_stored_and_wait_for_no_bus(otto):
     fork = forks.fork(otto, "flood", seq, words="Other words", run=False)
 
     assert shown(seq + 1, fork.conversation) == ("stored", "Stored", "")
-    assert told(seq + 1, fork.conversation).again_s == 0
+    assert status_of(seq + 1, fork.conversation).again_s == 0
 
 
 def test_a_relayed_message_is_on_the_bus_once_all_its_posts_are(otto, settings):
@@ -191,12 +191,12 @@ def test_a_relayed_message_is_on_the_bus_once_all_its_posts_are(otto, settings):
     posts = Post.objects.filter(event_seq=seq)
     assert posts.count() == 2
     assert shown(seq) == ("stored", "Stored", "waiting for the bus")
-    assert told(seq).again_s == 2
+    assert status_of(seq).again_s == 2
 
     for first, then in (("chat:Foreign", "chat:flood"), ("chat:flood", "chat:Foreign")):
         posts.filter(topic=first).update(sent_at=1)
         posts.filter(topic=then).update(sent_at=None)
-        assert told(seq).state == "stored", first
+        assert status_of(seq).state == "stored", first
     posts.update(sent_at=1)
 
     assert shown(seq) == ("bus", "On the bus", "")
@@ -209,13 +209,13 @@ def test_a_foreign_agents_first_event_picks_it_up_and_its_first_words_answer_it(
     teamwork.say(otto)
     seq = say_to(otto, "agent:Foreign")
     from_outside({"event": "tool_step", "name": "look", "agent": "Other"})
-    assert told(seq).state == "stored"
+    assert status_of(seq).state == "stored"
 
     picked = from_outside({"event": "tool_step", "name": "look", "agent": "Foreign"})
-    assert (*shown(seq), told(seq).link) == ("picked", "Picked up by Foreign", "", picked)
+    assert (*shown(seq), status_of(seq).link) == ("picked", "Picked up by Foreign", "", picked)
 
     answer = from_outside({"type": "message", "sender": "agent:Foreign", "recipient": "user:otto", "content": "Yes"})
-    assert (*shown(seq), told(seq).link) == ("answered", "Answered by Foreign", "", answer)
+    assert (*shown(seq), status_of(seq).link) == ("answered", "Answered by Foreign", "", answer)
 
 
 def test_what_is_streamed_without_a_name_is_probably_of_the_lone_agent(otto):
@@ -223,12 +223,12 @@ def test_what_is_streamed_without_a_name_is_probably_of_the_lone_agent(otto):
     seq = say_to(otto, "agent:Foreign")
 
     picked = from_outside({"event": "tool_step", "name": "look"})
-    assert (*shown(seq), told(seq).link) == ("picked", "Probably picked up by Foreign", "", picked)
+    assert (*shown(seq), status_of(seq).link) == ("picked", "Probably picked up by Foreign", "", picked)
     answer = from_outside({"event": "output", "text": "Yes"})
-    assert (*shown(seq), told(seq).link) == ("answered", "Probably answered by Foreign", "", answer)
+    assert (*shown(seq), status_of(seq).link) == ("answered", "Probably answered by Foreign", "", answer)
 
     from_outside({"type": "message", "sender": "agent:Other", "recipient": "chat:flood", "content": "I am here"})
-    assert told(seq).state == "stored"
+    assert status_of(seq).state == "stored"
 
 
 def test_only_what_people_sent_has_a_delivery(otto):
@@ -245,7 +245,7 @@ def test_what_a_fork_copied_was_sent_elsewhere_until_it_is_answered_there(otto):
     copied, answered = (forks.fork(otto, "flood", seq, run=run).conversation for run in (False, True))
 
     assert delivery_status.statuses_for(Conversation.objects.get(key=copied), [seq]) == {}
-    assert told(seq, answered).state == "waits"
+    assert status_of(seq, answered).state == "waits"
 
 
 # on the page

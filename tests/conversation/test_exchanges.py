@@ -19,7 +19,7 @@ from conversations.rendering import interaction_graph
 from dashboard.pages import graph
 from tests.dashboard.pages.test_conversation_page import KEY, store
 from tests.import_export.test_recordings_counts import imported
-from tests.rendering.test_lanes import said
+from tests.rendering.test_lanes import message_payload
 from tests.rendering.test_layered_layout import apart
 from tests.support.cast import client_of, person
 from tests.support.recorded import own_files, their_files
@@ -58,7 +58,11 @@ def page(browser: Client, query: str = "?view=graph") -> str:
 
 
 def test_messages_handoffs_and_calls_are_counted_between_each_two(browser: Client) -> None:
-    store(*[said("Rosa", "agent:Dialogue")] * 3, said("agent:Dialogue", "Rosa"), said("Rosa", f"chat:{KEY}"))
+    store(
+        *[message_payload("Rosa", "agent:Dialogue")] * 3,
+        message_payload("agent:Dialogue", "Rosa"),
+        message_payload("Rosa", f"chat:{KEY}"),
+    )
     store({"event": "agent.handoff", "from_agent": "Dialogue", "to_agent": "Triage"})
     store({**STEP, "tool_call_id": "c1"}, {**STEP, "tool_call_id": "c2"})
 
@@ -79,7 +83,7 @@ def test_messages_handoffs_and_calls_are_counted_between_each_two(browser: Clien
 
 
 def test_a_part_is_the_picture_alone_and_tells_up_to_where_it_counted(browser: Client) -> None:
-    store(said("Rosa", "agent:Dialogue"), said("Rosa", "agent:Dialogue"))
+    store(message_payload("Rosa", "agent:Dialogue"), message_payload("Rosa", "agent:Dialogue"))
 
     part = page(browser, "?view=graph&part=graph").strip()
 
@@ -91,7 +95,7 @@ def test_only_the_newest_events_are_counted_and_the_page_says_so(
     browser: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counting, "NEWEST", 3)
-    store(*[said("Rosa", "agent:Dialogue")] * 5, {**STEP, "tool_call_id": "c1"})
+    store(*[message_payload("Rosa", "agent:Dialogue")] * 5, {**STEP, "tool_call_id": "c1"})
 
     html = page(browser)
 
@@ -101,7 +105,7 @@ def test_only_the_newest_events_are_counted_and_the_page_says_so(
 
 def test_reading_stops_when_it_has_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded_reads, "READ_BYTES", 1000)
-    store(*[said("Rosa", "agent:Dialogue", "word " * 40)] * 9)
+    store(*[message_payload("Rosa", "agent:Dialogue", "word " * 40)] * 9)
     conversation = Conversation.objects.get(key=KEY)
 
     counts = counting.interactions(conversation.pk, KEY, 9)
@@ -111,7 +115,7 @@ def test_reading_stops_when_it_has_enough(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_most_active_are_drawn_and_the_others_on_wish(browser: Client) -> None:
-    store(*[said(f"agent:Worker {n} with a very long name", "Rosa") for n in range(30)])
+    store(*[message_payload(f"agent:Worker {n} with a very long name", "Rosa") for n in range(30)])
 
     html, whole = page(browser), page(browser, "?view=graph&whole=1")
 
@@ -123,7 +127,7 @@ def test_the_most_active_are_drawn_and_the_others_on_wish(browser: Client) -> No
 
 
 def test_an_edge_stands_for_the_selected_event_and_leads_to_its_newest_else(browser: Client) -> None:
-    store(*[said("Rosa", "agent:Dialogue")] * 3, {**STEP, "tool_call_id": "c1"})
+    store(*[message_payload("Rosa", "agent:Dialogue")] * 3, {**STEP, "tool_call_id": "c1"})
     store({**STEP, "tool_call_id": "c1", "status": "success"})
     selected = re.compile(r'<tr [^>]*data-seq="(\d+)" aria-current="true">')
 
@@ -136,7 +140,7 @@ def test_an_edge_stands_for_the_selected_event_and_leads_to_its_newest_else(brow
 
 def test_a_drawing_moves_nothing_when_a_number_grows_and_overlaps_nowhere() -> None:
     tool = CallCount("Agent 1", "look_up", 3, 9)
-    events = [stored(said(f"citizen {n % 40}", f"agent:Agent {n % 30}")) for n in range(200)]
+    events = [stored(message_payload(f"citizen {n % 40}", f"agent:Agent {n % 30}")) for n in range(200)]
     few, more = (interaction_graph.edges_of(batch, [tool]) for batch in (events, events + events[:7]))
 
     first, second = interaction_graph.drawing_of(few, 400), interaction_graph.drawing_of(more, 400)
@@ -163,7 +167,7 @@ def test_an_empty_conversation_says_that_nobody_has_spoken(browser: Client) -> N
 
 
 def test_hostile_names_stay_text(browser: Client) -> None:
-    store(said('<script>alert("x")</script>', 'agent:"><svg onload=alert(1)>\u202e'))
+    store(message_payload('<script>alert("x")</script>', 'agent:"><svg onload=alert(1)>\u202e'))
 
     html = page(browser)
 

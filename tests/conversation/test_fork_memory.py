@@ -28,7 +28,7 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-def asked(model):
+def model_inputs(model):
     """What a scripted model was given, call by call, without the ids that a server makes."""
     return [plain(call.input) for call in model.calls]
 
@@ -61,7 +61,7 @@ def test_an_agent_goes_on_in_a_fork_with_what_it_was_given_there():
         from_the_start = fork.rerun(otto, first.id)
         ended_runs(4)
 
-    given = asked(model)
+    given = model_inputs(model)
     assert given[3] == given[2]
     assert given[4] == given[0]
     assert event_kinds(rerun.conversation)[-1] == "run.done"
@@ -86,7 +86,7 @@ def test_a_fork_in_the_middle_of_a_run_goes_on_from_there():
         made = fork.fork(otto, "c", end, run=True)
         ended_runs(2)
 
-    given = asked(model)
+    given = model_inputs(model)
     assert given[2] == given[1]
     assert event_bodies("output", made.conversation)[-1]["text"] == "Five."
 
@@ -106,7 +106,7 @@ def test_what_is_said_in_other_words_takes_the_place_of_the_old_ones_and_is_kept
         send_message("third", key=made.conversation)
         ended_runs(4)
 
-    texts = [[item.get("content") for item in given if item.get("role") == "user"] for given in asked(model)]
+    texts = [[item.get("content") for item in given if item.get("role") == "user"] for given in model_inputs(model)]
     assert texts[2] == ["first", "second, in other words"]
     assert texts[3] == ["first", "second, in other words", "third"]
     rows = SessionItem.objects.filter(conversation=made.conversation).exclude(payload__startswith=session.CONTEXT)
@@ -130,12 +130,12 @@ def test_what_waited_for_its_own_run_stands_where_that_began():
 
     whole, early = (fork.fork(otto, "c", at).conversation for at in (head, 4))
 
-    assert [said(item) for item in remembered(whole)] == ["first", "one", "second", "two"]
-    assert [said(item) for item in remembered(early)] == ["first", "second"]
-    assert [said(item) for item in remembered(early, answers=1)] == ["first"]
+    assert [text_of(item) for item in remembered(whole)] == ["first", "one", "second", "two"]
+    assert [text_of(item) for item in remembered(early)] == ["first", "second"]
+    assert [text_of(item) for item in remembered(early, answers=1)] == ["first"]
 
 
-def said(item):
+def text_of(item):
     content = item["content"]
     return content if isinstance(content, str) else content[0]["text"]
 
@@ -182,7 +182,7 @@ def test_an_imported_history_is_remembered_with_its_calls_and_no_call_without_an
     assert (call["call_id"], call["name"], json.loads(call["arguments"])) == ("c", "find", {"name": "Ada"})
     assert (output["call_id"], json.loads(output["output"])) == ("c", {"id": 4})
     assert (bad["call_id"], error["call_id"], error["output"]) == ("event_5", "event_5", "no name")
-    assert said(answer) == "Done."
+    assert text_of(answer) == "Done."
 
 
 class Counter(BaseModel):

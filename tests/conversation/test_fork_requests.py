@@ -10,7 +10,7 @@ from conversations.events import log
 from conversations.models import Agent, AuditEntry, Conversation, Event, Post, Run
 from tests.conversation.test_forks import everything
 from tests.events.test_projections import event
-from tests.support.cast import STRANGER, last_entry, said
+from tests.support.cast import STRANGER, audit_summary, last_entry
 
 pytestmark = pytest.mark.django_db
 
@@ -126,7 +126,12 @@ def test_who_may_not_is_refused_before_anything_is_copied_and_that_is_recorded(t
     for who in (team["viewer"], team["approver"], team[""], STRANGER):
         with pytest.raises(NotAllowed):
             forks.fork(who, "hello", 1)
-        assert said(last_entry()) == (str(permissions.principal_of(who)), "fork", "conversation:hello", "refused")
+        assert audit_summary(last_entry()) == (
+            str(permissions.principal_of(who)),
+            "fork",
+            "conversation:hello",
+            "refused",
+        )
     with pytest.raises(NotFound):
         forks.fork(team["operator"], "nowhere", 1)
     assert Conversation.objects.count() == 1

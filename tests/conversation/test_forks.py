@@ -21,7 +21,7 @@ from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport
 from conversations.models import Agent, Approval, Conversation, Event, Participant, Post, Response, Run, ToolCall, Turn
 from tests.events.test_projections import event, rows
-from tests.support.cast import last_entry, said
+from tests.support.cast import audit_summary, last_entry
 from tests.support.examples import EXAMPLES
 from tests.support.recorded import THEIRS
 from tests.support.redacted import redact
@@ -162,7 +162,7 @@ def test_a_message_is_in_other_words_and_the_old_ones_are_kept(otto, hello):
     assert body["metadata"]["changed"] == was
     assert not Run.objects.filter(conversation__key=made.conversation).exists()
     assert not Post.objects.filter(conversation__key=made.conversation).exists()  # nobody elsewhere is asked
-    assert said(last_entry()) == ("user:otto", "fork", "conversation:hello", "done")
+    assert audit_summary(last_entry()) == ("user:otto", "fork", "conversation:hello", "done")
     assert last_entry().reason == "the wrong person"
 
 

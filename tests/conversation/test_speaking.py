@@ -14,7 +14,7 @@ from conversations.import_export.export import export
 from conversations.models import AuditEntry, Conversation, Event, Participant, Post, Run, Token
 from conversations.rendering import event_renderer
 from tests.support import teamwork
-from tests.support.cast import CAST, STRANGER, client_of, last_entry, said
+from tests.support.cast import CAST, STRANGER, audit_summary, client_of, last_entry
 
 pytestmark = pytest.mark.django_db
 
@@ -48,7 +48,7 @@ def test_words_bear_the_agents_name_and_tell_who_said_them_and_why(otto):
     assert body(stored)["sender"] == "agent:Dialogue"
     assert body(stored)["metadata"] == {"sent_by": "user:otto", "reason": "the model is down"}
     entry = last_entry()
-    assert said(entry) == ("user:otto", "speak_as", "conversation:c", "done")
+    assert audit_summary(entry) == ("user:otto", "speak_as", "conversation:c", "done")
     assert (entry.acting_as, entry.reason) == ("agent:Dialogue", "the model is down")
     assert json.loads(entry.correlation)["seq"] == stored.seq
 
@@ -77,7 +77,7 @@ def test_without_a_grant_it_is_refused_and_told_whom_they_would_have_been(team):
         speak(team["operator"])
 
     assert not Event.objects.exists()
-    assert said(last_entry()) == ("user:otto", "speak_as", "conversation:c", "refused")
+    assert audit_summary(last_entry()) == ("user:otto", "speak_as", "conversation:c", "refused")
     assert last_entry().acting_as == "agent:Dialogue"
 
 

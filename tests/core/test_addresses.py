@@ -33,17 +33,17 @@ def test_links_are_short_and_readable(key, segment):
     assert to_url(key) == segment
 
 
-def told(path):
+def decoded_path(path):
     """Return the last segment of a path as the pages see it, from its bytes as they came."""
     return with_slashes({"path": unquote(path), "raw_path": path.encode()})["path"]
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200))
 def test_every_id_is_read_back_from_each_of_its_forms(key):
-    assert from_url(told(to_url(key))) == key
+    assert from_url(decoded_path(to_url(key))) == key
     assert len(to_url(key)) <= max(MAX_SEGMENT, 5 + len(key.encode()) * 4 // 3)
     if key not in (".", ".."):
-        again = from_url(told(encoded(key)))
+        again = from_url(decoded_path(encoded(key)))
         assert again == key or key.startswith("~")  # an id that looks like the other form is that one
 
 

@@ -13,7 +13,7 @@ from tests.support.cast import client_of, person
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def asked(role: str, query: str, key: str = KEY) -> Any:
+def export_file(role: str, query: str, key: str = KEY) -> Any:
     """Ask for the file."""
     return client_of(person(role, role)).get(reverse("api-export", args=[key]) + query)
 
@@ -38,7 +38,7 @@ def body(answer: Any) -> str:
 def test_a_viewer_reads_it(form: str, media_type: str, ending: str, words: str) -> None:
     say("wet")
 
-    answer = asked("viewer", f"?format={form}")
+    answer = export_file("viewer", f"?format={form}")
 
     assert answer["Content-Type"] == media_type
     assert answer["Content-Disposition"] == f'attachment; filename="flood.{ending}"'
@@ -48,8 +48,8 @@ def test_a_viewer_reads_it(form: str, media_type: str, ending: str, words: str) 
 def test_json_lines_are_the_auditors_and_audited() -> None:
     say("wet")
 
-    assert asked("viewer", "").status_code == 403
-    answer = asked("auditor", "")
+    assert export_file("viewer", "").status_code == 403
+    answer = export_file("auditor", "")
 
     assert '"format":"switchboard/3"' in body(answer)
     entry = AuditEntry.objects.filter(verb="export", outcome="done").latest("seq")
@@ -59,19 +59,19 @@ def test_json_lines_are_the_auditors_and_audited() -> None:
 def test_another_format_is_refused_by_name() -> None:
     say("wet")
 
-    answer = asked("viewer", "?format=pdf")
+    answer = export_file("viewer", "?format=pdf")
 
     assert answer.status_code == 400
     assert answer.json()["error"]["field"] == "format"
 
 
 def test_an_unknown_conversation_is_not_found() -> None:
-    assert asked("viewer", "?format=text", key="nowhere").status_code == 404
+    assert export_file("viewer", "?format=text", key="nowhere").status_code == 404
 
 
 def test_a_name_of_any_characters_is_a_file_name() -> None:
     say("wet", key='a/b "c"\u202e')
 
-    answer = asked("viewer", "?format=text", key='a/b "c"\u202e')
+    answer = export_file("viewer", "?format=text", key='a/b "c"\u202e')
 
     assert answer["Content-Disposition"] == 'attachment; filename="a-b-c.txt"'

@@ -8,7 +8,7 @@ import pytest
 from conversations.events import registry
 from dashboard.api.openapi.document import document
 from tests.support.access import addresses
-from tests.support.doors import Answer, ask, message, said, token
+from tests.support.doors import Answer, ask, message, message_payload, token
 from tests.support.live import until
 
 # How an address of ours is called in the document.
@@ -38,7 +38,7 @@ def test_every_kind_we_write_is_in_the_document():
 
 def test_answers_have_the_shapes_that_the_document_tells(door_server, callers):
     admin, desk, viewer = callers["admin"], callers["desk"], callers["viewer"]
-    published = admin.publish("chat:told", said("told", "x", recipient="agent:Desk"), "t1")
+    published = admin.publish("chat:told", message_payload("told", "x", recipient="agent:Desk"), "t1")
     long, all_, single = "/api/v1/topics/{topic}/messages", "/api/v1/conversations", "/api/v1/conversations/{id}"
     messages = "/api/v1/topics/{}/messages"
 
@@ -46,7 +46,7 @@ def test_answers_have_the_shapes_that_the_document_tells(door_server, callers):
     fits("/api/v1/publish", "post", admin.publish("signal:x", {}), 201)
     fits("/api/v1/publish", "post", admin.batch(token("told", 0), message("x", {})), 200)
     fits("/api/v1/publish", "post", admin.publish("chat:told", {}, "t1"), 400)
-    fits("/api/v1/publish", "post", admin.publish("chat:told", said("told", "y"), "t1"), 409)
+    fits("/api/v1/publish", "post", admin.publish("chat:told", message_payload("told", "y"), "t1"), 409)
     fits("/api/v1/publish", "post", desk.publish("stream:x", {"sender": "agent:X"}), 403)
     fits("/api/v1/publish", "post", viewer.publish("stream:x", {}), 403)
     fits("/api/v1/publish", "post", ask(door_server, "POST", "/api/v1/publish"), 401)

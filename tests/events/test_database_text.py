@@ -47,7 +47,7 @@ def test_bodies_take_any_text(admin):
     assert max(answer.status_code for answer in tried) < 500
 
 
-def said(key, **fields):
+def internal_event(key, **fields):
     return log.from_internal(key, fields, principals.SYSTEM)
 
 
@@ -65,13 +65,13 @@ def test_a_call_id_longer_than_an_index_can_hold_finds_its_result():
     long = "".join(chr(33 + n * 7919 % 90) for n in range(20_000))
     step = {"event": "tool_step", "name": "look", "tool_call_id": long}
 
-    log.append([said("c", **step, status="start"), said("c", **step, status="success")])
+    log.append([internal_event("c", **step, status="start"), internal_event("c", **step, status="success")])
 
     assert ToolCall.objects.get().status == "done"
 
 
 def test_a_record_behind_what_the_file_remembers_begins_a_new_epoch(tmp_path):
-    log.append([said("c", event="log") for _ in range(5)])
+    log.append([internal_event("c", event="log") for _ in range(5)])
     water, before = HighWater(tmp_path), current()
     water.write()
     assert not water.check()
@@ -89,9 +89,9 @@ def test_a_record_behind_what_the_file_remembers_begins_a_new_epoch(tmp_path):
 
 
 def test_ids_that_were_taken_back_do_not_make_the_record_look_older(tmp_path):
-    log.append([said("c", event="log")])
+    log.append([internal_event("c", event="log")])
     with transaction.atomic():
-        log.append([said("c", event="log") for _ in range(50)])
+        log.append([internal_event("c", event="log") for _ in range(50)])
         HighWater(tmp_path).write()
         transaction.set_rollback(True)
 

@@ -24,7 +24,7 @@ from conversations.models import Event
 from conversations.realtime.readiness import HINTS, Readiness, not_ready
 from conversations.realtime.server_runtime import ServerRuntime
 from tests.events.test_crash import Ledger, judge
-from tests.events.test_log import said
+from tests.events.test_log import message_event
 from tests.support.live import Server, prepared, scratch, until
 
 
@@ -179,7 +179,7 @@ def damaged(monkeypatch):
 @pytest.mark.django_db(transaction=True)
 def test_a_damaged_page_costs_who_needs_it_and_no_neighbour_in_its_batch(damaged):
     tally, waits = Tally(), {key: Future() for key in ("near", "bad", "far")}
-    jobs = [Job([said(key, "hello")], done, 10) for key, done in waits.items()]
+    jobs = [Job([message_event(key, "hello")], done, 10) for key, done in waits.items()]
 
     assert Committer(tally).commit(jobs) == []
 
@@ -197,7 +197,7 @@ def test_readiness_tells_of_damage_and_sends_nobody_away(damaged):
     readiness = Readiness(engine)
     before = asyncio.run(readiness.parts())
     done = Future()
-    engine.writer.submit([said("bad", "hello")], done)
+    engine.writer.submit([message_event("bad", "hello")], done)
     with pytest.raises(Unavailable):
         done.result(60)
 

@@ -21,7 +21,7 @@ from conversations.rendering.lane_cards import LaneRenderer, ends
 from tests.events.test_projections import event
 from tests.support.drawn_html import Seen
 from tests.support.examples import EXAMPLES
-from tests.support.searching import asked, catch_up
+from tests.support.searching import catch_up, search_all
 
 ROOT = Path(__file__).resolve().parents[2]
 MARIA, ROBOT = principals.user_principal("maria"), principals.token_principal("robot")
@@ -110,12 +110,12 @@ def test_a_declared_type_is_searched_as_it_says(flood):
     store()
     catch_up()
 
-    assert asked("mill street") == [("desk", 1)]
-    assert asked("elm", kind="error") == [("desk", 1)]
+    assert search_all("mill street") == [("desk", 1)]
+    assert search_all("elm", kind="error") == [("desk", 1)]
     TYPES["flood.warned"] = _replaced(search=Search(is_indexed=False))
     store()
     catch_up()
-    assert asked("mill street") == [("desk", 1)]
+    assert search_all("mill street") == [("desk", 1)]
 
 
 def test_a_declared_type_is_ours_alone_and_in_the_union(flood):

@@ -25,21 +25,21 @@ def event(key, topic=None, bus_id=None, principal=AGENT, **payload):
     return log.from_bus(topic, bus_id, body, envelopes.parse(body.encode()), principal)
 
 
-def said(key, words="hello", sender="agent:A", recipient="user", **more):
+def message_event(key, words="hello", sender="agent:A", recipient="user", **more):
     return event(key, topic=f"chat:{key}", type="message", sender=sender, recipient=recipient, content=words, **more)
 
 
 def test_seq_is_gapless_per_conversation():
-    stored = log.append([said("a"), said("b"), said("a"), said("a")])
+    stored = log.append([message_event("a"), message_event("b"), message_event("a"), message_event("a")])
 
     assert [(s.conversation, s.seq) for s in stored] == [("a", 1), ("b", 1), ("a", 2), ("a", 3)]
     assert log.heads(["a", "b"]) == {"a": 3, "b": 1}
 
 
 def test_known_id_is_stored_once_and_answers_its_place():
-    log.append([said("a", id="one", bus_id="x")])
+    log.append([message_event("a", id="one", bus_id="x")])
 
-    again, new = log.append([said("a", id="one", bus_id="x"), said("a", id="two")])
+    again, new = log.append([message_event("a", id="one", bus_id="x"), message_event("a", id="two")])
 
     assert (again.seq, again.is_new, again.clashes) == (1, False, False)
     assert (new.seq, new.is_new) == (2, True)
@@ -55,9 +55,9 @@ def test_same_id_twice_in_one_batch_is_stored_once():
 
 
 def test_known_id_with_another_payload_clashes():
-    log.append([said("a", id="one")])
+    log.append([message_event("a", id="one")])
 
-    (clash,) = log.append([said("a", words="other", id="one")])
+    (clash,) = log.append([message_event("a", words="other", id="one")])
 
     assert clash.clashes
     assert Event.objects.count() == 1
@@ -75,9 +75,9 @@ def test_one_envelope_on_two_topics_is_one_event_and_two_posts():
 
 
 def test_bus_id_reused_with_another_payload_clashes():
-    log.append([said("a", bus_id="b1", id="e1")])
+    log.append([message_event("a", bus_id="b1", id="e1")])
 
-    (clash,) = log.append([said("a", bus_id="b1", id="e2", words="other")])
+    (clash,) = log.append([message_event("a", bus_id="b1", id="e2", words="other")])
 
     assert clash.clashes
 
@@ -91,7 +91,7 @@ def test_topic_without_conversation_is_a_post_only():
 
 
 def test_chain_covers_every_event():
-    log.append([said("a"), said("a", words="more", id="two")])
+    log.append([message_event("a"), message_event("a", words="more", id="two")])
 
     conversation = Conversation.objects.get(key="a")
     identity = f"\0{hashlib.sha256(bytes(conversation.key_salt) + b'a').hexdigest()}"
@@ -104,7 +104,7 @@ def test_chain_covers_every_event():
 
 
 def test_salts_differ():
-    log.append([said("a"), said("a")])
+    log.append([message_event("a"), message_event("a")])
 
     assert len(set(Event.objects.values_list("salt", flat=True))) == 2
 
@@ -112,7 +112,7 @@ def test_salts_differ():
 def test_append_inside_writing_is_rolled_back_with_it():
     def work():
         with log.write_transaction():
-            log.append([said("a")])
+            log.append([message_event("a")])
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -123,14 +123,14 @@ def test_append_inside_writing_is_rolled_back_with_it():
 
 def test_messages_count_an_output_and_the_envelope_that_repeats_it_once():
     log.append([event("a", event="output", agent="A", text="hi")])
-    log.append([said("a", words="hi", sender="agent:A"), said("a", words="hi", sender="agent:A")])
+    log.append([message_event("a", words="hi", sender="agent:A"), message_event("a", words="hi", sender="agent:A")])
 
     assert Conversation.objects.get(key="a").messages == 2
 
 
 def test_an_envelope_that_names_its_output_is_not_counted_again():
-    log.append([event("a", event="output", agent="A", text="hi", id="o1"), said("a", words="other")])
-    log.append([said("a", words="hi there", metadata={"output_id": "o1"})])
+    log.append([event("a", event="output", agent="A", text="hi", id="o1"), message_event("a", words="other")])
+    log.append([message_event("a", words="hi there", metadata={"output_id": "o1"})])
 
     assert Conversation.objects.get(key="a").messages == 2
 
@@ -166,7 +166,9 @@ def test_legacy_steps_without_status_pair_by_name():
 
 
 def test_participants_are_collected_once_with_their_kind():
-    log.append([said("a", sender="agent:A", recipient="Rosa"), said("a", sender="Rosa", recipient="chat:a")])
+    log.append(
+        [message_event("a", sender="agent:A", recipient="Rosa"), message_event("a", sender="Rosa", recipient="chat:a")]
+    )
 
     assert set(Participant.objects.values_list("name", "kind")) == {("agent:A", "agent"), ("Rosa", "person")}
 
@@ -183,7 +185,7 @@ def test_claims_from_outside_change_no_title():
 def test_two_threads_on_one_conversation_leave_no_hole():
     def work(name):
         for i in range(50):
-            log.append([said("a", id=f"{name}-{i}")])
+            log.append([message_event("a", id=f"{name}-{i}")])
         connection.close()
 
     threads = [threading.Thread(target=work, args=(n,)) for n in "xy"]
@@ -198,9 +200,9 @@ def test_writer_answers_after_commit_and_isolates_a_bad_job():
     from concurrent.futures import Future
 
     writer, good, bad = log.Writer(), Future(), Future()
-    broken = said("a")._replace(body="\ud800")
+    broken = message_event("a")._replace(body="\ud800")
     writer.submit([broken], bad)
-    writer.submit([said("a", words="fine")], good)
+    writer.submit([message_event("a", words="fine")], good)
     writer.start()
 
     assert good.result(60)[0].seq == 1
@@ -233,8 +235,8 @@ def test_writer_outlives_a_job_that_breaks_in_an_unheard_of_way():
     from concurrent.futures import Future
 
     writer, good, bad = log.Writer(), Future(), Future()
-    writer.submit([said("a")._replace(payload=None)], bad)
-    writer.submit([said("a", words="fine")], good)
+    writer.submit([message_event("a")._replace(payload=None)], bad)
+    writer.submit([message_event("a", words="fine")], good)
     writer.start()
 
     assert good.result(60)[0].seq == 1
@@ -246,7 +248,7 @@ def test_writer_outlives_a_job_that_breaks_in_an_unheard_of_way():
 def test_a_listener_that_breaks_costs_no_stored_event():
     stop = commit_listeners.on_committed(lambda stored: 1 / 0)
     try:
-        (stored,) = log.append([said("a")])
+        (stored,) = log.append([message_event("a")])
     finally:
         stop()
 
@@ -257,14 +259,15 @@ def test_a_listener_that_breaks_costs_no_stored_event():
 def test_what_rides_along_runs_again_with_its_batch_and_takes_it_down_when_it_fails():
     runs = []
 
-    log.append([said("a", id="one")], in_same_transaction=lambda: runs.append(Event.objects.count()))
+    log.append([message_event("a", id="one")], in_same_transaction=lambda: runs.append(Event.objects.count()))
     log.append(
-        [said("a", id="one"), said("a", id="two")], in_same_transaction=lambda: runs.append(Event.objects.count())
+        [message_event("a", id="one"), message_event("a", id="two")],
+        in_same_transaction=lambda: runs.append(Event.objects.count()),
     )
 
     assert runs == [1, 2]
     with pytest.raises(Conflict):
-        log.append([said("a", id="three")], in_same_transaction=_lose)
+        log.append([message_event("a", id="three")], in_same_transaction=_lose)
     assert Event.objects.count() == 2
 
 

@@ -12,7 +12,7 @@ from django.db import connection
 
 from conversations.core.errors import Invalid
 from conversations.events import log
-from tests.events.test_log import said
+from tests.events.test_log import message_event
 from tests.events.test_writer_locks import held, locking
 from tests.support.live import until
 from tests.support.tiers import rounds
@@ -31,7 +31,7 @@ def commits(writer, count):
     took = []
     for n in range(count):
         done, began = Future(), time.perf_counter()
-        writer.submit([said(NEIGHBOURS[n % len(NEIGHBOURS)])], done)
+        writer.submit([message_event(NEIGHBOURS[n % len(NEIGHBOURS)])], done)
         done.result(60)
         took.append(time.perf_counter() - began)
     return took
@@ -65,11 +65,11 @@ def fail():
 def publish_failing(writer):
     """Publish what fails, and wait for the answer as a client does."""
     done = Future()
-    writer.submit([said("failing")], done, in_same_transaction=fail)
+    writer.submit([message_event("failing")], done, in_same_transaction=fail)
     assert isinstance(done.exception(60), Invalid)
 
 
-TROUBLES = {"held": lambda writer: writer.submit([said("held")]), "failing": publish_failing}
+TROUBLES = {"held": lambda writer: writer.submit([message_event("held")]), "failing": publish_failing}
 
 
 @pytest.mark.faults
@@ -77,7 +77,7 @@ TROUBLES = {"held": lambda writer: writer.submit([said("held")]), "failing": pub
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_neighbours_commit_as_soon_as_without_trouble(trouble, capsys):
-    log.append([said(key) for key in ("held", "failing", *NEIGHBOURS)])
+    log.append([message_event(key) for key in ("held", "failing", *NEIGHBOURS)])
     writer, free, troubled = log.Writer(), [], []
     writer.start()
     try:

@@ -15,7 +15,7 @@ from conversations.events.log import retry_thread
 from conversations.events.response_ids import ResponseRequest
 from conversations.models import Agent, Conversation, Event, Token
 from conversations.runs.responses import create
-from tests.events.test_log import said
+from tests.events.test_log import message_event
 from tests.support.cast import cast
 from tests.support.live import until
 
@@ -68,12 +68,15 @@ def running(*jobs, in_same_transaction=None):
 
 
 def test_a_held_conversation_holds_neither_a_neighbour_in_its_batch_nor_what_comes_later():
-    log.append([said("held"), said("near")])
+    log.append([message_event("held"), message_event("near")])
     began = time.monotonic()
-    with held(locking("held")) as is_over, running([said("held")], [said("near")], [said("new")]) as (writer, waits):
+    with (
+        held(locking("held")) as is_over,
+        running([message_event("held")], [message_event("near")], [message_event("new")]) as (writer, waits),
+    ):
         mine, *others = waits
         later = Future()
-        writer.submit([said("near")], later)
+        writer.submit([message_event("near")], later)
 
         assert [wait.result(QUICK)[0].seq for wait in (*others, later)] == [2, 1, 3]
         assert time.monotonic() - began < QUICK
@@ -83,11 +86,11 @@ def test_a_held_conversation_holds_neither_a_neighbour_in_its_batch_nor_what_com
 
 
 def test_what_waits_for_a_held_conversation_keeps_its_order_and_is_numbered_without_a_gap():
-    log.append([said("held")])
-    with held(locking("held")) as is_over, running([said("held", words="0")]) as (writer, waits):
+    log.append([message_event("held")])
+    with held(locking("held")) as is_over, running([message_event("held", words="0")]) as (writer, waits):
         for n in range(1, 30):
             waits.append(Future())
-            writer.submit([said("held", words=f"{n}")], waits[-1])
+            writer.submit([message_event("held", words=f"{n}")], waits[-1])
         is_over.wait(0.1)
         is_over.set()
 
@@ -98,8 +101,8 @@ def test_what_waits_for_a_held_conversation_keeps_its_order_and_is_numbered_with
 
 def test_who_waits_for_a_held_conversation_too_long_is_told_and_nothing_of_theirs_is_stored(monkeypatch):
     monkeypatch.setattr(retry_thread, "PATIENCE", 0.3)
-    log.append([said("held"), said("near")])
-    with held(locking("held")), running([said("held")], [said("near")]) as (_, (mine, other)):
+    log.append([message_event("held"), message_event("near")])
+    with held(locking("held")), running([message_event("held")], [message_event("near")]) as (_, (mine, other)):
         with pytest.raises(Unavailable, match="held"):
             mine.result(QUICK)
 
@@ -108,7 +111,10 @@ def test_who_waits_for_a_held_conversation_too_long_is_told_and_nothing_of_their
 
 
 def test_a_conversation_that_somebody_is_making_holds_no_neighbour():
-    with held(lambda: log.append([said("made")])) as is_over, running([said("made")], [said("near")]) as (_, waits):
+    with (
+        held(lambda: log.append([message_event("made")])) as is_over,
+        running([message_event("made")], [message_event("near")]) as (_, waits),
+    ):
         assert waits[1].result(QUICK)[0].seq == 1
         assert not waits[0].done()
         is_over.set()
@@ -117,7 +123,7 @@ def test_a_conversation_that_somebody_is_making_holds_no_neighbour():
 
 def test_who_waits_for_a_conversation_in_which_somebody_queues_a_run_sees_that_run():
     Agent.objects.create(team="town", name="Dialogue", is_entry=True, served_until=1 << 62)
-    log.append([said("busy")])
+    log.append([message_event("busy")])
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
     response_request = ResponseRequest(model="Dialogue", input=[item], params={"metadata": {"conversation_id": "busy"}})
     by, first, second = cast()["operator"], [], []
@@ -148,8 +154,8 @@ def somebody_waits():
 def test_a_token_that_somebody_changes_holds_up_only_what_it_publishes():
     Token.objects.create(name="robot", digest="d", role="agent")
     held_token = held(lambda: Token.objects.select_for_update().get(name="robot"))
-    other = said("near")._replace(principal="user:maria")
-    with held_token as is_over, running([said("mine")], [other]) as (_, waits):
+    other = message_event("near")._replace(principal="user:maria")
+    with held_token as is_over, running([message_event("mine")], [other]) as (_, waits):
         assert waits[1].result(QUICK)[0].seq == 1
         assert not waits[0].done()
         is_over.set()
@@ -158,15 +164,15 @@ def test_a_token_that_somebody_changes_holds_up_only_what_it_publishes():
 
 def test_what_rides_along_and_waits_for_a_lock_holds_no_neighbour():
     Token.objects.create(name="row", digest="d", role="agent")
-    log.append([said("mine"), said("near")])
+    log.append([message_event("mine"), message_event("near")])
 
     def ride():
         Token.objects.select_for_update().get(name="row")
 
     with held(ride) as is_over:
         writer, mine, others = log.Writer(), Future(), [Future() for _ in range(8)]
-        writer.submit([said("mine")], mine, in_same_transaction=ride)
-        [writer.submit([said(f"near{n}")], other) for n, other in enumerate(others)]
+        writer.submit([message_event("mine")], mine, in_same_transaction=ride)
+        [writer.submit([message_event(f"near{n}")], other) for n, other in enumerate(others)]
         writer.start()
         try:
             assert [other.result(QUICK)[0].seq for other in others] == [1] * 8
@@ -179,9 +185,9 @@ def test_what_rides_along_and_waits_for_a_lock_holds_no_neighbour():
 
 def test_a_writer_that_is_closed_waits_for_a_held_conversation_a_little_and_then_tells_who_waits(monkeypatch):
     monkeypatch.setattr(retry_thread, "LAST_PATIENCE", 0.3)
-    log.append([said("held")])
+    log.append([message_event("held")])
     with held(locking("held")):
-        with running([said("held")], [said("near")]) as (writer, (mine, other)):
+        with running([message_event("held")], [message_event("near")]) as (writer, (mine, other)):
             began = time.monotonic()
             writer.close()
 
@@ -192,7 +198,7 @@ def test_a_writer_that_is_closed_waits_for_a_held_conversation_a_little_and_then
 
 def test_events_of_many_threads_are_stored_in_order_beside_somebody_who_locks_and_lets_go():
     keys = [f"c{n}" for n in range(6)]
-    log.append([said(key) for key in keys])
+    log.append([message_event(key) for key in keys])
     writer, is_over = log.Writer(), threading.Event()
 
     def lock():
@@ -208,9 +214,9 @@ def test_events_of_many_threads_are_stored_in_order_beside_somebody_who_locks_an
     waits = {key: [Future() for _ in range(60)] for key in keys}
     for n in range(60):
         for key in keys:
-            writer.submit([said(key, words=f"{n}")], waits[key][n])
+            writer.submit([message_event(key, words=f"{n}")], waits[key][n])
     both = Future()
-    writer.submit([said("c0"), said("c3")], both)
+    writer.submit([message_event("c0"), message_event("c3")], both)
     try:
         for key in keys:
             seqs = [wait.result(60)[0].seq for wait in waits[key]]

@@ -15,7 +15,7 @@ from conversations.events.log import writer as module
 from conversations.events.log.retry_thread import RetryThread
 from conversations.events.log.write_job import Job
 from conversations.models import Event
-from tests.events.test_log import said
+from tests.events.test_log import message_event
 from tests.support.live import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -44,7 +44,7 @@ def test_a_writer_whose_writes_fail_says_so_until_one_succeeds_again(writer, mon
     with monkeypatch.context() as patch:
         patch.setattr(commit_batch, "append", full)
         with pytest.raises(Unavailable, match="full"):
-            stored(writer, said("a")).result(60)
+            stored(writer, message_event("a")).result(60)
 
         assert "disk is full" in writer.state
         assert "disk is full" in writer.state
@@ -64,9 +64,9 @@ def test_a_database_that_hangs_is_waited_for_a_bounded_time_at_the_end_and_nothi
     monkeypatch.setattr(commit_batch, "append", hang)
     made = log.Writer()
     made.start()
-    under_way = stored(made, said("a"))
+    under_way = stored(made, message_event("a"))
     assert has_begun.wait(60)
-    queued = stored(made, said("a"), said("a"))
+    queued = stored(made, message_event("a"), message_event("a"))
     began = time.monotonic()
     made.close()
 
@@ -88,7 +88,7 @@ def test_a_statement_that_a_database_cannot_run_costs_its_own_job(writer, monkey
         return real(events, **options)
 
     monkeypatch.setattr(commit_batch, "append", picky)
-    answers = {name: stored(writer, said(name)) for name in ("a", "b", "bad", "c")}
+    answers = {name: stored(writer, message_event(name)) for name in ("a", "b", "bad", "c")}
 
     assert [answers[name].result(60)[0].seq for name in "abc"] == [1, 1, 1]
     assert isinstance(answers["bad"].exception(10), Unavailable)
@@ -104,7 +104,7 @@ def _cause():
 
 def test_a_conversation_whose_turn_it_is_keeps_what_comes_later_behind_what_waits():
     retrying, answers = RetryThread(commit_batch.Tally()), []
-    earlier, later = (Job([said("c", words=words)], None, 1) for words in ("earlier", "later"))
+    earlier, later = (Job([message_event("c", words=words)], None, 1) for words in ("earlier", "later"))
     sifting = threading.Thread(target=lambda: answers.append(retrying.sift([later])))
 
     class Queues(dict):

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from websockets.sync.client import ClientConnection, connect
 
 from tests.asgi.test_live_socket import receive, sign_in, subscribe
-from tests.support.doors import said
+from tests.support.doors import message_payload
 from tests.support.live import Server
 
 KEY = "looked-at"
@@ -30,7 +30,7 @@ def people(wire: ClientConnection) -> list[tuple[str, str]]:
 
 
 def test_people_and_programs_are_told_who_looks_and_an_agents_token_never(door_server, callers) -> None:
-    callers["admin"].publish(f"chat:{KEY}", said(KEY, "Is anybody there?", recipient="agent:Desk"))
+    callers["admin"].publish(f"chat:{KEY}", message_payload(KEY, "Is anybody there?", recipient="agent:Desk"))
     walter, rosa = (sign_in(door_server, name) for name in ("walter", "rosa"))
     with ExitStack() as open_sockets:
         agent = open_sockets.enter_context(looking(door_server, token=callers["desk"].token))
@@ -42,7 +42,7 @@ def test_people_and_programs_are_told_who_looks_and_an_agents_token_never(door_s
             assert people(first) == people(program) == [("rosa", "looking"), ("walter", "looking")]
         assert people(first) == people(program) == [("walter", "looking")]
 
-        callers["admin"].publish(f"chat:{KEY}", said(KEY, "the last one"))
+        callers["admin"].publish(f"chat:{KEY}", message_payload(KEY, "the last one"))
         kinds = set()
         while True:
             frame = json.loads(agent.recv(timeout=60))

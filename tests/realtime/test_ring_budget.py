@@ -22,7 +22,7 @@ def push(feed: Feed, seq: int) -> None:
     feed.push(frames.events(feed.topic, "e", [(seq, f'"{seq} {TEXT}"')]))
 
 
-def held(feeds: list[Feed]) -> int:
+def held_bytes(feeds: list[Feed]) -> int:
     return sum(len(frame.encoded) for feed in feeds for frame in feed.ring)
 
 
@@ -38,7 +38,7 @@ def test_many_rings_stay_within_one_budget_and_keep_each_frame_once():
     finally:
         tracemalloc.stop()
 
-    assert 2 << 20 < held(feeds) <= budget.size <= budget.limit
+    assert 2 << 20 < held_bytes(feeds) <= budget.size <= budget.limit
     assert needed < budget.limit * 1.2  # 16 MB were pushed
 
 

@@ -24,7 +24,7 @@ from conversations.redaction.tombstones import tombstone
 from conversations.search import index_writer
 from conversations.search.indexer import Indexer
 from conversations.telemetry import late_names
-from tests.events.test_log import said
+from tests.events.test_log import message_event
 from tests.support.live import Server, until
 from tests.support.redacted import stored_files
 from tests.support.tiers import rounds
@@ -36,7 +36,7 @@ FIELDS = ("seq", "kind", "at", "principal", "run", "turn", "event_id", "digest",
 
 def spoken(key, *texts):
     for text in texts:
-        log.append([said(key, text)])
+        log.append([message_event(key, text)])
 
 
 def everywhere(word):

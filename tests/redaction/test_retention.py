@@ -16,7 +16,7 @@ from conversations.models import AuditEntry, Conversation, Event, LegalHold, Red
 from conversations.redaction import expiry, legal_holds, retention_job, retention_rules
 from conversations.redaction import redact as redact_module
 from conversations.redaction.redact import redact
-from tests.events.test_log import said
+from tests.events.test_log import message_event
 from tests.redaction.test_redact import aged, everywhere, index, spoken
 from tests.support.live import Server, until
 from tests.support.redacted import stored_files
@@ -169,7 +169,7 @@ def race(acts):
 def raced(admin, rule, number):
     """Race a hold with a redaction and an expiry of one conversation, and check who won."""
     key = f"retain-race{number}"
-    log.append([said(key, f"{SECRET} one"), said(key, f"{SECRET} two")])
+    log.append([message_event(key, f"{SECRET} one"), message_event(key, f"{SECRET} two")])
     aged(key, 2)
     acts = {
         "hold": lambda: legal_holds.place(admin, key, "a lawsuit"),

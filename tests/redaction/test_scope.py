@@ -15,7 +15,7 @@ from conversations.redaction.redact import redact
 from conversations.redaction.scope import RedactionScope
 from tests.redaction.test_redact import everywhere, index, spoken
 from tests.support.cast import person
-from tests.support.searching import asked
+from tests.support.searching import search_all
 
 PHONE = "+44 7700 900123"
 
@@ -53,8 +53,8 @@ def test_a_field_of_a_call_goes_wherever_the_call_says_it_and_the_rest_stays(tea
     assert second["output"] == {"line": "dialled [redacted], wombat"}
     assert verify_chains.verify_events().ok
     index()
-    assert {key for key, _ in asked("quokka")} == {key for key, _ in asked("wombat")} == {"scope-a", copy}
-    assert asked("900123") == []
+    assert {key for key, _ in search_all("quokka")} == {key for key, _ in search_all("wombat")} == {"scope-a", copy}
+    assert search_all("900123") == []
 
 
 @pytest.mark.django_db(transaction=True)

@@ -13,7 +13,7 @@ from conversations.rendering.conversation_hues import ConversationHues, follow, 
 from conversations.rendering.hue_slots import SLOTS, hue_of
 from conversations.rendering.participant_marks import in_conversation, mark_for
 from tests.dashboard.pages.test_conversation_page import KEY, store
-from tests.rendering.test_lanes import page, said
+from tests.rendering.test_lanes import message_payload, page
 from tests.support.cast import client_of, person
 
 pytestmark = pytest.mark.django_db
@@ -34,7 +34,11 @@ def alike(count: int) -> list[str]:
 
 def test_agents_with_one_hue_get_free_ones_in_the_order_in_which_they_came() -> None:
     first, second, third = alike(3)
-    store(said(f"agent:{first}", "Rosa"), said("Rosa", f"agent:{second}"), said(f"agent:{third}", "Rosa"))
+    store(
+        message_payload(f"agent:{first}", "Rosa"),
+        message_payload("Rosa", f"agent:{second}"),
+        message_payload(f"agent:{third}", "Rosa"),
+    )
 
     hues = of_conversation(KEY).hues()
 
@@ -59,7 +63,7 @@ def test_all_views_live_and_loaded_draw_the_same() -> None:
     renderer = LiveRenderer(KEY)
     browser = client_of(person("vera", "viewer"))
     for name in (first, second):
-        store(said(f"agent:{name}", "Rosa"))
+        store(message_payload(f"agent:{name}", "Rosa"))
 
     live = "".join(text for _, text in renderer.draw(events()))
 
@@ -82,7 +86,7 @@ def test_a_cold_process_finds_what_a_warm_one_knew() -> None:
     names = alike(4)
     warm = of_conversation(KEY)
     for name in reversed(names):
-        store(said(f"agent:{name}", "Rosa"))
+        store(message_payload(f"agent:{name}", "Rosa"))
         follow(KEY, warm, events())
     known = dict(warm.hues())
 
@@ -93,7 +97,7 @@ def test_a_cold_process_finds_what_a_warm_one_knew() -> None:
 
 
 def test_a_name_in_what_was_said_is_nobody() -> None:
-    store(said("Rosa", "agent:Desk", text='{"agent": "Nobody", "sender": "agent:Nobody"}'))
+    store(message_payload("Rosa", "agent:Desk", text='{"agent": "Nobody", "sender": "agent:Nobody"}'))
 
     assert [*of_conversation(KEY).hues()] == ["Desk"]
 

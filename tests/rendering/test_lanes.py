@@ -27,7 +27,7 @@ def browser() -> Client:
     return client_of(person("vera", "viewer"))
 
 
-def said(sender: str, recipient: str, text: str = "hello") -> dict[str, Any]:
+def message_payload(sender: str, recipient: str, text: str = "hello") -> dict[str, Any]:
     """Make a message."""
     return {"type": "message", "sender": sender, "recipient": recipient, "content": text}
 
@@ -45,7 +45,11 @@ def places(html: str) -> list[tuple[str, ...]]:
 
 
 def test_each_voice_has_a_lane_and_each_card_points_at_whom_it_was_said_to(browser: Client) -> None:
-    store(said("Rosa", "agent:Dialogue"), said("agent:Dialogue", "Rosa"), said("agent:Dialogue", f"chat:{KEY}"))
+    store(
+        message_payload("Rosa", "agent:Dialogue"),
+        message_payload("agent:Dialogue", "Rosa"),
+        message_payload("agent:Dialogue", f"chat:{KEY}"),
+    )
     store({"event": "agent.handoff", "from_agent": "Dialogue", "to_agent": "Triage"})
 
     html = page(browser)
@@ -68,7 +72,7 @@ def test_a_call_and_its_end_are_one_card_that_points_at_the_server_of_the_tool(b
 
 
 def test_a_turn_that_is_being_written_is_an_open_card_and_its_output_takes_its_place(browser: Client) -> None:
-    store(said("Rosa", "agent:Dialogue"), token("A crew "), token("is coming"))
+    store(message_payload("Rosa", "agent:Dialogue"), token("A crew "), token("is coming"))
     written = page(browser)
     store(output("A crew is coming."))
 
@@ -79,7 +83,7 @@ def test_a_turn_that_is_being_written_is_an_open_card_and_its_output_takes_its_p
 
 
 def test_a_long_text_is_cut_short_and_leads_to_the_whole_event(browser: Client) -> None:
-    store(said("Rosa", "agent:Dialogue", "word " * 1000))
+    store(message_payload("Rosa", "agent:Dialogue", "word " * 1000))
 
     html = page(browser)
 
@@ -89,7 +93,7 @@ def test_a_long_text_is_cut_short_and_leads_to_the_whole_event(browser: Client) 
 
 
 def test_a_link_to_an_event_opens_lanes_around_it(browser: Client) -> None:
-    store(*[said("Rosa", "agent:Dialogue", f"line {n}") for n in range(200)])
+    store(*[message_payload("Rosa", "agent:Dialogue", f"line {n}") for n in range(200)])
 
     html = page(browser, "?view=lanes&event=50")
 
@@ -100,7 +104,7 @@ def test_a_link_to_an_event_opens_lanes_around_it(browser: Client) -> None:
 
 
 def test_further_pages_are_cards_that_the_page_places(browser: Client) -> None:
-    store(*[said("Rosa", "agent:Dialogue", f"line {n}") for n in range(70)])
+    store(*[message_payload("Rosa", "agent:Dialogue", f"line {n}") for n in range(70)])
 
     older = browser.get(reverse("conversation-entries", args=[KEY]) + "?view=lanes&before=11").json()
 
@@ -109,7 +113,7 @@ def test_further_pages_are_cards_that_the_page_places(browser: Client) -> None:
 
 
 def test_of_many_those_in_view_have_lanes_and_the_others_share_the_last(browser: Client) -> None:
-    store(*[said(f"agent:{n}", "Rosa") for n in range(50)])
+    store(*[message_payload(f"agent:{n}", "Rosa") for n in range(50)])
 
     html, early = page(browser), page(browser, "?view=lanes&event=5")
 
@@ -121,7 +125,7 @@ def test_of_many_those_in_view_have_lanes_and_the_others_share_the_last(browser:
 
 
 def test_few_all_have_lanes(browser: Client) -> None:
-    store(*[said(f"agent:{n % (lanes.MAX_OWN_LANES - 1)}", "Rosa") for n in range(50)])
+    store(*[message_payload(f"agent:{n % (lanes.MAX_OWN_LANES - 1)}", "Rosa") for n in range(50)])
 
     html = page(browser)
 
@@ -131,7 +135,7 @@ def test_few_all_have_lanes(browser: Client) -> None:
 
 
 def test_the_overview_is_the_whole_conversation_however_long(browser: Client) -> None:
-    store(*[said("Rosa" if n % 2 else "agent:Desk", "agent:Dialogue") for n in range(1200)])
+    store(*[message_payload("Rosa" if n % 2 else "agent:Desk", "agent:Dialogue") for n in range(1200)])
     store(
         {"event": "tool_step", "agent": "Desk", "name": "find", "tool_call_id": "c1", "status": "error", "error": "x"}
     )
@@ -156,7 +160,7 @@ def test_an_empty_conversation_and_an_unknown_view_are_pages_too(browser: Client
 def test_lanes_ask_the_database_no_more_than_the_transcript(
     browser: Client, django_assert_max_num_queries: Any
 ) -> None:
-    store(*[said(f"agent:{n}", "Rosa") for n in range(60)])
+    store(*[message_payload(f"agent:{n}", "Rosa") for n in range(60)])
     page(browser, "")
     with django_assert_max_num_queries(60) as seen:
         page(browser, "")
@@ -166,7 +170,7 @@ def test_lanes_ask_the_database_no_more_than_the_transcript(
 
 
 def test_the_two_views_keep_their_drawings_apart() -> None:
-    store(said("Rosa", "agent:Dialogue"))
+    store(message_payload("Rosa", "agent:Dialogue"))
     event = log.read_after(KEY, 0)[0]
 
     both = [str(pen(KEY).draw(event).html) for pen in (EventRenderer, LaneRenderer, EventRenderer)]

@@ -19,7 +19,7 @@ from tests.support.cast import client_of
 SECOND = 1_000_000
 
 
-def told(*events, run="r"):
+def run_events(*events, run="r"):
     """Events of a run, given as (seconds, kind, facts), numbered from 1."""
     return [
         Stored("c", n, kind, int(at * SECOND), "agent:Dialogue", run, None, None, json.dumps(more))
@@ -63,7 +63,7 @@ REPORT = [
 
 
 def test_a_run_is_told_by_who_held_it_from_when_to_when():
-    line = drawn(told(*REPORT))
+    line = drawn(run_events(*REPORT))
 
     assert spans(line) == [
         ("work", "Dialogue", "", "900 ms"),
@@ -77,7 +77,7 @@ def test_a_run_is_told_by_who_held_it_from_when_to_when():
 
 
 def test_bars_are_on_one_scale_in_order_and_a_long_wait_is_squeezed():
-    line = drawn(told(*REPORT))
+    line = drawn(run_events(*REPORT))
 
     work = [span for span in line.spans if span.kind != "inner"]
     assert all(a.x + a.width <= b.x + 8.1 for a, b in pairwise(work))
@@ -91,7 +91,7 @@ def test_bars_are_on_one_scale_in_order_and_a_long_wait_is_squeezed():
 
 @pytest.mark.parametrize("cut", range(1, len(REPORT)))
 def test_a_run_that_goes_on_says_since_when_and_can_be_stopped(cut):
-    line = drawn(told(*REPORT[:cut]), status="running")
+    line = drawn(run_events(*REPORT[:cut]), status="running")
 
     assert line.stop == "r"
     assert line.took == ""
@@ -103,7 +103,7 @@ def test_a_run_that_goes_on_says_since_when_and_can_be_stopped(cut):
 def test_two_stages_of_one_agent_are_two_spans():
     events = [*REPORT[:2], (1, "x.stage", stage("one")), (2, "x.stage", stage("two")), (4, "run.failed", {})]
 
-    line = drawn(told(*events), status="failed")
+    line = drawn(run_events(*events), status="failed")
 
     assert spans(line) == [("work", "Dialogue", "one", "1.9 s"), ("work", "Dialogue", "two", "2.0 s")]
     assert (line.state, line.word) == ("failed", "failed")
@@ -112,7 +112,7 @@ def test_two_stages_of_one_agent_are_two_spans():
 def test_a_long_time_in_the_queue_is_told_and_a_pause_is_no_question():
     events = [(0, "run.queued", {}), (30, "run.started", {}), (31, "run.waiting", {"reason": "pause"})]
 
-    line = drawn(told(*events), status="waiting")
+    line = drawn(run_events(*events), status="waiting")
 
     assert [span[:3] for span in spans(line)] == [
         ("queue", "", "waiting for a worker"),
@@ -124,7 +124,7 @@ def test_a_long_time_in_the_queue_is_told_and_a_pause_is_no_question():
 def test_of_a_long_run_the_newest_spans_are_shown_and_the_others_counted():
     ring = [(n, "agent.handoff", {"to_agent": f"Agent {n}"}) for n in range(1, 200)]
 
-    line = drawn(told(*REPORT[:2], *ring), status="running")
+    line = drawn(run_events(*REPORT[:2], *ring), status="running")
 
     assert (len(line.spans), line.earlier) == (timeline.SHOWN, 200 - timeline.SHOWN)
     assert line.spans[-1].face.title == "Agent 199"
@@ -134,7 +134,7 @@ def test_hostile_names_and_stages_stay_words():
     evil = "<img src=x onerror=alert(1)>\u202e"
     events = [*REPORT[:2], (1, "agent.handoff", {"to_agent": evil}), (2, "x.stage", stage(evil))]
 
-    (_, last) = drawn(told(*events), status="running").spans
+    (_, last) = drawn(run_events(*events), status="running").spans
 
     assert "<img" not in last.face.name
     assert "\u202e" not in last.face.name + last.words

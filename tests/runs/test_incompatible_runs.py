@@ -116,7 +116,7 @@ def test_recorded_states_of_every_version_are_parked_readably(parked):
 # What is another one today than when the run paused
 
 
-def asked(desk):
+def approved_run(desk):
     """Have a run ask, and its question be approved."""
     people = cast()
     with working(desk.team([function_call("file", {}, call_id="c1")])):
@@ -137,7 +137,7 @@ def test_a_state_that_another_release_of_the_sdk_kept_is_parked(monkeypatch, for
     desk = Desk()
     with monkeypatch.context() as then:
         then.setattr(saved_state, "CURRENT_SCHEMA_VERSION", form)
-        asked(desk)
+        approved_run(desk)
     with working(desk.team([assistant_message("Done.")])):
         (run,) = ended_runs()
 
@@ -148,7 +148,7 @@ def test_a_state_that_another_release_of_the_sdk_kept_is_parked(monkeypatch, for
 @pytest.mark.parametrize("name", ["Registrar", None], ids=["renamed", "removed"])
 def test_a_run_whose_agent_left_its_team_ends(name):
     desk = Desk()
-    people = asked(desk)
+    people = approved_run(desk)
     team = desk.team([assistant_message("Done.")])
     others = [Agent(name=name or "Other", model=ScriptedModel([]), tools=team.agents[0].tools if name else [])]
     with working(Team(name="desk", agents=others, entry=[others[0].name])):
@@ -162,7 +162,7 @@ def test_a_run_whose_agent_left_its_team_ends(name):
 
 def test_a_run_of_a_team_that_nobody_serves_now_waits_for_it():
     desk = Desk()
-    asked(desk)
+    approved_run(desk)
     other = Team(name="other", agents=[Agent(name="Other", model=ScriptedModel([]))], entry=["Other"])
     with working(other) as worker:
         AgentRow.objects.filter(name="Clerk").delete()
@@ -178,7 +178,7 @@ def test_a_run_of_a_team_that_nobody_serves_now_waits_for_it():
 
 def test_the_page_says_why_a_run_was_parked_and_what_can_be_done():
     desk = Desk()
-    people = asked(desk)
+    people = approved_run(desk)
     Run.objects.update(state_mac="0" * 64)
     with working(desk.team([assistant_message("Done.")])):
         (run,) = ended_runs()

@@ -175,14 +175,14 @@ def test_a_call_is_entered_once_in_whatever_attempt():
     assert ToolCall.objects.count() == 1
 
 
-def asked(claim, call="call-1"):
+def ask_for_approval(claim, call="call-1"):
     ask = {"event": "approval.requested", "approval_id": f"approval-{call}", "tool_call": call, "name": "file"}
     claims.wait(claim, "approval", {**ask, "tool_call_id": call, "args": {}}, state="s", state_mac="m", sdk="1")
 
 
 def test_an_approval_is_decided_once_and_its_run_goes_on_with_the_next_attempt(people):
     claim = claimed()
-    asked(claim)
+    ask_for_approval(claim)
     assert ToolCall.objects.get().status == "waiting"
 
     decide.decide(people["approver"], "approval-call-1", "approve")
@@ -198,7 +198,7 @@ def test_an_approval_is_decided_once_and_its_run_goes_on_with_the_next_attempt(p
 
 
 def test_a_rejected_call_is_over_and_its_run_goes_on(people):
-    asked(claimed())
+    ask_for_approval(claimed())
 
     decide.decide(people["approver"], "approval-call-1", "reject", message="wrong street")
 
@@ -207,7 +207,7 @@ def test_a_rejected_call_is_over_and_its_run_goes_on(people):
 
 
 def test_who_may_not_decide_changes_nothing(people):
-    asked(claimed())
+    ask_for_approval(claimed())
 
     with pytest.raises(NotAllowed):
         decide.decide(people["operator"], "approval-call-1", "approve")

@@ -16,7 +16,7 @@ from conversations.search import finder, searchable_text
 from tests.support.examples import EXAMPLES
 from tests.support.growth import ratio, read_numbers
 from tests.support.hostile import payloads
-from tests.support.searching import asked, catch_up, say
+from tests.support.searching import catch_up, say, search_all
 from tests.support.tiers import rounds
 
 pytestmark = pytest.mark.django_db
@@ -26,15 +26,15 @@ def test_words_phrases_and_beginnings_are_found_newest_first():
     say("desk", "The refund was filed for the wrong person", "No refund today", "The person was wrong")
     catch_up()
 
-    assert asked("refund") == [("desk", 2), ("desk", 1)]
-    assert asked("wrong person") == [("desk", 3), ("desk", 1)]
-    assert asked('"wrong person"') == [("desk", 1)]
-    assert asked('"for the wr*"') == []
-    assert asked('"for the wr"*') == [("desk", 1)]
-    assert asked("ref*") == [("desk", 2), ("desk", 1)]
-    assert asked("REFUND TODAY") == [("desk", 2)]
-    assert asked("refu") == []
-    assert asked("refund nowhere") == []
+    assert search_all("refund") == [("desk", 2), ("desk", 1)]
+    assert search_all("wrong person") == [("desk", 3), ("desk", 1)]
+    assert search_all('"wrong person"') == [("desk", 1)]
+    assert search_all('"for the wr*"') == []
+    assert search_all('"for the wr"*') == [("desk", 1)]
+    assert search_all("ref*") == [("desk", 2), ("desk", 1)]
+    assert search_all("REFUND TODAY") == [("desk", 2)]
+    assert search_all("refu") == []
+    assert search_all("refund nowhere") == []
 
 
 SCRIPTS = {
@@ -60,15 +60,15 @@ def test_every_script_is_found_by_what_a_person_would_type(text):
     catch_up()
 
     for q in SCRIPTS[text]:
-        assert asked(q) == [("scripts", 1)], q
+        assert search_all(q) == [("scripts", 1)], q
 
 
 def test_part_of_a_word_is_not_found_where_words_have_spaces():
     say("desk", "refunded", "东方红")
     catch_up()
 
-    assert asked("refund") == asked("und*") == asked("红东") == []
-    assert asked("方红") == [("desk", 2)]
+    assert search_all("refund") == search_all("und*") == search_all("红东") == []
+    assert search_all("方红") == [("desk", 2)]
 
 
 def test_conversation_kind_sender_and_time_narrow_it():
@@ -77,14 +77,16 @@ def test_conversation_kind_sender_and_time_narrow_it():
     say("b", {"event": "tool_step", "name": "file_refund", "agent": "Clerk", "error": "no such person"})
     catch_up()
 
-    assert asked("refund", conversation="a") == [("a", 2), ("a", 1)]
-    assert asked("refund", conversation="nowhere") == []
-    assert asked("refund", kind="tool_step") == [("b", 2), ("b", 1)]
-    assert asked(kind="error") == [("b", 2)]
-    assert asked("refund", sender="Clerk") == asked("refund", sender="clerk") == [("b", 2), ("b", 1), ("a", 2)]
-    assert asked("refund", sender="agent:Triage") == [("a", 1)]
-    assert asked(sender="robot") == asked(sender="token:robot") == [("b", 2), ("b", 1), ("a", 2), ("a", 1)]
-    assert asked("ann who") == [("b", 1)]
+    assert search_all("refund", conversation="a") == [("a", 2), ("a", 1)]
+    assert search_all("refund", conversation="nowhere") == []
+    assert search_all("refund", kind="tool_step") == [("b", 2), ("b", 1)]
+    assert search_all(kind="error") == [("b", 2)]
+    assert (
+        search_all("refund", sender="Clerk") == search_all("refund", sender="clerk") == [("b", 2), ("b", 1), ("a", 2)]
+    )
+    assert search_all("refund", sender="agent:Triage") == [("a", 1)]
+    assert search_all(sender="robot") == search_all(sender="token:robot") == [("b", 2), ("b", 1), ("a", 2), ("a", 1)]
+    assert search_all("ann who") == [("b", 1)]
 
 
 def test_time_is_exact_to_the_event():
@@ -95,10 +97,10 @@ def test_time_is_exact_to_the_event():
         Event.objects.filter(seq=seq).update(at=round(moment.timestamp() * 1e6))
     catch_up()
 
-    assert [seq for _, seq in asked("refund", since="2026-11-03", until="2026-11-04")] == [4, 3]
-    assert [seq for _, seq in asked("refund", since="2026-11-05T12:00:00Z")] == [6, 5]
-    assert [seq for _, seq in asked("refund", until="2026-11-01T13:00+01:00")] == []
-    assert [seq for _, seq in asked("refund", until="2026-11-01")] == [1]
+    assert [seq for _, seq in search_all("refund", since="2026-11-03", until="2026-11-04")] == [4, 3]
+    assert [seq for _, seq in search_all("refund", since="2026-11-05T12:00:00Z")] == [6, 5]
+    assert [seq for _, seq in search_all("refund", until="2026-11-01T13:00+01:00")] == []
+    assert [seq for _, seq in search_all("refund", until="2026-11-01")] == [1]
 
 
 def test_pages_neither_repeat_nor_skip_while_more_is_said():
@@ -141,7 +143,7 @@ def test_a_query_of_many_words_ends(monkeypatch):
     say("long", " ".join(words), "word1")
     catch_up()
 
-    assert [seq for _, seq in asked(" ".join(words))] == [1]
+    assert [seq for _, seq in search_all(" ".join(words))] == [1]
 
 
 def next_event_id(id_):
@@ -181,9 +183,9 @@ def test_a_beginning_of_too_many_words_asks_for_another_letter():
     catch_up()
 
     with pytest.raises(Invalid, match="add a letter"):
-        asked("co*")
-    assert asked("coa*") == [("words", 2)]
-    assert asked("co00*") == [("words", 1)]
+        search_all("co*")
+    assert search_all("coa*") == [("words", 2)]
+    assert search_all("co00*") == [("words", 1)]
 
 
 MALFORMED = [
@@ -199,7 +201,7 @@ def test_no_text_is_a_mistake_of_the_database(q):
     say("desk", "a b c", q or "x")
     catch_up()
 
-    assert isinstance(asked(q, kind="message"), list)
+    assert isinstance(search_all(q, kind="message"), list)
 
 
 @pytest.mark.parametrize("field", ["since", "until"])
@@ -213,7 +215,7 @@ def test_a_time_that_is_none_is_told(field, text):
 @settings(max_examples=rounds(25, 60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(q=st.text(max_size=40), kind=st.text(max_size=8), sender=st.text(max_size=8), conversation=st.text(max_size=8))
 def test_any_text_can_be_asked(q, kind, sender, conversation):
-    asked(q, kind=kind, sender=sender, conversation=conversation)
+    search_all(q, kind=kind, sender=sender, conversation=conversation)
 
 
 def test_hostile_texts_are_found_by_their_own_words():
@@ -224,7 +226,7 @@ def test_hostile_texts_are_found_by_their_own_words():
     for seq, text in enumerate(texts_, 1):
         query = search.read(f'"{text.replace(chr(34), " ")}"')
         if query.terms and len(query.terms[0].words) < 64 and '"' not in text:
-            assert ("hostile", seq) in asked(f'"{text}"'), text
+            assert ("hostile", seq) in search_all(f'"{text}"'), text
 
 
 def test_every_kind_says_something_but_those_that_only_hold_together():

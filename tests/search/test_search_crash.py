@@ -19,7 +19,7 @@ from tests.support.shares import amount_of
 MESSAGES = 400
 
 
-def said(number: int) -> dict[str, Any]:
+def message_body(number: int) -> dict[str, Any]:
     """Make a message with a word of its own."""
     body = {"type": "message", "conversation_id": f"c{number % 7}", "sender": "agent:A", "recipient": "user"}
     return {
@@ -31,12 +31,12 @@ def said(number: int) -> dict[str, Any]:
 
 def publish(server: Server, token: str, first: int) -> None:
     """Publish all at once."""
-    body = {"messages": [said(first + number) for number in range(MESSAGES)]}
+    body = {"messages": [message_body(first + number) for number in range(MESSAGES)]}
     status, answer = server.request("POST", "/api/v1/publish", json.dumps(body).encode(), token)
     assert status == 200, answer
 
 
-def found(server: Server, token: str, q: str) -> list[str]:
+def found_texts(server: Server, token: str, q: str) -> list[str]:
     """Search over as many pages as it takes; answer the texts found, none twice."""
     texts: list[str] = []
     before = ""
@@ -84,10 +84,10 @@ def kill_while_indexing(server: Server, kills: int) -> int:
         publish(server, token, first)  # once more, by the same ids
     until(lambda: not lag(server), within=60, what="the index to catch up")
 
-    texts = found(server, token, "refund")
+    texts = found_texts(server, token, "refund")
 
     assert sorted(texts) == sorted(f"refund number{number}" for number in range(sent))
-    assert found(server, token, "number7") == ["refund number7"]
+    assert found_texts(server, token, "number7") == ["refund number7"]
     server.terminate()
     return died
 

@@ -25,7 +25,7 @@ from conversations.search.index_tables import of_conversation, of_this
 from conversations.search.indexer import Indexer
 from dashboard import demo
 from tests.support.live import until
-from tests.support.searching import ROBOT, asked, catch_up, say
+from tests.support.searching import ROBOT, catch_up, say, search_all
 
 pytestmark = pytest.mark.django_db
 
@@ -48,12 +48,12 @@ def test_appending_indexes_nothing_and_the_lag_says_so():
     say("desk", "refund", "refund")
     say("mill", "refund")
 
-    assert asked("refund") == []
+    assert search_all("refund") == []
     assert search.lag() == search.Lag(3)
 
     catch_up()
 
-    assert len(asked("refund")) == 3
+    assert len(search_all("refund")) == 3
     assert search.lag() == search.Lag(0)
 
 
@@ -62,8 +62,8 @@ def test_tokens_are_passed_over_and_their_output_is_found():
     say("desk", *tokens, {"event": "output", "agent": "Clerk", "text": "refund done"})
     catch_up()
 
-    assert asked("secretly3") == []
-    assert asked("refund") == [("desk", 701)]
+    assert search_all("secretly3") == []
+    assert search_all("refund") == [("desk", 701)]
     assert rows() == 1
 
 
@@ -73,12 +73,12 @@ def test_many_conversations_are_indexed_in_turn_and_a_long_one_holds_up_nobody()
     say("c000", *["more words"] * 600)
     indexer = Indexer()
 
-    while ("c129", 1) not in asked("refund"):
+    while ("c129", 1) not in search_all("refund"):
         assert indexer.step()
 
     assert search.lag().events > 100  # of the long one
     catch_up()
-    assert len(asked("more")) == 600
+    assert len(search_all("more")) == 600
 
 
 def test_two_indexers_store_everything_once():
@@ -90,19 +90,19 @@ def test_two_indexers_store_everything_once():
         index_writer.store(theirs)
 
     assert rows() == 1
-    assert asked("refund") == [("desk", 1)]
+    assert search_all("refund") == [("desk", 1)]
 
 
 def test_an_import_is_found_when_it_is_seen_and_not_before():
     batch = StagedBatch()
     say(batch.stage("brought"), "refund", chained_as=batch.chained_as)
     catch_up()
-    assert asked("refund") == []
+    assert search_all("refund") == []
 
     batch.publish()
     catch_up()
 
-    assert asked("refund") == [("brought", 1)]
+    assert search_all("refund") == [("brought", 1)]
 
 
 def test_forgotten_events_leave_no_word_behind():
@@ -113,8 +113,8 @@ def test_forgotten_events_leave_no_word_behind():
     with log.write_transaction():
         search.forget(conversation.id, [1])
 
-    assert asked("refund") == [("desk", 2)]
-    assert asked("ann") == []
+    assert search_all("refund") == [("desk", 2)]
+    assert search_all("ann") == []
     assert known("refund")
     assert not known("ann")
 
@@ -137,7 +137,7 @@ def test_an_event_erased_before_it_was_indexed_keeps_nothing_after_it_from_being
 
     catch_up()
 
-    assert asked("refund") == [("desk", 2)]
+    assert search_all("refund") == [("desk", 2)]
     assert index_writer.lag().events == 0
 
 
@@ -147,7 +147,7 @@ def test_an_event_erased_after_it_was_indexed_is_found_no_more():
 
     Event.objects.filter(seq=2).update(erased_by="redaction:1", body=json.dumps({"sender": "agent:Triage"}))
 
-    assert asked("refund") == [("desk", 1)]
+    assert search_all("refund") == [("desk", 1)]
 
 
 def test_a_demo_conversation_that_goes_takes_its_words_along():
@@ -159,27 +159,27 @@ def test_a_demo_conversation_that_goes_takes_its_words_along():
         [opened, log.from_internal("demo-1", payload, principals.SYSTEM, topic="chat:demo-1")._replace(is_live=False)]
     )
     catch_up()
-    assert asked("zebra")
+    assert search_all("zebra")
 
     with log.write_transaction():
         search.forget(Conversation.objects.get(key="demo-1").id)
     assert rows("demo-1") == 0
     demo._remove("demo-1")  # forgets a second time
 
-    assert asked("zebra") == []
+    assert search_all("zebra") == []
     assert not known("zebra")
 
 
 def test_reindex_makes_the_same_again():
     say("desk", "refund", {"event": "tool_step", "name": "lookup", "args": {"street": "Elm"}, "status": "start"})
     catch_up()
-    before = asked(conversation="desk")
+    before = search_all(conversation="desk")
 
     index_writer.empty()
-    assert asked(conversation="desk") == []
+    assert search_all(conversation="desk") == []
     catch_up()
 
-    assert asked(conversation="desk") == before
+    assert search_all(conversation="desk") == before
     assert rows() == 2
 
 
@@ -191,7 +191,7 @@ def test_the_command_makes_it_again(capsys):
     call_command("reindex")
 
     assert "Indexed 1 events" in capsys.readouterr().out
-    assert asked("refund") == [("desk", 1)]
+    assert search_all("refund") == [("desk", 1)]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -200,7 +200,7 @@ def test_the_thread_finds_what_is_said_and_ends_when_told():
     indexer.start()
     try:
         say("desk", "refund")
-        until(lambda: asked("refund") == [("desk", 1)], what="the event to be found")
+        until(lambda: search_all("refund") == [("desk", 1)], what="the event to be found")
         assert indexer.state == "ok"
     finally:
         indexer.close()
@@ -218,8 +218,8 @@ def test_what_cannot_be_read_takes_no_other_with_it(monkeypatch, caplog):
     monkeypatch.setattr(index_writer, "row_of", fails)
     catch_up()
 
-    assert asked("refund") == [("desk", 3), ("desk", 1)]
-    assert asked(conversation="desk") == [("desk", 3), ("desk", 2), ("desk", 1)]
+    assert search_all("refund") == [("desk", 3), ("desk", 1)]
+    assert search_all(conversation="desk") == [("desk", 3), ("desk", 2), ("desk", 1)]
     assert "cannot be searched" in caplog.text
 
 
@@ -227,10 +227,10 @@ def test_a_very_long_event_is_found_by_its_first_words_and_costs_no_other():
     say("desk", " ".join(f"w{number}" for number in range(40_000)), "ひらがな" * 20_000, "refund")
     catch_up()
 
-    assert asked("w0") == asked("w15999") == [("desk", 1)]
-    assert asked("w39999") == []
-    assert asked("らが") == [("desk", 2)]
-    assert asked("refund") == [("desk", 3)]
+    assert search_all("w0") == search_all("w15999") == [("desk", 1)]
+    assert search_all("w39999") == []
+    assert search_all("らが") == [("desk", 2)]
+    assert search_all("refund") == [("desk", 3)]
 
 
 def test_what_is_behind_is_found_by_the_partial_index():
@@ -259,7 +259,7 @@ def test_who_may_publish_as_robot_is_found_by_its_principal():
     say("desk", "refund")
     catch_up()
 
-    assert asked("refund", sender=str(ROBOT)) == [("desk", 1)]
+    assert search_all("refund", sender=str(ROBOT)) == [("desk", 1)]
 
 
 def test_ops_and_metrics_tell_what_is_not_searchable_yet():
@@ -302,6 +302,6 @@ def test_a_row_that_no_index_takes_is_left_without_its_words(monkeypatch, caplog
     monkeypatch.setattr(type(of_this()), "insert", refuses)
     catch_up()
 
-    assert asked("refund") == [("desk", 3), ("desk", 1)]
-    assert len(asked(conversation="desk")) == 3
+    assert search_all("refund") == [("desk", 3), ("desk", 1)]
+    assert len(search_all(conversation="desk")) == 3
     assert "cannot be searched" in caplog.text

@@ -23,7 +23,7 @@ from conversations.models import Event
 from conversations.search import searchable_text
 from conversations.search.finder import MAX_SPREAD
 from tests.support.recorded import THEIRS, own_files, their_files
-from tests.support.searching import asked, catch_up, holds, say, words_of
+from tests.support.searching import catch_up, holds, say, search_all, words_of
 from tests.support.shares import share_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -106,9 +106,9 @@ def agree(texts: Texts, dice: random.Random, rounds: int) -> int:
         q, places = expected[list(expected)[round_ % 4]]
         if q.endswith("*") and sum(word.startswith(q[:-1]) for word in vocabulary) > MAX_SPREAD:
             with pytest.raises(Invalid, match="add a letter"):
-                asked(q)
+                search_all(q)
             continue
-        assert asked(q, limit=dice.choice((7, 200))) == places, q
+        assert search_all(q, limit=dice.choice((7, 200))) == places, q
         hits += bool(places)
     return hits
 
@@ -147,7 +147,7 @@ def runs_agree(dice: random.Random, rounds: int) -> int:
         run = dice.choice(runs)
         at, length = dice.randrange(len(run) - 3), dice.choice((1, 2, 3, 4))
         piece = run[at : at + length]
-        assert asked(piece) == [place for place, body in bodies.items() if piece in body], piece
+        assert search_all(piece) == [place for place, body in bodies.items() if piece in body], piece
         hits += 1
     return hits
 

@@ -16,7 +16,7 @@ from conversations.search import index_writer
 from conversations.search.indexer import Indexer
 from tests.support import old_times
 from tests.support.old_times import DAY_US, NOW
-from tests.support.searching import asked, catch_up, say
+from tests.support.searching import catch_up, say, search_all
 from tests.support.tiers import rounds
 
 pytestmark = pytest.mark.django_db
@@ -65,9 +65,9 @@ def test_forks_of_an_old_conversation_hide_nothing_of_today(team, monkeypatch):
     fork.fork(team["operator"], "old", 90)
     catch_up()
 
-    assert len(asked("refund")) == 30
-    assert len(asked("refund", since=iso(NOW - DAY_US))) == 30
-    assert len(asked("ago", until=iso(NOW - DAY_US))) == 270
+    assert len(search_all("refund")) == 30
+    assert len(search_all("refund", since=iso(NOW - DAY_US))) == 30
+    assert len(search_all("ago", until=iso(NOW - DAY_US))) == 270
 
 
 @settings(max_examples=rounds(25, 80), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -86,9 +86,9 @@ def test_any_time_finds_what_a_scan_finds(recorded, data):
 
     told_times = {name: iso(value) if name in ("since", "until") else value for name, value in query.items()}
 
-    assert asked("refund", limit=data.draw(st.sampled_from([3, 7, 200])), **told_times) == scan("refund", **query), (
-        query
-    )
+    assert search_all("refund", limit=data.draw(st.sampled_from([3, 7, 200])), **told_times) == scan(
+        "refund", **query
+    ), query
 
 
 @pytest.fixture
@@ -101,15 +101,15 @@ def recorded(team, monkeypatch, small_spans) -> list[str]:
 
 def test_an_index_that_is_made_again_knows_the_times(recorded):
     since = iso(NOW - DAY_US)
-    before = asked("refund", since=since)
+    before = search_all("refund", since=since)
     index_writer.empty()
-    assert asked("refund", since=since) == []
+    assert search_all("refund", since=since) == []
 
     while Indexer().step():
         pass
     catch_up()
 
-    assert asked("refund", since=since) == before == scan("refund", since=NOW - DAY_US) != []
+    assert search_all("refund", since=since) == before == scan("refund", since=NOW - DAY_US) != []
 
 
 def test_how_far_it_looked_is_no_further_than_what_is_left(recorded, monkeypatch):
@@ -133,6 +133,6 @@ def test_a_span_is_looked_at_from_its_first_moment_to_its_last() -> None:
     catch_up()
     at = to_datetime(Event.objects.get().at)
 
-    assert asked("refund", since=at.isoformat()) == [("desk", 1)]
-    assert asked("refund", until=at.isoformat()) == []
-    assert asked("refund", until=(at + timedelta(microseconds=1)).isoformat()) == [("desk", 1)]
+    assert search_all("refund", since=at.isoformat()) == [("desk", 1)]
+    assert search_all("refund", until=at.isoformat()) == []
+    assert search_all("refund", until=(at + timedelta(microseconds=1)).isoformat()) == [("desk", 1)]

@@ -51,7 +51,7 @@ RAW = {  # what no agent should send
 }
 
 
-def said(text: str, id_: str = "m1") -> list[Any]:
+def text_events(text: str, id_: str = "m1") -> list[Any]:
     """Say something in two pieces."""
     half = len(text) // 2
     pieces = [TextMessageContentEvent(message_id=id_, delta=part) for part in (text[:half], text[half:]) if part]
@@ -74,7 +74,7 @@ async def run(run_input: RunAgentInput) -> AsyncIterator[Any]:
     word = str(words).split(" ")[0]
     yield RunStartedEvent(**ids)
     if run_input.resume:
-        for event in said(f"resumed with {json.dumps([entry.payload for entry in run_input.resume])}", "m2"):
+        for event in text_events(f"resumed with {json.dumps([entry.payload for entry in run_input.resume])}", "m2"):
             yield event
         yield RunFinishedEvent(**ids)
         return
@@ -82,11 +82,11 @@ async def run(run_input: RunAgentInput) -> AsyncIterator[Any]:
         yield RunErrorEvent(message="the oven is broken", code="oven")
         return
     if word == "hang":
-        for event in said("Thinking", "m0")[:2]:
+        for event in text_events("Thinking", "m0")[:2]:
             yield event
         await asyncio.sleep(600)
     if word == "ask":
-        for event in [*said("May I?"), *call("send_email", {"to": "a@b.example"})]:
+        for event in [*text_events("May I?"), *call("send_email", {"to": "a@b.example"})]:
             yield event
         interrupt = Interrupt(id="int-1", reason="tool_call", message="Send it?", tool_call_id="c1")
         yield RunFinishedEvent(**ids, outcome=RunFinishedInterruptOutcome(interrupts=[interrupt]))
@@ -97,7 +97,7 @@ async def run(run_input: RunAgentInput) -> AsyncIterator[Any]:
         for event in [*steps, StepFinishedEvent(step_name="look"), StateSnapshotEvent(snapshot={"city": "Bonn"})]:
             yield event
         yield CustomEvent(name="colour", value="blue")
-    for event in said(f"You said: {words}"):
+    for event in text_events(f"You said: {words}"):
         yield event
     yield RunFinishedEvent(**ids, usage=[TokenUsage(input_tokens=5, output_tokens=3)])
 

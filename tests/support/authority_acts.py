@@ -54,7 +54,7 @@ class AuthorityActs(RuleBasedStateMachine):
         callers = {name: authentication.caller_from_token(words) for name, words in secrets.items()}
         self.callers = {name: caller for name, caller in callers.items() if caller is not None}
         self.touched = set[str]()  # names whose `chat:` topic the last step may have changed
-        self.fixed = rows.held()
+        self.fixed = rows.all_rights()
 
     def teardown(self) -> None:
         """Forget the runs."""

@@ -285,7 +285,7 @@ class Authority(AuthorityActs):
         assert state == {k: (self.world.owners.get(k, ""), k in self.world.paused) for k in state}
         handlers = {handler for (handler,) in rows.read(rows.handlers)}
         assert handlers <= {"", "agent:Dialogue", "Dialogue"}, handlers
-        assert rows.held() == self.fixed
+        assert rows.all_rights() == self.fixed
 
     @invariant()
     def every_handoff_is_its_agents_own(self) -> None:

@@ -75,6 +75,6 @@ def _people() -> QuerySet[Any, Any]:
     return User.objects.order_by("pk").values_list("username", "is_active")
 
 
-def held() -> list[Any]:
+def all_rights() -> list[Any]:
     """Everything that gives people and tokens their rights."""
     return [read(query) for query in (_roles, _grants, _tokens, _people)]

@@ -65,6 +65,6 @@ def last_entry() -> AuditEntry:
     return AuditEntry.objects.latest("seq")
 
 
-def said(entry: AuditEntry) -> tuple[str, str, str, str]:
+def audit_summary(entry: AuditEntry) -> tuple[str, str, str, str]:
     """Return who did what to whom, and how it ended."""
     return entry.principal, entry.verb, entry.target, entry.outcome

@@ -85,7 +85,7 @@ def token(conversation: str, index: int, bus_id: str | None = None, **more: Any)
     return message(f"stream:{conversation}", payload, bus_id)
 
 
-def said(conversation: str, content: str, **more: Any) -> dict[str, Any]:
+def message_payload(conversation: str, content: str, **more: Any) -> dict[str, Any]:
     """Make the payload of an envelope."""
     envelope = {"type": "message", "conversation_id": conversation, "sender": "agent:A", "recipient": "agent:B"}
     return envelope | {"content": content} | more

@@ -43,7 +43,7 @@ def catch_up() -> Indexer:
     return indexer
 
 
-def asked(q: str = "", **more: Any) -> list[tuple[str, int]]:
+def search_all(q: str = "", **more: Any) -> list[tuple[str, int]]:
     """Search; answer conversation and seq of all hits, newest first, over as many pages as it takes."""
     limit = more.pop("limit", 200)
     hits, before = [], ""

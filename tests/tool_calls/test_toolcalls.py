@@ -21,7 +21,7 @@ from tests.support.growth import sqlite_steps
 pytestmark = pytest.mark.django_db
 
 
-def found(filters: CallFilters, **bounds: int) -> list[str]:
+def listed_ids(filters: CallFilters, **bounds: int) -> list[str]:
     """Read all pages; return the ids."""
     return [call.id for call in listed.every_row(listing.newest, filters, **bounds)]
 
@@ -45,8 +45,8 @@ def test_filters_find_what_a_look_finds_whatever_the_order_of_times(team, monkey
         filters = CallFilters(since=since, until=until, **more)
         wanted = [id_ for id_ in toolcalls.brute(filters) if id_ in seen]
 
-        assert found(filters) == wanted, filters
-        assert found(filters, limit=3, walk=5) == wanted, filters
+        assert listed_ids(filters) == wanted, filters
+        assert listed_ids(filters, limit=3, walk=5) == wanted, filters
 
 
 def test_a_count_ends_at_its_bound(monkeypatch):
@@ -151,9 +151,9 @@ def test_calls_that_an_import_still_writes_are_not_shown():
     log.append(toolcalls.call("staged", 2))
     Conversation.objects.filter(key="staged").update(is_staged=True)
 
-    assert found(CallFilters()) == toolcalls.brute(CallFilters(conversation="seen"))
-    assert found(CallFilters(conversation="staged")) == []
-    assert found(CallFilters(agent=("Desk",))) == toolcalls.brute(CallFilters(conversation="seen"))
+    assert listed_ids(CallFilters()) == toolcalls.brute(CallFilters(conversation="seen"))
+    assert listed_ids(CallFilters(conversation="staged")) == []
+    assert listed_ids(CallFilters(agent=("Desk",))) == toolcalls.brute(CallFilters(conversation="seen"))
 
 
 @pytest.mark.parametrize(
@@ -196,8 +196,8 @@ def test_the_last_hour_is_what_reached_the_record_since_an_hour_and_not_before_f
     old = ToolCall.objects.get(call_id="call-1")
     ToolCall.objects.filter(pk=old.pk).update(started_at=old.started_at - 2 * 3600 * 10**6)
 
-    assert [len(found(CallFilters(last=last))) for last in ("1h", "24h")] == [1, 2]
-    assert found(CallFilters(last="24h", since=old.started_at)) == found(CallFilters(last="1h"))
+    assert [len(listed_ids(CallFilters(last=last))) for last in ("1h", "24h")] == [1, 2]
+    assert listed_ids(CallFilters(last="24h", since=old.started_at)) == listed_ids(CallFilters(last="1h"))
 
 
 def test_a_cursor_is_read_as_it_was_written():

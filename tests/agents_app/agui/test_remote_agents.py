@@ -21,7 +21,7 @@ def ask(words: str, key: str = "remote") -> None:
     send_message(words, key=key, to="agent:Weather")
 
 
-def said(key: str = "remote") -> str:
+def last_output(key: str = "remote") -> str:
     return event_bodies("output", key)[-1]["text"]
 
 
@@ -93,7 +93,7 @@ def test_its_interrupt_is_decided_in_the_inbox_and_it_goes_on(remote, elsewhere,
         decide.decide(SYSTEM, Approval.objects.get().id, decision, **more)
         until(lambda: Run.objects.filter(status="done").exists())
 
-    assert said(key) == f"resumed with {json.dumps([payload])}"
+    assert last_output(key) == f"resumed with {json.dumps([payload])}"
     entry = inputs(elsewhere, key)[-1]["resume"][0]
     assert (entry["interruptId"], entry["status"]) == ("int-1", "resolved")
     assert Run.objects.count() == 1
@@ -108,7 +108,7 @@ def test_a_question_waits_over_a_restart_of_the_worker(remote):
     with working(remote()):
         until(lambda: Run.objects.filter(status="done").exists())
 
-    assert said("remote-restart") == 'resumed with [{"approved": true}]'
+    assert last_output("remote-restart") == 'resumed with [{"approved": true}]'
 
 
 BAD = {
@@ -155,7 +155,7 @@ def test_an_agent_that_is_away_is_a_failed_run_that_a_person_runs_again(remote):
     with working(remote()):
         ended_runs(2)
 
-    assert said("remote-away") == "You said: hello"
+    assert last_output("remote-away") == "You said: hello"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tests.support.live import until
 from tests.support.responses import answer, ask, calls, function, user, words
 
 
-def given(*items):
+def model_input(*items):
     return model_items.for_model(items, compaction.text_of)
 
 
@@ -55,7 +55,7 @@ def test_a_model_is_told_neither_ids_nor_statuses_of_ours():
         "content": [{"text": "b"}],
     }
 
-    made = given(user("a"), message_, call(LONG), output(LONG))
+    made = model_input(user("a"), message_, call(LONG), output(LONG))
 
     assert all(item.keys().isdisjoint({"id", "status"}) for item in made)
     assert made[1] == {"role": "assistant", "content": "b"}
@@ -64,7 +64,7 @@ def test_a_model_is_told_neither_ids_nor_statuses_of_ours():
 
 @pytest.mark.parametrize("call_id", [LONG, "call_0"], ids=["long", "counted"])
 def test_a_call_id_that_comes_again_stands_for_two_calls(call_id):
-    made = given(call(call_id), output(call_id, "one"), call(call_id), output(call_id, "two"))
+    made = model_input(call(call_id), output(call_id, "one"), call(call_id), output(call_id, "two"))
 
     first, third, second, two = (item["call_id"] for item in made)
     assert (first == third, second == two, first == second) == (True, True, False)
@@ -72,7 +72,7 @@ def test_a_call_id_that_comes_again_stands_for_two_calls(call_id):
 
 
 def test_outputs_of_one_id_answer_its_calls_in_their_order():
-    made = given(call("a"), call("a"), output("a", "one"), output("a", "two"))
+    made = model_input(call("a"), call("a"), output("a", "one"), output("a", "two"))
 
     assert made[0]["call_id"] == made[2]["call_id"] != made[1]["call_id"] == made[3]["call_id"]
 
@@ -80,9 +80,9 @@ def test_outputs_of_one_id_answer_its_calls_in_their_order():
 def test_a_compaction_of_ours_is_words_and_a_strangers_is_refused():
     ours = compaction.item_of([user("There is a pothole.")])
 
-    assert "pothole" in given(ours)[0]["content"]
+    assert "pothole" in model_input(ours)[0]["content"]
     with pytest.raises(Unfit, match="was not created by this server"):
-        given({"type": "compaction", "encrypted_content": "gAAAA"})
+        model_input({"type": "compaction", "encrypted_content": "gAAAA"})
 
 
 def test_a_redacted_request_is_empty_and_not_an_error():

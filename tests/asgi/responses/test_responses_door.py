@@ -26,7 +26,7 @@ def text_of(response):
     return "".join(p["text"] for item in response["output"] for p in item.get("content", ()) if "text" in p)
 
 
-def told(kind, **where):
+def stored_bodies(kind, **where):
     events = Event.objects.filter(kind=kind, **where).order_by("id")
     return [json.loads(body) for body in events.values_list("body", flat=True)]
 
@@ -57,7 +57,7 @@ def test_a_stream_tells_what_the_stored_response_says(desk):
     assert kinds[-4:] == ["output_text.done", "content_part.done", "output_item.done", "completed"]
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
     final = events[-1]["response"]
-    stored = told("response.completed")[0]
+    stored = stored_bodies("response.completed")[0]
     assert final["output"] == stored["output"]
     assert replayed(events) == final["output"]
 
@@ -209,7 +209,7 @@ def test_what_a_hosted_tool_does_is_not_told_to_the_client(desk):
     events = desk.stream("hosted")
 
     assert not any("look_up" in json.dumps(event) for event in events)
-    assert len(told("tool_step")) == 2
+    assert len(stored_bodies("tool_step")) == 2
 
 
 def test_a_call_comes_back_and_its_output_goes_on(desk):

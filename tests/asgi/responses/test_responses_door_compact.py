@@ -26,7 +26,7 @@ def compacted(desk, **more):
     return answer.json
 
 
-def said(item):
+def compacted_lines(item):
     return compaction.text_of(item).removeprefix(f"{compaction.OPENING}\n").split("\n")
 
 
@@ -41,7 +41,7 @@ def test_a_chain_becomes_one_item_that_is_input_again(desk):
 
     open_responses.check("CompactResource", made)
     (item,) = made["output"]
-    assert said(item) == [
+    assert compacted_lines(item) == [
         'user: call rain {"street": "Elm"}',
         "assistant: Let me see.",
         'called rain: {"street": "Elm"}',
@@ -53,7 +53,9 @@ def test_a_chain_becomes_one_item_that_is_input_again(desk):
     assert again["status"] == "completed"
     received = json.loads(Event.objects.filter(kind="response.received").latest("id").body)
     assert received["input"][0] == item
-    assert said(compacted(desk, input=[item, {"role": "user", "content": "x"}])["output"][0])[-1] == "user: x"
+    assert (
+        compacted_lines(compacted(desk, input=[item, {"role": "user", "content": "x"}])["output"][0])[-1] == "user: x"
+    )
 
 
 def test_the_same_request_has_the_same_output(desk):

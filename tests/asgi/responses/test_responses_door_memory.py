@@ -32,7 +32,7 @@ def desk():
         yield opened
 
 
-def said(response):
+def message_texts(response):
     """List the words of a chain's messages."""
     items = response_chain.of(response).items
     return [part["text"] for item in items if item["type"] == "message" for part in item["content"]]
@@ -52,7 +52,7 @@ def test_the_official_client_is_remembered_by_its_conversation(transactional_db)
 
     assert first.conversation.id == second.conversation.id == "conv_42"
     assert second.previous_response_id is None
-    assert said(second.id) == ["one", "You said: one", "again", "You said: again"]
+    assert message_texts(second.id) == ["one", "You said: one", "again", "You said: again"]
     assert Conversation.objects.get().key == "conv_42"
 
 
@@ -64,14 +64,14 @@ def test_what_waits_for_its_turn_remembers_what_it_waits_for(desk):
     stand_in.RELEASED.set()
     until(lambda: desk.get(f"responses/{second}").json["status"] == "completed")
 
-    assert said(second) == ["hold", "Holding on", "next", "You said: next"]
+    assert message_texts(second) == ["hold", "Holding on", "next", "You said: next"]
 
 
 def test_what_failed_or_was_not_to_be_stored_is_not_remembered(desk):
     for words, more in (("one", {}), ("fail", {}), ("two", {"store": False})):
         desk.create(words, conversation="c", **more)
 
-    assert said(desk.create("three", conversation="c").json["id"])[:3] == ["one", "You said: one", "three"]
+    assert message_texts(desk.create("three", conversation="c").json["id"])[:3] == ["one", "You said: one", "three"]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_of_a_long_chain_the_newest_bytes_are_read(desk, monkeypatch):
     read = sum(len(json.dumps(item)) for item in chain.items)
     assert not chain.is_whole
     assert 60_000 < read < 150_000
-    assert said(previous)[-1].startswith("You said: 7 ")
+    assert message_texts(previous)[-1].startswith("You said: 7 ")
     compacted = desk.ask({"model": MODEL, "previous_response_id": previous}, "/v1/responses/compact")
     assert compacted.status == 200
 

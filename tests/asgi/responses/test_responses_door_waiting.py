@@ -9,7 +9,7 @@ from conversations.events.log.rebuild import rebuild
 from conversations.models import Conversation, Response, Run
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide as approvals
-from tests.asgi.responses.test_responses_door import RAIN, replayed, text_of, told
+from tests.asgi.responses.test_responses_door import RAIN, replayed, stored_bodies, text_of
 from tests.support import stand_in
 from tests.support.cast import cast
 from tests.support.live import until
@@ -38,7 +38,10 @@ def test_a_client_that_leaves_ends_nothing(desk):
 
     until(lambda: Run.objects.get().status == "done")
     response = Response.objects.get()
-    assert (response.status, told("response.completed")[0]["output"][0]["status"]) == ("completed", "completed")
+    assert (response.status, stored_bodies("response.completed")[0]["output"][0]["status"]) == (
+        "completed",
+        "completed",
+    )
 
 
 def test_nobody_waits_for_a_response_in_the_background(desk):

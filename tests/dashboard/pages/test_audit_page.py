@@ -20,7 +20,7 @@ from conversations.redaction import audit_entries
 from conversations.runs.approvals import decide
 from tests.dashboard.test_openapi import fits
 from tests.support import teamwork
-from tests.support.cast import client_of, last_entry, said
+from tests.support.cast import audit_summary, client_of, last_entry
 from tests.support.doors import Answer
 from tests.support.hostile import payloads
 
@@ -293,7 +293,7 @@ def test_an_export_is_entered_before_it_is_sent(browser):
     answer = browser.head("/audit/export/csv?outcome=refused")
 
     assert (answer.status_code, answer["Content-Type"]) == (200, "text/csv; charset=utf-8")
-    assert said(last_entry()) == ("user:audrey", "export_audit", "audit.csv", "done")
+    assert audit_summary(last_entry()) == ("user:audrey", "export_audit", "audit.csv", "done")
     assert json.loads(last_entry().correlation)["query"] == "outcome=refused"
     assert browser.get("/audit/export/pdf").status_code == 404
 

@@ -16,7 +16,7 @@ from conversations.tool_calls.listing import activity, export, rows
 from conversations.tool_calls.listing.filters import CallFilters
 from tests.dashboard.test_openapi import fits
 from tests.support import listed, toolcalls
-from tests.support.cast import client_of, last_entry, said
+from tests.support.cast import audit_summary, client_of, last_entry
 from tests.support.doors import Answer
 
 pytestmark = pytest.mark.django_db
@@ -211,14 +211,14 @@ def test_a_view_is_saved_used_renamed_and_removed_and_each_is_in_the_audit_log(t
     assert (made.status_code, made["Location"]) == (302, "/calls/?status=failed")
     assert (view.name, view.query, view.made_by) == ("Failed calls", "status=failed", "user:vera")
     assert 'href="/calls/?status=failed"' in client_of(team["auditor"]).get("/calls/").content.decode()
-    assert said(last_entry()) == ("user:vera", "save_view", "view:Failed calls", "done")
+    assert audit_summary(last_entry()) == ("user:vera", "save_view", "view:Failed calls", "done")
 
     viewer.post(f"/calls/views/{view.pk}/", {"name": "Broken"})
-    assert said(last_entry()) == ("user:vera", "rename_view", "view:Broken", "done")
+    assert audit_summary(last_entry()) == ("user:vera", "rename_view", "view:Broken", "done")
     assert SavedView.objects.get().name == "Broken"
 
     viewer.post(f"/calls/views/{view.pk}/", {"name": "Broken", "verb": "remove"})
-    assert said(last_entry()) == ("user:vera", "remove_view", "view:Broken", "done")
+    assert audit_summary(last_entry()) == ("user:vera", "remove_view", "view:Broken", "done")
     assert not SavedView.objects.exists()
 
 
@@ -270,7 +270,7 @@ def test_an_export_is_entered_before_it_is_sent(team):
     answer = client.head("/calls/export/csv?status=failed")
 
     assert (answer.status_code, answer["Content-Type"]) == (200, "text/csv; charset=utf-8")
-    assert said(last_entry()) == ("user:audrey", "export_calls", "tool-calls.csv", "done")
+    assert audit_summary(last_entry()) == ("user:audrey", "export_calls", "tool-calls.csv", "done")
     assert json.loads(last_entry().correlation)["query"] == "status=failed"
     assert client.get("/calls/export/pdf").status_code == 404
     assert client.get("/calls/export/csv?status=odd").status_code == 400

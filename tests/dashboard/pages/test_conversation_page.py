@@ -68,7 +68,7 @@ def shown(browser: Client, query: str = "", key: str = KEY) -> str:
     return answer.content.decode()
 
 
-def asked(browser: Client, query: str = "") -> dict[str, Any]:
+def entries_page(browser: Client, query: str = "") -> dict[str, Any]:
     """Ask for a page of entries."""
     answer = browser.get(reverse("conversation-entries", args=[KEY]) + query)
     assert answer.status_code == 200
@@ -139,10 +139,10 @@ def test_a_permalink_beyond_the_head_opens_the_last_event(browser: Client) -> No
 def test_older_pages_together_are_the_whole_history(browser: Client) -> None:
     say(*[f"line {n}" for n in range(150)])
 
-    page = asked(browser)
+    page = entries_page(browser)
     shown = seqs(page["html"])
     while page["has_older"]:
-        page = asked(browser, f"?before={page['first']}")
+        page = entries_page(browser, f"?before={page['first']}")
         shown = seqs(page["html"]) + shown
 
     assert shown == list(range(1, 151))
@@ -151,10 +151,10 @@ def test_older_pages_together_are_the_whole_history(browser: Client) -> None:
 def test_newer_pages_together_reach_the_head(browser: Client) -> None:
     say(*[f"line {n}" for n in range(150)])
 
-    page = asked(browser, "?after=0")
+    page = entries_page(browser, "?after=0")
     shown = seqs(page["html"])
     while page["has_newer"]:
-        page = asked(browser, f"?after={page['last']}")
+        page = entries_page(browser, f"?after={page['last']}")
         shown += seqs(page["html"])
 
     assert shown == list(range(1, 151))

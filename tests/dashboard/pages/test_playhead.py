@@ -42,7 +42,7 @@ def opened(browser: Client, query: str, key: str = KEY) -> str:
     return answer.content.decode()
 
 
-def said(html: str) -> str:
+def bar_text(html: str) -> str:
     """Return what the bar says, without markup."""
     line = re.search(r"<p class=\"moment\".*?</p>", html, re.DOTALL)
     assert line
@@ -53,8 +53,8 @@ def test_a_transcript_ends_with_the_moment_and_the_request_waits_again(browser: 
     html = opened(browser, "?at=6")
 
     assert seqs(html)[-1] == 6
-    assert said(html).startswith("As of event 6 of ")
-    assert "Waiting for approval" in said(html)
+    assert bar_text(html).startswith("As of event 6 of ")
+    assert "Waiting for approval" in bar_text(html)
     assert 'data-status="waiting"' in html
     assert re.search(r"<dt>Approval requests waiting</dt><dd[^>]*>1</dd>", html.partition('id="panel"')[2])
 
@@ -72,7 +72,7 @@ def test_nothing_is_done_in_the_past(browser: Client) -> None:
 def test_every_view_has_the_moment(browser: Client, view: str) -> None:
     html = opened(browser, f"?view={view}&at=6")
 
-    assert said(html).startswith("As of event 6 of ")
+    assert bar_text(html).startswith("As of event 6 of ")
     assert 'data-at="6"' in html
     assert "at=6" in html
 
@@ -123,8 +123,8 @@ def test_the_bar_tells_words_figures_and_the_gaps_ahead(browser: Client) -> None
 def test_who_paused_it_is_said_from_then_on(browser: Client) -> None:
     head = Conversation.objects.get(key=KEY).head_seq
 
-    assert "Paused by you" in said(opened(browser, f"?at={head}"))
-    assert "Paused" not in said(opened(browser, f"?at={head - 1}"))
+    assert "Paused by you" in bar_text(opened(browser, f"?at={head}"))
+    assert "Paused" not in bar_text(opened(browser, f"?at={head - 1}"))
 
 
 @pytest.mark.parametrize("at", ["0", "x", "-3", "9" * 40])
@@ -135,4 +135,4 @@ def test_a_mangled_moment_is_the_present(browser: Client, at: str) -> None:
 def test_a_moment_beyond_the_head_is_the_head(browser: Client) -> None:
     head = Conversation.objects.get(key=KEY).head_seq
 
-    assert f"As of event {head} of {head}" in said(opened(browser, "?at=999"))
+    assert f"As of event {head} of {head}" in bar_text(opened(browser, "?at=999"))

@@ -165,7 +165,7 @@ CODES = {
 }
 
 
-def said(row, *others):
+def remarks_text(row, *others):
     rows = {row_.target: row_ for row_ in (row, *others)}
     return " ".join(remarks(row, rows, CODES))
 
@@ -202,7 +202,7 @@ def said(row, *others):
     ],
 )
 def test_a_rule_tells_what_one_would_not_see_by_it_alone(row, others, remark):
-    assert remark in said(row, *others)
+    assert remark in remarks_text(row, *others)
 
 
 @pytest.mark.parametrize(
@@ -213,4 +213,4 @@ def test_a_rule_tells_what_one_would_not_see_by_it_alone(row, others, remark):
     ],
 )
 def test_a_plain_rule_needs_no_remark(row, others):
-    assert said(row, *others) == ""
+    assert remarks_text(row, *others) == ""

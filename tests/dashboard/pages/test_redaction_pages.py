@@ -7,7 +7,7 @@ import pytest
 
 from conversations.events import log
 from conversations.models import AuditEntry, Event, LegalHold, Redaction, RetentionRule
-from tests.events.test_log import said
+from tests.events.test_log import message_event
 from tests.support.cast import CAST, client_of, person
 from tests.support.visits import text_of
 
@@ -17,7 +17,7 @@ KEY = "redaction-page"
 
 @pytest.fixture
 def spoken():
-    log.append([said(KEY, "hello"), said(KEY, "the word is quokka"), said(KEY, "goodbye")])
+    log.append([message_event(KEY, "hello"), message_event(KEY, "the word is quokka"), message_event(KEY, "goodbye")])
 
 
 def posted(client, address, **fields):

@@ -17,7 +17,7 @@ from conversations.runs.policy.evaluate import PolicyRule
 from tests.runs.approvals.test_decision_races import at_once
 from tests.support import teamwork
 from tests.support.agents_running import event_bodies
-from tests.support.cast import STRANGER, cast, last_entry, said
+from tests.support.cast import STRANGER, audit_summary, cast, last_entry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -63,18 +63,18 @@ def test_what_waits_is_approved_by_a_rule_and_the_record_says_whose(people):
     event = Event.objects.get(kind="approval.decided")
     (decided,) = event_bodies("approval.decided", "flood")
     assert (event.principal, decided["rule"], decided["rule_by"]) == ("system", made.id, "user:april")
-    assert said(last_entry()) == ("system", "decide", f"approval:{approval.id}", "done")
+    assert audit_summary(last_entry()) == ("system", "decide", f"approval:{approval.id}", "done")
     assert json.loads(last_entry().correlation)["rule"] == made.id
     assert auto_approval.approve_waiting() == []
     with pytest.raises(Conflict, match="an auto-approval rule by user:april already decided: approve"):
         decide.decide(people["approver"], approval.id, "reject")
 
 
-def held(people):
+def pausing(people):
     control.pause(people["operator"], "flood")
 
 
-def taken(people):
+def taking_over(people):
     control.take_over(people["operator"], "flood")
 
 
@@ -117,8 +117,8 @@ def made_again(people):
 
 OBSTACLES = [
     made_again,
-    held,
-    taken,
+    pausing,
+    taking_over,
     denied,
     forbidden,
     destructive,
@@ -153,7 +153,7 @@ def test_an_operators_ask_is_answered_by_a_rule(people):
 def test_what_was_held_is_approved_when_it_is_handed_back(people):
     approval = teamwork.ask(people["operator"])
     rule()
-    taken(people)
+    taking_over(people)
     assert auto_approval.approve_waiting() == []
 
     control.hand_back(people["operator"], "flood")
@@ -342,7 +342,7 @@ def test_a_rule_is_made_by_hand_for_a_tool_that_is_served(people):
     made = auto_approval_edit.make_rule(people["approver"], scope)
 
     assert (made.lookup_key, made.schema, made.agent) == ("bare:file_incident", teamwork.SCHEMA, "Coordinator")
-    assert said(last_entry()) == ("user:april", "make_rule", f"rule:{made.id}", "done")
+    assert audit_summary(last_entry()) == ("user:april", "make_rule", f"rule:{made.id}", "done")
     with pytest.raises(Invalid, match="no available agent named Triage has this tool"):
         auto_approval_edit.make_rule(people["approver"], scope._replace(agent="Triage"))
     with pytest.raises(Invalid, match="masks a secret"):
@@ -355,7 +355,7 @@ def test_a_rule_is_revoked_once(people):
     assert auto_approval_edit.revoke_rule(people["admin"], made.id, reason="enough").revoked_by == "user:ada"
 
     entry = last_entry()
-    assert (*said(entry), entry.reason) == ("user:ada", "revoke_rule", f"rule:{made.id}", "done", "enough")
+    assert (*audit_summary(entry), entry.reason) == ("user:ada", "revoke_rule", f"rule:{made.id}", "done", "enough")
     with pytest.raises(Conflict, match="user:ada already revoked this rule"):
         auto_approval_edit.revoke_rule(people["approver"], made.id)
     with pytest.raises(NotFound):

@@ -24,7 +24,7 @@ from conversations.runs.policy.evaluate import PolicyRule
 from dashboard.pages.conversation_entries import entries_of
 from tests.support import teamwork
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
-from tests.support.cast import client_of, last_entry, said
+from tests.support.cast import audit_summary, client_of, last_entry
 from tests.support.live import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -257,7 +257,7 @@ def test_with_four_eyes_nobody_decides_on_what_they_wrote(people, settings):
         decide.decide(people["admin"], "ask", "approve")
 
     assert refused.value.code == "four_eyes"
-    assert said(last_entry()) == ("user:ada", "decide", "approval:ask", "refused")
+    assert audit_summary(last_entry()) == ("user:ada", "decide", "approval:ask", "refused")
     assert decide.decide(people["approver"], "ask", "approve").decided_by == "user:april"
 
 

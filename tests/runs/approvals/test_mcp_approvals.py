@@ -20,7 +20,7 @@ from conversations.models import Agent as AgentRow
 from conversations.models import Approval, Run, ToolCall
 from conversations.runs.approvals import decide
 from dashboard.pages.conversation_entries import entries_of
-from tests.agents_app.test_mcp_servers import SO, Desk, call, connected, made, quick  # noqa: F401  # a fixture
+from tests.agents_app.test_mcp_servers import SO, Desk, call, connected, quick, team_of  # noqa: F401  # a fixture
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.live import until
 from tests.support.tiers import variants
@@ -50,10 +50,10 @@ def desk(ran):
 
 
 def office(desk, *steps, **more):
-    return made(*steps, servers=[desk.spec(allow=["stamp"], ask=True, **more)])
+    return team_of(*steps, servers=[desk.spec(allow=["stamp"], ask=True, **more)])
 
 
-def asked(desk):
+def waiting_approval(desk):
     with connected(office(desk, [call("stamp", {"words": "A7"})]), "stamp"):
         send_message()
         (run,) = ended_runs(within=60)
@@ -77,7 +77,7 @@ def words():
 
 
 def test_a_call_of_an_mcp_tool_is_made_once_by_the_next_worker(desk, people):
-    asked(desk)
+    waiting_approval(desk)
     (request,) = event_bodies("approval.requested")
     assert (request["name"], request["origin"], request["mcp_server"]) == ("stamp", "mcp", "desk")
 
@@ -102,7 +102,7 @@ def lost(desk, team, *, was_up):
 
 @pytest.mark.parametrize("was_up", variants([True, False]), ids=["lost", "never up"])
 def test_a_run_whose_server_is_away_waits_for_it_says_so_and_goes_on(desk, people, was_up):
-    approval = asked(desk)
+    approval = waiting_approval(desk)
     with lost(desk, office(desk, SO), was_up=was_up):
         decide.decide(people["approver"], approval.id, "approve")
         waits_for_server()
@@ -124,7 +124,7 @@ def test_a_run_whose_server_is_away_waits_for_it_says_so_and_goes_on(desk, peopl
 
 @pytest.mark.thorough
 def test_a_run_that_waits_for_a_server_can_be_stopped(desk, people):
-    approval = asked(desk)
+    approval = waiting_approval(desk)
     with lost(desk, office(desk, SO), was_up=False):
         decide.decide(people["approver"], approval.id, "approve")
         waits_for_server()
@@ -142,7 +142,7 @@ def test_a_run_that_waits_for_a_server_can_be_stopped(desk, people):
     ids=["rejected, never up", "answered, lost"],
 )
 def test_what_needs_no_server_is_not_lost_without_it(desk, people, answer, was_up):
-    approval = asked(desk)
+    approval = waiting_approval(desk)
     team = office(desk, SO)
     with lost(desk, team, was_up=was_up):
         decide.decide(people["approver"], approval.id, **answer)
@@ -157,9 +157,9 @@ def test_what_needs_no_server_is_not_lost_without_it(desk, people, answer, was_u
 
 
 def test_a_tool_that_its_server_does_not_offer_any_more_parks_the_run(desk, people):
-    decide.decide(people["approver"], asked(desk).id, "approve")
+    decide.decide(people["approver"], waiting_approval(desk).id, "approve")
 
-    with working(made(SO, servers=[desk.spec(allow=["fail"])])):
+    with working(team_of(SO, servers=[desk.spec(allow=["fail"])])):
         (run,) = ended_runs(within=60)
 
     assert (run.status, desk.did) == ("incompatible", [])
@@ -167,9 +167,9 @@ def test_a_tool_that_its_server_does_not_offer_any_more_parks_the_run(desk, peop
 
 
 def test_a_server_that_the_team_has_no_more_parks_the_run(desk, people):
-    decide.decide(people["approver"], asked(desk).id, "approve")
+    decide.decide(people["approver"], waiting_approval(desk).id, "approve")
 
-    with working(made(SO, servers=[])):
+    with working(team_of(SO, servers=[])):
         (run,) = ended_runs(within=60)
 
     assert (run.status, desk.did) == ("incompatible", [])

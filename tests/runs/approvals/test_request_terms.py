@@ -20,7 +20,7 @@ from conversations.runs.policy.evaluate import PolicyRule
 from tests.runs.approvals.test_decision_races import at_once
 from tests.support import teamwork
 from tests.support.agents_running import event_bodies
-from tests.support.cast import cast, client_of, last_entry, said
+from tests.support.cast import audit_summary, cast, client_of, last_entry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -85,7 +85,7 @@ def test_the_file_holds_every_column_and_loads_them_back(people, tmp_path, capsy
     call_command("policy", str(file))
 
     assert edit_policy.evaluate.stored()["", "pay"] == STRICT._replace(updated_by="system")
-    assert said(last_entry()) == ("system", "load_policies", "policies", "done")
+    assert audit_summary(last_entry()) == ("system", "load_policies", "policies", "done")
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_four_eyes_hold_for_the_tools_that_the_policy_names(people):
     with pytest.raises(NotAllowed, match="four eyes"):
         decide.decide(people["admin"], strict.id, "approve")
 
-    assert said(last_entry()) == ("user:ada", "decide", f"approval:{strict.id}", "refused")
+    assert audit_summary(last_entry()) == ("user:ada", "decide", f"approval:{strict.id}", "refused")
     assert decide.decide(people["admin"], other.id, "approve").decided_by == "user:ada"
     page = words(people["admin"], f"/approvals/{strict.id}/")
     assert "You wrote or sent the message this run answers, so someone else has to decide" in page

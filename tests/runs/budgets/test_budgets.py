@@ -25,7 +25,7 @@ def put(by, amount="20000", **more):
     return edit_budgets.set_budget(by, **({"scope": "run", "measure": "tokens", "amount": amount} | more))
 
 
-def asked(by):
+def run_over_budget(by):
     """Have a run that has spent its budget."""
     teamwork.team()
     teamwork.say(by)
@@ -82,7 +82,7 @@ def test_what_does_not_fit_is_said_where(people, wrong, field):
 
 
 def test_an_approval_gives_as_much_again_once(people):
-    request = asked(people["admin"])
+    request = run_over_budget(people["admin"])
 
     decide.decide(people["approver"], request.id, "approve")
     given = BudgetRaise.objects.get()
@@ -91,14 +91,14 @@ def test_an_approval_gives_as_much_again_once(people):
 
 
 def test_no_auto_approval_rule_gives_more(people):
-    request = asked(people["admin"])
+    request = run_over_budget(people["admin"])
 
     assert not auto_approval._approve(request.id)
     assert Approval.objects.get().status == "pending"
 
 
 def test_its_card_asks_in_words_and_offers_two_ways(people):
-    request = asked(people["admin"])
+    request = run_over_budget(people["admin"])
 
     page = client_of(people["approver"]).get(reverse("approval", args=[request.id]))
     shown = text_of(page)
@@ -134,7 +134,7 @@ def test_one_that_is_passed_raises_an_alarm_until_it_is_decided(people):
     rule = AlertRule(kind="budget_passed", agent="", grouping="conversation")
     assert conditions.cases_of(rule, database_now()) == []
 
-    request = asked(people["admin"])
+    request = run_over_budget(people["admin"])
     [case] = conditions.cases_of(rule, database_now())
     assert (case.conversation, case.agent, case.detail) == (
         *("flood", "Dialogue", "Dialogue has spent a budget and waits for a decision"),

@@ -23,7 +23,7 @@ from conversations.runs.policy.evaluate import (
     for_tool,
     matching,
 )
-from tests.support.cast import CAST, last_entry, said
+from tests.support.cast import CAST, audit_summary, last_entry
 
 DENY_ALL = PolicyRule("", "", "deny")
 DENY_TOOL = PolicyRule("", "pay", "deny")
@@ -138,7 +138,7 @@ def test_only_an_admin_changes_the_policy(team, verb, role):
     with pytest.raises(NotAllowed):
         ACTIONS[verb](team[role])
 
-    assert said(AuditEntry.objects.get())[1::2] == (verb, "refused")
+    assert audit_summary(AuditEntry.objects.get())[1::2] == (verb, "refused")
     assert not Policy.objects.exists()
 
 
@@ -149,7 +149,7 @@ def test_a_rule_is_set_changed_and_removed_with_its_digests_in_the_audit_log(adm
     remove_policy(admin, DENY_TOOL.target)
 
     first, second, third = AuditEntry.objects.order_by("seq")
-    assert said(first) == ("user:ada", "set_policy", "policy:*/pay", "done")
+    assert audit_summary(first) == ("user:ada", "set_policy", "policy:*/pay", "done")
     assert (first.before, first.after, first.reason) == ("", state_of(DENY_TOOL), "too dear")
     assert (second.before, second.after) == (first.after, state_of(DENY_TOOL._replace(rule="ask")))
     assert (third.verb, third.before, third.after) == ("remove_policy", second.after, "")
@@ -208,7 +208,7 @@ def test_what_is_printed_can_be_loaded(capsys, tmp_path):
     assert capsys.readouterr().out.endswith("4 added, 0 changed, 0 removed, 0 unchanged.\n")
     assert evaluate.stored() == before
     entry = last_entry()
-    assert said(entry) == ("system", "load_policies", "policies", "done")
+    assert audit_summary(entry) == ("system", "load_policies", "policies", "done")
     assert (entry.reason, entry.before, entry.after) == (
         "restored",
         edit_policy.digest_of([]),

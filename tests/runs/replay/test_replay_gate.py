@@ -58,7 +58,7 @@ def test_what_stops_a_call_stops_its_replay_and_says_why(people, desk, name):
 
 def test_a_rule_that_came_between_the_click_and_the_call_stops_it(people, desk):
     old = desk.recorded("look")["look"]
-    with working(desk.team()) as worker, held(worker):
+    with working(desk.team()) as worker, hold_claims(worker):
         new = request_replay.request_replay(people["operator"], old.id)
         set_policy(people["admin"], PolicyRule("", "look", "deny", note="closed"))
         worker._claiming.go()
@@ -70,7 +70,7 @@ def test_a_rule_that_came_between_the_click_and_the_call_stops_it(people, desk):
 
 def test_what_was_asked_for_is_held_against_the_schema_once_more_before_the_call(people, desk):
     old = desk.recorded("look")["look"]
-    with working(desk.team()) as worker, held(worker):
+    with working(desk.team()) as worker, hold_claims(worker):
         new = request_replay.request_replay(people["operator"], old.id)
         request = Event.objects.get(kind="replay.requested")
         request.body = json.dumps(json.loads(request.body) | {"args": {"street": 1}})
@@ -83,7 +83,7 @@ def test_what_was_asked_for_is_held_against_the_schema_once_more_before_the_call
 
 
 @contextmanager
-def held(worker):
+def hold_claims(worker):
     """Have a worker claim nothing until `go`."""
     worker._claiming = _Held()
     worker._loop.call_soon_threadsafe(worker._news.set)  # it looks now, not seconds later
@@ -200,7 +200,7 @@ def test_a_replay_whose_kept_state_is_not_what_was_sealed_is_not_made(people, de
 def begun(people, desk):
     """Queue a replay and take it as a worker that then dies; answer the claim and what was asked."""
     old = desk.recorded("put")["put"]
-    with working(desk.team()) as worker, held(worker):
+    with working(desk.team()) as worker, hold_claims(worker):
         replay = request_replay.request_replay(people["operator"], old.id)
         (claim,) = claims.claim("host:dead", ["Clerk"], at_most=1)
     return claim, replay
@@ -253,7 +253,7 @@ def test_a_call_that_was_entered_is_not_entered_by_the_next_who_claims_it(people
 
 def test_a_replay_is_stopped_by_a_person_before_it_runs(people, desk):
     old = desk.recorded("look")["look"]
-    with working(desk.team()) as worker, held(worker):
+    with working(desk.team()) as worker, hold_claims(worker):
         replay = request_replay.request_replay(people["operator"], old.id)
         stop_and_rerun.stop(people["operator"], replay.run)
 

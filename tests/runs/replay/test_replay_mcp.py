@@ -8,7 +8,7 @@ from agents.testing import assistant_message
 from conversations.core.errors import Conflict
 from conversations.models import ToolCall
 from conversations.runs.replay import request_replay
-from tests.agents_app.test_mcp_servers import Desk, call, connected, made, quick, row  # noqa: F401  # a fixture
+from tests.agents_app.test_mcp_servers import Desk, call, connected, quick, row, team_of  # noqa: F401  # a fixture
 from tests.support.agents_running import ended_runs, send_message
 from tests.support.cast import cast
 from tests.support.live import until
@@ -37,7 +37,7 @@ def recorded(desk):
 
 
 def office(desk, *steps):
-    return made(*steps, servers=[desk.spec(allow=["stamp"], prefix="desk_")])
+    return team_of(*steps, servers=[desk.spec(allow=["stamp"], prefix="desk_")])
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def test_it_is_called_on_its_server_by_its_name_there(desk, recorded):
 
 
 def test_a_tool_that_its_server_does_not_offer_any_more_is_not_called(desk, recorded):
-    other = made(servers=[desk.spec(allow=["shred"], prefix="desk_")])
+    other = team_of(servers=[desk.spec(allow=["shred"], prefix="desk_")])
     with serving(other, "desk_shred"), pytest.raises(Conflict) as refused:
         request_replay.request_replay(cast()["admin"], recorded.id, reason="Was it stamped?", tool="desk_stamp")
 

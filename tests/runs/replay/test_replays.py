@@ -20,7 +20,7 @@ from conversations.runs.policy.evaluate import PolicyRule
 from conversations.runs.replay import request_replay
 from tests.events.test_projections import rows
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, team, working
-from tests.support.cast import last_entry, said
+from tests.support.cast import audit_summary, last_entry
 from tests.support.replay_desk import ended
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,7 +37,7 @@ def test_a_read_call_is_made_again_on_one_click_and_fed_back_to_nobody(people, d
     assert [step["output"]["nth"] for step in event_bodies("tool_step") if "output" in step] == [1, 2]
     assert event_kinds()[-6:] == ["replay.requested", "run.queued", "run.started", "tool_step", "tool_step", "run.done"]
     assert list(SessionItem.objects.values()) == memory
-    assert said(last_entry()) == ("user:otto", "replay", f"call:{old.id}", "done")
+    assert audit_summary(last_entry()) == ("user:otto", "replay", f"call:{old.id}", "done")
     before = rows()
     list(rebuild())
     assert rows() == before
@@ -90,7 +90,7 @@ def test_an_idempotent_call_with_other_arguments_is_another_one(people, desk):
     old = desk.recorded("put")["put"]
     with working(desk.team()), pytest.raises(NotAllowed, match="may not replay calls of put: this requires a grant"):
         request_replay.request_replay(people["operator"], old.id, arguments={"street": "Oak"})
-    assert said(last_entry()) == ("user:otto", "replay", f"call:{old.id}", "refused")
+    assert audit_summary(last_entry()) == ("user:otto", "replay", f"call:{old.id}", "refused")
 
     _, new = desk.again(people["admin"], old, arguments={"street": "Oak"}, reason="a test", tool="put")
 
@@ -123,7 +123,7 @@ def test_who_may_not_replay_is_refused_and_it_is_in_the_audit_log(people, desk, 
     with working(desk.team()), pytest.raises(NotAllowed):
         request_replay.request_replay(people[role], old.id)
 
-    assert said(last_entry())[1:] == ("replay", f"call:{old.id}", "refused")
+    assert audit_summary(last_entry())[1:] == ("replay", f"call:{old.id}", "refused")
     assert len(desk.ran) == 1
 
 
