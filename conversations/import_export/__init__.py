@@ -1,1 +1,1 @@
-"""Recorded conversations: read (`formats.recordings`), imported, played, exported; and a demo of our own."""
+"""Recorded conversations: read (`formats.recordings`), imported, played, exported; and our own demo."""

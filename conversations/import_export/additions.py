@@ -1,7 +1,7 @@
-"""What an import adds to conversations that are there: held back until all of the file is read, then stored at once.
+"""What an import adds to existing conversations: collected until the whole file is read, then stored at once.
 
-An imported conversation may be told more of by a later export of the same source. Its events have ids (their own, or
-`recording.DerivedIds`), so what is stored already is left out.
+A later export of the same source may contain more of an imported conversation. Its events have ids (their own, or
+`recording.DerivedIds`), so what is already stored is left out.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _IMPORT = "import:"
 
 
 class Additions:
-    """The new events of one file for conversations that exist."""
+    """The new events of one file for existing conversations."""
 
     def __init__(self) -> None:
         self.keys: set[str] = set()
@@ -26,7 +26,7 @@ class Additions:
         self._bytes = 0
 
     def begin(self, key: str) -> bool:
-        """Return whether this conversation exists. Raises `Conflict` for one that no import made."""
+        """Return whether this conversation exists. Raises Conflict for one that was not imported."""
         conversation = Conversation.objects.filter(key=key, is_staged=False).first()
         if conversation is None:
             return False
@@ -41,7 +41,7 @@ class Additions:
         return True
 
     def take(self, events: Sequence[NewEvent]) -> None:
-        """Hold back those that are not stored yet; an event without an id always is new. Raises `TooLarge`."""
+        """Collect the events that are not stored yet; an event without an id is always new. Raises TooLarge."""
         for at in range(0, len(events), BLOCK):
             block = events[at : at + BLOCK]
             key = block[0].conversation or ""
@@ -52,7 +52,7 @@ class Additions:
                 self._hold(key, event)
 
     def append(self) -> None:
-        """Store them, in the caller's transaction."""
+        """Store the collected events, in the caller's transaction."""
         for at in range(0, len(self._events), BLOCK):
             log.append(self._events[at : at + BLOCK])
 

@@ -1,4 +1,5 @@
-"""A zip archive of a recording, as formats read it: its entries by name, each bounded, nothing written to disk."""
+"""A zip archive of a recording, for formats to read: its entries by name, each limited in size; nothing is written to
+disk."""
 
 import io
 import os
@@ -21,7 +22,7 @@ _DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, Runti
 
 
 class Archive:
-    """An open archive. What an entry claims of its size is not believed: what comes out of it is counted."""
+    """An open archive. The sizes that entries claim are not trusted: the unpacked bytes are counted."""
 
     def __init__(self, file: zipfile.ZipFile) -> None:
         self._file = file
@@ -29,11 +30,11 @@ class Archive:
 
     @property
     def names(self) -> list[str]:
-        """The entries, in their order, a name that is used twice once."""
+        """Return the names of the entries in order, each once."""
         return list(dict.fromkeys(self._file.namelist()))
 
     def read(self, name: str) -> bytes:
-        """Unpack one entry. Raises `Invalid` for a damaged one, `TooLarge` for more than 256 MiB, or 2 GiB of all."""
+        """Unpack one entry. Raises Invalid for a damaged one, TooLarge for more than 256 MiB, or 2 GiB in all."""
         pieces: list[bytes] = []
         size = 0
         try:
@@ -67,7 +68,7 @@ class Archive:
         return cast(IO[bytes], _Zstd(reader, zstandard.ZstdError))
 
     def _packed(self, info: zipfile.ZipInfo) -> bytes:
-        """Return an entry as it lies in the file: behind a header of 30 bytes and two names (APPNOTE 4.3.7)."""
+        """Return an entry's packed bytes: after a header of 30 bytes and two names (APPNOTE 4.3.7)."""
         file = self._file.fp
         if file is None or info.compress_size > MAX_ENTRY or info.flag_bits & 1:
             raise TooLarge(f"{info.filename} must be at most {MAX_ENTRY >> 20} MiB, and not encrypted")
@@ -80,7 +81,7 @@ class Archive:
 
 
 class _Zstd(io.RawIOBase):
-    """A stream of zstd whose damages are those of any other stream."""
+    """A zstd stream whose errors are those of the other streams."""
 
     def __init__(self, reader: IO[bytes], damage: type[Exception]) -> None:
         self._reader, self._damage = reader, damage
@@ -95,7 +96,7 @@ class _Zstd(io.RawIOBase):
 
 @contextmanager
 def open_archive(source: RecordingFile) -> Iterator[Archive]:
-    """Open a file as an archive. Raises `Invalid` for a damaged one, `TooLarge` for over 100,000 entries."""
+    """Open a file as an archive. Raises Invalid for a damaged one, TooLarge for over 100,000 entries."""
     with source.binary() as file:
         try:
             archive = zipfile.ZipFile(file)

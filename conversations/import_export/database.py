@@ -1,7 +1,7 @@
-"""A SQLite database of a recording, as formats read it: opened to be read only, its schema trusted with nothing.
+"""A SQLite database of a recording, for formats to read: opened read-only, its schema not trusted.
 
-What another wrote may hold views and triggers that never end, and functions that a schema calls: only tables are read,
-by name, and a statement that works for too long is stopped.
+A foreign database may contain views and triggers that never end, and functions that a schema calls: only tables are
+read, by name, and a statement that runs too long is stopped.
 """
 
 import sqlite3
@@ -31,7 +31,7 @@ class Database:
         connection.set_progress_handler(self._is_over, _STEPS)
 
     def tables(self) -> Tables:
-        """Return the columns of each table; of no view. Raises `Invalid` for a damaged database."""
+        """Return the columns of each table, without views. Raises Invalid for a damaged database."""
         names = [row["name"] for row in self._all("SELECT name FROM sqlite_master WHERE type='table' LIMIT 1000")]
         return {
             name: tuple(row["name"] for row in self._all(f"PRAGMA table_info({_quoted(name)})"))
@@ -42,7 +42,7 @@ class Database:
     def rows(
         self, table: str, columns: tuple[str, ...], order: tuple[str, ...], *, of: Row | None = None
     ) -> Iterator[Row]:
-        """Read the rows of a table, those `of` certain values. Raises `Invalid` for a damaged database."""
+        """Read the rows of a table, limited to those with the values in `of`. Raises Invalid for a damaged database."""
         chosen, sorted_by = (", ".join(map(_quoted, names)) for names in (columns, order))
         where = " AND ".join(f"{_quoted(name)} IS ?" for name in of or {}) or "1"
         statement = f"SELECT {chosen} FROM {_quoted(table)} WHERE {where} ORDER BY {sorted_by}"
@@ -65,7 +65,7 @@ class Database:
 
 @contextmanager
 def open_database(source: RecordingFile) -> Iterator[Database]:
-    """Open a file as a database. Nothing is written, not even beside it. Raises `Invalid` for a damaged one."""
+    """Open a file as a database. Nothing is written, not even beside it. Raises Invalid for a damaged one."""
     with source.binary():
         pass
     connection = sqlite3.connect(_address(source.path), uri=True, isolation_level=None)
@@ -82,7 +82,8 @@ def open_database(source: RecordingFile) -> Iterator[Database]:
 
 
 def _address(path: Path) -> str:
-    """Return the URI: one that no other program writes to is taken as it lies there, so that no file comes to be."""
+    """Return the URI: a file that no other program writes to is opened as immutable, so that no other file is
+    created."""
     journal = path.with_name(f"{path.name}-wal")
     is_in_use = journal.exists() and journal.stat().st_size > 0
     return f"file:{quote(str(path.absolute()))}?mode=ro" + ("" if is_in_use else "&immutable=1")

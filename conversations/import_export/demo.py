@@ -1,8 +1,8 @@
-"""The demo: plays its script again and again while somebody looks, until the record has something real to show. It
-pauses at a call that whoever looks decides.
+"""The demo: plays its script repeatedly while someone is watching, until the record has something real to show. It
+pauses at a call that the person watching decides.
 
-`dashboard.demo` runs it and gives it everything it touches. Its events are `system`'s, as an agent of ours would write
-them: run, agent and turn, tokens as a preview, and an output at the end of every turn that streamed (§3.1).
+`dashboard.demo` runs it and provides everything it touches. Its events are `system`'s, written as an agent of ours
+would: run, agent and turn, tokens as a preview, and an output at the end of every streamed turn (§3.1).
 """
 
 import asyncio
@@ -37,7 +37,7 @@ Forget = Callable[[str], Awaitable[object]]
 
 
 class DemoDecision(NamedTuple):
-    """What became of a request: approve, edit, reject, respond, or `ended` when nobody has to decide any more."""
+    """The decision on a request: approve, edit, reject, respond, or `ended` if nobody has to decide any more."""
 
     decision: str
     args: Payload | None = None  # of an edit
@@ -46,20 +46,20 @@ class DemoDecision(NamedTuple):
 
 
 class Approvals(Protocol):
-    """Where the demo asks the person who looks."""
+    """Where the demo asks the person who watches."""
 
     async def request(self, key: str, payloads: Sequence[Payload], schema: Payload) -> None:
-        """Store a run that waits, with its request, in one transaction; `schema` is the tool's."""
+        """Store a waiting run with its request, in one transaction; `schema` is the tool's."""
 
     async def decision(self, approval: str) -> DemoDecision | None:
-        """Return what was decided; None while it waits."""
+        """Return the decision; None while the request waits."""
 
 
 class Clock(Protocol):
-    """How time passes; a test brings its own."""
+    """A source of time; tests pass their own."""
 
     async def sleep(self, seconds: float, /) -> None:
-        """Let that much time pass."""
+        """Wait so many seconds."""
 
 
 async def run(
@@ -72,11 +72,11 @@ async def run(
     existing: Iterable[str] = (),
     clock: Clock = asyncio,
 ) -> None:
-    """Play until `is_real()`, then return. It is asked before each conversation and each run: none is left half done.
+    """Play until `is_real()`, which is checked before each conversation and each run, so none is left half done.
 
-    A new conversation for each loop; the newest three are kept, older ones go to `forget`, as do those in `existing`
-    (the demo's conversations so far, oldest first). Waits while `has_viewers()` is false; only the first conversation
-    is opened before, so that there is something to look at.
+    Each loop is a new conversation; the newest three are kept, older ones are passed to `forget`, as are those in
+    `existing` (earlier demo conversations, oldest first). Waits while `has_viewers()` is false; only the first
+    conversation is opened before, so that there is something to look at.
     """
     keys = list(existing)
     loop = 0
@@ -105,7 +105,7 @@ class _Stage:
         self._agent = ""  # of the run that waited for a person, until it ends
 
     async def play(self, is_real: Callable[[], bool]) -> None:
-        """Play the script; stop before a run when something real is there."""
+        """Play the script; stop before a run once there is something real."""
         await self._publish_event({"event": "conversation.opened", "title": TITLE, "handler": "Dialogue", "demo": True})
         for beat in SCRIPT:
             await self._wait(beat.after)
@@ -152,7 +152,7 @@ class _Stage:
             await self._envelope("message", f"agent:{beat.agent}", beat.to, beat.text, output_id=output_id)
 
     async def _ask(self, beat: AsksPerson) -> bool:
-        """Have a call decided by who looks, and go on as that person decided; return whether the script goes on."""
+        """Have the person who watches decide a call, and continue as decided; return whether the script continues."""
         call, approval, raw = self._new_call(beat.call, ""), new_id(), _text(beat.call.args)
         run: Payload = {"run_id": self._run, "agent": beat.call.agent, "run_kind": "recording"}
         digest = hashlib.sha256(raw.encode()).hexdigest()
@@ -251,7 +251,7 @@ def _outcome(beat: CallsTool) -> Payload:
 
 
 def _length(beat: Speaks | CallsTool) -> float:
-    """Return about how many seconds a beat takes."""
+    """Return the approximate duration of a step of the script in seconds."""
     if isinstance(beat, Speaks):
         return beat.after + WORD * len(beat.text.split())
     return beat.after + beat.takes + sum(_length(inner) for inner in beat.inside)

@@ -1,4 +1,4 @@
-"""What the demo plays: an evening at a town hall, about 65 seconds. People, town and words are made up."""
+"""The script of the demo: an evening at a town hall, about 65 seconds. People, town and texts are fictional."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,7 +8,7 @@ TITLE = "Dark footpath along the canal"
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody writes to an agent; a new run answers. `after` seconds of quiet come first."""
+    """A person writes to an agent, and a new run answers. `after` so many seconds of quiet."""
 
     name: str
     to: str
@@ -18,7 +18,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Speaks:
-    """An agent's words, streamed, and sent to somebody unless `to` is empty (then only its output is there)."""
+    """An agent speaks, streamed; sent to someone unless `to` is empty (then there is only its output)."""
 
     agent: str
     text: str
@@ -28,7 +28,7 @@ class Speaks:
 
 @dataclass(frozen=True)
 class Hands:
-    """One agent hands the conversation to another."""
+    """One agent hands over to another."""
 
     agent: str
     to: str
@@ -38,7 +38,7 @@ class Hands:
 
 @dataclass(frozen=True)
 class CallsTool:
-    """An agent calls a tool, which takes a while (seconds), and inside of which other agents may work."""
+    """An agent calls a tool, which takes some seconds and inside which other agents may work."""
 
     agent: str
     name: str
@@ -53,7 +53,7 @@ class CallsTool:
 
 @dataclass(frozen=True)
 class ControlStep:
-    """The system tells an agent something that is not part of the talk."""
+    """The system sends an agent a control message."""
 
     to: str
     text: str
@@ -62,8 +62,8 @@ class ControlStep:
 
 @dataclass(frozen=True)
 class AsksPerson:
-    """A call that waits until whoever looks decides it. Approved it goes on, with the arguments decided on; else
-    `otherwise` is played and the conversation ends."""
+    """A call that waits until the person who watches decides it. If approved, it continues with the approved arguments;
+    otherwise `otherwise` is played and the conversation ends."""
 
     call: CallsTool
     schema: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Where a recording goes: through the server that holds the data directory, else into the log itself."""
+"""Where a recording is written: through the server that holds the data directory, else directly to the log."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,14 +22,14 @@ class Destination(Protocol):
     """What `import` and `play` write to."""
 
     def intake(self) -> Taker:
-        """Begin an import."""
+        """Start an import."""
 
     def publish(self, topic: str, payload: dict[str, Any], bus_id: str) -> None:
-        """Publish one message; answer when it is stored."""
+        """Publish one message; return when it is stored."""
 
 
 class LocalDatabase:
-    """The log of this process, which holds the data directory alone. Makes the tables when there are none yet."""
+    """The log of this process, which holds the data directory alone. Creates the tables if there are none."""
 
     def __init__(self, name: str) -> None:
         self._principal = principals.import_principal(name)
@@ -39,19 +39,19 @@ class LocalDatabase:
             be_writer(connection.cursor())
 
     def intake(self) -> Taker:
-        """Begin an import."""
+        """Start an import."""
         return StagedImport(self._principal)
 
     def publish(self, topic: str, payload: dict[str, Any], bus_id: str) -> None:
-        """Store one message. Raises `Invalid` or `TooLarge` for one that the log refuses."""
+        """Store one message. Raises Invalid or TooLarge if the log refuses it."""
         body = encoded(payload)
         log.append([log.from_bus(topic, bus_id, body.decode(), envelopes.parse(body), self._principal)])
 
 
 @contextmanager
 def open_destination(name: str) -> Iterator[Destination]:
-    """Return where to write as `import:name`. Raises `Unavailable` when another process holds the lock and
-    cannot be reached."""
+    """Yield where to write as `import:name`. Raises Unavailable if another process holds the lock and cannot be
+    reached."""
     with ExitStack() as stack:
         try:
             stack.enter_context(data_dir.hold(settings.DATA_DIR))

@@ -1,4 +1,4 @@
-"""What an import would become, counted by the fold that the log has, and stored nowhere. For `import --dry-run`."""
+"""What an import would store, counted by the same fold as in the log, without storing it. For `import --dry-run`."""
 
 import time
 
@@ -12,7 +12,7 @@ _PRINCIPAL = principals.import_principal("dry-run")
 
 
 class DryRun:
-    """Takes the lines of an import (`ndjson.Taker`) and counts them. Whether a conversation exists is not looked up."""
+    """Takes the lines of an import (`ndjson.Taker`) and counts them. Existing conversations are not looked up."""
 
     def __init__(self) -> None:
         self._counted: list[ImportedConversation] = []
@@ -32,12 +32,12 @@ class DryRun:
                 self._count(line)
 
     def finish(self) -> list[ImportedConversation]:
-        """Return what each conversation would have."""
+        """Return the counts of each conversation."""
         self._close()
         return self._counted
 
     def discard(self) -> None:
-        """Forget nothing: nothing is kept."""
+        """Do nothing: nothing is stored."""
 
     def _count(self, line: ImportLine) -> None:
         if not self._head.key:

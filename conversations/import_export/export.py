@@ -1,4 +1,4 @@
-"""Export a conversation as the lines of §5: a fixed head, then page after page, never one long read."""
+"""Export a conversation as the lines of §5: a fixed head, then page by page, never one long read."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -12,9 +12,9 @@ PAGE = 500  # events a query
 
 
 def export(key: str, *, progress: Callable[[int, int], None] = lambda done, of: None) -> Iterator[bytes]:
-    """Write one line after another, each with its line break. Events that come meanwhile are not in it.
+    """Yield one line after another, each with its line break. Later events are not included.
 
-    Raises `NotFound` for a conversation that is not there (or still being imported).
+    Raises NotFound for a conversation that does not exist (or is still being imported).
     """
     conversation = Conversation.objects.visible().filter(key=key).select_related("parent").first()
     if conversation is None:
@@ -48,7 +48,7 @@ def _header(conversation: Conversation) -> dict[str, object]:
 
 
 def _forked_from(conversation: Conversation) -> dict[str, object] | None:
-    """Tell whose fork it is; of one that was imported without its parent, as its own event tells it."""
+    """Return the parent of a fork; for a fork that was imported without its parent, as its own event says."""
     if conversation.forked_at is None:
         return None
     if conversation.parent is not None:

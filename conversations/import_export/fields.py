@@ -1,4 +1,4 @@
-"""Fields of others' JSON: by either of the spellings that exporters choose between, as the type that is wanted."""
+"""Fields of foreign JSON: in either spelling that exporters use, as the wanted type."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ Fields = dict[str, Any]  # any JSON
 
 
 def field(fields: Fields, name: str) -> Any:  # any JSON
-    """Return a field by its name with underlines, or the same in camel case (`trace_id`, `traceId`)."""
+    """Return a field by its name in snake case or camel case (`trace_id`, `traceId`); None without it."""
     if fields.get(name) is not None:
         return fields[name]
     first, *others = name.split("_")
@@ -17,13 +17,13 @@ def field(fields: Fields, name: str) -> Any:  # any JSON
 
 
 def text_field(fields: Fields, name: str) -> str:
-    """Return a field that is a text; empty for anything else."""
+    """Return a text field; empty for anything else."""
     value = field(fields, name)
     return value if isinstance(value, str) else ""
 
 
 def objects_field(fields: Fields, name: str) -> list[Fields]:
-    """Return the objects of a list; nothing for anything else."""
+    """Return the objects of a list field; empty for anything else."""
     value = field(fields, name)
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
@@ -34,20 +34,20 @@ def count_field(fields: Fields, *names: str) -> int:
 
 
 def object_of(value: object, what: str) -> Fields:
-    """Return a JSON object. Raises `Invalid` saying what it must be."""
+    """Return a JSON object. Raises Invalid that says what it must be."""
     if not isinstance(value, dict):
         raise Invalid(f"must be {what}: a JSON object; got {type(value).__name__}")
     return value
 
 
 class ConversationNames:
-    """Names of the conversations of one file, each fit for an address and used once."""
+    """Unique names for the conversations of one file, valid in addresses."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
 
     def of(self, text: str, *more: str) -> str:
-        """Return the name for what the source calls this; where that is used, with `more`, then with a number."""
+        """Return the name for the source's own; if that is used, with `more` appended, then with a number."""
         name = fit_name(text)
         if name in self._used and more:
             name = fit_name("-".join((text, *more)))

@@ -1,4 +1,4 @@
-"""A file as formats read it: a line at a time, or one JSON document whose parts are read when asked for."""
+"""A file for formats to read: line by line, or as one JSON document whose parts are parsed on demand."""
 
 import gzip
 import io
@@ -27,14 +27,15 @@ _documents: msgspec.json.Decoder[Document] = msgspec.json.Decoder(Document)
 
 
 class FileLine(NamedTuple):
-    """One line: its number from 1, and its bytes; None when it is longer than 64 MiB."""
+    """One line: its number from 1, and its bytes; None if it is longer than 64 MiB."""
 
     number: int
     text: bytes | None
 
 
 class RecordingFile:
-    """A recording's file. Packed ones are told by their first two bytes, not by their name (RFC 1952, 2.3.1)."""
+    """A recording's file. Compressed files are recognized by their first two bytes, not by their name (RFC 1952,
+    2.3.1)."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -42,13 +43,13 @@ class RecordingFile:
 
     @property
     def stem(self) -> str:
-        """The name without its endings, fit for an address."""
+        """Return the name without its extensions, valid in addresses."""
         return fit_name(
             re.sub(r"\.(gz|json|jsonl|ndjson|eval|db|sqlite3?|ipynb)$", "", re.sub(r"\.gz$", "", self.path.name))
         )
 
     def begins_with(self, mark: bytes) -> bool:
-        """Return whether these are the first bytes of the file, unpacked."""
+        """Return whether the uncompressed file begins with these bytes."""
         with self._open() as file:
             return file.read(len(mark)) == mark
 
@@ -58,14 +59,14 @@ class RecordingFile:
 
     @contextmanager
     def binary(self) -> Iterator[IO[bytes]]:
-        """Open the file for a reader that seeks. Raises `Invalid` for a compressed one."""
+        """Open the file for a reader that seeks. Raises Invalid for a compressed one."""
         with self.path.open("rb") as plain:
             if plain.peek(2)[:2] == GZIP:
                 raise Invalid("an archive or a database must not be compressed again: unpack it first")
             yield plain
 
     def lines(self) -> Iterator[FileLine]:
-        """Read line by line, empty ones left out."""
+        """Yield the lines, without empty ones."""
         with self._open() as file:
             number = 0
             while text := file.readline(MAX_LINE + 1):
@@ -77,7 +78,7 @@ class RecordingFile:
                     yield FileLine(number, None if is_long else _without_mark(text, number))
 
     def document(self) -> Document:
-        """Read the whole file as one JSON object or list, its parts still raw. Raises `Invalid` or `TooLarge`."""
+        """Read the whole file as one JSON object or list, its parts still raw. Raises Invalid or TooLarge."""
         if self._document is None:
             self._document = _document_of(self._whole())
         return self._document
@@ -122,7 +123,7 @@ class RecordingFile:
 
 
 def parts(raw: msgspec.Raw) -> list[msgspec.Raw]:
-    """Cut a raw JSON list into its items, still raw. Raises `Invalid` for what is none."""
+    """Split a raw JSON list into its raw items. Raises Invalid for anything else."""
     try:
         return _items.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -133,7 +134,7 @@ def parts(raw: msgspec.Raw) -> list[msgspec.Raw]:
 
 
 def fit_name(text: str) -> str:
-    """Make a text fit to be part of a conversation's id and its address (§3.6): 1 to 99 characters."""
+    """Return a text as a valid part of a conversation's id and address (§3.6): 1 to 99 characters."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.")[:99] or "recording"
 
 

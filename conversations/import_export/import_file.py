@@ -1,4 +1,4 @@
-"""Import a file: recordings in, conversations out, whole or not at all."""
+"""Import a file: its recordings become conversations, all of them or none."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -23,11 +23,11 @@ def import_recordings(
     is_update: bool = False,
     progress: Progress,
 ) -> list[ImportedConversation]:
-    """Hand every recording over. With `key` the first takes that id, the next `key-2`, `key-3` and so on. An update
-    adds what is new to conversations that an import made.
+    """Pass every recording to `taker`; return what they have become. With `key` the first gets that id, the next
+    `key-2`, `key-3` and so on. An update adds what is new to imported conversations.
 
-    Raises `Refused` at the first bad line when strict, `Conflict` when a conversation exists, `Invalid` for a file
-    without a single event. Whatever is raised, nothing of the file appears.
+    Raises ImportRefused at the first bad line if strict, Conflict if a conversation exists, Invalid for a file without
+    any event. After any error nothing of the file appears.
     """
     try:
         count = events = 0
@@ -49,7 +49,7 @@ def import_recordings(
 
 
 def key_of(recording: Recording, key: str, number: int) -> str:
-    """Choose the id of the `number`-th conversation of a file."""
+    """Return the id of the `number`-th conversation of a file."""
     name = recording.name if not key else key if number == 1 else f"{key}-{number}"
     return clean_text(name)
 

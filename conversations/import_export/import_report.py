@@ -1,4 +1,4 @@
-"""Bad lines: told with their place and left out, or, when strict, the end of it."""
+"""Bad lines of an import: reported with their place and left out, or, if strict, the end of it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

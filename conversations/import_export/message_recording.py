@@ -51,7 +51,7 @@ class RecordedMessage:
 
 
 def recording(name: str, messages: Iterable[RecordedMessage], trouble: ImportReport) -> Recording:
-    """Make a recording of messages, which are all there: the title is what the person says first, else anybody."""
+    """Return a recording of complete messages: its title is the first message of the person, else of anyone."""
     items = list(messages)
     spoken = [item.message for item in items if item.message.text.strip() and item.message.role != "system"]
     first = next((message for message in spoken if message.role == "user"), spoken[0] if spoken else None)
@@ -59,14 +59,14 @@ def recording(name: str, messages: Iterable[RecordedMessage], trouble: ImportRep
 
 
 def steps_of(messages: Iterable[RecordedMessage], trouble: ImportReport) -> Iterator[RecordedStep]:
-    """Make the steps; what does not go together is reported and left out."""
+    """Yield the steps of messages; what does not match is reported and left out."""
     maker = _Maker(trouble)
     for item in messages:
         yield from maker.steps(item)
 
 
 class _Maker:
-    """One conversation on its way."""
+    """One conversation while its steps are made."""
 
     def __init__(self, trouble: ImportReport) -> None:
         self._trouble = trouble

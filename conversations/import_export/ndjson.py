@@ -33,7 +33,7 @@ class ImportLine(msgspec.Struct, omit_defaults=True):
 
 
 class ImportedConversation(msgspec.Struct):
-    """What one conversation has become."""
+    """What one conversation has become, in numbers."""
 
     conversation_id: str
     events: int
@@ -47,22 +47,22 @@ imported: Converter[ImportedConversation] = Converter(ImportedConversation)
 
 
 class Taker(Protocol):
-    """Whoever takes the lines: the log here, or the server that holds the data directory."""
+    """What takes the lines: the log here, or the server that holds the data directory."""
 
     def take(self, lines: list[bytes]) -> None:
-        """Stage these lines. Raises `Conflict` when a conversation exists."""
+        """Stage these lines. Raises Conflict if a conversation exists."""
 
     def finish(self) -> list[ImportedConversation]:
-        """Make everything appear, at once."""
+        """Make everything visible, at once."""
 
     def discard(self) -> None:
-        """Forget everything."""
+        """Drop everything."""
 
 
 def lines_of(recording: Recording, key: str, trouble: ImportReport, *, is_update: bool = False) -> Iterator[bytes]:
-    """Write the lines of one conversation; an event that the log would refuse is reported and left out.
+    """Yield the lines of one conversation; an event that the log would refuse is reported and left out.
 
-    A recording without a single good event has no lines.
+    A recording without a valid event has no lines.
     """
     is_begun, ids = False, DerivedIds()
     for step in with_opening(recording):
@@ -84,12 +84,12 @@ def lines_of(recording: Recording, key: str, trouble: ImportReport, *, is_update
 
 
 def end(conversations: int) -> bytes:
-    """Write the last line."""
+    """Return the last line."""
     return encoded(ImportLine(end=conversations))
 
 
 def line_of(text: bytes) -> ImportLine:
-    """Read one line. Raises `Invalid` when it is none of the three."""
+    """Parse one line. Raises Invalid if it is no line of an import."""
     try:
         line = _line.decode(text)
     except RecursionError as error:
@@ -102,7 +102,7 @@ def line_of(text: bytes) -> ImportLine:
 
 
 def _line_anyhow(text: bytes, error: Exception) -> ImportLine:
-    """Read a line that msgspec refuses: the standard library takes lone surrogates, and so does the log."""
+    """Parse a line that msgspec refuses: the standard library accepts lone surrogates, and so does the log."""
     value = decoded(text)
     if not isinstance(value, dict) or not isinstance(value.get("payload"), dict):
         raise Invalid(f"must be a line of an import: {error}")

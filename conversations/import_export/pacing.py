@@ -1,6 +1,6 @@
-"""How long a step waits for its turn: as recorded, or, where a recording has no times, as long as it takes to write.
+"""When to play a step: as recorded, or, in a recording without times, after the time it takes to write.
 
-Default pace, in seconds: words 0.5 + 1 per 40 characters, at most 8; the start of a call 0.5; its end 1.0; else 0.3.
+Default pace, in seconds: text 0.5 + 1 per 40 characters, at most 8; the start of a call 0.5; its end 1.0; else 0.3.
 """
 
 import re
@@ -16,14 +16,14 @@ AGENT = "agent:"
 
 
 class TimedStep(NamedTuple):
-    """One thing to publish, `wait` seconds of playing after the one before."""
+    """One thing to publish, `wait` seconds of playing time after the one before."""
 
     wait: float
     step: RecordedStep
 
 
 def timed_steps(steps: Iterable[RecordedStep], *, speed: float, tokens: bool) -> Iterator[TimedStep]:
-    """Give every step its time; with `tokens` an agent's words come as tokens and an output before the envelope."""
+    """Yield every step with its time; with `tokens`, an agent's text is preceded by its tokens and an output."""
     before: float | None = None
     for step in steps:
         wait = default_wait(step) if step.offset is None or before is None else max(0.0, step.offset - before)
@@ -37,7 +37,7 @@ def timed_steps(steps: Iterable[RecordedStep], *, speed: float, tokens: bool) ->
 
 
 def default_wait(step: RecordedStep) -> float:
-    """Return the seconds a step takes where the recording does not say."""
+    """Return the seconds a step takes in a recording without times."""
     text = step.payload.get("content", step.payload.get("text"))
     if isinstance(text, str):
         return min(8.0, 0.5 + len(text) / 40)
@@ -47,7 +47,7 @@ def default_wait(step: RecordedStep) -> float:
 
 
 def is_spoken(step: RecordedStep) -> bool:
-    """Return whether these are an agent's words, which a model would have streamed."""
+    """Return whether a step is an agent's text, which a model would have streamed."""
     payload = step.payload
     if payload.get("type") != "message" or not str(payload.get("sender", "")).startswith(AGENT):
         return False
@@ -56,7 +56,7 @@ def is_spoken(step: RecordedStep) -> bool:
 
 
 def as_tokens(step: RecordedStep, wait: float) -> Iterator[TimedStep]:
-    """Play one message as tokens, their output, and the envelope that names it: counters stay the same."""
+    """Yield one message as tokens, their output, and the envelope that names it: counters stay the same."""
     text, agent = step.payload["content"], step.payload["sender"].removeprefix(AGENT)
     pieces = split(text, at_most=max(1, min(MAX_TOKENS, int(wait / MIN_TOKEN))))
     each = wait / (len(pieces) + 1)
@@ -68,7 +68,7 @@ def as_tokens(step: RecordedStep, wait: float) -> Iterator[TimedStep]:
 
 
 def split(text: str, *, at_most: int) -> list[str]:
-    """Cut a text into about words, in `at_most` pieces of about the same number of words. Joined they are the text."""
+    """Split a text near word boundaries into at most `at_most` pieces of similar size, which together are the text."""
     pieces = re.findall(r"\S+\s*|\s+", text)
     size = max(1, -(-len(pieces) // at_most))
     return ["".join(pieces[at : at + size]) for at in range(0, len(pieces), size)]

@@ -1,4 +1,4 @@
-"""Play recordings: each conversation's events one after another, several conversations side by side, on one thread."""
+"""Play recordings: each conversation's events in order, several conversations side by side, on one thread."""
 
 import heapq
 import time
@@ -14,10 +14,10 @@ Publish = Callable[[str, dict[str, Any], str], None]  # topic, payload, bus id; 
 
 
 class PlayerClock:
-    """The time, so that tests can bring their own."""
+    """A source of time; tests pass their own."""
 
     def now(self) -> float:
-        """Return seconds since some moment."""
+        """Return the seconds since some moment."""
         return time.monotonic()
 
     def wait_until(self, moment: float) -> None:
@@ -26,7 +26,7 @@ class PlayerClock:
 
 
 class PlayedConversation(NamedTuple):
-    """One conversation to play: its key, and the beats that are left."""
+    """One conversation to play: its key, and the remaining steps."""
 
     key: str
     beats: Iterator[TimedStep]
@@ -50,10 +50,10 @@ def play(
     clock: PlayerClock | None = None,
     progress: Callable[[int, int], None] = lambda done, playing: None,
 ) -> int:
-    """Publish all parts, each at its own pace from now; answer how many events that were.
+    """Publish all parts, each at its own pace from now; return the number of events.
 
-    A part never overtakes itself: its next event is published after the one before was acknowledged. When publishing
-    is slower than the pace, everything comes later and nothing is left out.
+    The next event of a part is published after the previous one was acknowledged. If publishing is slower than the
+    pace, everything comes later and nothing is left out.
     """
     clock = clock or PlayerClock()
     playing = list(parts)

@@ -1,4 +1,4 @@
-"""How far a command is: one line that is written over on a terminal, a line each five seconds elsewhere."""
+"""The progress of a command: one line that is overwritten on a terminal, a line every five seconds elsewhere."""
 
 import time
 
@@ -6,7 +6,7 @@ from django.core.management.base import OutputWrapper
 
 
 class ProgressLine:
-    """Tells two numbers in a text with two `{}`."""
+    """Shows two numbers in a text with two `{}`."""
 
     def __init__(self, out: OutputWrapper, text: str) -> None:
         self._out, self._text = out, text
@@ -16,7 +16,7 @@ class ProgressLine:
         self._has_told = False
 
     def tell(self, first: int, other: int) -> None:
-        """Say how far it is, unless that was said a moment ago."""
+        """Show the progress, unless it was shown a moment ago."""
         if time.monotonic() - self._told_at < self._every:
             return
         line = self._text.format(f"{first:,}", f"{other:,}")
@@ -24,6 +24,6 @@ class ProgressLine:
         self._told_at, self._has_told = time.monotonic(), True
 
     def end(self) -> None:
-        """Leave the line."""
+        """End the line."""
         if self._has_told and self._is_terminal:
             self._out.write("")

@@ -1,4 +1,4 @@
-"""What every format is read into: a `Recording` of `RecordedStep`s, and the builders of the payloads (§3.1)."""
+"""What every format is parsed into: a `Recording` of `RecordedStep`s, and functions that make the payloads (§3.1)."""
 
 import hashlib
 import json
@@ -23,7 +23,8 @@ Payload = Mapping[str, Any]  # any JSON
 
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
-    """One event to be. `topic` is the bus prefix (`chat` or `stream`), `offset` seconds since the first or None."""
+    """One event to be stored. `topic` is the bus prefix (`chat` or `stream`), `offset` the seconds since the first
+    step, or None."""
 
     topic: str
     payload: Payload
@@ -35,7 +36,8 @@ class RecordedStep:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One conversation of a file. `name` is its key elsewhere. Read `steps` before asking for the next recording."""
+    """One conversation of a file. `name` is its key in the source. Read `steps` before asking for the next
+    recording."""
 
     name: str
     title: str
@@ -43,20 +45,20 @@ class Recording:
 
 
 class Moment(NamedTuple):
-    """When something happened: seconds since the first, and as text for `created_at`. Both None when not told."""
+    """When something happened: seconds since the first moment, and as text for `created_at`. Both None if unknown."""
 
     offset: float | None = None
     at: str | None = None
 
 
 class FileTimes:
-    """Turn a file's times (ISO 8601, or seconds since 1970) into moments. Texts without a zone are read as UTC."""
+    """Converts a file's times (ISO 8601, or seconds since 1970) to moments. Texts without a zone are UTC."""
 
     def __init__(self) -> None:
         self._first: float | None = None
 
     def of(self, value: object) -> Moment:
-        """Return the moment of one value; an unreadable one is a moment not told."""
+        """Return a value as a moment; an invalid one as unknown."""
         seconds = _seconds(value)
         if seconds is None:
             return Moment()
@@ -68,30 +70,30 @@ class FileTimes:
 def message_step(
     sender: str, recipient: str, content: str, *, moment: Moment, location: str, **metadata: object
 ) -> RecordedStep:
-    """Make an envelope of type message. Metadata that is None is left out."""
+    """Return a message envelope as a step. Metadata that is None is left out."""
     return _envelope("message", (sender, recipient, content), moment, location, metadata)
 
 
 def control(
     sender: str, recipient: str, content: str, *, moment: Moment, location: str, **metadata: object
 ) -> RecordedStep:
-    """Make an envelope of type control: what steers a conversation and is not part of the talk."""
+    """Return a control envelope as a step."""
     return _envelope("control", (sender, recipient, content), moment, location, metadata)
 
 
 def opened(title: str, *, moment: Moment) -> RecordedStep:
-    """Make the step that gives a conversation its title."""
+    """Return the step that gives a conversation its title."""
     return stream("conversation.opened", moment, "", title=title)
 
 
 def stream(kind: str, moment: Moment, location: str, **fields: object) -> RecordedStep:
-    """Make a stream event. Fields that are None are left out."""
+    """Return a stream event as a step. Fields that are None are left out."""
     payload = {"event": kind, "id": new_id(), "created_at": moment.at, **fields}
     return RecordedStep("stream", _without_none(payload), moment.offset, location)
 
 
 def with_opening(recording: Recording) -> Iterator[RecordedStep]:
-    """Return the steps, after an opening that tells the title; a recording of ours brings its own."""
+    """Yield the steps, after an opening with the title; a recording of ours has its own."""
     first = True
     for step in recording.steps:
         if first and recording.title:
@@ -101,7 +103,7 @@ def with_opening(recording: Recording) -> Iterator[RecordedStep]:
 
 
 def addressed(step: RecordedStep, key: str) -> dict[str, Any]:
-    """Return the payload as it is said in the conversation `key`."""
+    """Return the payload as it is in the conversation `key`."""
     payload = {**step.payload, "conversation_id": key}
     if payload.get("recipient") == HERE:
         payload["recipient"] = f"{HERE}{key}"
@@ -109,14 +111,14 @@ def addressed(step: RecordedStep, key: str) -> dict[str, Any]:
 
 
 class DerivedIds:
-    """Ids of the events of one conversation that have none of their own, made of what they tell: a file that is
-    imported again, or once more when it has grown, says the same. What is said twice are two events."""
+    """Ids for events without one, derived from their contents: a file that is imported again, or has grown, gives the
+    same ids. Repeated contents are separate events."""
 
     def __init__(self) -> None:
         self._uses: Counter[str] = Counter()
 
     def of(self, payload: Payload) -> str:
-        """Return the id of the next event that tells this. A conversation is opened once, whatever its title."""
+        """Return the id of the next event with this payload. A conversation is opened once, whatever its title."""
         is_opening = payload.get("event") == "conversation.opened"
         content = encoded({name: value for name, value in payload.items() if name != "id" and not is_opening})
         digest = hashlib.sha256(content).hexdigest()[:32]
@@ -126,7 +128,7 @@ class DerivedIds:
 
 
 def encoded(value: object) -> bytes:
-    """Write compact JSON; raw parts stay as they are. Lone surrogates, which UTF-8 cannot hold, are escaped."""
+    """Return compact JSON; raw parts stay as they are. Lone surrogates, which UTF-8 cannot hold, are escaped."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -134,7 +136,7 @@ def encoded(value: object) -> bytes:
 
 
 def decoded(raw: bytes | msgspec.Raw) -> Any:  # any JSON
-    """Read JSON. Raises `Invalid` saying where it stops being JSON."""
+    """Parse JSON. Raises Invalid with the position of the error."""
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -148,7 +150,7 @@ def decoded(raw: bytes | msgspec.Raw) -> Any:  # any JSON
 
 
 def caption(text: object) -> str:
-    """Cut a text down to a title."""
+    """Shorten a text to a title."""
     return short_title(str(text or ""))
 
 

@@ -1,7 +1,7 @@
-"""The way into a running server: its one-use token lies in the data directory, for whoever may read that (mode 0600).
+"""A client of the running server: its one-use token is in the data directory, readable by its owner (mode 0600).
 
-The server writes a new token there after each use, and gives a bearer for `import:NAME`, which ends when it is handed
-back, revoked, or unused for an hour, or with the server.
+The server writes a new token after each use, and issues a bearer token for `import:NAME`, which is valid until it is
+handed back, revoked, or unused for an hour, or until the server ends.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ class ServerClient:
     @classmethod
     @contextmanager
     def open(cls, data_dir: Path, name: str) -> Iterator["ServerClient"]:
-        """Get in. Raises `Unavailable` when the server does not answer."""
+        """Connect and get a token. Raises Unavailable if the server does not answer."""
         client = _knock(data_dir, name)
         client._renewed = partial(_token, data_dir, name)
         try:
@@ -56,8 +56,8 @@ class ServerClient:
             client.close()
 
     def _hand_back(self) -> None:
-        """End the token, unless the server is gone, and the token with it, or takes long. The connection is a new one:
-        the server closes those that were quiet for some seconds."""
+        """Revoke the token, unless the server is gone or takes too long. On a new connection: the server closes those
+        that were idle for some seconds."""
         self._connection.close()
         self._connection.timeout = HAND_BACK_S
         with contextlib.suppress(*_LOST):
@@ -65,15 +65,15 @@ class ServerClient:
             self._connection.getresponse().read()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
     def intake(self) -> Taker:
-        """Begin an import, on a connection of its own."""
+        """Start an import, on a connection of its own."""
         return _Upload(self._address, self._token)
 
     def publish(self, topic: str, payload: dict[str, Any], bus_id: str) -> None:
-        """Publish one message; wait and send it again while the server is busy (its bus id makes that harmless)."""
+        """Publish one message; retry while the server is busy (its bus id makes repetitions harmless)."""
         body = _fit({"topic": topic, "payload": payload, "id": bus_id})
         for attempt in range(RETRIES):
             try:
@@ -84,7 +84,7 @@ class ServerClient:
         self._publish(body)
 
     def _publish(self, body: bytes) -> None:
-        """Publish with this token, or with another one after a pause of the recording in which this one ended."""
+        """Publish with this token, or with a new one if it expired during a pause of the recording."""
         try:
             self._post(self._path, body)
         except NotSignedIn:
@@ -94,8 +94,8 @@ class ServerClient:
             self._post(self._path, body)
 
     def _post(self, path: str, body: bytes) -> Any:
-        """Send and read the answer. A server closes a connection that was quiet for some seconds, hence the second try;
-        the message's bus id makes sending it twice harmless."""
+        """Send a request and read the answer; tried twice, since a server closes idle connections. The message's bus id
+        makes repetitions harmless."""
         try:
             return self._post_once(path, body)
         except _LOST:
@@ -113,7 +113,7 @@ class ServerClient:
 
 
 class _Upload:
-    """One import through the server: a chunked request that grows as the file is read."""
+    """One import through the server: a chunked request that grows while the file is read."""
 
     def __init__(self, address: str, token: str) -> None:
         self._address = address
@@ -125,12 +125,12 @@ class _Upload:
         self._connection.endheaders()
 
     def take(self, lines: list[bytes]) -> None:
-        """Send these lines; waits while the server stores what came before."""
+        """Send these lines; waits while the server stores earlier ones."""
         text = b"".join(line + b"\n" for line in lines)
         self._send(b"%x\r\n%s\r\n" % (len(text), text))
 
     def finish(self) -> list[ImportedConversation]:
-        """End the request and answer what the server says. Raises what it refuses with."""
+        """End the request and return the server's answer. Raises the server's refusal."""
         self._send(b"0\r\n\r\n")
         try:
             answer = _answer(self._connection.getresponse())
@@ -141,7 +141,7 @@ class _Upload:
         return [imported.convert(item) for item in answer["items"]]
 
     def discard(self) -> None:
-        """Break off: the server discards what has no end."""
+        """Cut off the request: the server discards an import without an end."""
         self._connection.close()
 
     def _send(self, data: bytes) -> None:
@@ -172,7 +172,7 @@ def _knock(data_dir: Path, name: str) -> ServerClient:
 
 
 def _token(data_dir: Path, name: str) -> str:
-    """Get another token from the server."""
+    """Return a new token from the server."""
     client = _knock(data_dir, name)
     client.close()
     return client._token
@@ -180,8 +180,8 @@ def _token(data_dir: Path, name: str) -> str:
 
 @contextmanager
 def access(data_dir: Path, name: str) -> Iterator[tuple[str, str]]:
-    """Give the address of the server that holds a data directory, and a token for it, which ends with the block.
-    Raises `Unavailable`."""
+    """Yield the address of the server that holds a data directory, and a token for it that is valid inside the block.
+    Raises Unavailable."""
     with ServerClient.open(data_dir, name) as client:
         yield client._address, client._token
 
@@ -194,7 +194,7 @@ def _connect(address: str) -> http.client.HTTPConnection:
 
 
 def _fit(message: dict[str, Any]) -> bytes:
-    """Write a message for the publish endpoint, which takes no lone surrogates."""
+    """Return a message for the publish endpoint, which refuses lone surrogates."""
     try:
         return msgspec.json.encode(message)
     except UnicodeEncodeError:

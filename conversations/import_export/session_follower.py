@@ -1,7 +1,7 @@
-"""Follow a session file of a coding agent while it is written: each whole line becomes its events, once.
+"""Follow a coding agent's session file while it is written: each complete line becomes its events, once.
 
-The events have the ids that the file gives them, so a follower begins at the beginning whenever it begins, and what the
-record has already stays as it is. A file that was cut or replaced is read anew. Called by the command `follow`.
+The events' ids come from the file, so a follower always starts at the beginning, and what is stored stays as it is. A
+file that was truncated or replaced is read again. Called by the command `follow`.
 """
 
 import os
@@ -28,7 +28,7 @@ CHUNK = 1 << 20
 
 
 class _Place(NamedTuple):
-    """Which file it is (a replaced one is another), and how far it is read."""
+    """Which file it is (a replaced one differs), and how far it is read."""
 
     device: int
     number: int
@@ -36,7 +36,7 @@ class _Place(NamedTuple):
 
 
 class SessionFollower:
-    """One file. `conversation` is known once a line has told the session."""
+    """Follows one file. `conversation` is known once a line has named the session."""
 
     def __init__(self, path: Path, publish: Publish, report: Report) -> None:
         self._path, self._publish, self._report = path, publish, report
@@ -45,8 +45,8 @@ class SessionFollower:
         self._begin()
 
     def poll(self) -> int:
-        """Publish what whole lines the file has more; return how many lines. Raises what `publish` raises: then all of
-        it is read again the next time."""
+        """Publish the new complete lines; return how many. Raises what `publish` raises; then the same lines are read
+        again the next time."""
         try:
             with self._path.open("rb") as file:
                 return self._read(file.fileno())
@@ -57,7 +57,7 @@ class SessionFollower:
             raise
 
     def settle(self) -> None:
-        """Publish what only the end of an answer makes certain: nothing was written for a while."""
+        """Publish what only the end of an answer makes certain, because nothing was written for a while."""
         if self._reader is not None:
             self._publish_all(self._reader.rest())
 
@@ -81,7 +81,7 @@ class SessionFollower:
         return lines
 
     def _next(self, descriptor: int) -> bytes:
-        """Return the next whole line; nothing of one whose end is not written yet."""
+        """Return the next complete line; empty if its end is not written yet."""
         text, at = b"", self._place.offset
         while chunk := os.pread(descriptor, CHUNK, at + len(text)):
             line, mark, _ = chunk.partition(b"\n")

@@ -1,4 +1,4 @@
-"""A coding agent's session file as a recording: its lines, read by the reader that a follower of the file has, too."""
+"""A coding agent's session file as a recording, read by the same reader as a follower uses."""
 
 from collections.abc import Callable, Iterator
 
@@ -16,7 +16,7 @@ def read(
     is_line: Callable[[object], bool],
     reader_of: Callable[[Line], SessionReader],
 ) -> Iterator[Recording]:
-    """Read one recording, named after its session."""
+    """Yield the one recording, named after its session."""
     looked_at = trouble.objects(source, limit=LOOK, quiet=True)
     reader = reader_of(next(line for _, line in looked_at if is_line(line)))
     yield Recording(reader.speaker.conversation, "", _steps(source, trouble, reader))

@@ -1,6 +1,6 @@
-"""Spans of a file as recordings: read by the same conventions as by the OpenTelemetry endpoint.
+"""Spans in a file as recordings, read by the same conventions as at the OpenTelemetry endpoint.
 
-A conversation is a session where the spans name one, else a trace. Events have the ids that a live span gives them.
+A conversation is a session if the spans name one, else a trace. Events have the ids that live spans give them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _UNITS = ((1e11, 1_000_000_000), (1e14, 1_000_000), (1e17, 1_000), (1e20, 1))  #
 
 
 def read(spans: Sequence[Span]) -> Iterator[Recording]:
-    """Read a recording of each conversation, in the order in which they began."""
+    """Yield a recording per conversation, in the order in which they began."""
     by_conversation: dict[str, list[Step]] = {}
     for step in intake.of_spans(spans, intake.Memory()):
         by_conversation.setdefault(step.conversation, []).append(step)
@@ -33,23 +33,23 @@ def read(spans: Sequence[Span]) -> Iterator[Recording]:
 
 
 def limited(spans: list[Span]) -> list[Span]:
-    """Return the spans. Raises `TooLarge` for more than 500,000."""
+    """Return the spans. Raises TooLarge for more than 500,000."""
     if len(spans) > MAX_SPANS:
         raise TooLarge(f"a file must have at most {MAX_SPANS:,} spans")
     return spans
 
 
 def flattened(value: object) -> Attributes:
-    """Return attributes by their dotted names, however they are nested: `{"llm": {"model_name": …}}`, lists of objects
-    by number. Raises `TooLarge` for more than 10,000 of one span."""
+    """Return attributes by dotted names, however they are nested: `{"llm": {"model_name": …}}`, lists of objects by
+    number. Raises TooLarge for more than 10,000 in one span."""
     attributes: Attributes = {}
     _flatten(value, "", attributes, 0)
     return attributes
 
 
 def nanoseconds(value: object) -> int:
-    """Return a time as ns since 1970: ISO 8601 (UTC without a zone), a number of s, ms, µs or ns by its size, or a pair
-    of seconds and ns; 0 for anything else."""
+    """Return a time as ns since 1970: from ISO 8601 (UTC by default), a number of s, ms, µs or ns by its size, or a
+    pair of seconds and ns; 0 for anything else."""
     if isinstance(value, list) and len(value) == 2 and all(type(part) is int and 0 <= part < 1 << 40 for part in value):
         return int(value[0]) * 1_000_000_000 + int(value[1])
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
@@ -69,7 +69,7 @@ def nanoseconds(value: object) -> int:
 
 
 def id_of(value: object, what: str) -> str:
-    """Return an id of a span or trace, without the `0x` that some write. Raises `Invalid` for what is none."""
+    """Return the id of a span or trace without a leading `0x`. Raises Invalid for anything else."""
     text = value.removeprefix("0x").strip() if isinstance(value, str) else ""
     if not 1 <= len(text) <= 100:
         raise Invalid(f"must be a span with {what}, a string of 1 to 100 characters")

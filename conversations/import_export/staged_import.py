@@ -1,4 +1,5 @@
-"""Stores an import: in staged chunks, so that live writers go on in between; visible whole at its end, or never."""
+"""Store an import in staged chunks, so that live writers continue in between; it becomes visible as a whole, or
+never."""
 
 from collections.abc import Callable
 
@@ -19,7 +20,7 @@ def _nothing() -> None:
 
 
 class StagedImport:
-    """One file on its way in. Made and used in one thread; end it with `finish` or `discard`."""
+    """One file while it is imported. For one thread; end it with `finish` or `discard`."""
 
     def __init__(
         self, principal: Principal, require_still: Callable[[], None] = _nothing, note: Callable[[], None] = _nothing
@@ -36,7 +37,7 @@ class StagedImport:
         self._is_complete = False
 
     def take(self, lines: list[bytes]) -> None:
-        """Stage these lines. Raises `Conflict` when a conversation exists, `Invalid` and `TooLarge` for bad ones."""
+        """Stage these lines. Raises Conflict if a conversation exists, Invalid and TooLarge for bad lines."""
         for text in lines:
             line = line_of(text)
             if self._is_complete:
@@ -49,7 +50,7 @@ class StagedImport:
                 self._add(line)
 
     def finish(self) -> list[ImportedConversation]:
-        """Make everything visible at once. Raises `Invalid` without an end, `Conflict` when a key came to exist."""
+        """Make everything visible at once. Raises Invalid if the end is missing, Conflict if a key now exists."""
         if not self._is_complete:
             raise Invalid("the end line is missing: the import is incomplete")
         with log.write_transaction():
@@ -63,7 +64,7 @@ class StagedImport:
         return imported
 
     def discard(self) -> None:
-        """Remove what was staged."""
+        """Delete what was staged."""
         self._waiting.clear()
         self._batch.discard()
 
@@ -114,7 +115,7 @@ class StagedImport:
 
 
 def _imported(keys: list[str]) -> list[ImportedConversation]:
-    """Read what these have become, in their order."""
+    """Return what these conversations have become, in order."""
     by_key = {c.key: c for c in Conversation.objects.filter(key__in=keys)}
     return [
         ImportedConversation(

@@ -1,4 +1,4 @@
-"""Tool calls of a recording: a start, and the result that belongs to it. Call ids may repeat (§5)."""
+"""Pair the tool calls of a recording with their results. Call ids may repeat (§5)."""
 
 from collections import defaultdict, deque
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from conversations.import_export.recording import SUMMARY, Moment, RecordedStep,
 
 
 class Open(NamedTuple):
-    """A call whose result has not been seen."""
+    """A call without a result yet."""
 
     call_id: str | None
     name: str
@@ -17,13 +17,13 @@ class Open(NamedTuple):
 
 
 class OpenToolCalls:
-    """The open calls of one conversation. The same id used again is another call; results join in order."""
+    """The open calls of one conversation. A repeated id is another call; results are assigned in order."""
 
     def __init__(self) -> None:
         self._open: defaultdict[str | None, deque[Open]] = defaultdict(deque)
 
     def start(self, call: Open, arguments: object, *, moment: Moment, location: str) -> RecordedStep:
-        """Make the start of a call. Arguments are an object, or the text that was sent."""
+        """Return the step that starts a call. Arguments are an object, or the text that was sent."""
         self._open[call.call_id].append(call)
         text = arguments if isinstance(arguments, str) else _text_of(arguments)
         return stream(
@@ -41,7 +41,7 @@ class OpenToolCalls:
     def finish(
         self, call_id: str | None, result: object, *, failed: bool, moment: Moment, location: str
     ) -> RecordedStep:
-        """Make the end of a call, with its result as it came. Raises `Invalid` when no such call is open."""
+        """Return the step that ends a call, with its result unchanged. Raises Invalid if no such call is open."""
         waiting = self._open.get(call_id)
         if not waiting:
             raise Invalid(f"must be the result of an earlier call; no open call has the id {call_id!r}")
@@ -69,7 +69,7 @@ def _between(start: float | None, end: float | None) -> float | None:
 
 
 def _caller(call: Open) -> dict[str, str]:
-    """Return who calls: agents by their bare name, everybody else as a sender."""
+    """Return the caller: agents by their bare name, everyone else as a sender."""
     prefix, mark, name = call.caller.partition(":")
     return {"agent": name} if mark and prefix == "agent" else {"sender": call.caller}
 
@@ -80,7 +80,7 @@ def _object_of(arguments: object) -> dict[str, Any]:
 
 
 def _value_of(value: object) -> object:
-    """Read a text that holds a JSON object or list; leave every other text as it is."""
+    """Parse a text that holds a JSON object or list; any other text stays as it is."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
         return value
     try:

@@ -1,4 +1,4 @@
-"""Drawn events, kept within a bound of bytes, dropped when their event is redacted. Used by drawing, in any thread."""
+"""A cache of drawn events, limited in bytes; entries are dropped if their event is redacted. Usable from any thread."""
 
 import sys
 import threading
@@ -16,7 +16,7 @@ Key = tuple[Hashable, ...]
 
 
 class DrawnCache:
-    """The least recently used goes first. Each entry hangs on the events it was drawn from."""
+    """Drops the least recently used entry first. Each entry belongs to the events it was drawn from."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max = max_bytes
@@ -27,7 +27,7 @@ class DrawnCache:
         self.bytes = 0
 
     def get(self, key: Key, conversation: str, seqs: tuple[int, ...], make: Callable[[], Markup]) -> Markup:
-        """Return what is kept under `key`, else make it (outside the lock) and keep it for the events `seqs`."""
+        """Return the entry under `key`, else make it (outside of the lock) and store it for the events `seqs`."""
         with self._lock:
             if (cached := self._entries.get(key)) is not None:
                 self._entries.move_to_end(key)
@@ -78,5 +78,5 @@ class DrawnCache:
 
 
 def _size(html: str) -> int:
-    """Return the bytes in memory: one, two or four a character; one emoji makes it four for all."""
+    """Return the size in memory, bytes: one, two or four per character; one emoji makes it four for all."""
     return sys.getsizeof(html) - _EMPTY + _OVERHEAD

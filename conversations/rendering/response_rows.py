@@ -1,5 +1,4 @@
-"""What a client asked for and what it was answered (Open Responses) → a row and a thin line. Called by
-`event_renderer`."""
+"""Draw requests of the Open Responses API as rows, and their answers as thin lines. Called by `event_renderer`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -29,7 +28,7 @@ Json = Mapping[str, Any]  # any JSON: a claim may hold anything
 
 
 class Item(NamedTuple):
-    """One input item: what it is, and its words or its JSON."""
+    """One input item: what it is, and its text or JSON."""
 
     label: str
     name: Markup | None = None
@@ -38,14 +37,14 @@ class Item(NamedTuple):
 
 
 class ResponseTool(NamedTuple):
-    """A tool that was offered, and who runs it."""
+    """An offered tool, and who executes it."""
 
     name: Markup
     where: str
 
 
 class Request(NamedTuple):
-    """What templates/events/response_received.html draws."""
+    """The context of templates/events/response_received.html."""
 
     model: Markup
     earlier: list[Item]
@@ -59,7 +58,7 @@ class Request(NamedTuple):
 
 @view
 def response_received(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw what a client asked for."""
+    """Draw a client's request."""
     body = read.body
     items = [_item(entry) for entry in _objects(body.get("input"))]
     saved = items[-MAX_ITEMS:]
@@ -81,7 +80,7 @@ def response_received(read: ParsedEvent, group: str | None, repeat: Repeat) -> M
 
 @view
 def response_completed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw how a client was answered."""
+    """Draw the end of a response."""
     body = read.body
     status = event_rows.line(body.get("status"))
     calls = sum(1 for item in _objects(body.get("output")) if item.get("type") == "function_call")
@@ -110,7 +109,7 @@ def response_completed(read: ParsedEvent, group: str | None, repeat: Repeat) -> 
 
 @view
 def response_deleted(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
-    """Draw who had a response deleted."""
+    """Draw who deleted a response."""
     body = read.body
     by = event_rows.line(body.get("by"))[:WORD]
     line = RunLine(
@@ -154,7 +153,7 @@ def _message(item: Json) -> Item:
 
 
 def _content_text(content: object) -> Content | None:
-    """Draw a text, or parts: their words, and of a picture or a file what it is. Nothing is fetched or embedded."""
+    """Draw a text, or the texts of parts; a picture or a file only by its kind. Nothing is fetched or embedded."""
     if isinstance(content, str):
         return message_body.words(content[:20_000]) if content.strip() else None
     text = "\n\n".join(_part(part) for part in _objects(content))
@@ -185,7 +184,7 @@ def _tools(body: Json) -> Iterator[ResponseTool]:
 
 
 def _facts(body: Json) -> Iterator[Markup]:
-    """Return what else was wished for, in a few words each."""
+    """Yield the other options of a request, a few words each."""
     choice, allowed, params = body.get("tool_choice"), body.get("allowed_tools"), body.get("params")
     if isinstance(choice, dict):
         yield richtext.inline(f"must call {event_rows.line(choice.get('name'))[:WORD]}")

@@ -1,8 +1,8 @@
-"""Text of strangers → HTML: Markdown by an allow-list, or plain text with every character visible.
+"""Untrusted text as HTML: Markdown limited to an allow-list, or plain text with every character visible.
 
-Nothing here fetches, executes or evaluates (law G). HTML in the text stays text, an image is its address in words, a
-link shows where it goes. Rendering is bounded by design, not by a timer: `cost` foretells the µs from what the text is
-made of, and above `BUDGET_US` the text is drawn plain. Measured over the corpus of
+Nothing here fetches, executes or evaluates (law G). HTML in the text stays text, an image becomes its address in words,
+a link shows its target. Rendering is bounded by design, not by a timer: `cost` predicts the µs from the text's
+contents, and above `BUDGET_US` the text is drawn plain. Measured over the corpus of
 tests/rendering/test_richtext_bounds.py: 30 ms at worst rich (lazy lines of a quote), 32 ms plain at 256 kB; a usual
 message takes 8 µs without Markdown, 0.1 to 2 ms with it.
 """
@@ -39,7 +39,7 @@ Env = MutableMapping[str, Any]  # markdown-it's own scratch: any value
 
 
 def render(text: str) -> Markup:
-    """Render a message: Markdown when it has any and is within bounds, else paragraphs or plain text."""
+    """Render a message: Markdown if it has any and is within bounds, else paragraphs or plain text."""
     if len(text) > MAX_RICH:
         return plain(text)
     text = ansi_codes.strip(_NEWLINE.sub("\n", text))
@@ -52,17 +52,18 @@ def render(text: str) -> Markup:
 
 
 def plain(text: str) -> Markup:
-    """Draw text as it stands: line breaks kept, terminal colours from the closed list, every character visible."""
+    """Render text as it is: line breaks kept, terminal colors from the fixed list, every character visible."""
     return safe(f'<p class="plain">{hidden_characters.to_html(ansi_codes.draw(_NEWLINE.sub(chr(10), text)))}</p>')
 
 
 def inline(text: str) -> Markup:
-    """Draw a name or another short text: escaped, every character visible, no element but the visible tokens."""
+    """Render a name or another short text: escaped, every character visible, no elements except for hidden
+    characters."""
     return safe(hidden_characters.to_html(escape(text)))
 
 
 def cost(text: str) -> float:
-    """Foretell what Markdown would cost, in µs; infinite when the text is too long or nested too deep.
+    """Predict the cost of Markdown in µs; infinite if the text is too long or too deeply nested.
 
     The weights are what markdown-it-py takes per character, line, sign and table cell at its worst.
     """
@@ -79,14 +80,15 @@ def cost(text: str) -> float:
 
 
 def _tells_all(text: str, html: str) -> bool:
-    """Return whether every letter is still to be read. Markdown drops some, such as a table's cells without a column:
-    a way to say something to a model and nothing to the person who watches."""
+    """Return whether every letter is still visible. Markdown drops some, such as a table's cells without a column: a
+    way to tell a model something that the person watching does not see."""
     shown = unescape(_TAG.sub("", html))
     return sum(map(str.isalpha, shown)) >= sum(map(str.isalpha, unescape(text)))
 
 
 def _paragraphs(text: str) -> str:
-    """What Markdown would make of text without a sign of it: paragraphs at blank lines, breaks at the others."""
+    """Return what Markdown would make of text without any markup: paragraphs at blank lines, breaks at other line
+    ends."""
     blocks = (escape(block).replace("\n", "<br>\n") for block in re.split(r"\n{2,}", text.strip("\n")) if block)
     return "".join(f"<p>{block}</p>\n" for block in blocks)
 
@@ -97,7 +99,7 @@ def _is_allowed(url: str) -> bool:
 
 
 def _trimmed(url: str) -> str:
-    """Leave out the punctuation that ends a sentence, and a bracket that was opened before the address."""
+    """Return an address without the punctuation that ends a sentence, and without a bracket opened before it."""
     url = url.rstrip(".,;:!?*_]")
     return url[:-1] if url.endswith(")") and url.count(")") > url.count("(") else url
 
@@ -107,13 +109,13 @@ def _anchor(href: str) -> str:
 
 
 def _target(href: str, text: str, title: str = "") -> str:
-    """Return where a link goes, in full, unless its words are just that; and its title, which would else be hovered."""
+    """Return a link's full target, unless its text is just that; and its title, which would otherwise show on hover."""
     target = "" if text == href else f' <span class="target">{escape(href)}</span>'
     return f"{target} ({escape(title)})" if title else target
 
 
 class _Renderer(RendererHTML):
-    """markdown-it's renderer: links tell their target, headings leave the page's outline alone, code is coloured."""
+    """markdown-it's renderer: links show their target, headings stay out of the page's outline, code is highlighted."""
 
     def text(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: Env) -> str:
         content = tokens[idx].content

@@ -1,8 +1,8 @@
-"""Count the tokens of an answer once where two instrumentations saw it, a span of one within a span of the other.
-Called by `intake`.
+"""Count an answer's tokens once if two instrumentations reported it, a span of one within a span of the other. Called
+by `intake`.
 
-Of spans in one request the outermost that tells tokens counts, of those in several the one that came first. Between the
-two may be spans that tell nothing of the record (an HTTP request's), where these do not come after both.
+Of the spans in one request the outermost with tokens counts, across requests the first. Between the two may be spans
+that the record does not show (an HTTP request's), unless these come after both.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ MAX_REMEMBERED = 200  # spans of one trace, of each sort, the newest
 
 
 class ReadSpan(NamedTuple):
-    """A span with what was read of it."""
+    """A span with its reading."""
 
     span: Span
     reading: SpanReading
@@ -31,7 +31,7 @@ class Counted:
 
 
 class _Around(NamedTuple):
-    """What stands around a span: answers in this request from the inside out, then the parent that is not in it."""
+    """What is around a span: answers in this request from the inside out, then the parent that is not in it."""
 
     answers: list[ReadSpan]
     missing: str
@@ -41,7 +41,7 @@ ById = Mapping[tuple[str, str], ReadSpan]
 
 
 def count_once(items: Sequence[ReadSpan], by_id: ById, traces: Mapping[str, Counted]) -> None:
-    """Take the tokens out of those spans of a request whose tokens count elsewhere."""
+    """Remove the tokens from those spans of a request whose tokens count elsewhere."""
     plain = [item for item in items if not item.reading.kind]
     answers = [item for item in items if _is_answer(item)]
     for span, _ in plain:
@@ -60,7 +60,7 @@ def _is_answer(item: ReadSpan) -> bool:
 
 
 def _is_counted(item: ReadSpan, by_id: ById, counted: Counted) -> bool:
-    """Return whether an answer's tokens count elsewhere; remember that they count here if not."""
+    """Return whether an answer's tokens count elsewhere; if not, remember that they count here."""
     around = _around(item, by_id, counted)
     if _is_inside(around, counted):
         _remember(counted.within, item.span.span_id)
@@ -75,14 +75,14 @@ def _is_counted(item: ReadSpan, by_id: ById, counted: Counted) -> bool:
 
 
 def _is_inside(around: _Around, counted: Counted) -> bool:
-    """Return whether a span is inside of one whose tokens are counted, in this request or an earlier one."""
+    """Return whether a span is inside one whose tokens count, in this request or an earlier one."""
     return around.missing in counted.within or any(
         reading.usage != NOTHING_SPENT and span.span_id not in counted.around for span, reading in around.answers
     )
 
 
 def _mark_outward(around: _Around, counted: Counted) -> None:
-    """Remember of all that is around a span that one inside is counted."""
+    """Remember for everything around a span that a counted one is inside."""
     for item in around.answers:
         _remember(counted.around, item.span.span_id)
     if around.missing:

@@ -1,7 +1,8 @@
-"""From the spans of a request to the payloads to store: filed, attributed, in the order of their times, each once.
+"""Turn the spans of a request into payloads to store: with conversation and agent, in the order of their times, each
+once.
 
-What a trace was filed under is remembered for as long as it is in use, so that its later spans join it (`late_names`
-moves the earlier ones); so are the messages that are stored already, since every span repeats its whole history.
+A trace's conversation is remembered while the trace is in use, so that its later spans join it (`late_names` moves the
+earlier ones); so are the messages that are already stored, since every span repeats its whole history.
 """
 
 from collections import OrderedDict
@@ -22,7 +23,7 @@ _NO_NAME = "agent"
 
 
 class Trace:
-    """What is known of a trace: where its spans without a conversation of their own are filed, and its agents."""
+    """What is known of a trace: the conversation of its spans without one of their own, and its agents."""
 
     def __init__(self) -> None:
         self.conversation = ""  # empty: no span has named it
@@ -32,15 +33,15 @@ class Trace:
 
 
 class ReadSpans(NamedTuple):
-    """What the spans of a request tell, and the conversations of traces that were named late, by trace: earlier spans
-    of these stand under the trace's id."""
+    """The events of a request's spans, and the conversations of traces that were named late, by trace: earlier spans of
+    these are under the trace's id."""
 
     steps: list[Step]
     late_names: dict[str, str]
 
 
 class Memory:
-    """What earlier requests told. For one thread; the least recently used goes."""
+    """What earlier requests contained. For one thread; the least recently used is dropped."""
 
     def __init__(self) -> None:
         self._traces: OrderedDict[str, Trace] = OrderedDict()
@@ -58,11 +59,11 @@ class Memory:
         return trace
 
     def note_moved(self, trace_id: str) -> None:
-        """Note that nothing of a trace is to be moved any more."""
+        """Note that nothing of a trace remains to be moved."""
         self.trace(trace_id).is_under_id = False
 
     def unnamed(self, spans: Iterable[Span]) -> list[str]:
-        """Return the traces of these spans whose conversation is not known."""
+        """Return the traces of these spans whose conversation is unknown."""
         ids = {span.trace_id: None for span in spans}
         return [trace_id for trace_id in ids if not (trace := self._traces.get(trace_id)) or not trace.conversation]
 
@@ -72,24 +73,24 @@ class Memory:
         return key in self._stored or key in self._stored_before
 
     def note_stored(self, steps: Iterable[tuple[str, str]]) -> None:
-        """Remember what was committed, by conversation and id. The oldest are forgotten all at once: a dict that loses
-        its first item each time looks for it among those that are gone (25 µs an event at this size)."""
+        """Remember what was committed, by conversation and id. Old entries are dropped all at once: a dict that loses
+        its first item each time has to search for it (25 µs per event at this size)."""
         self._stored.update(steps)
         if len(self._stored) > MAX_STORED:
             self._stored_before, self._stored = self._stored, set()
 
     def forget_stored(self) -> None:
-        """Forget what was committed: the database is another one now."""
+        """Forget what was committed, because the database is a different one now."""
         self._stored, self._stored_before = set(), set()
 
 
 def of_spans(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "") -> list[Step]:
-    """Return what the spans tell that is not known to be stored, in the order in which it happened."""
+    """Return the events of spans that are not known to be stored, in the order in which they happened."""
     return read(spans, memory, fallback_agent=fallback_agent).steps
 
 
 def read(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "") -> ReadSpans:
-    """Return the same, and which traces have got their name by now."""
+    """Return the events like `of_spans`, and which traces now have a name."""
     if spans and spans[0].is_log:
         spans = of_records(list(spans))
     items = [ReadSpan(span, conventions.read(span)) for span in sorted(spans, key=_start_of)]
@@ -108,26 +109,26 @@ _time_of = attrgetter("at")
 
 
 class _Fresh:
-    """The events of a request that are not known to be stored, each as it happened first."""
+    """The events of a request that are not known to be stored, each at its earliest time."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self.steps: dict[tuple[str, str], Step] = {}
 
     def is_known(self, conversation: str, event_id: str, at: int) -> bool:
-        """Return whether an event is stored, or is there already from an earlier time."""
+        """Return whether an event is stored, or already present with an earlier time."""
         known = self.steps.get((conversation, event_id))
         return known.at <= at if known else self._memory.is_stored(conversation, event_id)
 
     def take(self, steps: Iterable[Step]) -> None:
-        """Take the events of one span."""
+        """Add the events of one span."""
         for step in steps:
             if not self.is_known(step.conversation, step.id, step.at):
                 self.steps[step.conversation, step.id] = step
 
 
 class _Family:
-    """The spans of a request by their ids: what a span does not tell itself, those around it may."""
+    """The spans of a request by id: what a span does not say itself may be known from those around it."""
 
     def __init__(self, items: Sequence[ReadSpan], memory: Memory, fallback_agent: str) -> None:
         self._fallback_agent, self._items = fallback_agent, items
@@ -143,7 +144,7 @@ class _Family:
                 trace.agents[span.span_id] = reading.agent[:MAX_KEY]
 
     def named_late(self, filed: Container[str]) -> dict[str, str]:
-        """Return the conversations of those traces whose spans stand under the trace's id; note which begin to."""
+        """Return the conversations of those traces whose spans are under the trace's id; note the new ones."""
         late: dict[str, str] = {}
         for trace_id, trace in self._traces.items():
             if not trace.conversation:
@@ -153,7 +154,7 @@ class _Family:
         return late
 
     def place_of(self, item: ReadSpan) -> FiledUnder:
-        """Return where a span is filed, and whose it is."""
+        """Return a span's conversation and agent."""
         span, reading = item
         conversation = self._key_of(reading.conversation) if reading.conversation else ""
         conversation = conversation or self._traces[span.trace_id].conversation or span.trace_id
@@ -161,7 +162,7 @@ class _Family:
         return FiledUnder(conversation, clean_text(name.removeprefix("agent:") or _NO_NAME)[:MAX_KEY])
 
     def count_once(self) -> None:
-        """Leave out the tokens that another span tells too."""
+        """Leave out the tokens that another span also reports."""
         counted = {trace_id: trace.counted for trace_id, trace in self._traces.items()}
         answer_counting.count_once(self._items, self._by_id, counted)
 
@@ -171,7 +172,7 @@ class _Family:
         return key
 
     def _agent_around(self, span: Span) -> str:
-        """Return the agent of the next span around one that names any; empty without any. Looked up once for all the
+        """Return the agent of the nearest span around one that names any; empty without one. Looked up once for all
         spans within the same one."""
         if not span.parent_id:
             return ""

@@ -1,8 +1,8 @@
-"""Traces of which a later span names the conversation: what stands under the trace's own id is moved there.
+"""Move a trace's events once a later span names its conversation, from the trace's own id to that conversation.
 
-The events are told again in the conversation that was named, under their own ids, so that each is there once. The other
-one keeps them, ends with `conversation.moved`, and is seen no more: its address leads to where it went. Called by the
-door for telemetry, in its thread.
+The events are stored again in the named conversation, under their own ids, so that each is there once. The old
+conversation keeps them, ends with `conversation.moved`, and becomes invisible: its address redirects. Called by the
+telemetry endpoint, in its thread.
 """
 
 import json
@@ -24,8 +24,7 @@ BLOCK = 500  # ids of one query
 
 
 def places_of(trace_ids: Sequence[str]) -> dict[str, str]:
-    """Return for those of these traces that stand under their own ids where they were moved to; empty for one that was
-    not."""
+    """Return for those traces that are under their own ids where they were moved to; empty for one that was not."""
     places: dict[str, str] = {}
     for at in range(0, len(trace_ids), BLOCK):
         rows = Conversation.objects.filter(key__in=trace_ids[at : at + BLOCK]).values_list("key", "is_staged")
@@ -34,14 +33,15 @@ def places_of(trace_ids: Sequence[str]) -> dict[str, str]:
 
 
 def moved_to(key: str) -> str:
-    """Return the conversation that this one was moved to; empty for one that was not."""
+    """Return the conversation to which this one was moved; empty if it was not."""
     events = Event.objects.filter(conversation__key=key, conversation__is_staged=True, kind=MOVED)
     body = events.filter(principal=str(principals.SYSTEM)).order_by("-seq").values_list("body", flat=True).first()
     return str(json.loads(body)["to"]) if body else ""
 
 
 def move(trace_id: str, conversation: str, by: Principal) -> bool:
-    """Move what stands under a trace's id. False: it stays, since others than this principal wrote there or hold it."""
+    """Move what is under a trace's id. Returns False if it stays, because others than this principal wrote there or
+    control it."""
     row = Conversation.objects.visible().filter(key=trace_id).first()
     if row is None or row.is_held or Event.objects.filter(conversation=row).exclude(principal=str(by)).exists():
         return False
@@ -70,7 +70,7 @@ def _lock(*keys: str) -> None:
 
 
 def _told_in(conversation: str, event: Stored, by: Principal) -> NewEvent:
-    """Tell an event in another conversation, as it had been told there first."""
+    """Return an event for another conversation, as if it had been stored there first."""
     body = envelopes.decoded(event.body.encode())
     if body.get("recipient") == f"chat:{event.conversation}":
         body["recipient"] = f"chat:{conversation}"

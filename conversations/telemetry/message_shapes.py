@@ -1,5 +1,5 @@
-"""Read messages as instrumentations write them: parts of the GenAI conventions, chat completions, items of responses,
-the Vercel AI SDK's, LangChain's serialised ones, Gemini's contents. One lenient reader for all of them."""
+"""Parse messages as instrumentations write them: GenAI convention parts, chat completions, Responses items, the Vercel
+AI SDK's, LangChain's serialized ones, Gemini's contents. One lenient parser for all of them."""
 
 import json
 from functools import lru_cache
@@ -22,14 +22,14 @@ Json = Any  # whatever an instrumentation wrote
 
 
 class PlainPart(msgspec.Struct, forbid_unknown_fields=True):
-    """A part of the GenAI conventions that is words."""
+    """A text part of the GenAI conventions."""
 
     type: Literal["text"]
     content: str
 
 
 class PlainMessage(msgspec.Struct, forbid_unknown_fields=True):
-    """A message of the GenAI conventions that is words alone."""
+    """A message of the GenAI conventions that consists of text."""
 
     role: Literal["system", "user", "assistant"]
     parts: list[PlainPart]
@@ -54,7 +54,7 @@ _WRAPPERS = ("message", "message_content", "tool_call", "kwargs", "data")
 
 
 def decoded(value: Json, longest: int = MAX_VALUE) -> Json:
-    """Decode a text that holds JSON; anything else, and a text that holds none or is longer, stays as it is."""
+    """Decode a text that holds JSON; anything else, and a text that holds none or is too long, stays as it is."""
     if not isinstance(value, str) or value[:1] not in ("[", "{", '"') or len(value) > longest:
         return value
     raw = value.encode("utf-8", "replace")
@@ -66,7 +66,7 @@ def decoded(value: Json, longest: int = MAX_VALUE) -> Json:
 
 
 def encoded(value: Json) -> str:
-    """Write JSON compactly; what it cannot hold is written as text."""
+    """Write JSON compactly; values that it cannot hold as text."""
     try:
         return msgspec.json.encode(value).decode()
     except (ValueError, OverflowError, RecursionError, TypeError):
@@ -74,7 +74,7 @@ def encoded(value: Json) -> str:
 
 
 def messages_of(value: Json, role: Role = "user") -> list[Message]:
-    """Read a list of messages, or one. `role` is that of what does not tell it."""
+    """Parse a list of messages, or one. `role` is the default role."""
     if isinstance(value, str) and value[:2] == "[{" and (pieces := _pieces(value)) is not None:
         return [message for piece in pieces if (message := _message_of_piece(piece, role)) is not None]
     value = decoded(value, MAX_HISTORY)
@@ -87,7 +87,7 @@ def messages_of(value: Json, role: Role = "user") -> list[Message]:
 
 
 def _within(value: dict[str, Json]) -> Json:
-    """Take the messages out of a whole request or answer: LangChain's, a response's, Gemini's."""
+    """Return the messages of a whole request or answer: LangChain's, the Responses API's, Gemini's."""
     if value.get("object") == "response" and isinstance(value.get("output"), list):
         return value["output"]
     messages = next((value[name] for name in ("messages", "contents") if isinstance(value.get(name), list)), None)
@@ -97,7 +97,7 @@ def _within(value: dict[str, Json]) -> Json:
 
 
 def _pieces(history: str) -> list[bytes] | None:
-    """Cut the JSON of an ordinary history into that of its messages, undecoded; None for any other."""
+    """Split the JSON of an ordinary history into its undecoded messages; None for any other."""
     if len(history) > SMALL_HISTORY:
         return None
     raw = history.encode("utf-8", "replace")
@@ -109,14 +109,14 @@ def _pieces(history: str) -> list[bytes] | None:
 
 
 def _message_of_piece(piece: bytes, role: Role) -> Message | None:
-    """Read one message; those of a history are in each later one again, and are read once."""
+    """Parse one message, cached: a history's messages are repeated in each later one."""
     if len(piece) > SMALL_PIECE:
         return _read_piece(piece, role)
     return _read_plain_again(piece) or _read_again(piece, role)
 
 
 def _read_plain(piece: bytes) -> Message | None:
-    """Read a message of plain words that tells its role, as most do; None for any other."""
+    """Parse a message of plain text that has a role, as most do; None for any other."""
     try:
         plain = _plain_message.decode(piece)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -137,7 +137,7 @@ _read_plain_again = lru_cache(4096)(_read_plain)
 
 
 def message_of(value: Json, role: Role = "user") -> Message | None:
-    """Read one message; None where nothing is said."""
+    """Parse one message; None if it has no contents."""
     value = _unwrapped(value)
     if isinstance(value, str):
         return Message(role, value) if value.strip() else None
@@ -168,7 +168,7 @@ def message_of(value: Json, role: Role = "user") -> Message | None:
 
 
 class _Parts:
-    """What the parts of a message hold."""
+    """The contents of a message's parts."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -177,12 +177,12 @@ class _Parts:
         self.results: list[Result] = []
 
     def take_all(self, content: Json) -> None:
-        """Take a content: a text, a part, or a list of either."""
+        """Add contents: a text, a part, or a list of either."""
         for part in content if isinstance(content, list) else [content]:
             self.take(_unwrapped(part))
 
     def take(self, part: Json) -> None:
-        """Take one part; of what is neither words nor a call its kind is told."""
+        """Add one part; if it is neither text nor a call, its kind."""
         if isinstance(part, str):
             self._say(part)
         if not isinstance(part, dict):
@@ -200,7 +200,7 @@ class _Parts:
             self._say(f"[{kind}]")
 
     def take_call(self, part: Json) -> None:
-        """Take a tool call, in whichever shape."""
+        """Add a tool call, in any shape."""
         if not isinstance(part, dict):
             return
         named = ("function", "functionCall", "function_call")
@@ -228,7 +228,7 @@ class _Parts:
 
 
 def tool_message_of(value: Json) -> Result | None:
-    """Read what a tool gave out of the message that LangChain makes of it; None where it is none."""
+    """Return a tool's result from LangChain's message for it; None if it is none."""
     value = _unwrapped(value)
     if not isinstance(value, dict) or not _first(value, "tool_call_id"):
         return None
@@ -236,7 +236,7 @@ def tool_message_of(value: Json) -> Result | None:
 
 
 def unflattened(attributes: dict[str, Json], prefix: str) -> list[Json]:
-    """Build the list that `PREFIX.0.role`, `PREFIX.0.content` and the like tell, of at most 10,000 items."""
+    """Return the list that `PREFIX.0.role`, `PREFIX.0.content` and the like describe, of at most 10,000 items."""
     root: dict[str, Json] = {}
     for key, value in attributes.items():
         if not key.startswith(prefix + "."):
@@ -251,7 +251,7 @@ def unflattened(attributes: dict[str, Json], prefix: str) -> list[Json]:
 
 
 def _listed(node: Json) -> Json:
-    """Turn objects whose names are all numbers into lists, in the order of the numbers."""
+    """Turn objects whose names are all numbers into lists, in numeric order."""
     if not isinstance(node, dict):
         return node
     if node and all(name.isdecimal() and len(name) < 6 for name in node):
@@ -260,7 +260,7 @@ def _listed(node: Json) -> Json:
 
 
 def _unwrapped(value: Json) -> Json:
-    """Take what OpenInference and LangChain wrap in an object of one name out of it."""
+    """Unwrap what OpenInference and LangChain wrap in an object with one name."""
     while isinstance(value, dict):
         inner = next((value[name] for name in _WRAPPERS if isinstance(value.get(name), dict)), None)
         if inner is None or ("type" in value and value["type"] in _CALLS):
@@ -282,7 +282,7 @@ def _first(value: dict[str, Json], *names: str) -> str:
 
 
 def _plain(value: Json) -> str:
-    """Return a content as text: parts are joined, other JSON is written."""
+    """Return contents as text: parts are joined, other JSON is written."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What the OTLP endpoint answers, in the request's own encoding: an export response, or a `google.rpc.Status`."""
+"""The responses of the OTLP endpoint, in the request's encoding: an export response, or a `google.rpc.Status`."""
 
 import json
 from typing import Literal
@@ -10,7 +10,7 @@ _UNKNOWN = 2
 
 
 def accepted(encoding: Encoding, rejected: int, message: str, *, field: str) -> bytes:
-    """Return the export response; with a message it tells what was left out, which nobody need send again."""
+    """Return the export response; with a message, which says what was left out and need not be sent again."""
     if not rejected and not message:
         return b"{}" if encoding == "json" else b""
     if encoding == "json":

@@ -1,5 +1,5 @@
-"""Decode OTLP in JSON: ids in hex, as OTLP has them, or in base64, as protobuf's own JSON does; numbers of enums or
-their names; whole numbers as texts or as numbers. Unknown fields are passed over."""
+"""Decode OTLP in JSON: ids in hex, as OTLP has them, or in base64, as protobuf's own JSON does; enums as numbers or
+names; integers as texts or numbers. Unknown fields are ignored."""
 
 import base64
 import binascii
@@ -30,7 +30,7 @@ Json = Any  # whatever a client sent
 
 
 def traces(body: bytes) -> Decoded:
-    """Decode an `ExportTraceServiceRequest`. Raises Invalid for what is none, TooLarge for too many spans."""
+    """Decode an `ExportTraceServiceRequest`. Raises Invalid for anything else, TooLarge for too many spans."""
     decoded = Decoded()
     for source, item in _items(body, "resourceSpans", "scopeSpans", "spans"):
         trace_id, span_id = _id(item, "traceId"), _id(item, "spanId")
@@ -106,7 +106,7 @@ def _objects(value: Json) -> list[dict[str, Json]]:
 
 
 def _id(item: dict[str, Json], name: str) -> str:
-    """Return an id in lower-case hex; empty for what is none."""
+    """Return an id in lower-case hex; empty for anything else."""
     text, size = item.get(name), ID_BYTES["traceId" if name == "traceId" else "spanId"]
     if not isinstance(text, str):
         return ""
@@ -146,7 +146,7 @@ def _text(value: Json) -> str:
 
 
 def _whole(value: Json) -> int:
-    """Return a whole number, told as one or as a text; 0 for anything else."""
+    """Return an integer, given as one or as a text; 0 for anything else."""
     is_digits = isinstance(value, str) and len(value) <= 20 and value.removeprefix("-").isdecimal()
     number = int(value) if is_digits else value
     return number if type(number) is int and abs(number) < 1 << 63 else 0

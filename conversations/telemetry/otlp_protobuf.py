@@ -1,5 +1,5 @@
-"""Decode OTLP in protobuf. The request is cut into its spans here, and each is decoded by itself, a large one in slices
-(`otlp_slices`)."""
+"""Decode OTLP in protobuf. The request is split into its spans here, and each is decoded on its own, large ones in
+slices (`otlp_slices`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RECORD_BODY, _RECORD_ATTRIBUTES, _RECORD_NAME = 5, 6, 12
 
 
 def traces(body: bytes) -> Decoded:
-    """Decode an `ExportTraceServiceRequest`. Raises Invalid for what is none, TooLarge for too many spans."""
+    """Decode an `ExportTraceServiceRequest`. Raises Invalid for anything else, TooLarge for too many spans."""
     from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message  # late: no command needs it
 
     decoded = Decoded()
@@ -69,7 +69,7 @@ def logs(body: bytes) -> Decoded:
 
 
 def _items(body: bytes) -> Iterator[tuple[SpanSource, int, int]]:
-    """Find the spans, or log records, of a request: both kinds are nested alike."""
+    """Yield the spans, or log records, of a request: both are nested alike."""
     count = 0
     for start, end in _of(fields(body, 0, len(body)), 1):
         parts = list(fields(body, start, end))

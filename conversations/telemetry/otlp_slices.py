@@ -1,8 +1,8 @@
-"""Decode messages of protobuf in slices of 32 KiB, unless one text has more. Called by `otlp_protobuf`.
+"""Decode protobuf messages in slices of 32 KiB, unless a single text is larger. Called by `otlp_protobuf`.
 
-A decoder in C keeps every other thread from running until it is done, the event loop's too: 4 MiB of small attributes
-take it 20 to 50 ms. Some of a message's fields are a message of its kind too, so a large one is cut between its fields.
-A field that alone is larger than a slice, and holds many values, is cut in the same way.
+A C decoder keeps every other thread from running until it is done, including the event loop: 20 to 50 ms for 4 MiB of
+small attributes. Some of a message's fields are also a valid message, so a large one is cut between its fields. A field
+that alone is larger than a slice, and has many values, is cut in the same way.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Message = Any  # the messages' classes are made at run time
 
 
 class WireField(NamedTuple):
-    """A field that has a length: its number, where its bytes begin and end, and where its tag begins."""
+    """A field with a length: its number, the start and end of its bytes, and the start of its tag."""
 
     number: int
     start: int
@@ -39,8 +39,8 @@ Parts = list[Message | WireField]
 
 
 def parts(kind: Message, body: bytes, start: int, end: int) -> Parts:
-    """Decode a message: one part for a small one; of a large one as many as it takes, in their order, and the places of
-    those fields that are larger than a slice. Raises Invalid and TooLarge."""
+    """Decode a message: a small one as one part, a large one as several in order, and the positions of those fields
+    that are larger than a slice. Raises Invalid and TooLarge."""
     if end - start <= SLICE:
         return [decoded(kind, body[start:end])]
     if end - start > MAX_BYTES:
@@ -66,13 +66,13 @@ def parts(kind: Message, body: bytes, start: int, end: int) -> Parts:
 
 
 def last(pieces: Parts, name: str, default: Any) -> Any:  # of the field's type
-    """Return what the last part that tells it has in a field."""
+    """Return a field of the last part that has it."""
     values = (getattr(part, name) for part in reversed(pieces) if not isinstance(part, WireField))
     return next(filter(None, values), default)
 
 
 def texts(body: bytes, pieces: Parts, number: int) -> list[str]:
-    """Return the texts of a field that are larger than a slice. Raises Invalid for what is none."""
+    """Return the texts of a field that are larger than a slice. Raises Invalid for anything else."""
     try:
         return [body[f.start : f.end].decode() for f in pieces if isinstance(f, WireField) and f.number == number]
     except UnicodeDecodeError:
@@ -80,7 +80,7 @@ def texts(body: bytes, pieces: Parts, number: int) -> list[str]:
 
 
 def attributes(body: bytes, pieces: Parts, number: int) -> Attributes:
-    """Return the attributes in all parts of a message; `number` is that of their field."""
+    """Return the attributes in all parts of a message; `number` is their field number."""
     merged: Attributes = {}
     for part in pieces:
         if not isinstance(part, WireField):
@@ -153,7 +153,7 @@ def _check_count(members: Attributes) -> None:
 
 
 def fields(body: bytes, start: int, end: int) -> Iterator[WireField]:
-    """Return the fields of a message that have a length; all others are passed over."""
+    """Yield the fields of a message that have a length; others are skipped."""
     at = start
     while at < end:
         first = at
@@ -180,7 +180,7 @@ def fields(body: bytes, start: int, end: int) -> Iterator[WireField]:
 
 
 def malformed() -> Invalid:
-    """Return the error of a body that is no request."""
+    """Return the error for a body that is no valid request."""
     return Invalid("the body must be an OTLP export request in protobuf")
 
 

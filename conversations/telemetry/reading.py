@@ -1,6 +1,7 @@
-"""What conventions read of a span: an agent's run, an answer of a model, a tool call or a handoff, and what was said.
+"""The reading of a span by the conventions: an agent's run, a model's answer, a tool call or a handoff, and messages.
 
-Each convention fills in what those before it left empty (`conventions.read`)."""
+Each convention fills in what earlier ones left empty (`conventions.read`).
+"""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -10,7 +11,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 
 class Call(NamedTuple):
-    """A tool call as a message tells it."""
+    """A tool call in a message."""
 
     id: str
     name: str
@@ -18,7 +19,7 @@ class Call(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a tool gave, as a message tells it."""
+    """A tool's result in a message."""
 
     id: str
     output: Any  # any JSON
@@ -36,7 +37,7 @@ class Message(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """The tokens of one answer; 0 where not told."""
+    """The tokens of one answer; 0 if not reported."""
 
     input: int = 0
     output: int = 0
@@ -48,7 +49,7 @@ NOTHING_SPENT = Usage()
 
 @dataclass(slots=True)
 class SpanReading:
-    """What is known of one span. Empty: nothing of what the record shows."""
+    """What is known of one span. Empty if it has nothing that the record shows."""
 
     kind: Kind = ""
     conversation: str = ""

@@ -1,4 +1,4 @@
-"""A span as the rest of this package knows it, whatever encoding it came in. A span's log records are one, too."""
+"""A span, independent of its encoding. A span's log records also become one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ ID_BYTES = {"traceId": 16, "spanId": 8}
 
 
 class SpanEvent(NamedTuple):
-    """Something that happened within a span, or a log record of it. `body` is a log record's."""
+    """An event within a span, or a log record of it. `body` is a log record's."""
 
     name: str
     at: int  # ns since 1970
@@ -21,7 +21,7 @@ class SpanEvent(NamedTuple):
 
 @dataclass(slots=True)
 class SpanSource:
-    """Who sent a span: the attributes of its resource, and the instrumentation that made it."""
+    """The sender of a span: its resource's attributes, and the instrumentation that made it."""
 
     resource: Attributes
     scope: str
@@ -29,7 +29,7 @@ class SpanSource:
 
 @dataclass(slots=True)
 class Span:
-    """One span. Ids are lower-case hex; times are ns since 1970, 0 where not told."""
+    """One span. Ids are lower-case hex; times are ns since 1970, 0 if not reported."""
 
     trace_id: str
     span_id: str
@@ -45,7 +45,7 @@ class Span:
     is_log: bool = False  # made of log records: it tells no times and no end
 
     def text(self, *names: str) -> str:
-        """Return the first of these attributes that holds something, as text; empty without any."""
+        """Return the first non-empty one of these attributes, as text; empty without any."""
         attributes = self.attributes
         for name in names:
             if name in attributes and (value := attributes[name]) is not None and value != "":
@@ -63,25 +63,25 @@ class Span:
 
 @dataclass(slots=True)
 class Decoded:
-    """What one request holds: its spans, and how many of its items were unfit, and why the first was."""
+    """The contents of one request: its spans, how many items were invalid, and why the first was."""
 
     spans: list[Span] = field(default_factory=list)
     rejected: int = 0
     reason: str = ""
 
     def reject(self, reason: str) -> None:
-        """Leave one item out."""
+        """Count one item as invalid."""
         self.rejected += 1
         self.reason = self.reason or reason
 
 
 def is_id(text: str, kind: str) -> bool:
-    """Return whether it is an id of that kind in hex; one of zeros is none."""
+    """Return whether a text is an id of that kind in hex; all zeros is not."""
     return len(text) == 2 * ID_BYTES[kind] and text.strip("0") != ""
 
 
 def error_of(message: str, events: Iterable[SpanEvent]) -> str:
-    """Say what went wrong: the status's own words, else those of the last exception within the span."""
+    """Return the error message: the status's own, else that of the last exception within the span."""
     if message:
         return message
     for event in reversed(list(events)):

@@ -33,14 +33,14 @@ IsKnown = Callable[[str, str, int], bool]  # whether an event of a conversation 
 
 
 class FiledUnder(NamedTuple):
-    """Where a span is filed, and whose it is."""
+    """The conversation and agent of a span."""
 
     conversation: str
     agent: str
 
 
 class Step(NamedTuple):
-    """A payload to be, when it happened (ns since 1970), and where it is filed."""
+    """A payload to store, when it happened (ns since 1970), and its conversation."""
 
     at: int
     conversation: str
@@ -49,7 +49,7 @@ class Step(NamedTuple):
 
 
 def steps(span: Span, reading: SpanReading, place: FiledUnder, is_known: IsKnown) -> list[Step]:
-    """Return what a span tells, in its order, without the messages that are known."""
+    """Return the events of a span in order, without messages that are already known."""
     builder = _SpanEventBuilder(span, place, is_known)
     if reading.kind == "agent":
         builder.begin_run()
@@ -71,7 +71,7 @@ def steps(span: Span, reading: SpanReading, place: FiledUnder, is_known: IsKnown
 
 
 class _SpanEventBuilder:
-    """Makes the steps of one span."""
+    """Builds the events of one span."""
 
     __slots__ = ("_agent", "_conversation", "_is_known", "_span", "_trace", "steps")
 
@@ -82,13 +82,13 @@ class _SpanEventBuilder:
         self.steps: list[Step] = []
 
     def begin_run(self) -> None:
-        """Tell that an agent's run began."""
+        """Add the start of an agent's run."""
         span = self._span
         worker = str(span.source.resource.get("service.name") or span.source.scope)
         self._of_span("run.started", span.start, {"run_id": span.span_id, "attempt": 1, "worker": worker})
 
     def end_run(self) -> None:
-        """Tell how it ended."""
+        """Add the end of the run."""
         span, fields = self._span, self._timed({"run_id": self._span.span_id})
         if span.error is None:
             self._of_span("run.done", span.end, fields)
@@ -96,12 +96,12 @@ class _SpanEventBuilder:
             self._of_span("run.failed", span.end, {**fields, "reason": "error", "error": cut(span.error)})
 
     def hand_over(self, giver: str, taker: str) -> None:
-        """Tell that one agent gave the conversation to another."""
+        """Add a handoff."""
         fields = {"agent": giver, "from_agent": giver, "to_agent": taker}
         self._of_span("agent.handoff", self._span.end, fields)
 
     def answer(self, reading: SpanReading) -> None:
-        """Tell what an answer of a model took."""
+        """Add a model call with its usage."""
         fields: Body = {"model": reading.model}
         if reading.usage is not NOTHING_SPENT and (usage := _usage(reading.usage)):
             fields["usage"] = usage
@@ -111,7 +111,7 @@ class _SpanEventBuilder:
         self._of_span("model.call", self._span.end, fields)
 
     def say_all(self, reading: SpanReading) -> None:
-        """Tell the messages of a history and of an answer, and the calls in them that have no span of their own."""
+        """Add the messages of a history and of an answer, and those calls in them that have no span of their own."""
         uses: Uses = {}
         calls: dict[str, Call] = {}
         has_own_spans = reading.has_tool_spans or reading.kind == "tool"
@@ -128,7 +128,7 @@ class _SpanEventBuilder:
                     self._end_told(result, calls, uses, at)
 
     def call(self, call: Call, output: Any) -> None:
-        """Tell a call that a span is of, and how it ended."""
+        """Add the call that a span stands for, with its end."""
         span = self._span
         key, call_id = self.of_span(call)
         self.begin_call(call, key, call_id, span.start)
@@ -136,7 +136,7 @@ class _SpanEventBuilder:
         self._end_call(call.name, key, call_id, output, span.end, self._timed(ending))
 
     def begin_call(self, call: Call, key: str, call_id: str, at: int) -> None:
-        """Tell that a tool was called."""
+        """Add the start of a tool call."""
         fields: Body = {"name": call.name, "status": "start", "tool_call_id": call_id}
         args = call.args
         if isinstance(args, dict):
@@ -146,7 +146,7 @@ class _SpanEventBuilder:
         self._step("tool_step", at, digest(key, "start"), fields)
 
     def of_span(self, call: Call) -> tuple[str, str]:
-        """Return what the call of a span is known by, and the id that joins its events."""
+        """Return the key of a span's call, and the id that joins its events."""
         if len(call.id) >= SURE:
             return digest("call", call.id), call.id
         return digest("call", self._trace), call.id or self._span.span_id
@@ -160,7 +160,7 @@ class _SpanEventBuilder:
         return key, call.id or key[:16]
 
     def _end_told(self, result: Result, calls: dict[str, Call], uses: Uses, at: int) -> None:
-        """End a call that the history told before; one that it did not tell is told now."""
+        """Add the end of a call in the history; if its start was not there, add that too."""
         call = calls.get(result.id)
         if call is None:
             call = Call(result.id, "tool", None)
@@ -205,7 +205,7 @@ class _SpanEventBuilder:
         self.steps.append(Step(at, self._conversation, key, body))
 
     def _timed(self, fields: Body) -> Body:
-        """Add how long it took, where that is told; return the same fields."""
+        """Add the duration to the fields, if known; return the same fields."""
         took = (self._span.end - self._span.start) / 1e6
         if self._span.start > 0 and 0 <= took <= 1e12:
             fields["duration_ms"] = round(took, 3)
@@ -213,7 +213,7 @@ class _SpanEventBuilder:
 
 
 def digest(*parts: str) -> str:
-    """Return an id made of texts."""
+    """Return an id derived from texts."""
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -230,7 +230,7 @@ def cut(text: str) -> str:
 
 
 def fitting(value: Any) -> Any:  # any JSON
-    """Return a value as it is, or as the beginning of its JSON where one event cannot hold it."""
+    """Return a value as it is, or the beginning of its JSON if one event cannot hold it."""
     if isinstance(value, str):
         return cut(value)
     if value is None or isinstance(value, int | float):
@@ -247,7 +247,7 @@ def _usage(usage: Usage) -> Body | None:
 
 
 def _moment(at: int) -> str | None:
-    """Return a time (ns since 1970) to the microsecond; None for none, or one after the year 9999."""
+    """Return a time (ns since 1970) in µs as text; None for none, or one after the year 9999."""
     if at <= 0:
         return None
     rest, second = math.modf(at / 1e9)

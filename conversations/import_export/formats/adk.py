@@ -80,7 +80,7 @@ def _sessions(source: RecordingFile, trouble: ImportReport) -> Iterator[tuple[st
 
 
 def _of_database(source: RecordingFile, trouble: ImportReport) -> Iterator[tuple[str, Fields]]:
-    """Read the sessions of a database, each with its events."""
+    """Yield the sessions of a database, each with its events."""
     with open_database(source) as database:
         columns = _columns(database.tables())
         session: Fields = {}
@@ -159,7 +159,7 @@ def _inner(parts: list[Fields], name: str) -> list[Fields]:
 
 
 def _kind_of(part: Fields) -> str:
-    """Name what a part is, where it is neither words nor a call."""
+    """Return the kind of a part that is neither text nor a call."""
     kinds = ("inline_data", "file_data", "executable_code", "code_execution_result")
     return next((f"[{kind}]" for kind in kinds if isinstance(field(part, kind), dict)), "")
 
@@ -183,7 +183,7 @@ def _usage(spent: object) -> Usage:
 
 
 def _of_case(case: Fields, prefix: str) -> Iterator[RecordedMessage]:
-    """Read one case of an eval set: the words, and the tools that were used in between."""
+    """Yield the messages of an eval set's case: the texts, and the tools used in between."""
     session = field(case, "session_input")
     agent = (text_field(session, "app_name") if isinstance(session, dict) else "") or "agent"
     for number, turn in enumerate(objects_field(case, "conversation")):

@@ -62,7 +62,7 @@ def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
 
 
 def _threads(source: RecordingFile, trouble: ImportReport) -> Iterator[tuple[str, Iterable[Placed]]]:
-    """Return the threads of a file, each with what to add to its name."""
+    """Yield the threads of a file, each with a suffix for its name."""
     if not source.is_document():
         yield "", trouble.objects(source)
         return
@@ -80,7 +80,7 @@ def _threads(source: RecordingFile, trouble: ImportReport) -> Iterator[tuple[str
 
 
 def _of_state(state: Fields) -> Iterator[tuple[str, list[Placed]]]:
-    """Return the thread of a team, else what each agent has of it."""
+    """Yield the thread of a team, else the messages of each agent."""
     agents = state.get("agent_states")
     states: Fields = agents if isinstance(agents, dict) else {"": state}
     threads = [
@@ -157,7 +157,7 @@ def _is_calls(content: object) -> bool:
 
 
 def _text_of(content: Any) -> str:
-    """Return words; of a picture among them its kind."""
+    """Return the text of a message; a picture in it by its kind."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):

@@ -1,4 +1,4 @@
-"""Which format a file is of, told by its content. The formats are the modules beside this one."""
+"""Recognize a file's format by its content. The formats are the modules beside this one."""
 
 import pkgutil
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class Format(Protocol):
     READS: tuple[Shape, ...]
 
     def fits(self, sample: object, /) -> bool:
-        """Return whether a file is of this format, by a sample of it."""
+        """Return whether a file has this format, by a sample of it."""
 
     def read(self, source: RecordingFile, trouble: ImportReport, /) -> Iterator[Recording]:
         """Read one recording after another."""
@@ -52,13 +52,14 @@ NAMES = tuple(sorted((module.NAME for module in FORMATS), key=str.lower))
 
 
 def recordings(path: Path, trouble: ImportReport) -> Iterator[Recording]:
-    """Read a file of any known format. Raises `Invalid` when it is none of them, `OSError` when it cannot be read."""
+    """Yield the recordings of a file in any known format. Raises Invalid if it has none, OSError if it cannot be
+    read."""
     source = RecordingFile(path)
     return format_of(source).read(source, trouble)
 
 
 def format_of(source: RecordingFile) -> Format:
-    """Return the format of a file, or raise `Invalid` naming those it could be."""
+    """Return the format of a file. Raises Invalid that lists the possible ones."""
     samples = _samples(source)
     for shape, values in samples:
         for candidate in FORMATS:
@@ -69,7 +70,7 @@ def format_of(source: RecordingFile) -> Format:
 
 
 def _samples(source: RecordingFile) -> list[tuple[Shape, list[object]]]:
-    """Return what to show the formats, by the shapes to try; a single line is a document, too."""
+    """Return the samples for the formats, by the shapes to try; a single line is also a document."""
     if source.begins_with(ZIP):
         with open_archive(source) as archive:
             return [("archive", [archive.names])]
@@ -91,7 +92,7 @@ def _first_lines(source: RecordingFile) -> list[object]:
 
 
 def _outline(document: Document) -> object:
-    """Read the first items of a list, and of an object only what its parts are: they may be large."""
+    """Return the first items of a list, and only the outline of an object: its parts may be large."""
     if isinstance(document, list):
         return [decoded(raw) for raw in document[:LOOK]]
     return {name: _shape(raw) for name, raw in document.items()}

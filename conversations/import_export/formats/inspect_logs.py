@@ -83,7 +83,7 @@ class _Log:
         self._names, self._trouble = ConversationNames(), trouble
 
     def recordings(self, value: object, location: str) -> Iterator[Recording]:
-        """Read a sample; a bad one is reported."""
+        """Yield a sample; an invalid one is reported."""
         try:
             sample = object_of(value, "a sample")
             if not isinstance(sample.get("id"), str | int):
@@ -111,7 +111,7 @@ class _Sample:
         self._tools = {text_field(event, "id"): event for event in events if event.get("event") == "tool"}
 
     def messages(self) -> Iterator[RecordedMessage]:
-        """Return its messages, then the answers of models that are in none of them, and its error."""
+        """Yield its messages, then models' answers that are in none of them, and its error."""
         covered: set[str] = set()
         for number, value in enumerate(self._spoken()):
             location = f"{self._location}.messages[{number}]"
@@ -166,7 +166,7 @@ class _Sample:
                 )
 
     def _attached(self, value: Any, depth: int = 0) -> Any:
-        """Return a value with the texts of its attachments, as long as they are not too long."""
+        """Return a value with the texts of its attachments, unless they are too long."""
         if isinstance(value, str):
             return _ATTACHMENT.sub(self._text_of, value) if "attachment://" in value else value
         if depth > 100 or not isinstance(value, dict | list):
@@ -184,7 +184,7 @@ class _Sample:
 
 
 def _message_id(event: Fields) -> str:
-    """Return the id of the message that an answer of a model is."""
+    """Return the id of the message for a model's answer."""
     output = event.get("output")
     choices = objects_field(output, "choices") if isinstance(output, dict) else []
     message = choices[0].get("message") if choices else None
@@ -192,7 +192,7 @@ def _message_id(event: Fields) -> str:
 
 
 def _plain(fields: Fields, error: Fields | None) -> Fields:
-    """Return a message as those of other sources are: reasoning and calls under the names that they have there."""
+    """Return a message as other sources have it: with their names for reasoning and calls."""
     content = fields.get("content")
     if isinstance(content, list):
         content = [_part(part) for part in content]

@@ -64,7 +64,7 @@ def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
 
 
 class _Export:
-    """What a file tells, in whatever order: traces by their ids, and observations."""
+    """The contents of a file, in any order: traces by id, and observations."""
 
     def __init__(self) -> None:
         self._traces: dict[str, Row] = {}
@@ -72,7 +72,7 @@ class _Export:
         self._with_tools: set[str] = set()
 
     def rows(self, value: object, location: str) -> Iterator[tuple[str, object, Any]]:
-        """Return the rows of one object, each with its place and what takes it."""
+        """Yield the rows of one object, each with its place and the function that takes it."""
         row = value if isinstance(value, dict) else {}
         if not isinstance(row.get("observations"), list):
             yield location, value, self._take_observation if _is_observation(row) else self._take_trace

@@ -63,7 +63,7 @@ def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
 
 
 class _Thread:
-    """What the checkpoints of one thread hold, in their order."""
+    """The contents of one thread's checkpoints, in order."""
 
     def __init__(self, thread_id: str, nodes: dict[str, str]) -> None:
         self.id = thread_id
@@ -72,7 +72,7 @@ class _Thread:
         self._taken_ids: set[str] = set()
 
     def take(self, row: Row, place: str) -> None:
-        """Take the messages of a checkpoint that are new. Raises `Invalid` for one that cannot be read."""
+        """Add the new messages of a checkpoint. Raises Invalid for one that cannot be parsed."""
         checkpoint = object_of(_value(row["type"], row["checkpoint"]), "a checkpoint")
         channels = object_of(checkpoint.get("channel_values"), "a checkpoint with channel_values")
         graph = str(row["checkpoint_ns"] or "").rpartition("|")[2].partition(":")[0]
@@ -103,7 +103,7 @@ class _Thread:
 
 
 def _nodes(database: Database, thread_id: object) -> dict[str, str]:
-    """Return which node wrote which message of a thread, where that is told."""
+    """Return which node wrote which message of a thread, as far as that is known."""
     if not set(_WRITES) <= set(database.tables().get("writes", ())):
         return {}
     nodes: dict[str, str] = {}
@@ -124,7 +124,7 @@ def _messages(value: Any) -> Iterator[Fields]:
 
 
 def _value(kind: Any, raw: Any) -> Any:
-    """Read a value as it was serialized. Raises `Invalid` for one that is packed in another way."""
+    """Decode a serialized value. Raises Invalid for an unknown serialization."""
     if kind == "msgpack" and isinstance(raw, bytes):
         try:
             return msgspec.msgpack.decode(raw, ext_hook=_extension)
@@ -138,7 +138,7 @@ def _value(kind: Any, raw: Any) -> Any:
 
 
 def _extension(code: int, data: memoryview) -> Any:
-    """Return what an object was made of, as JSON has it; its class is a name."""
+    """Return the contents of a serialized object as JSON; its class is only a name."""
     value = msgspec.msgpack.decode(data, ext_hook=_extension)
     if code == _SNAPSHOT:
         return value
@@ -149,7 +149,7 @@ def _extension(code: int, data: memoryview) -> Any:
 
 
 def _constructed(value: Any, depth: int) -> Any:
-    """Return JSON in which objects that LangChain wrote are their fields."""
+    """Return JSON in which objects serialized by LangChain are replaced by their fields."""
     if depth > 100:
         raise Invalid("must be nested at most 100 levels deep")
     if isinstance(value, list):

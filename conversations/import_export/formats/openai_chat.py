@@ -79,7 +79,7 @@ def _of_lines(source: RecordingFile, trouble: ImportReport) -> Iterator[Recordin
 
 
 def is_good(value: object, location: str, trouble: ImportReport) -> bool:
-    """Return whether this item holds a list of messages; report it when not."""
+    """Return whether this item holds a list of messages; report it if not."""
     if isinstance(value, dict) and _list_of(value) is not None:
         return True
     trouble.add_problem(location, "must be an object with a list of messages")
@@ -97,7 +97,7 @@ def _recording(name: str, item: dict[str, Any], prefix: str, trouble: ImportRepo
 
 
 def steps_of(messages: Iterable[tuple[str, Any]], trouble: ImportReport) -> Iterator[RecordedStep]:
-    """Read the messages of one conversation; a bad one is reported and left out."""
+    """Yield the steps of one conversation's messages; invalid ones are reported and left out."""
     chat = _Chat()
     for location, message in messages:
         with trouble.reporting(location):
@@ -162,7 +162,7 @@ def is_error(text: str) -> bool:
 
 
 def text_of(content: object) -> tuple[str, list[Any] | None]:
-    """Return the text of a message's content, and its parts when it is made of parts that are not all text."""
+    """Return the text of a message's content, and its parts if not all of them are text."""
     if content is None or isinstance(content, str):
         return content or "", None
     if not isinstance(content, list):

@@ -91,7 +91,7 @@ def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
 
 
 class _Lines:
-    """The lines of the file, with one of look-ahead."""
+    """The lines of the file, with a look-ahead of one."""
 
     def __init__(self, source: RecordingFile, trouble: ImportReport) -> None:
         self._objects, self._trouble = trouble.objects(source), trouble
@@ -117,13 +117,13 @@ class _Lines:
             self._trouble.add_problem("the end", wrong, outcome="available events imported")
 
     def skip(self) -> None:
-        """Pass over what was not read of the conversation before."""
+        """Skip what was not read of the previous conversation."""
         while self._next is not None and not fits(self._next[1]):
             self._next = next(self._objects, None)
 
 
 class _Chain:
-    """Follows the hashes of one conversation."""
+    """Verifies the hashes of one conversation."""
 
     def __init__(self, header: Header, trouble: ImportReport) -> None:
         self._header, self._trouble = header, trouble
@@ -134,7 +134,7 @@ class _Chain:
         self._new_ids: set[str] = set()  # that events name, where the id was erased
 
     def checked(self, value: dict[str, Any], location: str) -> EventLine:
-        """Return the row of a line. Raises `Invalid` when it is none, or not what was exported."""
+        """Return the event of a line. Raises Invalid if it is none, or not as it was exported."""
         row = _converted(value, _row_shape, "an event")
         before, prev = self._seq, self._hash
         self._seq, self._hash = row.seq, row.hash
@@ -157,7 +157,7 @@ class _Chain:
         return row
 
     def _note(self, row: EventLine) -> None:
-        """Note a tombstone, or cross out those that an event names."""
+        """Note a tombstone, or remove those that an event names."""
         if row.salt is None:
             self._unnamed[row.seq] = hash_chain.tombstone_digest(row.seq, row.erased_by, row.body)
         if row.kind == REDACTED and principals.is_people(row.principal):
@@ -168,7 +168,7 @@ class _Chain:
             self._new_ids.add(new_id_of(row.body))
 
     def wrong_end(self) -> str:
-        """Return what is wrong with where the lines ended; empty when nothing is."""
+        """Return what is wrong with the end of the lines; empty if nothing is."""
         head = self._header
         salt = None if head.key_salt is None else _unhexed(head.key_salt)
         if fault := hash_chain.fault_of_key(head.conversation_id, salt, head.key_digest, self._new_ids):
@@ -201,7 +201,7 @@ def _step(row: EventLine, location: str, times: FileTimes) -> RecordedStep:
 
 
 def _body(text: str) -> dict[str, Any]:
-    """Read the body one level deep: what is inside stays as it was written."""
+    """Parse the body one level deep: the values stay as they were written."""
     try:
         return dict(_bodies.decode(text))
     except (msgspec.DecodeError, UnicodeError):
@@ -224,7 +224,7 @@ def _converted(value: dict[str, Any], shape: Converter[T], what: str) -> T:
 
 
 def _is_whole(value: object) -> bool:
-    """Return whether UTF-8 can hold a text: hashes are made over its bytes."""
+    """Return whether a text is valid UTF-8, over which hashes are computed."""
     return not isinstance(value, str) or HALF.search(value) is None
 
 

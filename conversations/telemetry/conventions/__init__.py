@@ -1,6 +1,6 @@
-"""The conventions that instrumentations write by, a module each: `read(span, reading)` fills in what is still empty.
+"""The conventions of instrumentations, a module each: `read(span, reading)` fills in fields that are still empty.
 
-To add one: a module here, its place in `READERS`, and a test of what it reads. Those that say less come later.
+To add one: a module here, its position in `READERS`, and a test of what it reads. Less specific ones come later.
 """
 
 from collections.abc import Callable, Collection
@@ -24,7 +24,7 @@ Names = Collection[str]
 
 
 def _has_word(*words: str) -> Callable[[Names], bool]:
-    """Return what tells whether any name begins with one of these words."""
+    """Return a function that tells whether any name begins with one of these words."""
     return lambda names: any(name.partition(".")[0] in words for name in names)
 
 
@@ -47,7 +47,7 @@ MAX_NAMES_CHARACTERS = 4_096  # of their names together
 
 
 class SpanReaders(NamedTuple):
-    """What the names of a span's attributes and its instrumentation tell: who reads it."""
+    """Which conventions apply to a span, by its attributes' names and its instrumentation."""
 
     readers: tuple[Reader, ...]
     has_tool_spans: bool

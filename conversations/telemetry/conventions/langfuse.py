@@ -41,8 +41,8 @@ def read(span: Span, reading: SpanReading) -> None:
 
 
 def _spoken(asked_for: Any) -> Any:  # any JSON
-    """Return the messages of what a model was given: Gemini's contents with the instruction before them; without the
-    tools that it was offered, which the integration of LangChain writes as messages of tools."""
+    """Return the messages of a model's input: Gemini's contents with the instruction before them; without the offered
+    tools, which the LangChain integration writes as tool messages."""
     if isinstance(asked_for, dict) and isinstance(asked_for.get("contents"), list):
         config = asked_for.get("config")
         instruction = config.get("system_instruction") if isinstance(config, dict) else None

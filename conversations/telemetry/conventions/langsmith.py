@@ -42,7 +42,7 @@ def _read_tool(span: Span, reading: SpanReading, inputs: Any, outputs: Any) -> N
 
 
 def _answers(outputs: Any) -> list[Message]:
-    """Read a model's generations, or of a whole state what came after a person spoke last."""
+    """Return a model's generations, or, from a whole state, what came after the person's last message."""
     if isinstance(outputs, dict) and isinstance(outputs.get("generations"), list):
         outputs = outputs["generations"]
     messages = message_shapes.messages_of(outputs, "assistant")
