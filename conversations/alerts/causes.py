@@ -23,7 +23,7 @@ class NotedEvent(NamedTuple):
     case: Case
 
 
-def take(now: int) -> bool:
+def raise_alarms(now: int) -> bool:
     """Turn noted events into alarms and delete the notes; return whether there may be more. One transaction, none
     without notes."""
     if not AlarmCause.objects.exists():

@@ -146,7 +146,7 @@ class Dispatcher(BackgroundThread):
         is_slow, self._failure = clock - self._slow_at > SLOW_EVERY, None
         self._slow_at = clock if is_slow else self._slow_at
         try:
-            return evaluation.look(now, is_slow=is_slow)
+            return evaluation.evaluate(now, is_slow=is_slow)
         except Exception as error:
             self._failure = error
             return False

@@ -37,10 +37,10 @@ def pending() -> Pending:
         return Pending(*map(bool, cursor.fetchone()))
 
 
-def look(now: int, *, is_slow: bool) -> bool:
+def evaluate(now: int, *, is_slow: bool) -> bool:
     """Update all alarms; return whether there is more to do at once. `is_slow`: also evaluate what takes more than a
     query and changes slowly (stuck runs, ends, shelves)."""
-    is_more = causes.take(now)
+    is_more = causes.raise_alarms(now)
     for rule in AlertRule.objects.active():
         if KINDS[rule.kind].is_lasting and (is_slow or rule.kind in QUICK):
             _match(rule, now)

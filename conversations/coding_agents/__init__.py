@@ -1,1 +1,1 @@
-"""Sessions of coding agents as events: the mapping that hooks, session files and their followers share. No Django."""
+"""Sessions of coding agents as events: the mapping shared by hooks, session files and their followers. No Django."""

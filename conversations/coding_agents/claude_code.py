@@ -32,7 +32,7 @@ INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_token
 
 
 class _Answer(NamedTuple):
-    """The answer whose lines are read: its message's id, and what it spent as the newest of them says."""
+    """The answer whose lines are being read: its message's id, and its usage as of the newest line."""
 
     message: str
     usage: dict[str, int]
@@ -42,12 +42,12 @@ class _Answer(NamedTuple):
 
 
 def is_line(value: object) -> bool:
-    """Return whether a line is of such a file, and tells which session."""
+    """Return whether a line is from such a file and names the session."""
     return isinstance(value, dict) and isinstance(value.get("sessionId"), str) and isinstance(value.get("type"), str)
 
 
 class ClaudeCodeSession:
-    """The lines of one file. `first` is one that tells the session: `is_line`."""
+    """The lines of one file. `first` is a line that names the session (`is_line`)."""
 
     def __init__(self, first: Line) -> None:
         self._session = str(first["sessionId"])
@@ -59,7 +59,7 @@ class ClaudeCodeSession:
         self._counted_answers: set[str] = set()  # answers whose model call is made
 
     def events(self, line: Line) -> list[SessionEvent]:
-        """Return what a line tells. Raises `Invalid`."""
+        """Return the events of a line. Raises Invalid."""
         kind = line.get("type")
         if kind not in SPOKEN:
             if not isinstance(kind, str):
@@ -120,7 +120,7 @@ class ClaudeCodeSession:
         return session_events.call_ended(speaker, name, call, text, id_, _at(line), error=error)
 
     def _spent(self, line: Line, message: Payload, speaker: SessionSpeaker) -> list[SessionEvent]:
-        """Note what an answer spent; told once, when it is over."""
+        """Note an answer's usage; return its model call once the answer is complete."""
         ended = list[SessionEvent]()
         usage = usage_of(message.get("usage"), inputs=INPUTS, cached=INPUTS[2], output="output_tokens")
         name = text_of(message.get("id"))
@@ -160,7 +160,7 @@ def _parts(content: str | list[object], kind: str) -> list[Payload]:
 
 
 def _texts(content: str | list[object]) -> list[str]:
-    """Return a message's texts; of an image or a document its type."""
+    """Return a message's texts; an image or a document by its type."""
     if isinstance(content, str):
         return [content] if content.strip() else []
     texts = list[str]()

@@ -31,7 +31,7 @@ OF_PROGRAM = ("<environment_context>", "<user_instructions>", "<permissions", "#
 
 
 def is_line(value: object) -> bool:
-    """Return whether a line is the first of such a file, which tells the session."""
+    """Return whether a line is the first of such a file, which names the session."""
     if not isinstance(value, dict) or value.get("type") != "session_meta":
         return False
     payload = value.get("payload")
@@ -39,7 +39,7 @@ def is_line(value: object) -> bool:
 
 
 class CodexSession:
-    """The lines of one file. `first` is its `session_meta`: `is_line`."""
+    """The lines of one file. `first` is its `session_meta` (`is_line`)."""
 
     def __init__(self, first: Line) -> None:
         self._session = str(first["payload"]["id"])
@@ -49,7 +49,7 @@ class CodexSession:
         self._model: str | None = None
 
     def events(self, line: Line) -> list[SessionEvent]:
-        """Return what a line tells. Raises `Invalid`."""
+        """Return the events of a line. Raises Invalid."""
         kind, payload = line.get("type"), line.get("payload")
         if not isinstance(kind, str) or not isinstance(payload, dict):
             raise Invalid(f"must be an object with a type ({', '.join(TYPES)}) and a payload")
@@ -65,7 +65,7 @@ class CodexSession:
         return self._spent(line, payload, at)
 
     def rest(self) -> list[SessionEvent]:
-        """Return nothing: each line is certain by itself."""
+        """Return nothing: each line is complete by itself."""
         return []
 
     def _item(self, line: Line, item: Payload, at: str | None) -> list[SessionEvent]:
@@ -121,7 +121,7 @@ class CodexSession:
 
 
 def _words(kind: str, payload: Payload) -> str:
-    """Tell in one line what is no part of the talk."""
+    """Return on one line what is not part of the conversation."""
     if kind == "session_meta":
         version, place = text_of(payload.get("cli_version")) or "", text_of(payload.get("cwd")) or ""
         return f"Session of Codex {version}".strip() + (f" in {place}" if place else "")

@@ -1,8 +1,8 @@
-"""Which delivery a hook without ids of its own is: of a client that sends one again, both are one.
+"""Identify the delivery of a hook that has no id of its own, so that a hook which a client sends again counts once.
 
-Such a hook is named by what was posted and by its place in the session: the newest event that the same token told of
-it before. What comes again right behind itself, within two minutes, is the same delivery. Called by the
-hooks' endpoint.
+Such a hook is identified by what was posted and by its position in the session: the newest event that the same token
+reported before. An equal hook right after itself, within two minutes, is the same delivery. Called by the hooks'
+endpoint.
 """
 
 import time
@@ -17,7 +17,7 @@ AGAIN_S = 120.0  # seconds in which a client gives up and sends again
 
 
 def identified(hook: Hook, digest: str, by: Principal) -> Hook:
-    """Return the hook with its `delivery`. `digest` is of the body as it came."""
+    """Return the hook with its `delivery`. `digest` is of the body as posted."""
     if _ids(hook._replace(delivery="a")) == _ids(hook._replace(delivery="b")):
         return hook
     own_events = Event.objects.filter(conversation__key=hook.speaker.conversation, principal=str(by))
@@ -32,7 +32,7 @@ def identified(hook: Hook, digest: str, by: Principal) -> Hook:
 
 
 def _after(hook: Hook, digest: str, before: list[str], count: int) -> Hook:
-    """Return the hook as it came when the newest `count` events were not there."""
+    """Return the hook as it was posted when the newest `count` events were not there."""
     place = before[count] if count < len(before) else ""
     return hook._replace(delivery=session_events.derived_id(digest, place))
 

@@ -34,7 +34,7 @@ Body = dict[str, Any]  # JSON
 class Hook(NamedTuple):
     """One hook: which program posted it, of which session, what happened, and who speaks in which conversation.
 
-    `delivery` names what was posted where the hook itself tells no id: the same for the same hook sent again.
+    `delivery` identifies the post if the hook has no id: the same for the same hook sent again.
     """
 
     tool: str
@@ -47,7 +47,7 @@ class Hook(NamedTuple):
 
 
 class AskedCall(NamedTuple):
-    """The tool call that a person is asked about; the id is not always told."""
+    """The tool call that a person is asked about; its id is not always known."""
 
     name: str
     call_id: str | None
@@ -55,7 +55,7 @@ class AskedCall(NamedTuple):
 
 
 def read(tool: str, body: object, agent: str) -> Hook:
-    """Read one hook of an agent's session. Raises `Invalid` saying what was expected."""
+    """Parse one hook of an agent's session. Raises Invalid that says what was expected."""
     if not isinstance(body, dict):
         raise Invalid(f"must be a hook's JSON object; got {type(body).__name__}")
     session, name = _id(body, "session_id"), _id(body, "hook_event_name")
@@ -68,7 +68,7 @@ def read(tool: str, body: object, agent: str) -> Hook:
 
 
 def events_of(hook: Hook) -> list[SessionEvent]:
-    """Return what happened as events, the same ids for the same hook where it tells an id."""
+    """Return what happened as events, with the same ids for the same hook if it has an id."""
     match hook.name:
         case "UserPromptSubmit":
             return [session_events.prompt(hook.speaker, _text(hook, "prompt"), _turn_id(hook, "prompt"))]
@@ -88,14 +88,14 @@ def events_of(hook: Hook) -> list[SessionEvent]:
 
 
 def asked_by(hook: Hook) -> AskedCall | None:
-    """Return the call that a hook asks about; None where it asks nothing."""
+    """Return the call that a hook asks about; None if it asks nothing."""
     if hook.name != "PermissionRequest":
         return None
     return AskedCall(_tool_name(hook), _id(hook.body, "tool_use_id"), hook.body.get("tool_input"))
 
 
 def why(hook: Hook) -> str:
-    """Say on whose behalf a hook asks, and where it runs."""
+    """Return on whose behalf a hook asks, and where it runs."""
     about = _text(hook, "tool_input") if isinstance(hook.body.get("tool_input"), str) else ""
     arguments = hook.body.get("tool_input")
     about = text_of(arguments.get("description")) or "" if isinstance(arguments, dict) else about
@@ -105,17 +105,17 @@ def why(hook: Hook) -> str:
 
 
 def started_call(hook: Hook) -> SessionEvent:
-    """Return the beginning of the call that a hook asks about, for who was told of none before."""
+    """Return the start of the call that a hook asks about, for a record without an earlier one."""
     return _started(hook)
 
 
 def ended_call(hook: Hook) -> str | None:
-    """Return the id of the call that a hook says is over."""
+    """Return the id of the call that a hook ends; None if it ends none."""
     return _id(hook.body, "tool_use_id") if hook.name in ENDS_CALL else None
 
 
 def decision(approved: bool, *, message: str = "", arguments: object = None) -> Body:
-    """Return what is answered to a hook that asked; `arguments` where a person changed them."""
+    """Return the answer to a hook that asked; `arguments` if a person edited them."""
     decided: Body = {"behavior": "allow" if approved else "deny"}
     decided |= {"message": message} if message and not approved else {}
     decided |= {"updatedInput": arguments} if approved and arguments is not None else {}
@@ -177,7 +177,7 @@ def _notice(hook: Hook, words: str) -> SessionEvent:
 
 
 def _words(hook: Hook) -> str:
-    """Tell a hook that is no part of the talk in one line."""
+    """Return a hook that is not part of the conversation, on one line."""
     about = [_text(hook, name) for name in ("source", "reason", "trigger", "notification_type", "error_type")]
     more = [_text(hook, name) for name in ("model", "cwd", "message", "error_message")]
     named = f"{hook.name} ({', '.join(filter(None, about))})" if any(about) else hook.name
@@ -185,7 +185,7 @@ def _words(hook: Hook) -> str:
 
 
 def _turn_id(hook: Hook, what: str) -> str:
-    """Return an id for what a turn has one of."""
+    """Return an id for something that a turn has once."""
     turn = _id(hook.body, "turn_id") or _id(hook.body, "prompt_id")
     return (
         session_events.derived_id(hook.tool, hook.session, hook.sub_agent, what, turn) if turn else _own_id(hook, what)
@@ -193,7 +193,7 @@ def _turn_id(hook: Hook, what: str) -> str:
 
 
 def _own_id(hook: Hook, what: str) -> str:
-    """Return an id for what a hook tells without one."""
+    """Return an id for the event of a hook without an id."""
     return session_events.derived_id(hook.tool, hook.session, hook.sub_agent, hook.name, what, hook.delivery)
 
 

@@ -25,12 +25,12 @@ TOOL, AGENT = "pi", "pi"
 
 
 def is_line(value: object) -> bool:
-    """Return whether a line is the first of such a file, which tells the session."""
+    """Return whether a line is the first of such a file, which names the session."""
     return isinstance(value, dict) and value.get("type") == "session" and isinstance(value.get("id"), str)
 
 
 class PiSession:
-    """The lines of one file. `first` is its `session`: `is_line`."""
+    """The lines of one file. `first` is its `session` (`is_line`)."""
 
     def __init__(self, first: Line) -> None:
         self._session = str(first["id"])
@@ -38,7 +38,7 @@ class PiSession:
         self._ids = LineIds(TOOL, self._session)
 
     def events(self, line: Line) -> list[SessionEvent]:
-        """Return what a line tells. Raises `Invalid`."""
+        """Return the events of a line. Raises Invalid."""
         kind, at = line.get("type"), text_of(line.get("timestamp"))
         if not isinstance(kind, str):
             raise Invalid("must be an object with a type, as pi writes them")
@@ -51,7 +51,7 @@ class PiSession:
         return [session_events.notice(self.speaker, words, self._ids.of(line, "id"), at)] if words else []
 
     def rest(self) -> list[SessionEvent]:
-        """Return nothing: each line is certain by itself."""
+        """Return nothing: each line is complete by itself."""
         return []
 
     def _message(self, id_: str, message: Payload, at: str | None) -> list[SessionEvent]:

@@ -1,7 +1,7 @@
-"""What a coding agent's session is made into: payloads of messages, answers and tool calls, each with its id.
+"""The events of a coding agent's session: payloads of messages, outputs and tool calls, each with its id.
 
 Ids derive from the session's own (a line's uuid, a tool call's id), so that what a hook, a session file and its
-follower tell of the same thing is stored once. Called by the readers beside this module.
+follower report about the same thing is stored once. Called by the parsers beside this module.
 """
 
 import hashlib
@@ -20,38 +20,38 @@ Payload = dict[str, Any]  # JSON
 
 
 class SessionEvent(NamedTuple):
-    """One event to be: its payload, which has an id, and the bus prefix of its topic (`chat` or `stream`)."""
+    """One event to be stored: its payload, which has an id, and the bus prefix of its topic (`chat` or `stream`)."""
 
     payload: Payload
     prefix: str = "stream"
 
 
 class SessionSpeaker(NamedTuple):
-    """Whose session it is: the agent's name, and the conversation that the session is."""
+    """The agent and the conversation of a session."""
 
     agent: str
     conversation: str
 
 
 def conversation_of(tool: str, session: str, sub_agent: str = "") -> str:
-    """Return the id of the conversation that a session is; of a sub-agent's its own."""
+    """Return the id of a session's conversation; a sub-agent has its own."""
     name = f"{tool}-{session}" + (f"-{sub_agent}" if sub_agent else "")
     return name if len(name) <= MAX_KEY else f"{name[: MAX_KEY - 33]}-{derived_id(name)}"
 
 
 def derived_id(*parts: str) -> str:
-    """Return an event's id, the same for the same parts."""
+    """Return an event id, the same for the same parts."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def prompt(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, **metadata: object) -> SessionEvent:
-    """Make what a person typed."""
+    """Return what a person typed as an event."""
     ends = {"sender": PERSON, "recipient": f"agent:{speaker.agent}"}
     return _envelope(speaker, "message", text, id_, at, ends, metadata)
 
 
 def notice(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, **metadata: object) -> SessionEvent:
-    """Make what the agent's program told it, or tells of it: no part of the talk."""
+    """Return as a control event what the agent's program told it or reports about it."""
     ends = {"sender": f"agent:{speaker.agent}", "recipient": f"chat:{speaker.conversation}"}
     return _envelope(speaker, "control", text, id_, at, ends, metadata)
 
@@ -59,19 +59,19 @@ def notice(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, 
 def handed(
     speaker: SessionSpeaker, to: str, text: str, id_: str, at: str | None = None, **metadata: object
 ) -> SessionEvent:
-    """Make what the agent asks a sub-agent for."""
+    """Return as an event what the agent asks a sub-agent to do."""
     ends = {"sender": f"agent:{speaker.agent}", "recipient": f"agent:{to}"}
     return _envelope(speaker, "message", text, id_, at, ends, metadata)
 
 
 def opening(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, **metadata: object) -> SessionEvent:
-    """Make the agent's first words in a conversation, which name it."""
+    """Return as an event the agent's first words in a conversation, which give it its title."""
     ends = {"sender": f"agent:{speaker.agent}", "recipient": f"chat:{speaker.conversation}"}
     return _envelope(speaker, "message", text, id_, at, ends, metadata)
 
 
 def answer(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, **more: object) -> SessionEvent:
-    """Make what the agent said. `more`: `usage` and `model`."""
+    """Return the agent's output as an event. `more`: `usage` and `model`."""
     return _streamed(speaker, "output", id_, at, text=bounded(text), **more)
 
 
@@ -79,7 +79,7 @@ def model_call(
     speaker: SessionSpeaker, usage: Payload, id_: str, at: str | None = None, *, model: object = None,
     error: str | None = None,
 ) -> SessionEvent:  # fmt: skip
-    """Make one answer of a model: what it spent, and the error where there was no answer."""
+    """Return one model call as an event: its usage, or the error if there was no answer."""
     name = model if isinstance(model, str) else None
     return _streamed(speaker, "model.call", id_, at, model=name, usage=usage or None, error=error)
 
@@ -93,7 +93,7 @@ def call_started(
     at: str | None = None,
     **more: object,
 ) -> SessionEvent:
-    """Make the beginning of a tool call; arguments too long for one event are cut, and then no object."""
+    """Return the start of a tool call as an event; arguments too long for one event are shortened to a text."""
     raw = raw_arguments(arguments)
     is_whole = len(raw) <= MAX_TEXT and isinstance(arguments, dict)
     fields: Payload = {"args": arguments} if is_whole else {}
@@ -111,7 +111,7 @@ def call_ended(
     error: str | None = None,
     duration_ms: object = None,
 ) -> SessionEvent:
-    """Make the end of a tool call; `error` says that it failed, and how."""
+    """Return the end of a tool call as an event; `error` says that it failed, and how."""
     text = output if isinstance(output, str) else "" if output is None else encoded(output)
     is_short = len(text) <= MAX_TEXT
     shown = bounded(error) if error is not None else text
@@ -131,12 +131,12 @@ def call_ended(
 
 
 def raw_arguments(arguments: object) -> str:
-    """Return arguments as the text that the record has of them."""
+    """Return arguments as the text that the record stores."""
     return arguments if isinstance(arguments, str) else encoded(arguments)
 
 
 def encoded(value: object) -> str:
-    """Write compact JSON. Lone surrogates become question marks."""
+    """Return compact JSON. Lone surrogates become question marks."""
     try:
         return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:
@@ -144,7 +144,7 @@ def encoded(value: object) -> str:
 
 
 def object_of(value: object) -> object:
-    """Read a text that holds a JSON object; leave every other value as it is."""
+    """Parse a text that holds a JSON object; return every other value unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith("{"):
         return value
     try:
@@ -154,14 +154,14 @@ def object_of(value: object) -> object:
 
 
 def bounded(text: str) -> str:
-    """Cut a text that is too long for one event, and say how much is left out."""
+    """Shorten a text that is too long for one event, and say how much is left out."""
     if len(text) <= MAX_TEXT:
         return text
     return f"{text[:MAX_TEXT]}… ({len(text) - MAX_TEXT:,} more characters)"
 
 
 def text_in(content: object) -> str:
-    """Return the texts of a message's content: a text, or parts of which some are texts; others as `[type]`."""
+    """Return the text of a message's content: a text, or the texts among its parts; other parts as `[type]`."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []

@@ -1,7 +1,7 @@
-"""What the readers of session files share: a line of JSON in, events out, whether the file is whole or being written.
+"""What the parsers of session files share: a line of JSON in, events out, whether the file is complete or growing.
 
-A reader keeps what one line needs of those before it: who speaks, which calls are open. It is the same for an import
-and for a follower, so that both make the same events of the same lines.
+A parser remembers what later lines need: who speaks, which calls are open. It is the same for imports and followers, so
+that both make the same events of the same lines.
 """
 
 import hashlib
@@ -15,26 +15,26 @@ Line = dict[str, Any]  # JSON
 
 
 class SessionReader(Protocol):
-    """Reads the lines of one session in their order."""
+    """Parses the lines of one session in order."""
 
     speaker: SessionSpeaker
 
     def events(self, line: Line) -> list[SessionEvent]:
-        """Return what a line tells. Raises `Invalid` saying what was expected."""
+        """Return the events of a line. Raises Invalid that says what was expected."""
 
     def rest(self) -> list[SessionEvent]:
-        """Return what the lines so far tell that only their end makes certain."""
+        """Return the events of earlier lines that only the end makes certain."""
 
 
 class LineIds:
-    """Ids for lines that have none: of their content, and of the how-manieth such line it is."""
+    """Ids for lines that have none: from their content, and from how often the same line came before."""
 
     def __init__(self, *parts: str) -> None:
         self._parts = parts
         self._repeated = Counter[str]()
 
     def of(self, line: Line, *names: str) -> str:
-        """Return the id of a line: by the first of these fields that is a text, else by all of it."""
+        """Return the id of a line: the first of these fields that is a text, else one derived from the whole line."""
         own = next((text for name in names if (text := text_of(line.get(name)))), None)
         if own is not None:
             return derived_id(*self._parts, own)
@@ -44,12 +44,12 @@ class LineIds:
 
 
 def number_of(usage: object, *names: str) -> int:
-    """Return the sum of these numbers of tokens."""
+    """Return the sum of these token counts."""
     values = [usage.get(name) for name in names] if isinstance(usage, dict) else []
     return sum(value for value in values if type(value) is int and 0 <= value < 1 << 53)
 
 
 def usage_of(usage: object, *, inputs: tuple[str, ...], cached: str, output: str) -> dict[str, int]:
-    """Return what an answer spent in our words; nothing where it says nothing."""
+    """Return an answer's usage in our terms; empty if it reports none."""
     spent = {"input_tokens": number_of(usage, *inputs), "output_tokens": number_of(usage, output)}
     return spent | {"cached_tokens": number_of(usage, cached)} if any(spent.values()) else {}

@@ -61,7 +61,7 @@ LABELS = {"approval": "approval", "reply": "reply", "stuck": "looks stuck", "fai
 TONES = {"approval": "waiting", "reply": "waiting", "stuck": "failed", "failed": "failed"}
 
 
-def of(
+def attention_of(
     *, waiting: Collection[int], failed: Collection[int], owned: Iterable[Owned], alarms: Mapping[int, StuckRun]
 ) -> dict[int, Attention]:
     """Return why conversations (by row id) need a person: those with a run that waits for approval, those whose newest

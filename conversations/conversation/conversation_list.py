@@ -211,7 +211,7 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
     runs = _runs(ids)
     alarms = stuck_detection.alarms([id_ for id_ in ids if runs.get(id_) == "running"])
     named, seen = _people(ids, reader)
-    needs = attention.of(
+    needs = attention.attention_of(
         waiting=[id_ for id_ in ids if runs.get(id_) == "waiting"],
         failed=[id_ for id_ in ids if runs.get(id_) == "failed"],
         owned=[attention.Owned(*_owned(values)) for values in fetched if values[_COLUMNS.index("owner")]],

@@ -46,7 +46,7 @@ def worker_node(worker: str) -> str:
     return f"{worker[:92]}-worker"
 
 
-def is_there(name: str) -> bool:
+def is_alive(name: str) -> bool:
     """Return whether a process is alive, by the name of its row."""
     seen = Node.objects.filter(name=name).values_list("seen_at", flat=True).first()
     return seen is not None and _is_fresh(seen, database_now())

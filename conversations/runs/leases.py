@@ -56,7 +56,7 @@ def is_abandoned(run: Run) -> bool:
     if run.status != "running" or until is None:
         return False
     return until < now or (
-        until > _furthest(now) and not node_heartbeat.is_there(node_heartbeat.worker_node(run.worker))
+        until > _furthest(now) and not node_heartbeat.is_alive(node_heartbeat.worker_node(run.worker))
     )
 
 

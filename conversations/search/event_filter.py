@@ -42,7 +42,7 @@ def matching(q: str, most: int) -> Matching | None:
         index_query = query_terms(query, None, words)
         ids, looked_to = of_this().find(cursor, index_query, 1, END, most + 1, deadline)
         places = _places(cursor, ids) if looked_to <= 1 and len(ids) <= most else None
-    sql, value = of_this().holding(index_query)
+    sql, value = of_this().condition_of(index_query)
     return Matching(places, sql, (value,))
 
 

@@ -42,7 +42,7 @@ class Tables(Protocol):
     def empty(self, cursor: CursorWrapper) -> None:
         """Delete all rows."""
 
-    def stands(self, cursor: CursorWrapper, word: str, block: int) -> bool:
+    def occurs(self, cursor: CursorWrapper, word: str, block: int) -> bool:
         """Return whether a word still occurs in a block."""
 
     def find(
@@ -51,7 +51,7 @@ class Tables(Protocol):
         """Return the newest matching ids, `low` <= id < `high`, and the id down to which everything was searched:
         `low`, unless there are more than `limit` or `time.monotonic()` passed `deadline`."""
 
-    def holding(self, query: Wanted) -> tuple[str, str]:
+    def condition_of(self, query: Wanted) -> tuple[str, str]:
         """Return an SQL condition on an event `e`, with its one value; it looks the event up in the index by id."""
 
 

@@ -257,7 +257,7 @@ def _there(cursor: CursorWrapper, tables: Tables, conversation: int, rows: Seque
 
 def _forget_words(cursor: CursorWrapper, tables: Tables, rows: Sequence[IndexRow]) -> None:
     gone = {(word, row.id >> tables.block) for row in rows for word in row.words}
-    flat = [value for word, block in sorted(gone) if not tables.stands(cursor, word, block) for value in (word, block)]
+    flat = [value for word, block in sorted(gone) if not tables.occurs(cursor, word, block) for value in (word, block)]
     insert(
         cursor,
         f"WITH gone(word,block) AS (VALUES %s) DELETE FROM {WORDS_TABLE} WHERE EXISTS(SELECT 1 FROM gone WHERE"

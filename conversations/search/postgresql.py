@@ -51,7 +51,7 @@ class Postgres:
         """Delete all rows."""
         cursor.execute(f"TRUNCATE {TABLE}, {WORDS_TABLE}")
 
-    def stands(self, cursor: CursorWrapper, word: str, block: int) -> bool:
+    def occurs(self, cursor: CursorWrapper, word: str, block: int) -> bool:
         """Return whether a word still occurs in a block."""
         cursor.execute(f"SELECT 1 FROM {TABLE} WHERE words @@ %s::tsquery LIMIT 1", [f"'{word}' & ':b{block}'"])
         return cursor.fetchone() is not None
@@ -80,7 +80,7 @@ class Postgres:
                 most = min(MAX_ASKED, max(1, (limit - len(ids)) * looked // len(ids)) if ids else 2 * looked)
         return ids, low
 
-    def holding(self, query: Wanted) -> tuple[str, str]:
+    def condition_of(self, query: Wanted) -> tuple[str, str]:
         """Return a condition on an event `e`, and its value."""
         return f"EXISTS (SELECT 1 FROM {TABLE} s WHERE s.id=e.id AND s.words @@ %s::tsquery)", _tsquery(query)
 

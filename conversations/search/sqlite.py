@@ -38,7 +38,7 @@ class Sqlite:
         cursor.execute(f"INSERT INTO {TABLE}({TABLE}) VALUES('delete-all')")
         cursor.execute(f"DELETE FROM {WORDS_TABLE}")
 
-    def stands(self, cursor: CursorWrapper, word: str, block: int) -> bool:
+    def occurs(self, cursor: CursorWrapper, word: str, block: int) -> bool:
         """Return whether a word still occurs anywhere."""
         cursor.execute(f"SELECT 1 FROM {TABLE} WHERE {TABLE} MATCH %s LIMIT 1", [f'words : "{word}"'])
         return cursor.fetchone() is not None
@@ -67,7 +67,7 @@ class Sqlite:
                 break
         return ids, high
 
-    def holding(self, query: Wanted) -> tuple[str, str]:
+    def condition_of(self, query: Wanted) -> tuple[str, str]:
         """Return a condition on an event `e`, and its value."""
         return f"EXISTS (SELECT 1 FROM {TABLE} s WHERE s.rowid=e.id AND s.{TABLE} MATCH %s)", _fts_query(query)
 

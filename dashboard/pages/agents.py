@@ -12,7 +12,7 @@ from conversations.models import Run
 from conversations.rendering import agent_colors, json_tree, richtext
 from conversations.rendering.participant_marks import mark_for_name
 from conversations.tool_calls import agent_directory
-from conversations.tool_calls.schemas.agent_details import Described, described
+from conversations.tool_calls.schemas.agent_details import AgentDetails, agent_details
 from dashboard.pages import tool_sections
 from dashboard.pages.base_context import render_page
 
@@ -31,7 +31,7 @@ def agents(request: HttpRequest) -> HttpResponse:
 def agent(request: HttpRequest, team: str, name: str) -> HttpResponse:
     """Show one agent of a team: its output type, tools, handoffs and runs. 404 for an unknown agent."""
     agent_colors.refresh_colors()
-    details = None if "\0" in team + name else described(team, name)
+    details = None if "\0" in team + name else agent_details(team, name)
     if details is None:
         raise NotFound("No worker has reported an agent with this name.")
     return render_page(
@@ -54,7 +54,7 @@ def agent(request: HttpRequest, team: str, name: str) -> HttpResponse:
     )
 
 
-def _output(details: Described) -> dict[str, object]:
+def _output(details: AgentDetails) -> dict[str, object]:
     output = details.output
     text = json.dumps(output.schema, ensure_ascii=False) if output.schema is not None else ""
     return {"is": output, "type": richtext.inline(output.type[:200]), "tree": json_tree.draw(text) if text else None}

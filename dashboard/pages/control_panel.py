@@ -117,7 +117,7 @@ def _facts(
     is_asking: bool,
 ) -> live_state.LiveStateFacts:  # fmt: skip
     owned = [Owned(*(getattr(conversation, name) for name in Owned._fields))] if conversation.owner else []
-    needs = attention.of(
+    needs = attention.attention_of(
         waiting=[conversation.pk] if is_asking else [],
         failed=[] if runs else [conversation.pk],
         owned=owned,

@@ -56,7 +56,7 @@ def _policy(tool_offer: tool_offers.ToolOffer, agent: str) -> list[str]:
     ]
 
 
-def draw_schema(schema: versions.Seen) -> Part:
+def draw_schema(schema: versions.OfferedSchema) -> Part:
     """Return a schema as the model sees it, ready to draw."""
     return {
         "is": schema,

@@ -340,4 +340,4 @@ def test_a_look_at_nothing_costs_a_few_queries(django_assert_max_num_queries):
     rule("approval_waiting", after_s=60)
 
     with django_assert_max_num_queries(5):
-        evaluation.look(database_now(), is_slow=False)
+        evaluation.evaluate(database_now(), is_slow=False)

@@ -197,7 +197,7 @@ def test_of_many_who_claim_at_once_each_delivery_is_anothers():
 def alarm_delivery(form="post", **more):
     of = rule(form=form, name="Failures", **more)
     alerting.fail("a/b ü <!channel>", "<b>Dialogue</b>", error="see <http://evil|here> & run `rm`\u202e")
-    evaluation.look(database_now(), is_slow=False)
+    evaluation.evaluate(database_now(), is_slow=False)
     return AlertDelivery.objects.select_related("rule").get(rule=of)
 
 
@@ -293,8 +293,8 @@ def test_an_end_says_since_when_and_how_often():
     rule(sends_end=True)
     for _ in range(3):
         alerting.fail()
-    evaluation.look(database_now(), is_slow=True)
-    evaluation.look(later(61), is_slow=True)
+    evaluation.evaluate(database_now(), is_slow=True)
+    evaluation.evaluate(later(61), is_slow=True)
 
     end = AlertDelivery.objects.select_related("rule").order_by("-created_at").first()
     data = json.loads(messages.webhook_body(end, SITE))["data"]

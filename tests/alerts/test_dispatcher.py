@@ -65,7 +65,7 @@ def test_rules_that_cannot_be_evaluated_keep_no_delivery(receiver, dispatcher, m
     def broken(*_, **__):
         raise ValueError("a mistake")
 
-    monkeypatch.setattr(evaluation, "look", broken)
+    monkeypatch.setattr(evaluation, "evaluate", broken)
     deliveries.enqueue(alerting.rule(url=receiver.url), "test", database_now())
     dispatcher.wake()
 

@@ -158,7 +158,7 @@ def receiving(receiver: Receiver | None = None) -> Iterator[Receiver]:
 def look(minutes: float = 0.0, *, is_slow: bool = True) -> None:
     """Look as if so many minutes had passed."""
     now = later(minutes)
-    while evaluation.look(now, is_slow=is_slow):
+    while evaluation.evaluate(now, is_slow=is_slow):
         pass
 
 

@@ -214,7 +214,7 @@ def resume_cleanly(bus, seed, times):
             ) else None
         for _, items in bus.xread({"stream:clean": stream.last_id}, count=dice.randrange(1, 6)):
             stream.last_id, stream.entries_read = items[-1][0], stream.entries_read + len(items)
-        alarms += gap_detection.look(stream, described(bus)) is not None
+        alarms += gap_detection.find_loss(stream, described(bus)) is not None
     return alarms
 
 
@@ -273,13 +273,13 @@ def test_restarts_of_the_recorder_itself_raise_no_alarm(nursery, redis_server, p
     ],
 )
 def test_a_redis_that_does_not_count_is_read_honestly(last_id, info, reason):
-    loss = gap_detection.look(Stream(b"s", "s", last_id, UNCOUNTED, 0), info)
+    loss = gap_detection.find_loss(Stream(b"s", "s", last_id, UNCOUNTED, 0), info)
 
     assert (loss and loss.reason) == reason
     assert loss is None or loss.lost is None
     if reason == "perhaps_trimmed":  # told once: from where it goes on nothing is missing
         stream = Stream(b"s", "s", loss.move_to[0], UNCOUNTED, 0)
-        assert gap_detection.look(stream, info) is None
+        assert gap_detection.find_loss(stream, info) is None
 
 
 @pytest.mark.parametrize(
@@ -292,6 +292,6 @@ def test_a_redis_that_does_not_count_is_read_honestly(last_id, info, reason):
     ],
 )
 def test_a_single_lost_entry_is_counted(info, lost):
-    loss = gap_detection.look(Stream(b"s", "s", "1-0", 1, 0), info)
+    loss = gap_detection.find_loss(Stream(b"s", "s", "1-0", 1, 0), info)
 
     assert (loss and loss.lost) == lost

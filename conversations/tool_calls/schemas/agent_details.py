@@ -21,7 +21,7 @@ class AgentOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class AgentDetails:
     """An agent: its row and figures, output type, tools, who hands over to it, and its newest runs."""
 
     served: agent_directory.AgentStatus
@@ -33,14 +33,14 @@ class Described:
     runs: list[Run]
 
 
-def described(team: str, name: str) -> Described | None:
+def agent_details(team: str, name: str) -> AgentDetails | None:
     """Return an agent of a team; None if no worker ever reported it."""
     row = Agent.objects.filter(team=team, name=name).first()
     if row is None:
         return None
     others = Agent.objects.filter(team=team).order_by("-is_entry", "name").values_list("name", "handoffs")
     offers = [tool_offers.ToolOffer(tool, [name]) for tool in tool_offers.of_agent(row)]
-    return Described(
+    return AgentDetails(
         served=agent_directory.agent_status(row),
         output=_output(row.output),
         tools=[entry for entry in offers if not entry.is_handoff],

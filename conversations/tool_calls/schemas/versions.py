@@ -31,7 +31,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class OfferedSchema:
     """What a model saw of a tool. `parameters` is JSON text; texts are not escaped."""
 
     description: str
@@ -58,11 +58,11 @@ def body_of(hash: str) -> dict[str, Any]:
     return _read(text or "")
 
 
-def read_schema(body: dict[str, Any]) -> Seen:
+def read_schema(body: dict[str, Any]) -> OfferedSchema:
     """Parse a schema for drawing."""
     parameters, output, strict = body.get("params_json_schema"), body.get("output_json_schema"), body.get("strict")
     rows, is_cut = schema_table.fields_of(parameters)
-    return Seen(
+    return OfferedSchema(
         description=str(body.get("description") or ""),
         is_strict=strict if isinstance(strict, bool) else None,
         parameters=json.dumps(parameters if parameters is not None else {}, ensure_ascii=False),

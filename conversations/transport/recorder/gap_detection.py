@@ -65,8 +65,8 @@ def base_of(info: Info) -> int:
     return UNCOUNTED if info.added is None else max(0, info.added - info.length)
 
 
-def look(stream: Stream, info: Info) -> Loss | None:
-    """Compare a stream with how far it was read; None if nothing is missing."""
+def find_loss(stream: Stream, info: Info) -> Loss | None:
+    """Return what a stream has lost before it was read; None if nothing is missing."""
     here, newest = ids.order(stream.last_id), ids.order(info.last_id)
     if newest < here:
         return Loss(stream, "went_back", None, stream.last_id, info.first_id, (ids.START, base_of(info)))

@@ -247,7 +247,7 @@ class StreamsReader:
                 if info is None:
                     continue  # the next scan says so
                 gap_detection.recount(stream, info)
-                loss = gap_detection.look(stream, info)
+                loss = gap_detection.find_loss(stream, info)
                 if loss is None:
                     self._resume_reading(stream)
                 else:

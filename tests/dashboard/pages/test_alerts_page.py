@@ -138,7 +138,7 @@ def test_a_rule_is_tested_shelved_unshelved_and_removed(admin, rule):
 
 def test_alarms_are_listed_with_their_case_and_shelved_or_closed(admin, rule):
     alerting.fail("<b>hostile</b>", error="<script>alert(1)</script>")
-    evaluation.look(database_now(), is_slow=True)
+    evaluation.evaluate(database_now(), is_slow=True)
     alarm = Alarm.objects.get()
 
     page = admin.get("/alerts/")
@@ -172,7 +172,7 @@ def test_a_dead_letter_is_sent_again_or_discarded(admin, rule):
 def test_the_page_shows_our_own_alarm_rate(admin, rule):
     for number in range(7):
         alerting.fail(f"c{number}")
-    evaluation.look(database_now(), is_slow=False)
+    evaluation.evaluate(database_now(), is_slow=False)
     Alarm.objects.filter(conversation="c0").update(opened_at=later(-120))
 
     figures = admin.get("/api/v1/alerts").json()
@@ -211,7 +211,7 @@ def test_the_api_makes_changes_and_removes_a_rule(admin):
 def test_the_api_lists_alarms_by_cursor_and_dead_letters(admin, rule):
     for number in range(3):
         alerting.fail(f"c{number}")
-    evaluation.look(database_now(), is_slow=False)
+    evaluation.evaluate(database_now(), is_slow=False)
     first = admin.get("/api/v1/alarms?limit=2").json()
     rest = admin.get(f"/api/v1/alarms?limit=2&before={first['cursor']}").json()
 
