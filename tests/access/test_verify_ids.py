@@ -126,9 +126,9 @@ def exported(tmp_path, key, **changes):
     header, *lines = map(json.loads, export(key))
     path = tmp_path / "export.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in (header | changes, *lines)))
-    told = []
-    (count,) = [len(list(recording.steps)) for recording in recordings(path, ImportReport(told.append))]
-    return header["format"], count, " ".join(told)
+    problems = []
+    (count,) = [len(list(recording.steps)) for recording in recordings(path, ImportReport(problems.append))]
+    return header["format"], count, " ".join(problems)
 
 
 def test_an_export_has_the_format_of_its_conversation(tmp_path):
@@ -146,9 +146,9 @@ def test_an_export_has_the_format_of_its_conversation(tmp_path):
     ],
 )
 def test_a_changed_id_in_an_export_is_reported(tmp_path, change, events, words):
-    _, count, told = exported(tmp_path, "Zürich", **change)
+    _, count, problems = exported(tmp_path, "Zürich", **change)
 
-    assert (count, words in told) == (events, True), told
+    assert (count, words in problems) == (events, True), problems
 
 
 @pytest.mark.parametrize("change", [{"key_digest": "x"}, {"key_salt": "x"}, {"format": "switchboard/2"}])
@@ -156,10 +156,10 @@ def test_a_header_that_contradicts_itself_is_no_header(tmp_path, change):
     header, *_ = map(json.loads, export("Zürich"))
     path = tmp_path / "export.jsonl"
     path.write_text(f"{json.dumps(header | change)}\n")
-    told = []
+    problems = []
 
-    assert list(recordings(path, ImportReport(told.append))) == []
-    assert "key_digest must be" in told[0] or "salt must be" in told[0]
+    assert list(recordings(path, ImportReport(problems.append))) == []
+    assert "key_digest must be" in problems[0] or "salt must be" in problems[0]
 
 
 def test_vectors_of_format_3():

@@ -59,8 +59,8 @@ FORMS = (ID, "alice%40example.com")
 
 
 def say(key, text, principal=SYSTEM, **fields):
-    said = {"type": "message", "sender": "agent:A", "recipient": f"chat:{key}", "content": text, "id": new_id()}
-    body = json.dumps({**said, "conversation_id": key, **fields})
+    envelope = {"type": "message", "sender": "agent:A", "recipient": f"chat:{key}", "content": text, "id": new_id()}
+    body = json.dumps({**envelope, "conversation_id": key, **fields})
     log.append([log.from_bus(f"chat:{key}", new_id(), body, payload.parse(body.encode()), principal)])
 
 
@@ -166,9 +166,11 @@ def test_bundle_and_export_are_whole_before_and_after(ida, tmp_path):
             zipfile.ZipFile(made).extractall(tmp_path / name)
         assert verified(tmp_path / name)[0] == 0, verified(tmp_path / name)[1]
         (tmp_path / "x.jsonl").write_bytes(b"".join(export(keys[0])))
-        told = []
-        (count,) = [len(list(found.steps)) for found in recordings(tmp_path / "x.jsonl", ImportReport(told.append))]
-        assert (told, count) == ([], Conversation.objects.get(key=keys[0]).head_seq)
+        problems = []
+        (count,) = [
+            len(list(recording.steps)) for recording in recordings(tmp_path / "x.jsonl", ImportReport(problems.append))
+        ]
+        assert (problems, count) == ([], Conversation.objects.get(key=keys[0]).head_seq)
         keys = [done.conversation for done in erase_id.erase_id(ida, ID, "asked for")][:1] if name == "before" else keys
 
     assert not any(ID.encode() in path.read_bytes() for path in (tmp_path / "after").rglob("*") if path.is_file())
