@@ -31,8 +31,8 @@ class CallHistogram:
     @property
     def words(self) -> str:
         """The figure in a sentence."""
-        ends = " to ".join(f"{at:%Y-%m-%d %H:%M:%S}" for at in (self.begin, self.end))
-        return f"Calls from {ends} UTC: {self.total}, of which {self.failures} failed"
+        ends = " and ".join(f"{at:%Y-%m-%d %H:%M:%S}" for at in (self.begin, self.end))
+        return f"Calls between {ends} UTC: {self.total}, of which {self.failures} failed"
 
 
 def histogram(activity: CallActivity) -> CallHistogram:
