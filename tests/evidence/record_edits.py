@@ -156,6 +156,21 @@ def a_conversation_renamed(at):
     return "omega"
 
 
+def an_id_without_its_salt(at):
+    new = hash_chain.erased_key(Conversation.objects.get(key="alpha").key_digest)
+    Conversation.objects.filter(key="alpha").update(key=new, key_salt=None)
+    return f"{new!r}: the conversation's id cannot be checked for changes"
+
+
+def an_id_with_a_new_digest(at):
+    """Chained anew, too: only the tree tells that a conversation is missing."""
+    salt, was = b"s" * 16, Conversation.objects.get(key="alpha")
+    anew = {"key": "omega", "key_salt": salt, "key_digest": hash_chain.digest(salt, "omega")}
+    Conversation.objects.filter(pk=was.pk).update(**anew)
+    chain_anew("omega")
+    return f"(in the tree: {named_in_tree(was)})"
+
+
 def a_state_column(name, value):
     def edit(at):
         Conversation.objects.filter(key="beta").update(**{name: value})
@@ -302,7 +317,8 @@ EDITS = [
     a_column("event_id", "other"), a_column("event_id", ""), a_column("erased_by", "user:mallory"),
     a_column("hash", "0" * 64), a_column("seq", 99), a_chain_made_anew, an_event_taken_out,
     an_event_taken_out_and_chained_anew, an_event_put_in, the_tail_cut, a_conversation_deleted, a_conversation_hidden,
-    a_conversation_hidden_as_an_import, a_conversation_renamed, a_state_column("title", "Tunnels"),
+    a_conversation_hidden_as_an_import, a_conversation_renamed, an_id_without_its_salt, an_id_with_a_new_digest,
+    a_state_column("title", "Tunnels"),
     a_state_column("owner", "user:mallory"), a_state_column("state", "paused"), a_state_column("messages", 9),
     a_state_column("handler", "agent:X"), a_participant_named, a_participant_put_in, a_run_put_in,
     an_audit_entry("reason", "because"), an_audit_entry("outcome", "refused"), an_audit_entry("target", "x"),

@@ -23,7 +23,7 @@ from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport
 from conversations.models import Conversation, Event, User
-from conversations.redaction import audit_entries, expiry, legal_holds, retention_rules
+from conversations.redaction import audit_entries, erase_id, expiry, legal_holds, retention_rules
 from conversations.redaction.redact import redact as redact_events
 from conversations.redaction.requests import decline
 from conversations.runs.policy import edit_policy
@@ -99,6 +99,10 @@ def an_erasure(at, key, keys, number):
         audit_entries.erase(SYSTEM, seqs[:: 1 + number % 3], "asked for")
 
 
+def an_erased_id(at, key, keys, number):
+    erase_id.erase_id(SYSTEM, key, "asked for")
+
+
 def a_request(at, key, keys, number):
     made = request_redaction(user_principal("ida"))
     if number % 2:
@@ -129,6 +133,7 @@ THINGS = {
     "expire": an_expiry,
     "hold": a_hold,
     "erase": an_erasure,
+    "erase an id": an_erased_id,
     "request": a_request,
     "restore": a_restore,
     "sign": lambda at, key, keys, number: at.sign(),

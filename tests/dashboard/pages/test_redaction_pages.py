@@ -68,7 +68,7 @@ def test_the_id_of_a_conversation_is_erased(admin, spoken):
     page = text_of(admin.get(answer["Location"]))
 
     assert "1 conversation has it in the ID" in person
-    assert "events would have another ID in them" in shown
+    assert "events the ID would be replaced" in shown
     assert "The id was erased." in page
     assert admin.get(f"/conversations/{KEY}/").status_code == 404
     assert KEY not in page
