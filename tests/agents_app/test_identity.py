@@ -107,7 +107,7 @@ class Desk(MCPServer):
     def __init__(self, *names: str, name: str = "city desk") -> None:
         super().__init__()
         self._names, self._name = names, name
-        self.asked: list[str] = []
+        self.tool_names: list[str] = []
 
     @property
     def name(self) -> str:
@@ -121,7 +121,7 @@ class Desk(MCPServer):
         return [McpTool(name=name, description="File.", inputSchema={"type": "object"}) for name in self._names]
 
     async def call_tool(self, tool_name: str, arguments: Any, meta: Any = None) -> CallToolResult:
-        self.asked.append(tool_name)
+        self.tool_names.append(tool_name)
         return CallToolResult(content=[TextContent(type="text", text="filed")])
 
     async def list_prompts(self) -> ListPromptsResult:
@@ -149,7 +149,7 @@ def test_an_mcp_prefix_never_renames_the_tool_on_its_server() -> None:
     assert (identity_.name, identity_.qualified_name, identity_.lookup_key) == (public, public, f"bare:{public}")
     assert (identity_.origin, identity_.mcp_server, identity_.name_there) == ("mcp", "city desk", "incidents/create")
     assert identity.layers(tool)["mcp_server"] == "city desk"  # type: ignore[arg-type]
-    assert desk.asked == ["incidents/create"]
+    assert desk.tool_names == ["incidents/create"]
 
 
 def test_names_of_handoffs_are_reserved_only_where_prefixes_are_made_and_only_while_enabled() -> None:

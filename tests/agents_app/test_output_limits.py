@@ -38,7 +38,7 @@ def ran(answer, *, team=None):
         with working(made, config=config):
             send_message()
             (run,) = ended_runs()
-    return run, len(server.asked)
+    return run, len(server.requests)
 
 
 def thought(text):

@@ -33,7 +33,7 @@ class Ran(NamedTuple):
 
     result: RunResultStreaming
     streamed: str
-    told: streams.Told | None
+    recorded: streams.Told | None
 
 
 async def drive(config: ModelConfig, tools: list[Any]) -> Ran:
@@ -95,7 +95,7 @@ def test_recorded_streams_come_through_unchanged() -> None:
 
     assert len(answers) >= rounds(25, 50)
     for (path, body), answer in zip(files, answers, strict=True):
-        assert (answer.told, answer.streamed) == (streams.recorded(body), streams.recorded(body).text), path.name
+        assert (answer.recorded, answer.streamed) == (streams.recorded(body), streams.recorded(body).text), path.name
 
 
 def reasons_of_cuts(name: str, end: Any, steps: int | None) -> list[str]:
@@ -149,7 +149,7 @@ def faulty(answer: Callable[[int, Asked], Answer | None], **changed: Any) -> tup
         async with ProviderServer(answer) as server, asyncio.timeout(60):
             with pytest.raises(ModelFailed) as failed:
                 await drive(config_of(server, **changed), [])
-            return str(failed.value), len(server.asked)
+            return str(failed.value), len(server.requests)
 
     return asyncio.run(run())
 
@@ -177,7 +177,7 @@ def test_a_server_that_recovers_is_answered() -> None:
     async def run() -> tuple[Any, int]:
         async with ProviderServer(lambda n, request: Answer(whole) if n else Answer(b"", 429, headers=SOON)) as server:
             ran = await drive(config_of(server), [])
-            return ran.result.final_output, len(server.asked)
+            return ran.result.final_output, len(server.requests)
 
     assert asyncio.run(run()) == ("Hello", 2)
 
@@ -241,8 +241,8 @@ def test_each_agent_may_have_its_own_api_and_model() -> None:
                 with pytest.raises(ModelFailed):
                     await Runner.run(Agent(name="A", model=model), "go", run_config=RunConfig(model_provider=provider))
             await provider.aclose()
-            assert {received.headers["authorization"] for received in server.asked} == {f"Bearer {KEY}"}
-            return [(received.path.removeprefix("/v1/"), received.body["model"]) for received in server.asked]
+            assert {received.headers["authorization"] for received in server.requests} == {f"Bearer {KEY}"}
+            return [(received.path.removeprefix("/v1/"), received.body["model"]) for received in server.requests]
 
     assert asyncio.run(run()) == [
         ("responses", "one"),
@@ -271,7 +271,7 @@ def test_another_makers_model_is_not_sent_the_default_models_settings() -> None:
         async with ProviderServer(lambda n, request: Answer(b"{}", 400, "application/json")) as server:
             with pytest.raises(ModelFailed):
                 await drive(config_of(server), [])
-            return server.asked[0].body
+            return server.requests[0].body
 
     body = asyncio.run(run())
 

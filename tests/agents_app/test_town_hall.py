@@ -98,7 +98,7 @@ def test_an_answer_without_a_place_files_nothing(text: str, words: str) -> None:
     citizen.say("A tree has fallen.")
     reply = citizen.say(text)
 
-    assert (reply.path, reply.asked) == ([], [])
+    assert (reply.path, reply.approvals) == ([], [])
     assert words in reply.answer
 
 
@@ -107,7 +107,7 @@ def test_an_approved_report_gets_its_reference() -> None:
 
     reply = citizen.say("My name is Ada Lovelace. On 2026-03-04 a hydrant burst, water everywhere, at Market Square.")
 
-    assert reply.asked == ["file_incident"]
+    assert reply.approvals == ["file_incident"]
     assert citizen.context.incident_processed
     assert citizen.context.incident_reference in reply.answer
     assert citizen.context.incident.model_dump(mode="json") == {
@@ -227,9 +227,9 @@ def test_secrets_in_a_report_are_covered() -> None:
 
     citizen.say("Trash at Green Park. My password: hunter2hunter2 and key sk-abcdefghijklmnop")
 
-    assert citizen.kept is not None
-    assert "hunter2" not in citizen.kept
-    assert "sk-abc" not in citizen.kept
+    assert citizen.stored_context is not None
+    assert "hunter2" not in citizen.stored_context
+    assert "sk-abc" not in citizen.stored_context
 
 
 def test_a_stopped_run_can_be_kept_as_text_and_taken_up_elsewhere() -> None:

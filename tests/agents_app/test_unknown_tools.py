@@ -28,7 +28,7 @@ def ran(answer, **more):
         with working(team, config=config):
             response = ask(**more)
             (run,) = ended_runs()
-    return run, response, server.asked
+    return run, response, server.requests
 
 
 @pytest.mark.parametrize("ids", [lambda n: f"c{n}", lambda n: "c"], ids=["an id each", "one id"])

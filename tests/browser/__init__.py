@@ -146,18 +146,18 @@ class Faults:
     """What pages must not have: errors, violations of the policy, requests elsewhere. A lost server is none."""
 
     def __init__(self, context: BrowserContext, server: Server) -> None:
-        self.found: list[str] = []
+        self.noted: list[str] = []
         context.on("console", self._note)
-        context.on("weberror", lambda error: self.found.append(f"error: {error.error}"))
+        context.on("weberror", lambda error: self.noted.append(f"error: {error.error}"))
         context.on("request", lambda request: self._look(request.url, server.url))
 
     def _note(self, message: Any) -> None:
         if message.type == "error" and "WebSocket" not in message.text and "ERR_" not in message.text:
-            self.found.append(message.text)
+            self.noted.append(message.text)
 
     def _look(self, address: str, ours: str) -> None:
         if not address.startswith((ours, "data:", "blob:", "chrome")):
-            self.found.append(f"request elsewhere: {address}")
+            self.noted.append(f"request elsewhere: {address}")
 
 
 def violations(page: Page) -> list[str]:

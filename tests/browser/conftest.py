@@ -54,12 +54,12 @@ def faults(owner: BrowserContext, server: Server) -> Faults:
 @pytest.fixture
 def page(owner: BrowserContext, faults: Faults) -> Iterator[Page]:
     """Open a fresh window of the owner; nothing may have gone wrong in it at the end."""
-    faults.found.clear()
+    faults.noted.clear()
     window = owner.new_page()
     yield window
     window.evaluate("() => localStorage.clear()")
     window.close()
-    assert faults.found == []
+    assert faults.noted == []
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ class Guard:
         self.trap.caught.clear()
 
     @property
-    def found(self) -> list[str]:
+    def problems(self) -> list[str]:
         """Everything noted so far, connections to the trap too."""
         return self.noted + [f"trap: {words}" for words in self.trap.caught]
 

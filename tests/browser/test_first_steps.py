@@ -84,7 +84,7 @@ def test_from_the_first_page_to_the_first_event(fresh: Server, newcomer: Browser
     expect(page.get_by_role("log").get_by_text("Hello from Scout.")).to_be_visible()
     page.goto("/")
     expect(steps).to_have_count(0)
-    assert faults.found == []
+    assert faults.noted == []
 
 
 def run_lines(page: Page) -> None:

@@ -89,7 +89,7 @@ def page(context: BrowserContext, guard: Guard) -> Iterator[Page]:
     window = context.new_page()
     yield window
     window.close()
-    assert not guard.found, f"{chr(10).join(guard.found)}\nHOSTILE_SEED={SEED}"
+    assert not guard.problems, f"{chr(10).join(guard.problems)}\nHOSTILE_SEED={SEED}"
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_the_guard_sees_scripts_reports_requests_and_spills(context: BrowserCont
     page.goto("http://trap.example/")
     page.close()
 
-    noted = "\n".join(guard.found)
+    noted = "\n".join(guard.problems)
     assert spilled[0].startswith("<p> at")
     assert "policy: img-src http://spy.example" in noted
     assert "policy: require-trusted-types-for" in noted

@@ -25,19 +25,19 @@ class Line:
 
     def __init__(self, page: Page) -> None:
         self.page = page
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         self.routes: list[Any] = []
         page.route_web_socket("ws://static.test/ws/", self._open)
         open_empty_page(page)
 
     def _open(self, route: Any) -> None:
         self.routes.append(route)
-        route.on_message(lambda text: self.asked.append(json.loads(text)))
+        route.on_message(lambda text: self.requests.append(json.loads(text)))
 
     def subscribe(self, topic: str = "stream:c", **start: Any) -> None:
         """Have the page follow a topic, and wait until it asked."""
         self.page.evaluate(SETUP, [topic, start])
-        self.wait(lambda: len(self.asked) == 1)
+        self.wait(lambda: len(self.requests) == 1)
 
     def send(self, **frame: Any) -> None:
         """Send a frame on the newest socket."""
@@ -47,7 +47,7 @@ class Line:
         """Send events."""
         self.send(t="events", topic="stream:c", epoch="e", events=[{"seq": seq} for seq in seqs])
 
-    def heard(self, name: str) -> list[Any]:
+    def received(self, name: str) -> list[Any]:
         """What reached the page's handler."""
         return [value for kind, value in self.page.evaluate("heard") if kind == name]
 
@@ -57,7 +57,7 @@ class Line:
             if condition():
                 return
             self.page.wait_for_timeout(20)
-        raise AssertionError(f"not within {within} ms; asked {self.asked}, heard {self.page.evaluate('heard')}")
+        raise AssertionError(f"not within {within} ms; asked {self.requests}, heard {self.page.evaluate('heard')}")
 
 
 @pytest.fixture
@@ -74,8 +74,8 @@ def test_events_are_handed_on_once_and_in_order(line: Line) -> None:
     line.events(5, 6)
     line.events(6, 7)
 
-    line.wait(lambda: line.heard("events") == [[5, 6], [7]])
-    assert line.asked == [{"op": "subscribe", "topic": "stream:c", "after": 4, "epoch": "e"}]
+    line.wait(lambda: line.received("events") == [[5, 6], [7]])
+    assert line.requests == [{"op": "subscribe", "topic": "stream:c", "after": 4, "epoch": "e"}]
 
 
 def test_a_hole_makes_it_ask_again_after_the_last_it_has(line: Line) -> None:
@@ -84,10 +84,10 @@ def test_a_hole_makes_it_ask_again_after_the_last_it_has(line: Line) -> None:
 
     line.events(5, 7)
 
-    line.wait(lambda: len(line.asked) == 2)
-    assert line.asked[1]["after"] == 5
+    line.wait(lambda: len(line.requests) == 2)
+    assert line.requests[1]["after"] == 5
     line.events(6, 7)
-    line.wait(lambda: line.heard("events") == [[5], [6, 7]])
+    line.wait(lambda: line.received("events") == [[5], [6, 7]])
 
 
 def test_the_newest_page_may_begin_anywhere(line: Line) -> None:
@@ -97,19 +97,19 @@ def test_the_newest_page_may_begin_anywhere(line: Line) -> None:
     line.send(t="caught_up", topic="stream:c", epoch="e", seq=93)
     line.events(94)
 
-    line.wait(lambda: line.heard("events") == [[90, 93], [94]])
+    line.wait(lambda: line.received("events") == [[90, 93], [94]])
 
 
 def test_after_a_loss_it_goes_on_where_it_was(line: Line) -> None:
     line.subscribe(after=0, epoch="e")
     line.events(1, 2)
-    line.wait(lambda: line.heard("events") == [[1, 2]])
+    line.wait(lambda: line.received("events") == [[1, 2]])
 
     line.routes[-1].close(code=1012)
 
-    line.wait(lambda: len(line.asked) == 2)
-    assert line.asked[1]["after"] == 2
-    assert (len(line.heard("down")), len(line.heard("up"))) == (1, 1)
+    line.wait(lambda: len(line.requests) == 2)
+    assert line.requests[1]["after"] == 2
+    assert (len(line.received("down")), len(line.received("up"))) == (1, 1)
 
 
 def test_a_head_that_stays_ahead_makes_it_ask_again(line: Line) -> None:
@@ -118,8 +118,8 @@ def test_a_head_that_stays_ahead_makes_it_ask_again(line: Line) -> None:
 
     line.send(t="head", topic="stream:c", seq=5)
 
-    line.wait(lambda: len(line.asked) == 2)
-    assert line.asked[1]["after"] == 3
+    line.wait(lambda: len(line.requests) == 2)
+    assert line.requests[1]["after"] == 3
 
 
 def test_a_reset_forgets_what_was_seen_and_takes_the_new_epoch(line: Line) -> None:
@@ -128,8 +128,8 @@ def test_a_reset_forgets_what_was_seen_and_takes_the_new_epoch(line: Line) -> No
     line.send(t="reset", topic="stream:c", epoch="e")
     line.events(1, 2)
 
-    line.wait(lambda: line.heard("events") == [[1, 2]])
-    assert len(line.heard("reset")) == 1
+    line.wait(lambda: line.received("events") == [[1, 2]])
+    assert len(line.received("reset")) == 1
 
 
 def test_a_gap_is_told_and_passed(line: Line) -> None:
@@ -138,8 +138,8 @@ def test_a_gap_is_told_and_passed(line: Line) -> None:
     line.send(t="gap", topic="stream:c", **{"from": 1, "to": 6}, reason="trimmed")
     line.events(7)
 
-    line.wait(lambda: line.heard("events") == [[7]])
-    assert len(line.asked) == 1
+    line.wait(lambda: line.received("events") == [[7]])
+    assert len(line.requests) == 1
 
 
 def test_of_a_row_the_latest_version_wins(line: Line) -> None:
@@ -148,7 +148,7 @@ def test_of_a_row_the_latest_version_wins(line: Line) -> None:
     for version, html in ((2, "new"), (1, "old"), (3, "newer")):
         line.send(t="rows", topic="fleet", rows=[{"key": "a", "version": version, "html": html}])
 
-    line.wait(lambda: line.heard("rows") == [["new"], ["newer"]])
+    line.wait(lambda: line.received("rows") == [["new"], ["newer"]])
 
 
 @pytest.mark.parametrize(("code", "state"), [(4401, "signed-out"), (4403, "forbidden")])

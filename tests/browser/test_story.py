@@ -34,7 +34,7 @@ def window(window: Page, served: Server) -> Iterator[Page]:
     """A fresh window of the owner; nothing may have gone wrong in it at the end."""
     faults = Faults(window.context, served)
     yield window
-    assert faults.found == []
+    assert faults.noted == []
 
 
 def kind(page: Page, name: str):

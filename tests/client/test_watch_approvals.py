@@ -84,7 +84,7 @@ class Program:
         with served_apart(in_turn(*self._steps)) as server:
             agent = Agent("Cleaner", model=model(server), tools=[wipe])
             self.result.append(asyncio.run(Runner.run(agent, "clean up", run_config=RunConfig(group_id=self.group))))
-            self.asked = server.asked
+            self.requests = server.requests
 
     def ended(self) -> Any:
         """Wait for the run's result."""
@@ -94,7 +94,7 @@ class Program:
 
     def outputs(self) -> list[str]:
         """Return what the model was told that its calls gave."""
-        items = self.asked[-1].body["input"]
+        items = self.requests[-1].body["input"]
         return [item["output"] for item in items if item.get("type") == "function_call_output"]
 
 

@@ -187,14 +187,14 @@ def test_an_imported_history_is_remembered_with_its_calls_and_no_call_without_an
 
 class Counter(BaseModel):
     conversation_id: str = ""
-    heard: int = 0
+    count: int = 0
 
 
 @function_tool
 def count(context: RunContextWrapper[Counter]) -> int:
     """Count."""
-    context.context.heard += 1
-    return context.context.heard
+    context.context.count += 1
+    return context.context.count
 
 
 def test_a_teams_context_goes_on_as_it_was_where_the_fork_begins():
@@ -215,8 +215,8 @@ def test_a_teams_context_goes_on_as_it_was_where_the_fork_begins():
     assert event_bodies("tool_step", early)[-1]["output"] == 2
     contexts = [session.load(key).context["test"] for key in ("c", whole)]
     assert [json.loads(text) for text in contexts] == [
-        {"conversation_id": "c", "heard": 2},
-        {"conversation_id": whole, "heard": 3},
+        {"conversation_id": "c", "count": 2},
+        {"conversation_id": whole, "count": 3},
     ]
 
 

@@ -33,16 +33,16 @@ class Place:
         self.folder, self.dice = folder, dice or random.Random(1)
         self.signer = Signer(folder / "keys" / "k.json", "example.com/tampering")
         self.witness = parse_witness(f"file:{folder / 'elsewhere'}")
-        self.kept = None
+        self.witnessed = None
 
     def sign(self):
         checkpoints.make(self.signer)
         witnesses.submit_all([self.witness], [], NONE)
-        self.kept = witnesses.newest_of_file(Path(self.witness.place).read_text())
+        self.witnessed = witnesses.newest_of_file(Path(self.witness.place).read_text())
 
     def faults(self):
         known = Settings(self.folder, self.signer.path, [self.witness])
-        check = RecordCheck(known, since=self.kept)
+        check = RecordCheck(known, since=self.witnessed)
         parts = (check.audit, check.events, check.tree, check.state)
         verdicts = [part() for part in parts]
         return [f"{verdict.first_bad}: {verdict.why}" for verdict in verdicts if not verdict.ok]

@@ -19,16 +19,16 @@ class Town:
 
     def __init__(self, loops=1):
         self.loops, self.time = loops, 0.0
-        self.told, self.forgotten = [], []
+        self.published, self.forgotten = [], []
         self.viewers = lambda: True
         self.decided = DemoDecision("approve", by="user:ada")
 
     async def publish(self, key, payload):
-        self.told.append((self.time, key, payload))
-        return len(self.told)
+        self.published.append((self.time, key, payload))
+        return len(self.published)
 
     async def request(self, key, payloads, schema):
-        self.told += [(self.time, key, payload) for payload in payloads]
+        self.published += [(self.time, key, payload) for payload in payloads]
         self.asked_at = self.time
 
     async def decision(self, approval):
@@ -44,7 +44,7 @@ class Town:
         return self.endings() >= self.loops
 
     def endings(self):
-        return sum(payload.get("content", "").startswith("Que bom") for _, _, payload in self.told)
+        return sum(payload.get("content", "").startswith("Que bom") for _, _, payload in self.published)
 
     def run(self, **more):
         asyncio.run(demo.run(self.publish, lambda: self.viewers(), self.is_real, self.forget, self, clock=self, **more))
@@ -52,11 +52,11 @@ class Town:
 
     @property
     def payloads(self):
-        return [payload for _, _, payload in self.told]
+        return [payload for _, _, payload in self.published]
 
     @property
     def keys(self):
-        return list(dict.fromkeys(key for _, key, _ in self.told))
+        return list(dict.fromkeys(key for _, key, _ in self.published))
 
     def of(self, kind):
         return [p for p in self.payloads if (p.get("event") or p["type"]) == kind]
@@ -68,7 +68,7 @@ def town():
 
 
 def test_demo_takes_a_minute_or_so(town):
-    assert 60 <= town.told[-1][0] <= 90
+    assert 60 <= town.published[-1][0] <= 90
 
 
 def test_demo_says_that_it_is_one(town):
@@ -133,12 +133,12 @@ def test_demo_waits_while_nobody_looks():
 
     town.run()
 
-    assert not [at for at, _, _ in town.told if 21 < at < 500]
-    assert town.told[-1][0] > 500
+    assert not [at for at, _, _ in town.published if 21 < at < 500]
+    assert town.published[-1][0] > 500
 
 
 def test_demo_does_not_begin_beside_real_conversations():
-    assert Town(loops=0).run().told == []
+    assert Town(loops=0).run().published == []
 
 
 def test_demo_finishes_its_run_when_something_real_comes():
@@ -165,7 +165,7 @@ def test_demo_waits_for_a_person_as_long_as_it_takes_and_only_while_somebody_loo
     town.run()
 
     assert not [at for at in requests if 101 < at < 4000]
-    assert town.told[-1][0] > 5000
+    assert town.published[-1][0] > 5000
 
 
 @pytest.mark.parametrize("decision", ["reject", "respond", "ended"])
@@ -191,7 +191,7 @@ def test_demo_begins_no_run_when_viewers_come_back_to_something_real(away_from):
 
     town.run()
 
-    begun = [(at, p["content"]) for at, _, p in town.told if p.get("sender", "").startswith("user:") and at > 400]
+    begun = [(at, p["content"]) for at, _, p in town.published if p.get("sender", "").startswith("user:") and at > 400]
     assert begun == []
 
 
@@ -201,7 +201,7 @@ def test_demo_opens_no_conversation_beside_something_real():
 
     town.run(existing=["old-1", "old-2", "old-3"])
 
-    assert town.told == []
+    assert town.published == []
 
 
 @pytest.mark.django_db(transaction=True)

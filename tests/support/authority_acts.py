@@ -135,7 +135,7 @@ class AuthorityActs(RuleBasedStateMachine):
         return approvals[n % len(approvals)] if approvals else "none"
 
     def _note(self, key: str, deed: Deed) -> None:
-        self.world.told.setdefault(key, []).append(deed)
+        self.world.deeds.setdefault(key, []).append(deed)
         self.touched.add(key)
 
     def _posted(self, key: str, to: str, id_: str) -> None:

@@ -247,14 +247,14 @@ class Authority(AuthorityActs):
     def someone_forks(self, role: str, key: str) -> None:
         """Fork what there is: who was let in there is let in here."""
         here = Conversation.objects.filter(key=key).first()
-        if here is None or len(self.world.told) > 8:
+        if here is None or len(self.world.deeds) > 8:
             return
         try:
             made = fork.fork(self.people[role], key, here.head_seq)
         except SwitchboardError:
             assert role in ("viewer", "approver")
             return
-        self.world.told[made.conversation] = list(self.world.told[key])
+        self.world.deeds[made.conversation] = list(self.world.deeds[key])
 
     @rule(role=st.sampled_from(["operator", "approver", "viewer"]))
     def someone_reaches_for_more(self, role: str) -> None:

@@ -22,7 +22,7 @@ class Deed:
 class World:
     """What people's acts allow: kept by the machine, from what it did and was answered."""
 
-    told: dict[str, list[Deed]] = field(default_factory=dict)
+    deeds: dict[str, list[Deed]] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
     paused: set[str] = field(default_factory=set)
     decided: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class World:
 
     def let_in(self, key: str) -> set[str]:
         """Return the agents whom somebody let in who may do so."""
-        deeds, is_closed, names_seen = self.told.get(key, []), False, set[str]()
+        deeds, is_closed, names_seen = self.deeds.get(key, []), False, set[str]()
         for deed in deeds:
             is_guest = deed.source in GUESTS and (deeds[0].source == deed.source or deed.source in names_seen)
             is_closed |= not (deed.source in ("people", "run") or is_guest)
@@ -56,4 +56,4 @@ class World:
 
     def named(self) -> set[tuple[str, str]]:
         """Return every conversation with the agents who were let in."""
-        return {(key, name) for key in self.told for name in self.let_in(key) if name in GUESTS}
+        return {(key, name) for key in self.deeds for name in self.let_in(key) if name in GUESTS}

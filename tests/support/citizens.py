@@ -20,7 +20,7 @@ class Heard(NamedTuple):
     path: list[str]
     answer: str
     speaker: str
-    asked: list[str]
+    approvals: list[str]
     result: RunResult
 
 
@@ -30,7 +30,7 @@ class Citizen:
     def __init__(self, team: Team, *, approves: bool = True, provider: ModelProvider | None = None) -> None:
         self.team = team
         self.approves = approves
-        self.kept: str | None = None
+        self.stored_context: str | None = None
         self.items: list[Any] = []
         self.agent: Agent[Any] = team.agent(team.entry[0])
         self._config = RunConfig(
@@ -40,7 +40,7 @@ class Citizen:
     @property
     def context(self) -> Any:
         """What the team remembers."""
-        return team_context.read(self.team.context, self.kept, CONVERSATION)
+        return team_context.read(self.team.context, self.stored_context, CONVERSATION)
 
     def say(self, text: str) -> Heard:
         """Write a message; decide what is asked; answer what was heard."""
@@ -61,7 +61,11 @@ class Citizen:
                 else:
                     state.reject(item, rejection_message="Not our road.")
             result = await Runner.run(self.agent, state, **settings)
-        self.items, self.agent, self.kept = result.to_input_list(), result.last_agent, team_context.write(context)
+        self.items, self.agent, self.stored_context = (
+            result.to_input_list(),
+            result.last_agent,
+            team_context.write(context),
+        )
         return Heard(_path(result), str(result.final_output), result.last_agent.name, requests, result)
 
 

@@ -52,7 +52,7 @@ class Crowd:
                 with door.accept()[0] as channel:
                     self._lines.append(channel.makefile("rw"))
 
-    def one(self, deed: str, **facts: Any) -> Any:
+    def run_one(self, deed: str, **facts: Any) -> Any:
         """Have one of them do something; answer what it gave. It may not be refused."""
         (came,) = self.at_once((deed, facts))
         assert not came.code, came

@@ -154,17 +154,17 @@ class Agent(threading.Thread):
         super().__init__(daemon=True)
         self._say, self._pause = say, pause
         self._done = threading.Event()
-        self.said = 0
+        self.count = 0
 
     def run(self) -> None:
         """Go on until `finish`."""
         while not self._done.is_set():
             try:
-                self._say(self.said)
+                self._say(self.count)
             except (OSError, redis.RedisError, AssertionError, ValueError):
                 self._done.wait(0.1)
                 continue
-            self.said += 1
+            self.count += 1
             self._done.wait(self._pause)
 
     def finish(self) -> int:
@@ -172,7 +172,7 @@ class Agent(threading.Thread):
         self._done.set()
         self.join(60)
         assert not self.is_alive()
-        return self.said
+        return self.count
 
 
 def over_http(node: Server, token: str, key: str, pause: float = 0.02) -> Agent:

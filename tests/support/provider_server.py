@@ -30,10 +30,10 @@ class Asked(NamedTuple):
 
 
 class ProviderServer:
-    """Serve on loopback while entered. `answer(n, asked)` decides, n counting requests from 0; None drops the line."""
+    """Serve on loopback while entered. `answer(n, request)` decides, n counting requests from 0; None hangs up."""
 
     def __init__(self, answer: Callable[[int, Asked], Answer | None]) -> None:
-        self.asked: list[Asked] = []
+        self.requests: list[Asked] = []
         self._answer = answer
         self._open: set[asyncio.Task[None]] = set()
 
@@ -62,8 +62,8 @@ class ProviderServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             request = await _read(reader)
-            self.asked.append(request)
-            answer = self._answer(len(self.asked) - 1, request)
+            self.requests.append(request)
+            answer = self._answer(len(self.requests) - 1, request)
             if answer is not None:
                 await _write(writer, answer)
         except (ConnectionError, asyncio.IncompleteReadError):

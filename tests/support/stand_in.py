@@ -50,9 +50,9 @@ class Answer:
     def __init__(self, claim: Claim) -> None:
         self.claim = claim
         body = Event.objects.get(conversation__key=claim.conversation, seq=claim.input_seq).body
-        self.asked: Body = json.loads(body)
-        self.response: str = self.asked["response_id"]
-        self.words = words_of(self.asked["input"])
+        self.request: Body = json.loads(body)
+        self.response: str = self.request["response_id"]
+        self.words = words_of(self.request["input"])
         self.output: list[Body] = []
         self.turn = 0
         self._uses: dict[str, int] = {}

@@ -315,7 +315,7 @@ def test_responses_and_chat_completions_are_given_the_same_schema(strict: bool) 
                 async for _ in result.stream_events():
                     pass
             await provider.aclose()
-            return [request.body for request in server.asked]
+            return [request.body for request in server.requests]
 
     responses, chat = asyncio.run(ask())
 

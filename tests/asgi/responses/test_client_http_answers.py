@@ -28,7 +28,7 @@ class Scripted(ThreadingHTTPServer):
 
     def __init__(self, *answers: tuple[int, dict[str, str], bytes]) -> None:
         super().__init__(("127.0.0.1", 0), _Answering)
-        self.answers, self.asked = list(answers), list[tuple[float, bytes]]()
+        self.answers, self.requests = list(answers), list[tuple[float, bytes]]()
         self.url = f"http://127.0.0.1:{self.server_port}"
 
 
@@ -38,7 +38,7 @@ class _Answering(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.asked.append((time.monotonic(), body))
+        self.server.requests.append((time.monotonic(), body))
         status, headers, text = self.server.answers.pop(0) if self.server.answers else (201, {}, b"{}")
         self.send_response(status)
         for name, value in (headers | {"Content-Length": str(len(text))}).items():
@@ -72,7 +72,7 @@ def test_busy_server_is_given_the_time_it_asks_for(scripted: Scripted, topic: st
         assert bus.waiting == 1
         until(lambda: bus.waiting == 0, what="the message to be sent again")
 
-    (first, body), (second, again) = scripted.asked
+    (first, body), (second, again) = scripted.requests
     assert second - first >= 1
     assert body == again
 
@@ -98,7 +98,7 @@ def test_what_our_server_did_not_say_is_no_answer(scripted: Scripted, topic: str
         publish(bus, topic, 1)
         until(lambda: bus.waiting == 0, what="the message to be sent again")
 
-    assert len({body for _, body in scripted.asked}) == 1
+    assert len({body for _, body in scripted.requests}) == 1
     assert not list(tmp_path.glob("*.refused.jsonl"))
 
 

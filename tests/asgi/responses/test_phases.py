@@ -38,7 +38,7 @@ def config_of(server):
 
 def asked_with(server, n):
     """What the model was told of messages, in its n-th request."""
-    items = server.asked[n].body["input"]
+    items = server.requests[n].body["input"]
     return [
         (item["content"] if isinstance(item["content"], str) else item["content"][0]["text"], item.get("phase"))
         for item in items

@@ -28,14 +28,14 @@ class Vocabulary(HTMLParser):
 
     def __init__(self, html):
         super().__init__()
-        self.found = set()
+        self.noted = set()
         self.feed(html)
 
     def handle_starttag(self, tag, attrs):
         for name, value in attrs:
             is_address = name in ("href", "src", "action", "formaction")
-            self.found.add((tag, name, re.split("[/?]", value or "")[0] if is_address else ""))
-        self.found.add((tag, "", ""))
+            self.noted.add((tag, name, re.split("[/?]", value or "")[0] if is_address else ""))
+        self.noted.add((tag, "", ""))
 
 
 def pair(text, number):
@@ -59,7 +59,7 @@ def pages(client, text, number):
     for address in (f"/calls/{left}/", f"/calls/{other}/?part=outcome", f"/calls/compare/?a={left}&b={other}"):
         answer = client.get(address)
         assert answer.status_code == 200, (address, text)
-        addresses |= Vocabulary(answer.content.decode()).found
+        addresses |= Vocabulary(answer.content.decode()).noted
     return addresses
 
 
@@ -124,7 +124,7 @@ def test_a_form_that_is_filled_with_hostile_things_brings_nothing_of_theirs(tmp_
         addresses = set()
         for posted in ({"do": "dry", "arg.street": text}, {"do": "dry-raw", "raw": json.dumps({"street": text})}):
             answer = ada.post(f"/calls/{old.id}/replays/", posted | {"reason": text, "tool": text})
-            addresses |= Vocabulary(answer.content.decode()).found
+            addresses |= Vocabulary(answer.content.decode()).noted
         return addresses
 
     tame = set().union(*map(vocabulary, TAME))

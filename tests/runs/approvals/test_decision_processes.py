@@ -29,7 +29,7 @@ def ground(request):
 @pytest.fixture(scope="module")
 def crowd(ground):
     crowd_ = Crowd(*ground, AT_ONCE)
-    crowd_.one("people")
+    crowd_.run_one("people")
     yield crowd_
     crowd_.leave()
 
@@ -38,7 +38,7 @@ def race(crowd, place, rounds, name):
     """Have all decide each question at once; answer how long each loser waited for its answer."""
     waited = []
     for n in range(rounds):
-        approval = crowd.one("ask", key=f"{name} {n}")
+        approval = crowd.run_one("ask", key=f"{name} {n}")
         deeds = [("decide", {"by": BY[i % 2], "approval": approval, **ANSWERS[(n + i) % 3]}) for i in range(AT_ONCE)]
 
         outcomes = crowd.at_once(*deeds)
@@ -108,7 +108,7 @@ def worker(ground):
 def ask_all(crowd, place, keys):
     """Bring a run of each conversation to its question; answer approval and run by conversation."""
     for key in keys:
-        crowd.one("say", key=key, words="Pay 7", to="agent:Cashier")
+        crowd.run_one("say", key=key, words="Pay 7", to="agent:Cashier")
     sql = (
         "SELECT c.key,a.id,a.run FROM conversations_approval a JOIN conversations_conversation c"
         " ON c.id=a.conversation_id WHERE a.status='pending'"
@@ -128,7 +128,7 @@ def upset(crowd, place, rounds):
         crowd.at_once(*(deeds if hash((key, rounds)) % 2 else reversed(deeds)))
         (after,) = crowd.at_once(approve)
         assert after.code in ("already_decided", "cancelled", "expired", "not_allowed"), after
-        crowd.one("regain", name="april")
+        crowd.run_one("regain", name="april")
     busy = "SELECT 1 FROM conversations_run WHERE agent='Cashier' AND status IN ('queued','running')"
     until(lambda: not place.rows(busy), within=60, what="all runs to be over")
     return place.rows(STANDING)

@@ -58,7 +58,7 @@ class Office:
         clerk = Agent(name="Clerk", model=ScriptedModel(steps), tools=[self.tool()])
         return Team(name="office", agents=[clerk], entry=["Clerk"])
 
-    def asked(self, call_id="c1"):
+    def request_approval(self, call_id="c1"):
         with working(self.team([function_call("file", {"street": "Mill", "house": 1}, call_id=call_id)])):
             send_message()
             ended_runs()
@@ -84,7 +84,7 @@ def step(status):
 
 def test_a_person_answers_and_the_function_is_never_entered(people):
     office = Office()
-    approval = office.asked()
+    approval = office.request_approval()
 
     decide.decide(people["approver"], approval.id, "respond", output="It was filed by hand.", reason="The tool is slow")
     run, model_input = office.goes_on()
@@ -98,7 +98,7 @@ def test_a_person_answers_and_the_function_is_never_entered(people):
 
 def test_a_call_runs_with_the_arguments_a_person_wrote_and_the_model_is_told(people):
     office = Office()
-    approval = office.asked()
+    approval = office.request_approval()
 
     decide.decide(people["approver"], approval.id, "edit", arguments={"street": "Elm", "house": 7})
     run, model_input = office.goes_on()
@@ -141,7 +141,7 @@ def test_the_citizen_is_told_what_was_filed_after_an_edit(people):
 
 def test_a_token_decides_by_its_right_and_is_named(people):
     office = Office()
-    approval = office.asked()
+    approval = office.request_approval()
     tokens.make_token(SYSTEM, "duty", "approver")
 
     decide.decide(Token.objects.get(name="duty"), approval.id, "approve")
@@ -157,7 +157,7 @@ def test_a_token_decides_by_its_right_and_is_named(people):
 
 def test_the_teams_guardrails_look_at_what_a_person_wrote(people):
     office = Office()
-    approval = office.asked()
+    approval = office.request_approval()
 
     decide.decide(people["approver"], approval.id, "edit", arguments='{"street": "Garden", "house": 7}')
     run, model_input = office.goes_on()
@@ -168,7 +168,7 @@ def test_the_teams_guardrails_look_at_what_a_person_wrote(people):
 
 def test_a_rule_that_denies_wins_over_an_approval(people):
     office = Office()
-    approval = office.asked()
+    approval = office.request_approval()
     decide.decide(people["approver"], approval.id, "approve")
 
     set_policy(people["admin"], PolicyRule("", "file", "deny"))
@@ -191,7 +191,7 @@ def test_a_rule_that_denies_wins_over_an_approval(people):
     ],
 )
 def test_arguments_that_do_not_fit_the_schema_are_refused_and_the_question_stays(people, arguments, words):
-    approval = Office().asked()
+    approval = Office().request_approval()
 
     with pytest.raises(Invalid, match=words) as wrong:
         decide.decide(people["approver"], approval.id, "edit", arguments=arguments)
@@ -202,7 +202,7 @@ def test_arguments_that_do_not_fit_the_schema_are_refused_and_the_question_stays
 
 def test_what_was_approved_is_what_runs(people):
     office = Office()
-    approval = office.asked()
+    approval = office.request_approval()
     decide.decide(people["approver"], approval.id, "approve")
     event = Event.objects.get(kind="approval.requested")
     other = json.loads(event.body) | {"digest": "0" * 64}
@@ -236,7 +236,7 @@ def test_a_nested_call_runs_with_edited_arguments(people):
 
 def test_rebuild_changes_nothing_of_decisions(people):
     office = Office()
-    decide.decide(people["approver"], office.asked().id, "edit", arguments={"street": "Elm", "house": 7})
+    decide.decide(people["approver"], office.request_approval().id, "edit", arguments={"street": "Elm", "house": 7})
     office.goes_on()
     before = [list(model.objects.order_by("id").values()) for model in (Run, Approval, ToolCall)]
 
@@ -327,7 +327,7 @@ def words(seq):
 
 def test_both_arguments_are_drawn_in_the_calls_block(people):
     office = Office()
-    approval = office.asked()
+    approval = office.request_approval()
     decide.decide(people["approver"], approval.id, "edit", arguments={"street": "Elm", "house": 7}, reason="Wrong")
     between = words(approval.asked_seq)
     office.goes_on()
@@ -344,7 +344,7 @@ def test_both_arguments_are_drawn_in_the_calls_block(people):
 
 def test_an_answer_by_a_person_is_drawn_as_one(people):
     office = Office()
-    approval = office.asked()
+    approval = office.request_approval()
     decide.decide(people["approver"], approval.id, "respond", output="<b>By hand</b>")
     between = words(approval.asked_seq)
     office.goes_on()
