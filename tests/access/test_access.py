@@ -223,10 +223,10 @@ OPERATIONS = {
 def test_the_socket_does_for_each_what_the_table_says(bearers, op, topic):
     for who, caller in bearers.items():
         may = who in OPERATIONS[op, topic]
-        assert _asked(caller, op, topic) is may, who
+        assert _is_answered(caller, op, topic) is may, who
 
 
-def _asked(caller: Caller, op: str, topic: str) -> bool:
+def _is_answered(caller: Caller, op: str, topic: str) -> bool:
     """Ask something of the socket; tell whether it was done."""
     address = f"ws://127.0.0.1:{caller.server.port}/ws/"
     head = {"Authorization": f"Bearer {caller.token}"}

@@ -213,7 +213,7 @@ class Unwritable(BaseModel):
 
 
 class Dropped(BaseModel):
-    kept: int = Field(default=1, exclude=True)
+    hidden: int = Field(default=1, exclude=True)
 
 
 class Private(BaseModel):
@@ -242,7 +242,7 @@ class WithSecret(BaseModel):
         (Required, "field 'name' has no default"),
         (Loose, "cannot be saved as JSON"),
         (Unwritable, "cannot be saved as JSON"),
-        (Dropped, "field 'kept' is excluded from JSON"),
+        (Dropped, "field 'hidden' is excluded from JSON"),
         (Private, "private attribute '_hidden' would be lost"),
         (Rounded, "cannot be saved as JSON"),
         (WithKey, "field 'api_key' holds a secret"),

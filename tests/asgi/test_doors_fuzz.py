@@ -82,7 +82,7 @@ def fuzz_operation(caller: Caller, path: str, method: str, examples: int) -> Cou
 
         @runs(max(1, examples // 2))
         @given(case=operation.as_strategy(generation_mode=mode))
-        def one(case: Any) -> None:
+        def send_case(case: Any) -> None:
             if "block_ms" in (case.query or {}):
                 case.query["block_ms"] = "0"  # else the time goes by waiting
             headers = {"Authorization": f"Bearer {caller.token}"}
@@ -93,7 +93,7 @@ def fuzz_operation(caller: Caller, path: str, method: str, examples: int) -> Cou
                 assert answer.status_code in statuses | {404}, (answer.status_code, answer.text)
                 answer.json()
 
-        one()
+        send_case()
     session.close()
     return seen
 
@@ -160,14 +160,14 @@ def fuzz_bodies(caller: Caller, bodies: int) -> Counter[int]:
 
     @runs(bodies)
     @given(body=BODIES, kind=st.sampled_from(["application/json", "application/x-ndjson"]))
-    def one(body: str | bytes, kind: str) -> None:
+    def send_body(body: str | bytes, kind: str) -> None:
         head = {"Authorization": f"Bearer {caller.token}", "Content-Type": kind}
         data = body.encode() if isinstance(body, str) else body
         answer = session.post(address, data=data, headers=head, timeout=30)
         seen[answer.status_code] += 1
         assert answer.status_code in (200, 201, 400, 403, 409, 413), (answer.status_code, answer.text)
 
-    one()
+    send_body()
     session.close()
     return seen
 

@@ -162,12 +162,12 @@ def test_tokens_are_joined_with_nothing_that_differs(server, caller):
 def test_tokens_come_again_in_any_grouping_and_are_stored_once(server, caller):
     tokens = [token("again", n, f"t{n}") for n in range(8)]
     caller.batch(*tokens[:3])
-    caller.publish(**_one(tokens[3]))
+    caller.publish(**_message_of(tokens[3]))
 
     for again in (tokens[1:2], tokens[:5], tokens[2:4], tokens, tokens[6:], tokens[4:6]):
         items = caller.batch(*again).body["items"]
         assert [item["id"] for item in items] == [item["id"] for item in again]
-    single = caller.publish(**_one(tokens[6]))
+    single = caller.publish(**_message_of(tokens[6]))
 
     assert single.status == 201
     assert "".join(body["text"] for _, _, body in events_of(server, "again")) == "0 1 2 3 4 5 6 7 "
@@ -188,7 +188,7 @@ def test_many_who_send_the_same_tokens_at_once_store_them_once(server, caller):
     assert sorted(words, key=int) == [str(n) for n in range(30)]
 
 
-def _one(sent: dict) -> dict:
+def _message_of(sent: dict) -> dict:
     return {"topic": sent["topic"], "payload": sent["payload"], "bus_id": sent["id"]}
 
 

@@ -44,7 +44,7 @@ def _is_left(folder: Path) -> bool:
         return False
 
 
-def _kept() -> Path | None:
+def _stored_home() -> Path | None:
     """Return the folder of this benchmark's databases that stay; None where none is to."""
     if not (folder := os.environ.get("KEEP")):
         return None
@@ -53,7 +53,7 @@ def _kept() -> Path | None:
     return home
 
 
-KEPT = _kept()
+KEPT = _stored_home()
 HOME = KEPT or scratch()
 
 

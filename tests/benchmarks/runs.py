@@ -49,13 +49,13 @@ def bare(prefix: str) -> float:
     """Run them by the SDK alone; answer CPU seconds a run."""
     clerk = agent()
 
-    async def one(words: str) -> None:
+    async def run_of(words: str) -> None:
         result = Runner.run_streamed(clerk, words, run_config=RunConfig(tracing_disabled=True))
         async for _ in result.stream_events():
             pass
 
     async def all_() -> None:
-        await asyncio.gather(*(one(f"{prefix} {n}") for n in range(RUNS)))
+        await asyncio.gather(*(run_of(f"{prefix} {n}") for n in range(RUNS)))
 
     began = time.process_time()
     asyncio.run(all_())

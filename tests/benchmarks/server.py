@@ -146,14 +146,14 @@ def group(port: int) -> None:
             await self.channel_layer.group_add("f", self.channel_name)
             await self.send(text_data='{"t":"caught_up"}')
 
-        async def told(self, message: Any) -> None:
+        async def batch(self, message: Any) -> None:
             await self.send(text_data=message["text"])
 
     stock = Stock.as_asgi()
     seq = [0]
 
     async def emit(batch: int) -> None:
-        await layer.group_send("f", {"type": "told", "text": frame(batch, seq[0])})
+        await layer.group_send("f", {"type": "batch", "text": frame(batch, seq[0])})
         seq[0] += batch
 
     async def app(scope: Any, receive: Any, send: Any) -> None:

@@ -61,12 +61,12 @@ class Trap:
                 return
             with connection:
                 connection.settimeout(2)
-                self.caught.append(_said(_first_bytes(connection)))
+                self.caught.append(_described(_first_bytes(connection)))
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nAccess-Control-Allow-Origin: *\r\n")
                 connection.sendall(b"Connection: close\r\n\r\n<script>" + BAIT + b"</script>")
 
 
-def _said(words: bytes) -> str:
+def _described(words: bytes) -> str:
     """Tell a request by its first line and host, a TLS greeting by the host in it."""
     names = re.findall(rb"[\w-]+(?:\.[\w-]+)+", words)
     return b" ".join([words.partition(b"\r\n")[0][:80] if words[:1].isalpha() else b"TLS", *names[:3]]).decode(
@@ -89,9 +89,9 @@ class Guard:
         self.noted: list[str] = []
         context.expose_binding("tellOfHostility", lambda source, words: self.noted.append(str(words)[:500]))
         context.add_init_script(HOOKS)
-        context.on("console", self._said)
+        context.on("console", self._note_console)
         context.on("weberror", lambda error: self.noted.append(f"error: {error.error}"))
-        context.on("request", lambda request: self._asked(request.url))
+        context.on("request", lambda request: self._note_request(request.url))
         context.on("page", self._watch)
 
     def forget(self) -> None:
@@ -110,11 +110,11 @@ class Guard:
         page.on("download", lambda download: self.noted.append(f"download: {download.url}"))
         page.on("frameattached", lambda frame: self.noted.append(f"frame: {frame.url}"))
 
-    def _said(self, message: Any) -> None:  # Any: playwright does not export the type of a console message
+    def _note_console(self, message: Any) -> None:  # Any: playwright does not export the type of a console message
         if message.type == "error" and "status of 4" not in message.text:
             self.noted.append(f"console: {message.text}")
 
-    def _asked(self, address: str) -> None:
+    def _note_request(self, address: str) -> None:
         if not address.startswith(self.ours):
             self.noted.append(f"request: {address}")
 

@@ -232,7 +232,7 @@ def test_every_place_of_a_fork_and_of_its_fork_has_the_context_of_its_time():
         made = Conversation.objects.get(key=fork.fork(otto, key, at).conversation)
         text = fork_memory.context_of(made, "test")
         assert text is None or json.loads(text)["conversation_id"] == made.key
-        return None if text is None else json.loads(text)["heard"]
+        return None if text is None else json.loads(text)["count"]
 
     with working(Team(name="test", agents=[clerk], entry=["Clerk"], context=Counter)):
         for n in (1, 2, 3):

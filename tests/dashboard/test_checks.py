@@ -78,6 +78,7 @@ BREAKS = [
     ("filler_names", "agents_app/a.py", '"""A."""\n\nfound = 1\n', "a.py:3: rename it: `found` does not say"),
     ("filler_names", "agents_app/a.py", '"""A."""\n\nget = lambda one: one\n', "a.py:3: rename it: `one` does not say"),
     ("filler_names", "tests/support/a.py", "told = 1\n", "tests/support/a.py:1: rename it: `told` does not say"),
+    ("filler_attributes", "tests/a.py", "def heard(): ...\n", "tests/a.py:1: heard does not say what it is"),
     (
         "filler_attributes",
         "agents_app/a.py",

@@ -8,7 +8,7 @@ from conversations.core.background_loop import cancel_all, run_forever
 def test_one_bad_round_costs_itself_alone(caplog):
     rounds = []
 
-    async def one():
+    async def next_round():
         rounds.append(len(rounds))
         if len(rounds) == 2:
             raise RuntimeError("once")
@@ -16,7 +16,7 @@ def test_one_bad_round_costs_itself_alone(caplog):
             raise asyncio.CancelledError
 
     async def main():
-        await asyncio.gather(run_forever(one, what="the test"), return_exceptions=True)
+        await asyncio.gather(run_forever(next_round, what="the test"), return_exceptions=True)
 
     asyncio.run(main())
 
@@ -27,13 +27,13 @@ def test_one_bad_round_costs_itself_alone(caplog):
 def test_a_round_that_always_fails_at_once_does_not_spin():
     rounds = []
 
-    async def one():
+    async def next_round():
         rounds.append(len(rounds))
         await asyncio.sleep(0)
         raise RuntimeError("the disk is full")
 
     async def main():
-        await asyncio.wait([loop := asyncio.create_task(run_forever(one, what="the test"))], timeout=0.5)
+        await asyncio.wait([loop := asyncio.create_task(run_forever(next_round, what="the test"))], timeout=0.5)
         loop.cancel()
 
     asyncio.run(main())
@@ -44,7 +44,7 @@ def test_a_round_that_always_fails_at_once_does_not_spin():
 def test_tasks_are_over_once_they_are_cancelled_whatever_they_raise_at_their_end():
     ends = []
 
-    async def one(error):
+    async def fail_with(error):
         try:
             await asyncio.sleep(60)
         finally:
@@ -53,7 +53,7 @@ def test_tasks_are_over_once_they_are_cancelled_whatever_they_raise_at_their_end
             raise error
 
     async def main():
-        tasks = [asyncio.create_task(one(error)) for error in (RuntimeError("closed"), asyncio.CancelledError())]
+        tasks = [asyncio.create_task(fail_with(error)) for error in (RuntimeError("closed"), asyncio.CancelledError())]
         await asyncio.sleep(0)
         await cancel_all([None, *tasks])
         return [task.done() for task in tasks]

@@ -64,7 +64,7 @@ class Crowd:
         for lines, (deed, facts) in zip(self._lines, deeds, strict=False):
             lines.write(json.dumps({"deed": deed, "facts": facts, "begin": begin}) + "\n")
             lines.flush()
-        return [Came(*self._heard(n)) for n in range(len(deeds))]
+        return [Came(*self._answer_of(n)) for n in range(len(deeds))]
 
     def leave(self) -> None:
         """Hang up; they end."""
@@ -73,7 +73,7 @@ class Crowd:
         for child in self._children:
             child.wait()
 
-    def _heard(self, number: int) -> list[Any]:
+    def _answer_of(self, number: int) -> list[Any]:
         line = self._lines[number].readline()
         assert line, self._children[number].output()
         answer: list[Any] = json.loads(line)

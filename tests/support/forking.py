@@ -86,7 +86,7 @@ class Nursery:
             command, cwd=folder, env=env, pass_fds=[theirs.fileno()], start_new_session=True
         )
         theirs.close()
-        self._lock, self._asked, self._forks = threading.Lock(), 0, dict[int, Forked]()
+        self._lock, self._last_job, self._forks = threading.Lock(), 0, dict[int, Forked]()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
@@ -102,9 +102,9 @@ class Nursery:
         """Have a process do this job."""
         forked = Forked()
         with self._lock:
-            self._asked += 1
-            self._forks[self._asked] = forked
-            self._channel.sendall(json.dumps({**job, "id": self._asked}).encode() + b"\n")
+            self._last_job += 1
+            self._forks[self._last_job] = forked
+            self._channel.sendall(json.dumps({**job, "id": self._last_job}).encode() + b"\n")
         assert forked.born.wait(60), "the nursery does not answer"
         return forked
 

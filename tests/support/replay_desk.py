@@ -103,10 +103,12 @@ def _named(function: Any, name: str, settings: dict[str, Any]) -> Any:
 def ended(run: str, *, within: float = 20.0) -> Run:
     """Wait for a run's end, or for a question; answer it."""
 
-    def found() -> Run | None:
+    def ended_run() -> Run | None:
         return Run.objects.filter(id=run).exclude(status__in=("queued", "running")).first()
 
-    return until(found, within=within, what=f"run {run} to end: {list(Run.objects.values('id', 'status', 'reason'))}")
+    return until(
+        ended_run, within=within, what=f"run {run} to end: {list(Run.objects.values('id', 'status', 'reason'))}"
+    )
 
 
 __all__ = ["ARGS", "EFFECTS", "Desk", "ended", "ended_runs", "event_bodies", "send_message", "working"]

@@ -83,11 +83,11 @@ def test_many_at_once_are_each_told_their_own(desk, settings):
     settings.CONFIG = settings.CONFIG.model_copy(update={"responses_per_principal": AT_ONCE})
 
     async def ask_all():
-        async def one(at):
+        async def ask_for(at):
             async with desk.asking(input_of(f"agui-many-{at}", f"number {at}", run=f"front-{at}")) as asking:
                 return await asking.answer()
 
-        return await asyncio.gather(*(one(at) for at in range(AT_ONCE)))
+        return await asyncio.gather(*(ask_for(at) for at in range(AT_ONCE)))
 
     answers = desk.run(ask_all)
 

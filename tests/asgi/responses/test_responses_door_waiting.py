@@ -170,11 +170,11 @@ def test_rebuild_changes_nothing_of_responses(desk):
 
 def test_many_at_once_each_get_their_own(desk):
     async def all_at_once():
-        async def one(n):
+        async def talk(n):
             async with desk.asking({"model": MODEL, "input": f"number {n}", "stream": bool(n % 2)}) as asking:
                 return await asking.answer()
 
-        return await asyncio.gather(*(one(n) for n in range(24)))
+        return await asyncio.gather(*(talk(n) for n in range(24)))
 
     for n, answer in enumerate(desk.run(all_at_once)):
         final = answer.events[-1]["response"] if n % 2 else answer.json

@@ -234,14 +234,14 @@ def test_a_question_that_a_rule_would_answer_today_says_so_and_no_rule_answers_a
     assert len(desk.ran) == 1
 
 
-_heard: list[str] = []
+_events_received: list[str] = []
 _is_listening = False
 STARTS = ("subprocess.Popen", "os.system", "os.posix_spawn", "os.fork", "os.exec", "socket.connect", "socket.bind")
 
 
 def _hear(event, _):
     if _is_listening and event in STARTS:
-        _heard.append(event)
+        _events_received.append(event)
 
 
 def test_looking_comparing_and_dry_replays_start_nothing_and_ask_nobody(people, desk):
@@ -265,5 +265,5 @@ def test_looking_comparing_and_dry_replays_start_nothing_and_ask_nobody(people, 
         _is_listening = False
 
     assert [answer.status_code for answer in answers] == [200] * 6
-    assert _heard == []
+    assert _events_received == []
     assert (Run.objects.count(), desk.ran, ToolCall.objects.count()) == before
