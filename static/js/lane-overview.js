@@ -50,14 +50,8 @@ class LaneOverview extends HTMLElement {
     const rows = visibleRows(this.#scroller);
     this.#keepTimes(this.#scroller);
     this.#head = Math.max(this.#head, Number(this.#host.dataset.head), Number(rows.at(-1)?.dataset.seq ?? 0));
-    if (rows.length && !this.#isAimed) this.#mark(Number(rows[0].dataset.seq), this.#lastIn(rows.at(-1)));
+    if (rows.length && !this.#isAimed) this.#mark(Number(rows[0].dataset.seq), Number(rows.at(-1).dataset.seq));
     if (this.#head > this.#drawn) this.#timer ||= setTimeout(() => this.#draw(), this.#drawn ? PAUSE_MS : 0);
-  }
-
-  /** The last event that a row tells of: that of the newest row is the conversation's, such as the end of its call. */
-  #lastIn(row) {
-    const isNewest = !row.nextElementSibling && !("hasNewer" in this.#host.dataset);
-    return isNewest ? this.#head : Number(row.dataset.seq);
   }
 
   /** Times stay in sight while the lanes are scrolled sideways. */
