@@ -54,7 +54,7 @@ class StateTopic:
         self.waiting_counts: Row = {"waiting": 0}  # approval requests that wait for a person
         self._changed: dict[str, None] = {}
         self._versions: dict[str, int] = {}
-        self._newest_redaction = -1  # at the last look
+        self._newest_redaction = -1  # at the last look; negative: nobody looks
         self._pool = DatabaseThreads(topic)
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -86,7 +86,9 @@ class StateTopic:
         self._pool.shutdown(wait=False)
 
     async def snapshot(self) -> list[Row]:
-        """Return the newest rows."""
+        """Return the newest rows. An id that is erased from now on is noticed."""
+        if self._newest_redaction < 0:
+            self._newest_redaction, _ = await self._pool.run(erase_id.newest, self._newest_redaction)
         self.waiting_counts = await self._pool.run(self._source.waiting_counts)
         return await self._pool.run(self._source.newest_rows, SNAPSHOT)
 
@@ -119,6 +121,7 @@ class StateTopic:
             await asyncio.sleep(HEAL_EVERY)
             if not self.subscribers:
                 self._versions.clear()
+                self._newest_redaction = -1
                 continue
             try:
                 await self._look_for_erased_ids()

@@ -1,5 +1,6 @@
 """A run that has spent what it may stops before its next step and asks; with more it goes on, else it ends."""
 
+import asyncio
 import json
 from decimal import Decimal
 
@@ -37,6 +38,13 @@ def people():
 @function_tool
 async def work() -> str:
     """Work."""
+    return "worked"
+
+
+@function_tool(name_override="work")
+async def long_work() -> str:
+    """Work for longer than the 0.0001 minutes that a budget may have."""
+    await asyncio.sleep(0.01)
     return "worked"
 
 
@@ -150,7 +158,7 @@ def test_a_conversation_that_has_spent_it_begins_no_run_before_somebody_gives_mo
 )
 def test_calls_and_minutes_are_measured_too(people, measure, amount, words):
     budget(amount, measure)
-    with working(clerks(spender(), work)):
+    with working(clerks(spender(), long_work)):
         send_message("hello")
         question()
 
