@@ -1,8 +1,8 @@
 """The kinds of alarms, and one case of an alarm."""
 
-import hashlib
-import json
 from typing import NamedTuple
+
+from conversations.models import Alarm
 
 GROUPINGS = {
     "conversation": "One alarm per cause and conversation",
@@ -43,4 +43,4 @@ class Case(NamedTuple):
 def group_of(grouping: str, case: Case) -> str:
     """Return the key that distinguishes the alarms of a rule."""
     place = {"conversation": case.conversation, "agent": case.agent}.get(grouping, "")
-    return hashlib.sha256(json.dumps([case.cause, place]).encode()).hexdigest()
+    return Alarm.group_of(case.cause, place)

@@ -3,6 +3,9 @@
 Not folds of events: what was sent to whom stays as it is when the record is rebuilt.
 """
 
+import hashlib
+import json
+
 from django.db import models
 from django.db.models import F, Q
 
@@ -85,6 +88,12 @@ class Alarm(models.Model):
             models.Index(fields=["last_at"], name="alarm_open", condition=Q(closed_at=None)),
             models.Index(fields=["closed_at"], name="alarm_closed", condition=Q(closed_at__isnull=False)),
         ]
+
+    @staticmethod
+    def group_of(cause: str, place: str) -> str:
+        """Return the group of alarms with a cause in one place: SHA-256, lower hex. `place` is a conversation or an
+        agent; empty for alarms that are not grouped by either."""
+        return hashlib.sha256(json.dumps([cause, place]).encode()).hexdigest()
 
 
 class Shelf(models.Model):

@@ -18,7 +18,7 @@ from django.db.models import Q
 from conversations.access.action_context import audited_action, event_author
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
-from conversations.core.errors import Conflict, Invalid, NotFound
+from conversations.core.errors import Conflict, Invalid
 from conversations.core.principals import SYSTEM, Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
@@ -29,7 +29,7 @@ from conversations.models import Conversation, Event, Redaction
 from conversations.redaction import audit_entries, id_columns, legal_holds, redact
 from conversations.redaction.id_forms import ErasedId
 from conversations.redaction.redact import ID_FIELD, Redacted
-from conversations.redaction.selection import MAX_EVENTS, MOVED, Part
+from conversations.redaction.selection import MAX_EVENTS, MOVED, Part, find_conversation
 from conversations.search import index_writer
 
 MAX_NAMING = 20_000  # events at once
@@ -50,7 +50,7 @@ def erase_id(by: Who, key: str, reason: str, **facts: Any) -> list[Redacted]:
     is in force or a run is at work. `facts` are for the audit entry."""
     reason = legal_holds.checked_reason(reason)
     with audited_action(by, "erase_id", f"conversation:{key}", right="redact") as principal:
-        row = find(key)
+        row = find_conversation(key)
         if why := why_not(row):
             raise Conflict(why, code="redacted" if row.key_digest else "old_format")
         if key in reason:
@@ -71,14 +71,6 @@ def erase_again(row: Conversation, reason: str, mark: str) -> int:
     """Erase what the journal lists, in a record that is older than it; inside the transaction. Return how many events
     had it."""
     return sum(len(redacted.seqs) for redacted in _erase(row, parts_naming(row), SYSTEM, reason, mark))
-
-
-def find(key: str) -> Conversation:
-    """Return the conversation. Raises NotFound."""
-    row = Conversation.objects.visible().filter(key=key).first()
-    if row is None:
-        raise NotFound(f"there is no conversation {key[:80]!r}")
-    return row
 
 
 def why_not(row: Conversation) -> str:
@@ -138,10 +130,10 @@ def parts_naming(row: Conversation) -> list[Part]:
 
 def _own(row: Conversation) -> set[int]:
     """Return the conversation and its forks, with forks of these."""
-    own, newest = {row.pk}, {row.pk}
-    while newest:
-        newest = set(Conversation.objects.filter(parent__in=newest).values_list("pk", flat=True)) - own
-        own |= newest
+    own, last_forks = {row.pk}, {row.pk}
+    while last_forks:
+        last_forks = set(Conversation.objects.filter(parent__in=last_forks).values_list("pk", flat=True)) - own
+        own |= last_forks
     return own
 
 

@@ -1,6 +1,5 @@
 """Every column beside events and the audit log that has a conversation's id as text, with the new one in its place."""
 
-import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable
@@ -83,8 +82,8 @@ def _replace_alarms(erased: ErasedId) -> None:
     _replace_in_words(AlertDelivery.objects.filter(alarm__in=alarms), ("subject", "body"), erased)
     _replace_in_words(alarms, ("detail",), erased)
     for alarm in alarms:
-        if alarm.group == group_of(alarm.cause, erased.old):
-            group = group_of(alarm.cause, erased.new)
+        if alarm.group == Alarm.group_of(alarm.cause, erased.old):
+            group = Alarm.group_of(alarm.cause, erased.new)
             Shelf.objects.filter(rule=alarm.rule_id, group=alarm.group).update(group=group)
             Alarm.objects.filter(pk=alarm.pk).update(group=group)
 
@@ -104,8 +103,3 @@ def _replace_requests(erased: ErasedId) -> None:
         if scope.get("conversation") == erased.old:
             text = written(scope | {"conversation": erased.new})
             RedactionRequest.objects.filter(pk=request.pk).update(scope=text, reason=erased.in_words(request.reason))
-
-
-def group_of(cause: str, place: str) -> str:
-    """Return the group of alarms with a cause in one place, as `alerts.kinds` makes it."""
-    return hashlib.sha256(json.dumps([cause, place]).encode()).hexdigest()

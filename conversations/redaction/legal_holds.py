@@ -11,7 +11,8 @@ from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid, NotFound
-from conversations.models import Conversation, LegalHold
+from conversations.models import LegalHold
+from conversations.redaction.selection import find_conversation
 
 MAX_REASON = 500
 EVERYTHING = "*"
@@ -21,7 +22,7 @@ def place(by: Who, conversation: str, reason: str, *, is_regulated: bool = False
     """Hold a conversation, or with `*` every one. Raises Invalid without a reason, NotFound."""
     reason, target = checked_reason(reason), _target(conversation)
     with audited_action(by, "hold", target, right="hold") as principal:
-        row = None if conversation == EVERYTHING else _find(conversation)
+        row = None if conversation == EVERYTHING else find_conversation(conversation)
         hold = LegalHold.objects.create(
             conversation=row,
             is_regulated=is_regulated,
@@ -68,13 +69,6 @@ def require_none(conversations: Collection[int]) -> None:
     what = "every conversation" if hold.conversation is None else f"conversation {hold.conversation.key!r}"
     kind = "of class regulated" if hold.is_regulated else "on legal hold"
     raise Conflict(f"{what} is {kind} ({hold.placed_by}: {hold.reason})", code="held")
-
-
-def _find(key: str) -> Conversation:
-    row = Conversation.objects.visible().filter(key=key).first()
-    if row is None:
-        raise NotFound(f"there is no conversation {key[:80]!r}")
-    return row
 
 
 def _target(conversation: str) -> str:

@@ -102,7 +102,7 @@ class RedactionOutcome(NamedTuple):
 def preview(scope: RedactionScope) -> list[RedactedPlace]:
     """Return what would go and where; change nothing. Raises Invalid, NotFound."""
     if scope.is_id:
-        return _places_of_id(erase_id.find(scope.conversation))
+        return _places_of_id(selection.find_conversation(scope.conversation))
     merged: dict[int, tuple[Conversation, dict[int, str]]] = {}
     for parts in _parts(scope):
         for part in parts:

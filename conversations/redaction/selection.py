@@ -40,11 +40,17 @@ class Part(NamedTuple):
         return [seq for seq, _ in self.events]
 
 
-def parts_of(key: str, seqs: Collection[int]) -> list[Part]:
-    """Return the conversation's part and that of each fork that has copies, by row. Raises NotFound, Invalid."""
+def find_conversation(key: str) -> Conversation:
+    """Return a visible conversation. Raises NotFound."""
     row = Conversation.objects.visible().filter(key=key).first()
     if row is None:
         raise NotFound(f"there is no conversation {key[:80]!r}")
+    return row
+
+
+def parts_of(key: str, seqs: Collection[int]) -> list[Part]:
+    """Return the conversation's part and that of each fork that has copies, by row. Raises NotFound, Invalid."""
+    row = find_conversation(key)
     if not seqs or len(seqs) > MAX_EVENTS:
         raise Invalid(f"must be 1 to {MAX_EVENTS} events; got {len(seqs)}", field="seqs")
     there = set(Event.objects.filter(conversation=row, seq__in=seqs).values_list("seq", flat=True))
