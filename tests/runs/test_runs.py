@@ -63,6 +63,24 @@ def test_a_run_that_a_message_queues_is_announced_with_the_message(django_captur
     assert [(event.seq, event.kind) for event in announced] == [(1, "message"), (2, "run.queued")]
 
 
+def test_the_events_of_a_batch_are_announced_in_the_order_of_their_numbers(django_capture_on_commit_callbacks):
+    """A hub that is given 1, 3, 2 sends frames that end at 2: the browser takes 3 for missing and subscribes again."""
+    announced = []
+    stop = commit_listeners.on_committed(announced.extend)
+    bodies = [
+        json.dumps({"type": "message", "conversation_id": key, "sender": "Rosa", "recipient": "agent:Dialogue",
+                    "content": f"{key} {n}"})
+        for n in range(3) for key in ("c", "d")
+    ]  # fmt: skip
+
+    with django_capture_on_commit_callbacks(execute=True):
+        log.append([log.from_bus("chat:x", None, body, envelopes.parse(body.encode()), ROBOT) for body in bodies])
+    stop()
+
+    for key in ("c", "d"):
+        assert [event.seq for event in announced if event.conversation == key] == list(range(1, 7))
+
+
 @pytest.mark.parametrize(
     "message",
     [

@@ -33,6 +33,7 @@ OF_CALLS = frozenset((*STEPS, *BROKEN_OFF))
 _REDIS = str(principals.REDIS)
 _NO_STAGING: Mapping[str, str] = {}
 _merge_group_of = attrgetter("merge_group")
+_seq_of = attrgetter("seq")
 
 
 def append(
@@ -104,6 +105,8 @@ def _append(
     if in_same_transaction is not None:
         in_same_transaction()
     fresh = [s for s in (*stored, *work.more) if s.is_new and s.seq]
+    if work.more:  # they follow the events that caused them, so listeners get each conversation in the order of seq
+        fresh.sort(key=_seq_of)
     if fresh and not chained_as:
         here.on_commit(lambda: _committed(fresh), robust=True)  # stored is stored, whoever listens
     if work.topics:
@@ -129,7 +132,7 @@ class _Work:
         self.posts: list[Any] = []
         self.topics: set[str] = set()
         self.touched: dict[int, ConversationHead] = {}
-        self.more: list[Stored] = []  # what the batch itself brought about
+        self.more: list[Stored] = []  # events that the batch caused, such as `run.queued`
         self.queue = RunScheduler.of_batch(batch)
         steps = [(heads[e.conversation], e) for e in batch if e.kind in OF_CALLS and e.conversation is not None]
         self.changes = prepare(cursor, steps)
