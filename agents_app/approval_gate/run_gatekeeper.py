@@ -17,7 +17,7 @@ from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
 from agents_app.worker.call_ids import EarlierCall
 from agents_app.worker.event_writer import RunEventWriter, mask, truncate_fields
-from agents_app.worker.run_hooks import Do, RecordingHooks, arguments, digest, requested_arguments
+from agents_app.worker.run_hooks import Do, RecordingHooks, arguments, digest, recorded_digests, requested_arguments
 from conversations.core.errors import Fenced
 from conversations.runs.approvals import auto_approval, auto_approval_rules
 from conversations.runs.claims import Body
@@ -75,7 +75,7 @@ class Gatekeeper:
             context.tool_call_id,
             requested_arguments(context),
         )
-        if hooks.calls.find_requested(call_id, digest(mask(sent))) is not None:
+        if hooks.calls.find_requested(call_id, recorded_digests(sent)) is not None:
             return False  # a person was asked already
         our_id = hooks.calls.new(call_id)
         request = sdk_approvals.build_request(agent.name, hooks.turns.current, our_id, call_id, sent, parent=parent)
@@ -90,7 +90,7 @@ class Gatekeeper:
         if rule is None:
             hooks.calls.give_back(call_id, our_id)
             return False
-        hooks.calls.approve(EarlierCall(our_id, call_id, "approved", digest(mask(sent)), parent), sent)
+        hooks.calls.approve(EarlierCall(our_id, call_id, "approved", recorded_digests(sent)[-1], parent), sent)
         by = f"an auto-approval rule by {rule.made_by}"
         hooks.decided = {**hooks.decided, our_id: Decision("approve", "", digest=digest(sent), by=by)}
         return True
@@ -99,8 +99,8 @@ class Gatekeeper:
         """Commit that a call was refused; only then is the model told."""
         hooks, parent = self._hooks(), current_parent_call()
         call_id = context.tool_call_id
-        args_digest = digest(mask(requested_arguments(context)))
-        our_id = hooks.calls.find_requested(call_id, args_digest) or hooks.calls.new(call_id)
+        digests = recorded_digests(requested_arguments(context))
+        our_id = hooks.calls.find_requested(call_id, digests) or hooks.calls.new(call_id)
         body: Body = {"event": "policy.refused", "agent": agent.name, "turn": hooks.turns.current, "tool_call": our_id}
         body |= {"tool_call_id": original(call_id), "effect": self._served.effect(tool, agent.name)}
         body |= identity.layers(tool, context.tool_namespace)

@@ -14,7 +14,7 @@ from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
 from agents_app.worker.call_ids import APPROVAL_STATUSES, CallIdMap
 from agents_app.worker.event_writer import mask
-from agents_app.worker.run_hooks import arguments, digest
+from agents_app.worker.run_hooks import arguments, digest, recorded_digests
 from agents_app.worker.saved_state import Incompatible, tool_of
 from conversations.core.ids import new_id
 from conversations.models import Approval, Event
@@ -34,7 +34,7 @@ def pending_requests(
     seen_ids: set[str] = set()
     for item in items:
         call_id, sent = item.call_id or "", item.arguments or ""
-        if our_id := calls.find_requested(call_id, digest(mask(sent)), besides=seen_ids):
+        if our_id := calls.find_requested(call_id, recorded_digests(sent), besides=seen_ids):
             seen_ids.add(our_id)
             continue
         tool, our_id = tool_of(item), calls.new(call_id)
@@ -100,7 +100,7 @@ def apply_to_state(state: RunState[Any, Any], calls: CallIdMap, decided: dict[st
     for item in state.get_interruptions():
         if is_external(item):
             continue  # its client's to answer, and nobody's here to decide
-        sent = digest(mask(item.arguments or ""))
+        sent = recorded_digests(item.arguments or "")
         our_id = calls.find_requested(
             item.call_id or "", sent, besides=seen_ids, statuses=(*APPROVAL_STATUSES, "blocked")
         )  # its time was up

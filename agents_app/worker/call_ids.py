@@ -56,10 +56,10 @@ class CallIdMap:
         waiting = self._expected[call_id, sent]
         return waiting.popleft() if waiting else None
 
-    def begin(self, parent: str | None, call_id: str, digest: str) -> str:
-        """Return our id of a call that starts now."""
+    def begin(self, parent: str | None, call_id: str, digests: Collection[str]) -> str:
+        """Return our id of a call that starts now; `digests`: see `run_hooks.recorded_digests`."""
         key = parent, call_id
-        our_id = self._find_open(key, digest) or self._entered(key, digest) or self.new(call_id)
+        our_id = self._find_open(key, digests) or self._entered(key, digests) or self.new(call_id)
         self._running[parent, call_id] = our_id
         return our_id
 
@@ -117,27 +117,27 @@ class CallIdMap:
     def find_requested(
         self,
         call_id: str,
-        digest: str = "",
+        digests: Collection[str] = (),
         *,
         besides: Collection[str] = (),
         statuses: Collection[str] = APPROVAL_STATUSES,
     ) -> str | None:
-        """Return the id of a call whose approval was requested, decided or not; with a digest, only for these
+        """Return the id of a call whose approval was requested, decided or not; with digests, only for these
         arguments."""
         own = original(call_id)
         matches = (c for c in self._earlier_calls if c.key[1] == own and c.status in statuses and c.id not in besides)
-        return next((c.id for c in matches if digest in ("", c.digest)), None)
+        return next((c.id for c in matches if not digests or c.digest in digests), None)
 
-    def _find_open(self, key: Key, digest: str) -> str | None:
-        return self._take(key, ("waiting", "approved", "called"), digest)
+    def _find_open(self, key: Key, digests: Collection[str]) -> str | None:
+        return self._take(key, ("waiting", "approved", "called"), digests)
 
-    def _entered(self, key: Key, digest: str) -> str | None:
+    def _entered(self, key: Key, digests: Collection[str]) -> str | None:
         """Return the same call of an earlier attempt, which must not be entered again."""
-        return next((c.id for c in self._earlier_calls if c.key == _own(key) and c.digest == digest), None)
+        return next((c.id for c in self._earlier_calls if c.key == _own(key) and c.digest in digests), None)
 
-    def _take(self, key: Key, statuses: tuple[str, ...], digest: str = "") -> str | None:
+    def _take(self, key: Key, statuses: tuple[str, ...], digests: Collection[str] = ()) -> str | None:
         matches = (c for c in self._earlier_calls if c.key == _own(key) and c.status in statuses)
-        call = next((c for c in matches if digest in ("", c.digest)), None)
+        call = next((c for c in matches if not digests or c.digest in digests), None)
         if call is not None:
             self._earlier_calls.remove(call)
         return call.id if call else None

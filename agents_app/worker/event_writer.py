@@ -83,6 +83,14 @@ class RunEventWriter:
         except TooLarge:
             return self.claim.event(truncate_fields(payload))
 
+    def fit(self, payload: Body) -> Body:
+        """Return the payload of an event; if it is too large, with its large values truncated."""
+        try:
+            self.claim.event(payload)
+        except TooLarge:
+            return truncate_fields(payload)
+        return payload
+
 
 def to_json_value(value: Any) -> tuple[Any, int]:
     """Return a value as JSON can represent it, with secrets masked and limited in size, and its original size in
@@ -165,10 +173,11 @@ def _masked(value: Any) -> Any:
 
 def truncate_fields(payload: Body) -> Body:
     """Truncate the values that are too large for one event; they become text."""
-    return {name: _cut(value) for name, value in payload.items()}
+    return {name: truncate(value) for name, value in payload.items()}
 
 
-def _cut(value: Any) -> Any:
+def truncate(value: Any) -> Any:
+    """Return a value, or the beginning of its text if that is too large for one event."""
     if isinstance(value, str | dict | list):
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         if len(text) > SHOWN // 4:

@@ -20,7 +20,7 @@ from agents_app.teams import agent_registry
 from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
 from agents_app.worker.call_ids import CallIdMap
-from agents_app.worker.event_writer import RunEventWriter, mask, reason_of, to_json_value
+from agents_app.worker.event_writer import RunEventWriter, mask, reason_of, to_json_value, truncate
 from agents_app.worker.model_turns import ModelAnswer, ModelTurns, StreamedMessage, TurnTooLarge, said_in
 from agents_app.worker.saved_state import Incompatible
 from conversations.core.errors import Fenced
@@ -103,9 +103,8 @@ class RecordingHooks(RunHooks[Any]):
         if not isinstance(context, ToolContext) or not isinstance(tool, FunctionTool):
             return
         sent = mask(context.tool_arguments)
-        our_id = self.calls.begin(
-            current_parent_call(), context.tool_call_id, digest(mask(requested_arguments(context)))
-        )
+        digests = recorded_digests(requested_arguments(context))
+        our_id = self.calls.begin(current_parent_call(), context.tool_call_id, digests)
         step = self._started_steps[our_id] = self._tool_step_body(context, agent, tool, our_id)
         decided = self.decided.get(our_id)
         if decided is not None and decided.decision == "respond":
@@ -151,7 +150,7 @@ class RecordingHooks(RunHooks[Any]):
 
     def decision(self, call_id: str, requested_args: str) -> Decision | None:
         """Return a person's decision about a call that is about to be checked; `requested_args` are its arguments."""
-        our_id = self.calls.find_requested(call_id, digest(mask(requested_args)))
+        our_id = self.calls.find_requested(call_id, recorded_digests(requested_args))
         return self.decided.get(our_id) if our_id else None
 
     def decision_of_running(self, call_id: str) -> Decision | None:
@@ -202,7 +201,7 @@ class RecordingHooks(RunHooks[Any]):
 
     async def _begin_known(self, body: Body) -> None:
         try:
-            await self._do(begin_tool_call.begin_execution, self._event_writer.claim, body)
+            await self._do(begin_tool_call.begin_execution, self._event_writer.claim, self._event_writer.fit(body))
         except Fenced:
             self._event_writer.is_lost = True
             raise
@@ -225,6 +224,14 @@ def arguments(sent: str) -> Body:
     except ValueError:
         read = None
     return {"args_raw": sent, **({"args": read} if isinstance(read, dict) else {})}
+
+
+def recorded_digests(sent: str) -> tuple[str, ...]:
+    """Return the digests that a call with these arguments can have in the record: of all of them, masked, and if they
+    are large, of the part that an event contains."""
+    masked = mask(sent)
+    part = truncate(masked)
+    return (digest(masked),) if part == masked else (digest(masked), digest(part))
 
 
 def usage_of(spent: Usage) -> Body | None:

@@ -168,5 +168,5 @@ def test_a_question_names_the_call_that_it_is_inside():
 def test_a_call_that_an_earlier_attempt_entered_keeps_its_id(status):
     calls = CallIdMap("run", [EarlierCall("first", "c1", status, "digest")])
 
-    assert calls.begin(None, "c1", "digest") == "first"
-    assert calls.begin(None, "c1", "another") != "first"
+    assert calls.begin(None, "c1", ["digest"]) == "first"
+    assert calls.begin(None, "c1", ["another"]) != "first"
