@@ -8,6 +8,7 @@ from conversations.models.conversation import Conversation
 EXTERNAL = "external"  # the kind that stands for an agent elsewhere, which waits for a decision
 LIVE = ("running", "waiting")
 UNFINISHED = ("queued", *LIVE)
+BEGUN = Q(status__in=LIVE) | Q(status="queued", attempt__gt=0)  # what it knows is in its saved state, or in a worker
 ENDING = ("stop", "cancel", "abort")  # what may be asked of a run that is to end, the gentlest first
 FAILED = ("failed", "interrupted", "incompatible")
 OVER = ("done", "delivered", "failed", "cancelled", "interrupted", "incompatible")
@@ -27,7 +28,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
 
 class Run(models.Model):
-    """A run. Status and reason are a fold of its events; attempt, lease and saved state are not."""
+    """A run. Status, reason and attempt are a fold of its events; lease and saved state are not."""
 
     id = models.CharField(max_length=64, primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, db_index=False, db_constraint=False)

@@ -23,7 +23,7 @@ from conversations.events.log import hash_chain
 from conversations.events.log.refold import Gone, Refold
 from conversations.events.types.redaction import FIELD_MARK, REDACTED
 from conversations.models import Alarm, AlertDelivery, Conversation, Event, Redaction, Run, SessionItem
-from conversations.models.run import LIVE
+from conversations.models.run import BEGUN
 from conversations.redaction import call_field, legal_holds, selection
 from conversations.redaction.selection import Part
 from conversations.redaction.tombstones import tombstone
@@ -153,8 +153,9 @@ def lock(parts: Sequence[Part]) -> None:
 
 
 def require_idle(parts: Sequence[Part]) -> None:
-    """Raise Conflict while a run works or waits there: what it remembers has the words."""
-    run = Run.objects.filter(conversation__in=[part.conversation for part in parts], status__in=LIVE).first()
+    """Raise Conflict if a run has begun there and is not over: it remembers the words, and what was decided about its
+    calls."""
+    run = Run.objects.filter(BEGUN, conversation__in=[part.conversation for part in parts]).first()
     if run is not None:
         raise Conflict(f"{run.agent} is active in conversation {run.conversation.key!r}: stop its run first")
 
@@ -178,7 +179,7 @@ def _forget_elsewhere(row: Conversation, older_than: int | None) -> None:
     """Take out what else may repeat the words: agents' memory, the state of runs that are over, alarms and alerts."""
     items = SessionItem.objects.filter(conversation=row.key)
     (items if older_than is None else items.filter(at__lt=older_than)).delete()
-    Run.objects.filter(conversation=row).exclude(status__in=LIVE).update(state=None, state_mac=None)
+    Run.objects.filter(conversation=row).exclude(BEGUN).update(state=None, state_mac=None)
     alarms = Alarm.objects.filter(conversation=row.key)
     AlertDelivery.objects.filter(alarm__in=alarms).exclude(status="waiting").update(subject="redacted", body="{}")
     alarms.update(detail="")
