@@ -1,6 +1,7 @@
-"""The file of a backup: a zip of parts and a manifest, whose comment is the SHA-256 of all bytes before its digits.
+"""The format of a backup file: a zip archive with one part per table and a manifest.
 
-Parts are lines of JSON, one a row. Any changed, missing or added byte is noticed before anything is read.
+Each part has one line of JSON per row. The archive's comment ends with the SHA-256 of all bytes before it, so any
+changed, missing or added byte is detected before anything is restored.
 """
 
 import hashlib
@@ -20,23 +21,23 @@ MANIFEST = "manifest.json"
 COMMENT = b"switchboard-backup sha256:"
 DIGITS = 64
 CHUNK = 1 << 20  # bytes
-FAST = 1  # zlib's level: twice as fast as its default, a tenth larger
+FAST = 1  # compression level of zlib: twice as fast as the default, and the file is a tenth larger
 
 Manifest = dict[str, Any]  # any JSON
 
 
 class DigestingFile(io.RawIOBase):
-    """A file that is written once through and hashed as it is, all but its last 64 bytes."""
+    """A file that is written from start to end, and hashed on the way except for its last 64 bytes."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._digest, self._end = file, hashlib.sha256(), b""
 
     def writable(self) -> bool:
-        """Return True; it can do nothing else."""
+        """Return True: writing is all it can do."""
         return True
 
     def write(self, data: Any) -> int:
-        """Write, and hash what can no longer be among the last bytes."""
+        """Write the data, and hash the bytes that can no longer be among the last 64."""
         self._file.write(data)
         rest = self._end + bytes(data)
         self._digest.update(rest[:-DIGITS])
@@ -44,7 +45,7 @@ class DigestingFile(io.RawIOBase):
         return len(data)
 
     def seal(self) -> str:
-        """Write the digest in place of the last bytes; return it."""
+        """Replace the last 64 bytes by the digest, in hexadecimal, and return it."""
         digest = self._digest.hexdigest()
         self._file.flush()
         self._file.seek(-DIGITS, os.SEEK_END)
@@ -54,7 +55,7 @@ class DigestingFile(io.RawIOBase):
 
 
 class ArchiveWriter:
-    """A backup on its way: parts one after the other, the manifest last."""
+    """Writes a backup: one part after the other, then the manifest."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = DigestingFile(file)
@@ -62,7 +63,7 @@ class ArchiveWriter:
         self._zip.comment = COMMENT + b"0" * DIGITS
 
     def add(self, name: str, pieces: Iterator[bytes]) -> tuple[int, str]:
-        """Write one part; return its bytes and their SHA-256."""
+        """Write one part; return its size in bytes and its SHA-256."""
         size, digest = 0, hashlib.sha256()
         with self._zip.open(name, "w", force_zip64=True) as part:
             for piece in pieces:
@@ -72,7 +73,7 @@ class ArchiveWriter:
         return size, digest.hexdigest()
 
     def finish(self, manifest: Manifest) -> str:
-        """Write the manifest and close; return the file's digest."""
+        """Write the manifest and close the archive; return the digest of the file."""
         text = json.dumps({"format": FORMAT, **manifest}, ensure_ascii=False, indent=1)
         self._zip.writestr(MANIFEST, text)
         self._zip.close()
@@ -80,23 +81,23 @@ class ArchiveWriter:
 
 
 class BackupArchive:
-    """A backup whose bytes were all found to be as they were written."""
+    """A backup file whose digest was checked."""
 
     def __init__(self, parts: zipfile.ZipFile, manifest: Manifest, digest: str) -> None:
         self._zip, self.manifest, self.digest = parts, manifest, digest
 
     @contextmanager
     def lines(self, part: Manifest) -> Iterator[Iterator[bytes]]:
-        """Read a part's lines. Raises Invalid at its end where it does not match the manifest."""
+        """Return an iterator over a part's lines. It raises Invalid at the end if they do not match the manifest."""
         with self._zip.open(part["name"]) as file:
-            yield _checked(file, part)
+            yield _checked_lines(file, part)
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[BackupArchive]:
-    """Check a backup's every byte and open it. Raises Invalid with what is wrong."""
+    """Check every byte of a backup and open it. Raises Invalid if it is unreadable, damaged, or of another format."""
     with _open(path) as file:
-        digest = _sound(file, path)
+        digest = _require_undamaged(file, path)
         file.seek(0)
         try:
             with zipfile.ZipFile(file) as parts:
@@ -109,7 +110,7 @@ def opened(path: Path) -> Iterator[BackupArchive]:
 
 
 def is_backup(path: Path) -> bool:
-    """Return whether a file ends as a backup does, whole or not in between."""
+    """Return whether a file ends like a backup. Its contents are not checked."""
     with path.open("rb") as file:
         return _written_digest(file) is not None
 
@@ -121,7 +122,7 @@ def _open(path: Path) -> IO[bytes]:
         raise Invalid(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _sound(file: IO[bytes], path: Path) -> str:
+def _require_undamaged(file: IO[bytes], path: Path) -> str:
     expected = _written_digest(file)
     if expected is None:
         raise Invalid(f"{path} is not a backup, or its end is missing")
@@ -142,7 +143,7 @@ def _written_digest(file: IO[bytes]) -> bytes | None:
     return end[-DIGITS:] if end.startswith(COMMENT) and len(end) == len(COMMENT) + DIGITS else None
 
 
-def _checked(file: IO[bytes], part: Manifest) -> Iterator[bytes]:
+def _checked_lines(file: IO[bytes], part: Manifest) -> Iterator[bytes]:
     digest = hashlib.sha256()
     for line in file:
         digest.update(line)

@@ -1,7 +1,7 @@
-"""All rows of the record as they were at one moment, while others go on writing. Called by `make_backup`.
+"""Read all rows of the record as of one moment, while other processes keep writing. Called by `make_backup`.
 
-SQLite's file is first copied in one step, as fast as the disk is: a long read of the file itself would keep its WAL
-from being checkpointed. PostgreSQL keeps one snapshot for as long as that takes.
+On SQLite, the file is copied first, in one step: a long read of the database itself would keep its WAL from being
+checkpointed. On PostgreSQL, one snapshot is held for the whole time.
 """
 
 import os
@@ -22,18 +22,18 @@ _TYPES = {"int": "int8", "text": "text", "bool": "bool", "time": "timestamptz", 
 
 
 class ConsistentCopy(Protocol):
-    """The record at one moment."""
+    """The record as of one moment."""
 
     def rows(self, table: RecordTable) -> Iterator[list[Any]]:
-        """Read a table's rows, by its key, as a backup has them."""
+        """Yield the rows of a table in the order of its key, with values in the backup's form (`portable_rows`)."""
 
     def first_row(self, sql: str) -> Sequence[Any]:
-        """Read one row."""
+        """Return the first row of a query."""
 
 
 @contextmanager
 def consistent_copy_beside(beside: Path) -> Iterator[ConsistentCopy]:
-    """Take the copy; SQLite's lies beside this path until the end, readable by its owner alone."""
+    """Make the copy. On SQLite it is a file next to this path, readable by its owner alone, and removed at the end."""
     if connection.vendor == "sqlite":
         place = beside.with_name(f"{beside.name}.copy")
         try:
@@ -50,7 +50,7 @@ def consistent_copy_beside(beside: Path) -> Iterator[ConsistentCopy]:
 
 
 def _copy_file(place: Path) -> None:
-    """Copy the whole file in one step: a copy in several begins again whenever another process writes."""
+    """Copy the whole file in one step: a copy in several steps starts over whenever another process writes."""
     place.unlink(missing_ok=True)  # of a process that was killed
     os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE))
     connection.ensure_connection()
@@ -63,32 +63,32 @@ def _copy_file(place: Path) -> None:
 
 
 class SqliteCopy:
-    """A copy of the file, which nobody else writes to."""
+    """A copy of the SQLite file, to which nobody else writes."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
 
     def rows(self, table: RecordTable) -> Iterator[list[Any]]:
-        """Read a table's rows."""
+        """Yield the rows of a table, as `ConsistentCopy.rows`."""
         convert = converter([kind for _, kind in table.columns], FROM_SQLITE)
         cursor = self._database.execute(table.select)
         while page := cursor.fetchmany(FETCHED):
             yield from map(convert, page)
 
     def first_row(self, sql: str) -> Sequence[Any]:
-        """Read one row."""
+        """Return the first row of a query."""
         row: Sequence[Any] = self._database.execute(sql).fetchone()
         return row
 
 
 class PostgresSnapshot:
-    """A transaction that sees one moment."""
+    """A transaction of PostgreSQL that sees the record as of its start."""
 
     def __init__(self, cursor: Any) -> None:
         self._cursor = cursor
 
     def rows(self, table: RecordTable) -> Iterator[list[Any]]:
-        """Read a table's rows by COPY."""
+        """Yield the rows of a table, as `ConsistentCopy.rows`, read by COPY."""
         kinds = [kind for _, kind in table.columns]
         convert = converter(kinds, FROM_POSTGRESQL)
         with self._cursor.copy(f"COPY ({table.select}) TO STDOUT") as copy:
@@ -96,7 +96,7 @@ class PostgresSnapshot:
             yield from map(convert, copy.rows())
 
     def first_row(self, sql: str) -> Sequence[Any]:
-        """Read one row."""
+        """Return the first row of a query."""
         self._cursor.execute(sql)
         row: Sequence[Any] = self._cursor.fetchone()
         return row

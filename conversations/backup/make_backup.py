@@ -1,4 +1,4 @@
-"""Write the whole record to one file, beside a running server. Called by `backup` and `migrate-database`."""
+"""Write the whole record to one file while the server runs. Called by `backup` and `migrate-database`."""
 
 import fcntl
 import hashlib
@@ -18,7 +18,7 @@ from conversations.access.audit import chain
 from conversations.backup import archive, portable_rows
 from conversations.backup.archive import ArchiveWriter, Manifest
 from conversations.backup.consistent_copy import OWNER_ALONE, ConsistentCopy, consistent_copy_beside
-from conversations.backup.portable_rows import META_LEFT_OUT, RecordTable
+from conversations.backup.portable_rows import EXCLUDED_META, RecordTable
 from conversations.core import schema_state
 from conversations.core.errors import Conflict, Invalid, SwitchboardError
 from conversations.core.failpoints import failpoint
@@ -29,7 +29,7 @@ from conversations.events import epoch
 from conversations.evidence import checkpoints
 from conversations.evidence.checkpoints import Signer
 
-PIECE = 1 << 16  # bytes handed over at once
+PIECE = 1 << 16  # bytes passed to the archive at a time
 
 Progress = Callable[[int, int], None]  # events written, events in all
 
@@ -44,23 +44,23 @@ class Backup(NamedTuple):
 
 
 def make(path: Path, who: Principal, signer: Signer, progress: Progress, *, verb: str = "back_up") -> Backup:
-    """Write the record as it is now; the file appears whole or not at all, readable by its owner alone. What moved is
-    signed first where the keys are here; a record that cannot be signed is backed up as it is.
+    """Write the record as it is now to a file that only its owner can read, and that appears complete or not at all.
 
-    Raises Invalid where something else has that name or no file can be made, Conflict where another process writes
-    there, or as files do.
+    If the signing keys are here, the record is signed first; a record that cannot be signed is backed up unsigned.
+    Raises Invalid if the path is taken by something other than a backup or cannot be written, Conflict if another
+    process is writing it or the database's tables are outdated, and OSError if the disk fails.
     """
     path = path.absolute()
     if path.exists() and not (path.is_file() and archive.is_backup(path)):
         raise Invalid(f"{path} exists and is not a backup: choose another name")
     if schema_state.is_behind():
         raise Conflict("the database's tables have an older version: run `switchboard migrate` first")
-    epoch.current()  # the first one is made by who asks first
+    epoch.current()  # creates the first epoch if there is none
     with _draft(path) as (file, draft):
         with write_transaction():
             chain.enter(who, verb, "record")
         with suppress(SwitchboardError):
-            if signer.has_keys():  # the server alone makes them
+            if signer.has_keys():  # only the server creates them
                 checkpoints.make(signer)
         with consistent_copy_beside(draft) as copy:
             failpoint("backup-copied")
@@ -76,7 +76,7 @@ def make(path: Path, who: Principal, signer: Signer, progress: Progress, *, verb
 
 @contextmanager
 def _draft(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
-    """Open the file that becomes the backup, of this process alone; what a killed one left is written over."""
+    """Open the draft of the backup, locked by this process. A draft left by a killed process is overwritten."""
     draft = path.with_name(f".{path.name}.new")
     try:
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT, OWNER_ALONE)
@@ -88,7 +88,9 @@ def _draft(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
         except BlockingIOError:
             raise Conflict(f"another process is writing {path}") from None
         if not (draft.exists() and os.path.samestat(os.fstat(descriptor), draft.stat())):
-            raise Conflict(f"another process has just written {path}")  # and what was opened is that backup
+            raise Conflict(
+                f"another process has just written {path}"
+            )  # and this process opened its draft, which is the backup now
         os.fchmod(descriptor, OWNER_ALONE)
         file.truncate(0)
         try:
@@ -101,24 +103,24 @@ def _draft(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
 def _write(file: IO[bytes], copy: ConsistentCopy, progress: Progress) -> tuple[str, Manifest]:
     writer = ArchiveWriter(file)
     facts = _facts(copy)
-    parts = [_part(writer, copy, table, _Count(facts["events"], progress)) for table in portable_rows.tables()]
+    parts = [_part(writer, copy, table, _EventCount(facts["events"], progress)) for table in portable_rows.tables()]
     manifest = facts | {"parts": parts, "bytes": sum(part["bytes"] for part in parts)}
     return writer.finish(manifest), manifest
 
 
-class _Count:
-    """Tells how many events were written so far."""
+class _EventCount:
+    """Reports how many events were written so far."""
 
     def __init__(self, total: int, progress: Progress) -> None:
         self._total, self._progress = total, progress
 
-    def tell(self, table: str, rows: int) -> None:
+    def report(self, table: str, rows: int) -> None:
         if table == "conversations_event":
             self._progress(rows, self._total)
             failpoint("backup-events")
 
 
-def _part(writer: ArchiveWriter, copy: ConsistentCopy, table: RecordTable, count: _Count) -> Manifest:
+def _part(writer: ArchiveWriter, copy: ConsistentCopy, table: RecordTable, count: _EventCount) -> Manifest:
     rows = 0
     encode = msgspec.json.Encoder().encode
 
@@ -126,7 +128,7 @@ def _part(writer: ArchiveWriter, copy: ConsistentCopy, table: RecordTable, count
         nonlocal rows
         piece = bytearray()
         for row in copy.rows(table):
-            if table.name == "conversations_meta" and not _is_of_record(row):
+            if table.name == "conversations_meta" and not _belongs_in_backup(row):
                 continue
             piece += encode(row)
             piece += b"\n"
@@ -134,9 +136,9 @@ def _part(writer: ArchiveWriter, copy: ConsistentCopy, table: RecordTable, count
             if len(piece) >= PIECE:
                 yield bytes(piece)
                 piece.clear()
-                count.tell(table.name, rows)
+                count.report(table.name, rows)
         yield bytes(piece)
-        count.tell(table.name, rows)
+        count.report(table.name, rows)
 
     name = f"tables/{table.name.removeprefix('conversations_')}.jsonl"
     size, digest = writer.add(name, pieces())
@@ -144,10 +146,10 @@ def _part(writer: ArchiveWriter, copy: ConsistentCopy, table: RecordTable, count
     return {"name": name, "table": table.name, "columns": columns, "rows": rows, "bytes": size, "sha256": digest}
 
 
-def _is_of_record(row: list[Any]) -> bool:
-    """Return whether a fact about the database goes along: leases name processes, and an index is made anew."""
+def _belongs_in_backup(row: list[Any]) -> bool:
+    """Return whether a row of `Meta` belongs in the backup. Leases name processes, and the index is built anew."""
     name, value = row
-    return name not in META_LEFT_OUT and '"holder"' not in value
+    return name not in EXCLUDED_META and '"holder"' not in value
 
 
 def _facts(copy: ConsistentCopy) -> Manifest:
@@ -170,13 +172,13 @@ def _facts(copy: ConsistentCopy) -> Manifest:
 
 
 def _checkpoint(copy: ConsistentCopy) -> str:
-    """Return the newest signed head that the copy has, as a note; empty for none."""
+    """Return the newest checkpoint in the copy, as a signed note; empty if there is none."""
     row = copy.first_row("SELECT note FROM conversations_checkpoint ORDER BY size DESC LIMIT 1")
     return str(row[0]) if row else ""
 
 
 def _digest_of_heads(copy: ConsistentCopy) -> str:
-    """Return one SHA-256 over all conversations' heads: row, seq and hash of each, by row."""
+    """Return one SHA-256 over the heads of all conversations: row id, seq and hash of each, in the order of row ids."""
     digest = hashlib.sha256()
     heads = RecordTable(
         "conversations_conversation", (("id", "int"), ("head_seq", "int"), ("head_hash", "text")), ("id",)
@@ -187,12 +189,13 @@ def _digest_of_heads(copy: ConsistentCopy) -> str:
 
 
 def newest_migration() -> str:
-    """Return the name of the record's last migration that this version knows."""
+    """Return the name of the last migration of the record that this version has."""
     return str(MigrationLoader(None).graph.leaf_nodes("conversations")[0][1])
 
 
 def secret_mark(epoch: str) -> str:
-    """Return what tells whether two places have the same secret key, and nothing else about it."""
+    """Return a keyed digest of the epoch, which shows whether two deployments have the same secret key without
+    revealing it."""
     return salted_hmac("conversations.backup", epoch, secret=settings.SECRET_KEY, algorithm="sha256").hexdigest()[:32]
 
 

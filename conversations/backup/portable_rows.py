@@ -1,4 +1,4 @@
-"""Rows as a backup has them, the same from either database: which tables, which columns, and how a value is written."""
+"""The tables and columns of a backup, and the form of their values, which is the same from either database."""
 
 import base64
 from collections.abc import Callable, Sequence
@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from django.apps import apps
 from django.db import models
 
-Value = Any  # what a driver gives or takes
+Value = Any  # of a database driver, or of JSON
 
-# Facts about processes and open sessions, not of the record: who restores signs in again.
-LEFT_OUT = ("Node", "SignInLink")
-# Who does what, and what an index was made by: of the deployment that was copied.
-META_LEFT_OUT = ("search", "verification")
+# Processes and sign-in links are not part of the record: after a restore, everybody signs in again.
+EXCLUDED_MODELS = ("Node", "SignInLink")
+# Rows of `Meta` about the deployment that was backed up: the state of its search index and of its last verification.
+EXCLUDED_META = ("search", "verification")
 KINDS = {
     **dict.fromkeys(("AutoField", "BigAutoField", "BigIntegerField", "IntegerField", "SmallIntegerField"), "int"),
     **dict.fromkeys(("CharField", "TextField"), "text"),
@@ -27,7 +27,7 @@ KINDS = {
 
 
 class RecordTable(NamedTuple):
-    """A table and its columns, each with its kind; `order`: the columns of its key."""
+    """A table, its columns as `(name, kind)`, and in `order` the columns of its primary key."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
@@ -35,19 +35,19 @@ class RecordTable(NamedTuple):
 
     @property
     def quoted(self) -> str:
-        """The columns as SQL lists them."""
+        """The columns, quoted and joined for SQL."""
         return ",".join(f'"{name}"' for name, _ in self.columns)
 
     @property
     def select(self) -> str:
-        """The query of all rows, by the key."""
+        """The query that returns all rows in the order of the key."""
         order = ",".join(f'"{name}"' for name in self.order)
         return f'SELECT {self.quoted} FROM "{self.name}" ORDER BY {order}'
 
 
 def tables() -> list[RecordTable]:
-    """Return the tables of the record, by name."""
-    chosen = (m for m in apps.get_app_config("conversations").get_models() if m.__name__ not in LEFT_OUT)
+    """Return the tables that a backup contains, sorted by name."""
+    chosen = (m for m in apps.get_app_config("conversations").get_models() if m.__name__ not in EXCLUDED_MODELS)
     return sorted(map(_table, chosen))
 
 
@@ -89,7 +89,7 @@ TO_POSTGRESQL: dict[str, Callable[[Value], Value]] = {"bytes": base64.b64decode}
 def converter(
     kinds: Sequence[str], by_kind: dict[str, Callable[[Value], Value]]
 ) -> Callable[[Sequence[Value]], list[Value]]:
-    """Return what converts a row of such columns."""
+    """Return a function that converts a row whose columns have these kinds."""
     steps = [(at, by_kind[kind]) for at, kind in enumerate(kinds) if kind in by_kind]
 
     def convert(row: Sequence[Value]) -> list[Value]:

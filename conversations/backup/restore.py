@@ -1,6 +1,7 @@
-"""Make the record of a backup again, in a place that has none. Called by the command `restore`.
+"""Restore a backup into an empty database. Called by the commands `restore` and `migrate-database`.
 
-All or nothing: SQLite's file is made under another name and renamed at the end, PostgreSQL has one transaction.
+All or nothing: on SQLite, the file is written under another name and renamed at the end; on PostgreSQL, everything is
+one transaction.
 """
 
 import os
@@ -35,15 +36,15 @@ from conversations.evidence.verify_record import RecordCheck
 from conversations.redaction import journal
 
 PAGE = 500  # rows stored at once
-# A file that is thrown away unless all of it was written: synced once, at its end.
+# The draft is discarded unless it is completed, so it is synced only once, at the end.
 DRAFT_PRAGMAS = "PRAGMA journal_mode=MEMORY;PRAGMA synchronous=OFF;PRAGMA secure_delete=OFF;"
 RECORD_TABLES = ("event", "conversation", "auditentry", "user", "token")
 
-_decode = msgspec.json.Decoder(list[Any]).decode  # made at import, as every decoder of a type
+_decode = msgspec.json.Decoder(list[Any]).decode  # created at import, like every typed decoder
 
 
 class Restored(NamedTuple):
-    """What was restored: the backup's manifest, the new epoch, what a person has to know."""
+    """A completed restore: the backup's manifest, the new epoch, and notes that the operator has to read."""
 
     manifest: Manifest
     epoch: str
@@ -51,8 +52,11 @@ class Restored(NamedTuple):
 
 
 def restore(path: Path, data_dir: Path, signer: Signer, progress: Progress) -> Restored:
-    """Check the backup, make its record again and check that. Raises Conflict for a place that has a record, Invalid
-    for a backup that is damaged or not intact; then nothing has changed."""
+    """Check the backup, restore it, and verify the restored record.
+
+    Raises Conflict if the database already contains a record, and Invalid if the backup is damaged or its record is not
+    intact; then nothing has changed.
+    """
     with archive.opened(path) as backup:
         _require_known(backup.manifest)
         with _place() as is_apart:
@@ -78,7 +82,7 @@ def _require_known(manifest: Manifest) -> None:
 
 @contextmanager
 def _place() -> Iterator[bool]:
-    """Have this process write where the record will be. Yields whether that is apart until the end."""
+    """Point the connection at the place to write to. Yields whether that is a draft (SQLite), renamed at the end."""
     _require_empty()
     if connection.vendor != "sqlite":
         yield False
@@ -93,7 +97,7 @@ def _place() -> Iterator[bool]:
         yield True
         connection.close()
         _sync(draft)
-        _remove(place)  # a file without a record
+        _remove(place)  # `_require_empty`: it contains no record
         draft.replace(place)
         _sync(place.parent)
     finally:
@@ -103,7 +107,7 @@ def _place() -> Iterator[bool]:
 
 
 def _require_empty() -> None:
-    """Raise Conflict where a record is: a restore never writes over one, nor into one."""
+    """Raise Conflict if there is a record: a restore neither overwrites nor extends one."""
     if connection.vendor == "sqlite" and not Path(str(connection.settings_dict["NAME"])).exists():
         return
     with connection.cursor() as cursor:
@@ -120,7 +124,7 @@ def _require_empty() -> None:
 
 
 def _load(backup: BackupArchive, progress: Progress) -> None:
-    """Make the tables as they were, fill them, and bring them up to date."""
+    """Create the tables as of the backup's migration, fill them, and run the later migrations."""
     manifest = backup.manifest
     call_command("migrate", "conversations", manifest["migration"], verbosity=0, interactive=False)
     with write_transaction():
@@ -133,7 +137,7 @@ def _load(backup: BackupArchive, progress: Progress) -> None:
 
 
 def _empty(table: str) -> None:
-    """Take out what making the tables put in."""
+    """Delete the rows that migrations inserted."""
     with connection.cursor() as cursor:
         cursor.execute(f'DELETE FROM "{table}"')
 
@@ -147,7 +151,7 @@ def _fill(backup: BackupArchive, part: Manifest, progress: Progress) -> None:
     stored = 0
     with backup.lines(part) as lines:
         while page := [convert(_decode(line)) for line in islice(lines, PAGE)]:
-            if unindexed is not None:  # the index is made again from the events
+            if unindexed is not None:  # the search index is built again from the events
                 for row in page:
                     row[unindexed] = 0
             store(part["table"], names, page)
@@ -179,7 +183,7 @@ def _reset_sequences() -> None:
 
 
 def _require_intact() -> None:
-    """Check all that `verify` does, but for what this place remembers of another record. Raises Invalid."""
+    """Run all checks of `verify` except those against files of this data directory. Raises Invalid."""
     record = RecordCheck(verify_record.Settings())
     for check in (record.audit, record.events, record.tree, record.state):
         verdict = check()
@@ -190,7 +194,7 @@ def _require_intact() -> None:
 
 
 def _begin_epoch(backup: BackupArchive) -> str:
-    """Begin a new epoch, so that whoever followed the record notices that it went back; the audit log has it."""
+    """Begin a new epoch, so that followers notice that the record went back in time, and write an audit entry."""
     with write_transaction():
         new_epoch = epoch.change(epoch.current())
         facts = {"sha256": backup.digest, "made_at": backup.manifest["made_at"], "epoch": backup.manifest["epoch"]}
@@ -208,7 +212,7 @@ def _notes(manifest: Manifest) -> Iterator[str]:
 
 
 def _redact_again(path: Path) -> Iterator[str]:
-    """Take out what was redacted since the backup was made, where the journal of redactions is here."""
+    """Repeat the redactions made since the backup, if the redaction journal is in this data directory."""
     try:
         if count := journal.apply(path):
             yield f"{count:,} events that were redacted since the backup are redacted again."
@@ -222,7 +226,7 @@ def _redact_again(path: Path) -> Iterator[str]:
 
 
 def _about_signatures(signer: Signer) -> Iterator[str]:
-    """Say what has to be done before the record is signed further."""
+    """Say what the operator must do before the record can be signed again."""
     if not checkpoints.verifier_keys():
         return
     last, size = signer.last(), tree.size()
@@ -239,7 +243,7 @@ def _about_signatures(signer: Signer) -> Iterator[str]:
 
 
 def _put_aside(data_dir: Path, new_epoch: str) -> Iterator[str]:
-    """Keep what this data directory remembers of a longer audit log beside the record that does not have it."""
+    """Rename the audit anchor file of this data directory if it belongs to a longer audit log than the restored one."""
     anchor = AuditAnchorFile(data_dir)
     if anchor.path.exists() and not anchor.verify().ok:
         aside = anchor.path.with_name(f"{anchor.path.name}.before-{new_epoch}")
