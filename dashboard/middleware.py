@@ -129,7 +129,7 @@ def signed_in(get_response: Handler) -> Handler:
 
 
 def address_of(request: HttpRequest) -> str:
-    """Return the client's address, as the server saw it or a trusted proxy told it (`proxies`)."""
+    """Return the client's address, as the server saw it or a trusted proxy reported it (`trusted_proxies`)."""
     try:
         return str(ipaddress.ip_address(request.META.get("REMOTE_ADDR", "")))
     except ValueError:
@@ -155,7 +155,7 @@ def _guarded(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     if caller is None and request.user.is_authenticated:
         response.close()
         return errors.answer(request, NotSignedIn("This token or session has ended.", code="token_revoked"))
-    response._caller = caller  # type: ignore[attr-defined]  # `handler` looks after them
+    response._caller = caller  # type: ignore[attr-defined]  # `django_handler` checks it while the response is sent
     return response
 
 
@@ -167,7 +167,7 @@ def _take_token(request: HttpRequest, bearer: str) -> None:
         raise NotSignedIn("This token does not exist or was revoked.")
     if request.method not in SAFE and not request.path.startswith("/api/"):
         raise NotAllowed("Tokens can read pages. Use /api/v1/ to make changes.")
-    request.user = token  # type: ignore[assignment]  # whoever asks, asks `rights`
+    request.user = token  # type: ignore[assignment]  # `permissions` knows people and tokens alike
     request._dont_enforce_csrf_checks = True  # type: ignore[attr-defined]  # no cookie was used, so none can be abused
 
 

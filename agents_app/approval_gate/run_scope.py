@@ -32,7 +32,7 @@ def _as_it_is(call_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunScope:
-    """What a run hands on to the runs inside it. Made by the worker, read by hooks with `current()`."""
+    """What a run hands on to the runs inside it. Made by the worker, read by hooks with `current_scope()`."""
 
     conversation: str
     run: str

@@ -1,11 +1,11 @@
 """A team's context between messages: written as JSON, read back whole, or refused. Called by the worker.
 
-    context = contexts.read(team.context, stored, conversation)     # stored: the text kept last time, or None
+    context = team_context.read(team.context, stored, conversation)     # stored: the text kept last time, or None
     ... run ...
-    stored = contexts.write(context)                                # keep this for the conversation's next message
+    stored = team_context.write(context)                                # keep this for the conversation's next message
 
-For the SDK's RunState pass `context_serializer=contexts.to_mapping` and `context_deserializer=contexts.reader(model)`,
-with `strict_context=True`.
+For the SDK's RunState pass `context_serializer=team_context.to_mapping`,
+`context_deserializer=team_context.reader(model)` and `strict_context=True`.
 """
 
 import json

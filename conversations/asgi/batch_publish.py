@@ -119,10 +119,10 @@ def read(raw_messages: RawMessages, caller: Caller) -> tuple[list[ParsedMessage]
             items.append(parse_message.read(line, caller))
         except SwitchboardError as error:
             items.append(error)
-    return items, _joined([item for item in items if isinstance(item, NewEvent)])
+    return items, _group_tokens([item for item in items if isinstance(item, NewEvent)])
 
 
-def _joined(events: Sequence[NewEvent]) -> list[NewEvent]:
+def _group_tokens(events: Sequence[NewEvent]) -> list[NewEvent]:
     joined: list[NewEvent] = []
     for run in _runs(events):
         merge_group = next(_numbers) if len(run) > 1 else 0

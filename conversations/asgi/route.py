@@ -75,11 +75,11 @@ async def body(scope: Scope, receive: Receive, limit: int) -> bytes:
             raise too_large(limit)
         parts.append(part)
         if not message.get("more_body", False):
-            return await _joined(parts, size)
+            return await _join_parts(parts, size)
         message = await receive()
 
 
-async def _joined(parts: list[bytes], size: int) -> bytes:
+async def _join_parts(parts: list[bytes], size: int) -> bytes:
     """Join the parts of a body; in a thread if it is large, since copying 8 MiB takes 5 ms."""
     if size < LARGE:
         return b"".join(parts)

@@ -169,7 +169,7 @@ def _hold_back(conversation: Conversation) -> None:
 
 def _let_go(conversation: Conversation, principal: Principal) -> None:
     """Let runs that were set aside continue, unless the conversation is still held. A run that has not noticed the
-    pause simply continues; one that has is queued again once its worker releases it (`runs.wait`)."""
+    pause simply continues; one that has is queued again once its worker releases it (`claims.wait`)."""
     if _now(conversation).is_held:
         return
     here = Run.objects.of(conversation)

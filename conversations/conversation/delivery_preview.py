@@ -1,11 +1,11 @@
 """What will happen to a message before it is sent: who answers it, and what it waits for. By the same rule that starts
-runs (`log.queue`), so the preview is what happens. For the composer."""
+runs (`MessageTriggers`), so the preview is what happens. For the composer."""
 
 from typing import NamedTuple
 
 from conversations.core.node_heartbeat import database_now
 from conversations.events.log import run_history
-from conversations.events.log.run_scheduling import RunScheduler
+from conversations.events.log.message_triggers import MessageTriggers
 from conversations.models import Agent, Conversation, Run
 from conversations.runs import deliver_messages
 
@@ -24,7 +24,7 @@ def preview_delivery(
 ) -> DeliveryPreview:
     """Return what will happen to a message from `sender` to `recipient`. `by` is the principal, who may speak as
     another."""
-    answerer = RunScheduler.of_now().answerer(sender, recipient, by, conversation)
+    answerer = MessageTriggers.of_now().answerer(sender, recipient, by, conversation)
     if answerer is None:
         return DeliveryPreview(_unanswered(conversation, by, sender, recipient), waits=True)
     if text := _holder_note(conversation, by, answerer):

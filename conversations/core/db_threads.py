@@ -25,7 +25,7 @@ T = TypeVar("T")
 POOL_SIZE = {
     "writer": 4,  # three by conversation, one for what waits for a lock; SQLite has one and one
     "reader": 4,
-    "drawer": 1,
+    "renderer": 1,
     "fleet": 1,
     "approvals": 1,
     "watch": 1,

@@ -1,6 +1,7 @@
 """Notify listeners after a commit: within the process by a call, in other processes through the channel layer.
 
-Listeners must not block: they run in the thread that committed or received the notification. They are added and removed
+Listeners must not block: they run in the thread that committed or received the notification; on SQLite, a committing
+thread still holds the process's write turn meanwhile. They are added and removed
 by other threads, so each notification goes to those registered when it started. Other processes receive only heads
 (which conversation is at which seq), revocations, and presence. All of this is a hint: a lost one is made up for by the
 hub's query and the session guard's check (law A), and presence is repeated.

@@ -1,6 +1,7 @@
-"""Read what came over a bus or over HTTP: leniently, the body kept as the text that came (§3.1). No Django.
+"""Parse a payload that came over a bus or over HTTP, leniently; its body is stored as the text that arrived (§3.1).
 
-`read` answers a `ParsedPayload`: the fields the record looks at. Every other field stays in the body, unread.
+`parse` returns a `ParsedPayload`: the fields that the record uses. Every other field stays in the body, unread. No
+Django.
 """
 
 import contextlib
@@ -260,7 +261,7 @@ def _output_of(raw: bytes) -> str | None:
 
 
 def _read_slowly(payload: bytes) -> ParsedPayload:
-    """Read it as `_read_anyhow` does where a text holds half a character, which only Python's own reader takes."""
+    """Parse like `_parse_leniently` a payload with half a surrogate pair, which only Python's own parser accepts."""
     try:
         text = payload.decode()  # UTF-8: json guesses at bytes
         value: Any = json.loads(text, parse_constant=refuse_constant, parse_float=_number)

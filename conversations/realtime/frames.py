@@ -84,5 +84,5 @@ def _kind(kind: str) -> str:
 
 
 def control(t: str, **fields: Any) -> str:
-    """Encode any other frame: caught_up, reset, head, rows, error."""
+    """Encode any other frame, such as caught_up, reset, moved, head, rows and error."""
     return json.dumps({"t": t, **fields}, separators=(",", ":"), ensure_ascii=False)

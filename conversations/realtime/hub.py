@@ -45,7 +45,7 @@ class Hub:
         self._drawn_frames: deque[tuple[Feed, deque[Frame], int, int]] = deque()
         self.feeds: dict[tuple[str, Mode], Feed] = {}
         self.readers = DatabaseThreads("reader")
-        self._drawer = DatabaseThreads("drawer")
+        self._render_thread = DatabaseThreads("renderer")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_listening: list[Callable[[], None]] = []
@@ -68,7 +68,7 @@ class Hub:
             stop()
         await cancel_all([*self._tasks, self._fetcher.task])
         self.readers.shutdown(wait=False, cancel_futures=True)
-        self._drawer.shutdown(wait=False, cancel_futures=True)
+        self._render_thread.shutdown(wait=False, cancel_futures=True)
 
     def follow(self, key: str, mode: Mode, subscriber: Subscriber) -> Feed:
         """Add a subscriber. Follow first, then read: events committed in between are in the ring."""
@@ -156,7 +156,7 @@ class Hub:
         feed.drawing += len(events)
         self.drawing_bytes += _bytes(events)
         assert self._loop is not None
-        self._drawer.submit(self._render_in_thread, feed, events)
+        self._render_thread.submit(self._render_in_thread, feed, events)
 
     def _render_in_thread(self, feed: Feed, events: list[Stored]) -> None:
         """Render the events part by part and pass the frames to the loop. Runs in the renderer's thread."""
@@ -247,7 +247,7 @@ def _bytes(events: Sequence[Stored]) -> int:
 
 
 def _by_conversation(stored: Sequence[Stored]) -> dict[str, list[Stored]]:
-    """Group a batch by conversation; within one it is already in seq order."""
+    """Group a batch by conversation; within each, `append` announces events in the order of seq."""
     groups: defaultdict[str, list[Stored]] = defaultdict(list)
     for event in stored:
         groups[event.conversation].append(event)

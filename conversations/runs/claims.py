@@ -152,8 +152,8 @@ def renew(claims: Collection[Claim]) -> dict[str, str]:
 
 
 def finish(claimed: Claim, payload: Body, *more: Body) -> None:
-    """End a run: `payload` is its `run.done`, `run.failed`, `run.cancelled` or `run.incompatible`; `more` are stored
-    before it.
+    """End a run with `payload`, its `run.done`, `run.failed`, `run.cancelled` or `run.incompatible`; `more` are stored
+    before it. Stand-ins for a worker use it; our workers end their runs with `RunEventWriter.store`.
 
     Raises `Fenced` if the worker no longer holds the run.
     """

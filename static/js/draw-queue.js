@@ -13,7 +13,7 @@ const SHARE = 3; // a drawing takes one of so many parts of the time, in a flood
 const PAUSE = 120; // ms between two drawings at most
 const HIDDEN = 250; // ms between two flushes of a hidden tab
 
-export class FrameQueue {
+export class DrawQueue {
   #items = [];
   #next = 0;
   #flush;

@@ -1,6 +1,6 @@
 /** The transcript of one conversation, live: frames in, rows and text out. The pages around it are `transcript-pages`'. */
 import { ConnectionReport } from "./connection-report.js";
-import { FrameQueue } from "./frame-queue.js";
+import { DrawQueue } from "./draw-queue.js";
 import { gapNotice } from "./gap-notice.js";
 import { LiveText } from "./live-text.js";
 import { UnreadCounter } from "./unread-counter.js";
@@ -31,7 +31,7 @@ class LiveTranscript extends HTMLElement {
     this.#tail = this.querySelector("tail-follow");
     const heads = this.querySelector("lane-heads");
     this.#rows = new TranscriptRows(this.querySelector(".transcript"), (drawn) => heads?.place(drawn));
-    this.#queue = new FrameQueue((take) => this.#flush(take));
+    this.#queue = new DrawQueue((take) => this.#flush(take));
     this.#pages = new TranscriptPages(this, this.#rows, this.#tail);
     this.addEventListener("tail:latest", () => this.latest());
     this.addEventListener("tail:oldest", () => this.oldest());

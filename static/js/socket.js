@@ -37,7 +37,7 @@ class Socket extends EventTarget {
   /**
    * Follow a topic. Without `after` the newest page comes first; state topics (`fleet`) take neither.
    * @param {string} topic
-   * @param {{after?: number, epoch?: string, render?: "html"}} from
+   * @param {{after?: number, epoch?: string, render?: "html" | "lanes"}} from
    * @param {import("./subscription.js").Handlers} handlers
    * @returns {() => void} stop
    */

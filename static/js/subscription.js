@@ -29,7 +29,7 @@ export class Subscription {
 
   /**
    * @param {string} topic
-   * @param {{after?: number, epoch?: string, render?: "html"}} from
+   * @param {{after?: number, epoch?: string, render?: "html" | "lanes"}} from
    * @param {Handlers} handlers
    * @param {(frame: object) => void} send
    */

@@ -27,11 +27,11 @@ DRAFTS = """async () => {
 }"""
 
 FLOODED = """async (count) => {
-  const { FrameQueue } = await import("/static/js/frame-queue.js");
+  const { DrawQueue } = await import("/static/js/draw-queue.js");
   const [drawn, order] = [[], []];
   let frame = 0;
   const busy = (ms) => { for (const end = performance.now() + ms; performance.now() < end; ) ; };
-  const queue = new FrameQueue((take) => {
+  const queue = new DrawQueue((take) => {
     drawn.push(frame);
     for (let item = take(); item !== undefined; item = take()) order.push(item);
     busy(30); // as a browser that lays out and paints a lot

@@ -1,5 +1,7 @@
 """Nothing that a run has yet to finish with is redacted, whether it works, waits, or is queued to go on."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from conversations.conversation import control
@@ -29,10 +31,9 @@ def test_a_decided_run_that_is_queued_to_go_on_keeps_its_state_and_its_decision(
     decide.decide(people["approver"], approval.id, "edit", arguments={"street": "Elm Street"})
     decided = Event.objects.get(conversation__key=key, kind="approval.decided")
 
-    try:
+    is_skipped = what == "what is too old"  # the daily job goes on with the others
+    with nullcontext() if is_skipped else pytest.raises(Conflict, match="Clerk is active in conversation"):
         REDACTIONS[what](key, decided.seq)
-    except Conflict as refused:
-        assert "Clerk is active in conversation" in str(refused)
 
     assert Event.objects.get(pk=decided.pk).erased_by is None
     assert Run.objects.get().state

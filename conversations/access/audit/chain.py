@@ -62,7 +62,7 @@ def enter(
     `before` and `after` come from `digest`. Raises RuntimeError outside of `write_transaction()`.
     """
     if not in_write_transaction():
-        raise RuntimeError("audit.enter must be called inside write_transaction(): one action, one transaction (law E)")
+        raise RuntimeError("chain.enter must be called inside write_transaction(): one action, one transaction (law E)")
     entry = AuditEntry(
         at=time.time_ns() // 1000,
         principal=_fit(str(principal), 160),
@@ -81,7 +81,7 @@ def enter(
 def refuse(principal: Principal, verb: str, target: str, *, reason: str = "", acting_as: str = "") -> AuditEntry:
     """Record a refusal in a transaction of its own, after the refused action was rolled back (law E)."""
     if in_write_transaction():
-        raise RuntimeError("audit.refuse must be called after the rollback, outside write_transaction()")
+        raise RuntimeError("chain.refuse must be called after the rollback, outside write_transaction()")
     with write_transaction():
         return enter(principal, verb, target, outcome="refused", reason=reason, acting_as=acting_as)
 

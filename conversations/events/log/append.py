@@ -20,8 +20,8 @@ from conversations.events import commit_listeners, projections
 from conversations.events.log import approval_cancellation, fencing, hash_chain, lock_waits, open_calls, sql
 from conversations.events.log.deduplication import ExistingIds, load_existing
 from conversations.events.log.lock_waits import LockWait
+from conversations.events.log.message_triggers import MessageTriggers
 from conversations.events.log.records import NewEvent, Stored
-from conversations.events.log.run_scheduling import RunScheduler
 from conversations.events.log.token_buffers import merge_tokens
 from conversations.events.log.tool_calls import BROKEN_OFF, STEPS
 from conversations.events.projections import ConversationHead, EventFacts, RowChanges
@@ -133,7 +133,7 @@ class _Work:
         self.topics: set[str] = set()
         self.touched: dict[int, ConversationHead] = {}
         self.more: list[Stored] = []  # events that the batch caused, such as `run.queued`
-        self.queue = RunScheduler.of_batch(batch)
+        self.triggers = MessageTriggers.of_batch(batch)
         steps = [(heads[e.conversation], e) for e in batch if e.kind in OF_CALLS and e.conversation is not None]
         self.changes = prepare(cursor, steps)
 
@@ -193,8 +193,8 @@ class _Work:
                 self.store(closed, existing)
                 for closed in approval_cancellation.cancellations_for(event, head, self.changes)
             ]
-        if self.queue is not None:
-            self.more += [self.store(queued, existing) for queued in self.queue.of(event, head)]
+        if self.triggers is not None:
+            self.more += [self.store(queued, existing) for queued in self.triggers.of(event, head)]
         return Stored(event.conversation, seq, kind, at, principal, run, turn, event_id, body)
 
     def write(self) -> None:

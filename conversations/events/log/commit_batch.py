@@ -71,7 +71,7 @@ class Committer:
             return
         events = [event for job in jobs for event in job.events]
         try:
-            look_at_connection()
+            configure_writer_connection()
             stored = append(
                 events, in_same_transaction=partial(_before_commit, jobs, events, self._wait), wait=self._wait
             )
@@ -126,8 +126,8 @@ class Committer:
         self._store([job for job in jobs if not _is_of(principals, job)])
 
 
-def look_at_connection() -> None:
-    """Prepare a new connection of this thread to checkpoint; SQLite's other connections do not."""
+def configure_writer_connection() -> None:
+    """Configure a new SQLite connection of this thread as the one that checkpoints."""
     if connection.connection is None and connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             be_writer(cursor)

@@ -22,21 +22,21 @@ class ConversationGate(Protocol):
     owner: str
 
 
-class RunScheduler:
-    """Holds the agents of this deployment while one batch is stored."""
+class MessageTriggers:
+    """Decides which messages of one batch start a run, by the agents of this deployment."""
 
     def __init__(self, entries: frozenset[str], agents: frozenset[str]) -> None:
         self._entries, self._agents = entries, agents
 
     @classmethod
-    def of_batch(cls, batch: Sequence[NewEvent]) -> RunScheduler | None:
+    def of_batch(cls, batch: Sequence[NewEvent]) -> MessageTriggers | None:
         """Load the agents if a message of the batch may start a run; return None if none can."""
         if not any(_may_start(event) for event in batch):
             return None
         return cls.of_now()
 
     @classmethod
-    def of_now(cls) -> RunScheduler:
+    def of_now(cls) -> MessageTriggers:
         """Load the agents."""
         rows = list(Agent.objects.values_list("name", "is_entry"))
         return cls(frozenset(name for name, is_entry in rows if is_entry), frozenset(name for name, _ in rows))

@@ -178,7 +178,7 @@ def insert_posts(cursor: CursorWrapper, flat: list[Any]) -> None:
 
 
 def write_changes(cursor: CursorWrapper, changes: RowChanges) -> None:
-    """Write the changes that the fold computed: participants, new calls, ended calls."""
+    """Write the changes that the fold computed: participants, calls, runs, approvals and the other state rows."""
     people: list[Any] = []
     for (conversation, name), kind in sorted(changes.participants.items()):
         key = (conversation, name)

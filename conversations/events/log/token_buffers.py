@@ -39,7 +39,7 @@ class TokenBuffer:
             return []
         job = self.jobs[0]
         if len(self.texts) > 1:
-            job = job._replace(events=[_joined(self.first, "".join(self.texts), self.last_index)])
+            job = job._replace(events=[_joined_token(self.first, "".join(self.texts), self.last_index)])
         joined = [waiter.on_done for waiter in self.jobs[1:] if waiter.on_done is not None]
         self.jobs, self.first, self.texts, self.sent_at = [], None, [], now
         return [job._replace(joined=joined)]
@@ -84,7 +84,7 @@ class TokenBuffers:
 def merge_tokens(tokens: Sequence[NewEvent]) -> NewEvent:
     """Join the tokens of one request (§3.1): the body and id of the first, the text of all. The result has no post."""
     text = "".join(token.payload.text or "" for token in tokens)
-    return _joined(tokens[0], text, tokens[-1].payload.index)._replace(topic="", merge_group=0)
+    return _joined_token(tokens[0], text, tokens[-1].payload.index)._replace(topic="", merge_group=0)
 
 
 def _is_of(run: tuple[str | None, str | None], key: Key, _: TokenBuffer) -> bool:
@@ -95,7 +95,7 @@ def _may_wait(job: Job) -> bool:
     return len(job.events) == 1 and job.events[0].kind == "token" and bool(job.events[0].run)
 
 
-def _joined(first: NewEvent, text: str, last_index: int | None) -> NewEvent:
+def _joined_token(first: NewEvent, text: str, last_index: int | None) -> NewEvent:
     body = msgspec.json.decode(first.body) | {"text": text, "last_index": last_index}
     return first._replace(
         body=msgspec.json.encode(body).decode(), payload=msgspec.structs.replace(first.payload, text=text)

@@ -61,8 +61,8 @@ class WriteThread(threading.Thread):
     def run(self) -> None:
         """Commit the queued jobs at once; those that arrive in the meantime form the next batch."""
         while (jobs := self._next()) is not None:
-            self._commit(self._joined(jobs, is_last=not self._is_open))
-        self._commit(self._joined([], is_last=True))
+            self._commit(self._join_tokens(jobs, is_last=not self._is_open))
+        self._commit(self._join_tokens([], is_last=True))
         connection.close()
 
     def _commit(self, jobs: Sequence[Job]) -> None:
@@ -76,7 +76,7 @@ class WriteThread(threading.Thread):
         finally:
             self.under_way = ()
 
-    def _joined(self, jobs: list[Job], *, is_last: bool) -> list[Job]:
+    def _join_tokens(self, jobs: list[Job], *, is_last: bool) -> list[Job]:
         """Join tokens; if that fails, store them separately, because the thread must not die."""
         try:
             return self._token_buffers.join(jobs, time.monotonic(), is_last=is_last)
