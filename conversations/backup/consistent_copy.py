@@ -15,7 +15,6 @@ from django.db import connection, transaction
 
 from conversations.backup.portable_rows import FROM_POSTGRESQL, FROM_SQLITE, RecordTable, converter
 
-FETCHED = 500  # rows at a time
 OWNER_ALONE = 0o600
 _TYPES = {"int": "int8", "text": "text", "bool": "bool", "time": "timestamptz", "float": "float8",
           "decimal": "numeric", "bytes": "bytea"}  # fmt: skip
@@ -71,9 +70,7 @@ class SqliteCopy:
     def rows(self, table: RecordTable) -> Iterator[list[Any]]:
         """Yield the rows of a table, as `ConsistentCopy.rows`."""
         convert = converter([kind for _, kind in table.columns], FROM_SQLITE)
-        cursor = self._database.execute(table.select)
-        while page := cursor.fetchmany(FETCHED):
-            yield from map(convert, page)
+        yield from map(convert, self._database.execute(table.select))
 
     def first_row(self, sql: str) -> Sequence[Any]:
         """Return the first row of a query."""

@@ -5,9 +5,8 @@ one transaction.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,7 +34,8 @@ from conversations.evidence.checkpoints import Signer
 from conversations.evidence.verify_record import RecordCheck
 from conversations.redaction import journal
 
-PAGE = 500  # rows stored at once
+PAGE = 500  # rows stored at once, fewer if they are large
+PAGE_BYTES = 4 << 20
 # The draft is discarded unless it is completed, so it is synced only once, at the end.
 DRAFT_PRAGMAS = "PRAGMA journal_mode=MEMORY;PRAGMA synchronous=OFF;PRAGMA secure_delete=OFF;"
 RECORD_TABLES = ("event", "conversation", "auditentry", "user", "token")
@@ -150,7 +150,8 @@ def _fill(backup: BackupArchive, part: Manifest, progress: Progress) -> None:
     store = _insert if is_sqlite else _copy
     stored = 0
     with backup.lines(part) as lines:
-        while page := [convert(_decode(line)) for line in islice(lines, PAGE)]:
+        for some_lines in _pages(lines):
+            page = [convert(_decode(line)) for line in some_lines]
             if unindexed is not None:  # the search index is built again from the events
                 for row in page:
                     row[unindexed] = 0
@@ -161,6 +162,20 @@ def _fill(backup: BackupArchive, part: Manifest, progress: Progress) -> None:
                 failpoint("restore-events")
     if stored != part["rows"]:
         raise Invalid(f"the part {part['name']} has {stored:,} rows; the manifest lists {part['rows']:,}")
+
+
+def _pages(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Group lines into pages of limited length and size."""
+    page: list[bytes] = []
+    size = 0
+    for line in lines:
+        page.append(line)
+        size += len(line)
+        if len(page) == PAGE or size > PAGE_BYTES:
+            yield page
+            page, size = [], 0
+    if page:
+        yield page
 
 
 def _insert(table: str, names: Sequence[str], page: list[list[Any]]) -> None:

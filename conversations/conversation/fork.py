@@ -104,7 +104,7 @@ def answering_at(parent: Conversation, at: int) -> AnsweringRun:
     agents = frozenset(Agent.objects.values_list("name", flat=True))
     near = Event.objects.filter(conversation=parent, seq__lte=at, seq__gt=at - LOOK_BACK, kind__in=SAYING)
     last = AnsweringRun(0, "", "", "", "")
-    for seq, body in near.order_by("-seq").values_list("seq", "body").iterator():
+    for seq, body in near.order_by("-seq").values_list("seq", "body").iterator(chunk_size=16):
         payload = envelopes.parse(body.encode())
         answering = AnsweringRun(
             seq, payload.speaker, payload.recipient or "", payload.words, _name(payload, parent, agents)

@@ -1,14 +1,18 @@
-"""Export a conversation as the lines of §5: a fixed head, then page by page, never one long read."""
+"""Export a conversation as the lines of §5: a fixed head, then its events in reads of limited size."""
 
 import json
 from collections.abc import Callable, Iterator
 
+from django.db import connection
+
 from conversations.core.errors import NotFound
+from conversations.events.log import bounded_reads
 from conversations.import_export.formats.switchboard import FORMAT, WITHOUT_DIGEST, EventLine
 from conversations.import_export.recording import encoded
 from conversations.models import Conversation, Event, Meta
 
-PAGE = 500  # events a query
+_COLUMNS = "seq,kind,at,principal,event_id,run,turn,salt,digest,hash,erased_by,body"
+_EVENTS = "FROM conversations_event WHERE conversation_id=%s AND seq<=%s"
 
 
 def export(key: str, *, progress: Callable[[int, int], None] = lambda done, of: None) -> Iterator[bytes]:
@@ -21,18 +25,14 @@ def export(key: str, *, progress: Callable[[int, int], None] = lambda done, of: 
         raise NotFound(f"there is no conversation {key!r}")
     yield encoded(_header(conversation)) + b"\n"
     seq = 0
-    while seq < conversation.head_seq:
-        page = list(
-            Event.objects.filter(conversation_id=conversation.pk, seq__gt=seq, seq__lte=conversation.head_seq).order_by(
-                "seq"
-            )[:PAGE]
-        )
-        if not page:
-            raise NotFound(f"the events of {key!r} after {seq} no longer exist: it has been removed")
-        for event in page:
-            yield encoded(_row(event)) + b"\n"
-        seq = page[-1].seq
-        progress(seq, conversation.head_seq)
+    with connection.cursor() as cursor:
+        for page in bounded_reads.pages(cursor, _COLUMNS, _EVENTS, [conversation.pk, conversation.head_seq]):
+            for row in page:
+                yield encoded(_line(*row)) + b"\n"
+            seq = page[-1][0]
+            progress(seq, conversation.head_seq)
+    if seq < conversation.head_seq:
+        raise NotFound(f"the events of {key!r} after {seq} no longer exist: it has been removed")
 
 
 def _header(conversation: Conversation) -> dict[str, object]:
@@ -59,18 +59,11 @@ def _forked_from(conversation: Conversation) -> dict[str, object] | None:
     return {"conversation_id": parent, "seq": conversation.forked_at} if parent else None
 
 
-def _row(event: Event) -> EventLine:
+def _line(
+    seq: int, kind: str, at: int, principal: str, event_id: str | None, run: str | None, turn: int | None,
+    salt: bytes | None, digest: str, hash_: str, erased_by: str | None, body: str,
+) -> EventLine:  # fmt: skip
     return EventLine(
-        seq=event.seq,
-        kind=event.kind,
-        at=event.at,
-        principal=event.principal,
-        event_id=event.event_id,
-        run=event.run,
-        turn=event.turn,
-        body=event.body,
-        salt=bytes(event.salt).hex() if event.salt is not None else None,
-        digest=event.digest,
-        hash=event.hash,
-        erased_by=event.erased_by,
-    )
+        seq=seq, kind=kind, at=at, principal=principal, event_id=event_id, run=run, turn=turn, body=body,
+        salt=bytes(salt).hex() if salt is not None else None, digest=digest, hash=hash_, erased_by=erased_by,
+    )  # fmt: skip

@@ -8,9 +8,10 @@ that is done in words, too; elsewhere only where a value is the id, such as whos
 import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Q
@@ -22,27 +23,19 @@ from conversations.core.errors import Conflict, Invalid
 from conversations.core.principals import SYSTEM, Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
-from conversations.events.log import hash_chain
+from conversations.events.log import bounded_reads, hash_chain
 from conversations.events.log.refold import Gone, Refold
+from conversations.events.log.sql import marks
 from conversations.events.types.redaction import FIELD_MARK, ID_ERASED, REDACTED
 from conversations.models import Conversation, Event, Redaction
 from conversations.redaction import audit_entries, id_columns, legal_holds, redact
 from conversations.redaction.id_forms import ErasedId
 from conversations.redaction.redact import ID_FIELD, Redacted
-from conversations.redaction.selection import MAX_EVENTS, MOVED, Part, find_conversation
+from conversations.redaction.selection import FETCHED, MAX_EVENTS, MOVED, Part, find_conversation
 from conversations.search import index_writer
 
 MAX_NAMING = 20_000  # events at once
 MARK = "id:"  # begins the mark of the redaction that stands for all of it
-
-
-class NamingEvent(NamedTuple):
-    """An event that has the id, and what is left of its body."""
-
-    conversation: int
-    seq: int
-    kind: str
-    new_body: str
 
 
 def erase_id(by: Who, key: str, reason: str, **facts: Any) -> list[Redacted]:
@@ -103,54 +96,52 @@ def newest(after: int) -> tuple[int, bool]:
         return last, cursor.fetchone() is not None
 
 
-def naming(row: Conversation, erased: ErasedId) -> dict[int, list[NamingEvent]]:
-    """Return the events that have the id, by conversation. Raises Invalid where they are too many."""
-    rows = Event.objects.filter(erased.held_by("body"), conversation__in=Conversation.objects.published())
-    columns = rows.order_by("conversation_id", "seq").values_list("conversation_id", "seq", "kind", "body")
-    having = list(columns[: MAX_NAMING + 1])
-    if len(having) > MAX_NAMING:
-        raise Invalid(f"more than {MAX_NAMING:,} events have this id", field="conversation")
-    own = _own(row) | {
-        pk for pk, _, kind, body in having if kind == MOVED and erased.in_body(body, words=False) != body
-    }
-    by_conversation: dict[int, list[NamingEvent]] = {}
-    for pk, seq, kind, body in having:
-        new_body = erased.in_body(body, words=pk in own)
-        if new_body != body:
-            by_conversation.setdefault(pk, []).append(NamingEvent(pk, seq, kind, new_body))
-    return by_conversation
-
-
 def parts_naming(row: Conversation) -> list[Part]:
-    """Return the same as parts, with one of the conversation itself in any case."""
-    events = naming(row, ErasedId(row.key, hash_chain.erased_key(row.key_digest)))
-    of = Conversation.objects.in_bulk(events.keys() | {row.pk})
-    return [Part(of[pk], [(event.seq, event.kind) for event in events.get(pk, ())]) for pk in sorted(of)]
+    """Return the events that have the id, by conversation; the conversation itself is always among them. Raises Invalid
+    if they are too many."""
+    erased = ErasedId(row.key, hash_chain.erased_key(row.key_digest))
+    rows = Event.objects.filter(erased.held_by("body"), conversation__in=Conversation.objects.published())
+    if rows[: MAX_NAMING + 1].count() > MAX_NAMING:
+        raise Invalid(f"more than {MAX_NAMING:,} events have this id", field="conversation")
+    own = _own(row, erased)
+    naming: dict[int, list[tuple[int, str]]] = {row.pk: []}
+    columns = rows.order_by("conversation_id", "seq").values_list("conversation_id", "seq", "kind", "body")
+    for pk, seq, kind, body in columns.iterator(chunk_size=FETCHED):
+        if erased.in_body(body, words=pk in own) != body:
+            naming.setdefault(pk, []).append((seq, kind))
+    of = Conversation.objects.in_bulk(naming)
+    return [Part(of[pk], naming[pk]) for pk in sorted(of)]
 
 
-def _own(row: Conversation) -> set[int]:
-    """Return the conversation and its forks, with forks of these."""
+def _own(row: Conversation, erased: ErasedId) -> set[int]:
+    """Return the conversations in which the id is replaced in words, too: itself, its forks with forks of these, and
+    those that were moved into it."""
     own, last_forks = {row.pk}, {row.pk}
     while last_forks:
         last_forks = set(Conversation.objects.filter(parent__in=last_forks).values_list("pk", flat=True)) - own
         own |= last_forks
-    return own
+    moved = Event.objects.filter(erased.held_by("body"), kind=MOVED, conversation__in=Conversation.objects.published())
+    bodies = moved.values_list("conversation_id", "body").iterator(chunk_size=FETCHED)
+    return own | {pk for pk, body in bodies if erased.in_body(body, words=False) != body}
 
 
 def _erase(row: Conversation, parts: Sequence[Part], by: Principal, reason: str, mark: str) -> list[Redacted]:
     erased = ErasedId(row.key, hash_chain.erased_key(row.key_digest))
     if Conversation.objects.filter(key=erased.new).exists():
         raise Conflict(f"another conversation has the id {erased.new}")
-    events = naming(row, erased)  # as they are under the locks
     with write_transaction():
+        own, locked = _own(row, erased), {part.conversation.pk for part in parts}
+        parts = [part for part in parts_naming(row) if part.conversation.pk in locked]  # as they are under the locks
         Conversation.objects.filter(pk=row.pk).update(key=erased.new, key_salt=None)
         row.key, row.key_salt = erased.new, None
         writer, doer = event_author(by)
         body = {"event": ID_ERASED, "id": mark, "new_id": erased.new, "reason": reason, **doer}
         log.append([log.from_internal(row.key, body, writer)])
-        id_columns.replace(row, _own(row), erased)
+        id_columns.replace(row, own, erased)
         audit_entries.replace_id(erased, by, reason)
-        done = [_replace(part.conversation, events.get(part.conversation.pk, ()), by, reason) for part in parts]
+        done = [
+            _replace(part, by, reason, partial(erased.in_body, words=part.conversation.pk in own)) for part in parts
+        ]
         index_writer.caption_again([part.conversation.pk for part in parts])
         what = {"conversation": row, "seqs": "[]", "field": ID_FIELD}
         redact.note(Redaction(mark=mark, at=time.time_ns() // 1000, by=str(by), reason=reason, **what))
@@ -159,38 +150,45 @@ def _erase(row: Conversation, parts: Sequence[Part], by: Principal, reason: str,
 
 
 def _replace(
-    row: Conversation, events: Sequence[NamingEvent], by: Principal, reason: str
+    part: Part, by: Principal, reason: str, new_body: Callable[[str], str]
 ) -> tuple[Conversation, Sequence[int]]:
     """Replace the bodies of one conversation's events, by pages that an `event.redacted` names each."""
+    row = part.conversation
     key = Conversation.objects.values_list("key", flat=True).get(pk=row.pk)
-    for at in range(0, len(events), MAX_EVENTS):
-        bodies = {event.seq: event.new_body for event in events[at : at + MAX_EVENTS]}
+    for at in range(0, len(part.seqs), MAX_EVENTS):
+        seqs = part.seqs[at : at + MAX_EVENTS]
         mark = f"{FIELD_MARK}{secrets.token_hex(16)}"
-        index_writer.forget(row.pk, list(bodies))
-        digests, spoken = _put(row, bodies, mark)
+        index_writer.forget(row.pk, seqs)
+        digests, spoken = _put(row, seqs, mark, new_body)
         if spoken:
             index_writer.index_again(row.pk, spoken)
         writer, doer = event_author(by)
         body = {"event": REDACTED, "id": mark, "events": digests, "reason": reason, **doer}
         log.append([log.from_internal(key, body, writer)])
-        what = {"conversation": row, "seqs": json.dumps(list(bodies)), "field": ID_FIELD}
+        what = {"conversation": row, "seqs": json.dumps(list(seqs)), "field": ID_FIELD}
         redact.note(Redaction(mark=mark, at=time.time_ns() // 1000, by=str(by), reason=reason, **what))
-    seqs = [event.seq for event in events]
-    if seqs:
+    if part.seqs:
         with suppress(Gone):
             Refold(row.pk, key).run()
-        transaction.on_commit(lambda: redact.forget_drawn(key, seqs))
-    return row, seqs
+        transaction.on_commit(lambda: redact.forget_drawn(key, part.seqs))
+    return row, part.seqs
 
 
-def _put(row: Conversation, bodies: Mapping[int, str], mark: str) -> tuple[list[dict[str, int | str]], list[int]]:
-    """Store these bodies without a salt; return the digests that name them, and those that still say something."""
-    marks = dict(Event.objects.filter(conversation=row, seq__in=bodies).values_list("seq", "erased_by"))
+def _put(
+    row: Conversation, seqs: Sequence[int], mark: str, new_body: Callable[[str], str]
+) -> tuple[list[dict[str, int | str]], list[int]]:
+    """Store the new bodies without a salt; return the digests that name them, and those that still say something."""
+    source = f"FROM conversations_event WHERE conversation_id=%s AND seq IN ({marks(len(seqs))})"
     digests: list[dict[str, int | str]] = []
+    spoken: list[int] = []
     with connection.cursor() as cursor:
-        for seq, body in bodies.items():
-            by = marks[seq] or mark  # a tombstone stays what it is
-            sql = "UPDATE conversations_event SET body=%s,salt=NULL,erased_by=%s WHERE conversation_id=%s AND seq=%s"
-            cursor.execute(sql, [body, by, row.pk, seq])
-            digests.append({"seq": seq, "digest": hash_chain.tombstone_digest(seq, by, body)})
-    return digests, [seq for seq in bodies if (marks[seq] or mark).startswith(FIELD_MARK)]
+        for page in bounded_reads.pages(cursor, "seq,erased_by,body", source, [row.pk, *seqs]):
+            for seq, erased_by, body in page:
+                by, left = erased_by or mark, new_body(body)  # a tombstone stays what it is
+                sql = (
+                    "UPDATE conversations_event SET body=%s,salt=NULL,erased_by=%s WHERE conversation_id=%s AND seq=%s"
+                )
+                cursor.execute(sql, [left, by, row.pk, seq])
+                digests.append({"seq": seq, "digest": hash_chain.tombstone_digest(seq, by, left)})
+                spoken += [seq] if by.startswith(FIELD_MARK) else []
+    return digests, spoken

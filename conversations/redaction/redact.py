@@ -6,7 +6,7 @@ What stays is a tombstone, its digest in a chained `event.redacted`, and a line 
 import json
 import secrets
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -19,10 +19,11 @@ from conversations.core.errors import Conflict
 from conversations.core.principals import Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
-from conversations.events.log import hash_chain
+from conversations.events.log import bounded_reads, hash_chain
 from conversations.events.log.refold import Gone, Refold
+from conversations.events.log.sql import marks
 from conversations.events.types.redaction import FIELD_MARK, REDACTED
-from conversations.models import Alarm, AlertDelivery, Conversation, Event, Redaction, Run, SessionItem
+from conversations.models import Alarm, AlertDelivery, Conversation, Redaction, Run, SessionItem
 from conversations.models.run import BEGUN
 from conversations.redaction import call_field, legal_holds, selection
 from conversations.redaction.selection import Part
@@ -162,16 +163,24 @@ def require_idle(parts: Sequence[Part]) -> None:
 
 def _put_tombstones(row: Conversation, seqs: Sequence[int], mark: str, field: str) -> list[tuple[int, str]]:
     """Replace bodies; return each event's number and the digest of what stands there."""
+    source, values = (
+        f"FROM conversations_event WHERE conversation_id=%s AND seq IN ({marks(len(seqs))})",
+        [row.pk, *seqs],
+    )
     placed = []
-    rows = Event.objects.filter(conversation=row, seq__in=seqs).order_by("seq").values_list("seq", "body")
-    bodies = dict(rows)
-    cleaned = call_field.without(bodies, field) if field else {}
     with connection.cursor() as cursor:
-        for seq, body in bodies.items():
-            left = cleaned.get(seq, body) if field else tombstone(body)
-            sql = "UPDATE conversations_event SET body=%s,salt=NULL,erased_by=%s WHERE conversation_id=%s AND seq=%s"
-            cursor.execute(sql, [left, mark, row.pk, seq])
-            placed.append((seq, hash_chain.tombstone_digest(seq, mark, left)))
+        pages: Iterable[list[tuple[int, str]]] = bounded_reads.pages(cursor, "seq,body", source, values)
+        if field:  # a few events, of one call: what is in one of them may be in the others
+            bodies = {seq: body for page in pages for seq, body in page}
+            pages = [list((bodies | call_field.without(bodies, field)).items())]
+        for page in pages:
+            for seq, body in page:
+                left = body if field else tombstone(body)
+                sql = (
+                    "UPDATE conversations_event SET body=%s,salt=NULL,erased_by=%s WHERE conversation_id=%s AND seq=%s"
+                )
+                cursor.execute(sql, [left, mark, row.pk, seq])
+                placed.append((seq, hash_chain.tombstone_digest(seq, mark, left)))
     return placed
 
 

@@ -5,7 +5,7 @@ Of a tool call it may be one field; of a person it is what they said, what was s
 """
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from django.db import connection
@@ -21,6 +21,7 @@ from conversations.redaction import call_field
 MOVED = "conversation.moved"
 NO_WORDS = (REDACTED, MOVED, ID_ERASED)  # these stay: they say what became of others
 MAX_EVENTS = 500  # of one conversation at once
+FETCHED = 16  # bodies of one fetch
 MAX_OF_PERSON = 20_000  # events at once
 SAYS_SOMETHING = Q(erased_by=None) | Q(erased_by__startswith=FIELD_MARK)
 _OF_PERSON = """SELECT e.conversation_id,e.seq FROM conversations_event e JOIN conversations_conversation c
@@ -114,10 +115,12 @@ def _with_copies(first: Part) -> list[Part]:
     for part in parts:  # grows: forks of forks
         first_seq = min(part.seqs, default=1 << 62)
         forks = Conversation.objects.visible().filter(parent=part.conversation, copied_seq__gte=first_seq - 1)
-        words = _words_of(part) if forks else []
-        for fork in forks:
+        own_events = {fork: _own_events(fork) for fork in forks}
+        titles = {event.title for events in own_events.values() for event in events if event.title}
+        repeated = _said_in(part, titles) if titles else set()
+        for fork, events in own_events.items():
             copies = [seq for seq in part.seqs if seq <= fork.copied_seq]
-            parts.append(part_of(fork, [*copies, *_of_fork(fork, part.seqs, words)]))
+            parts.append(part_of(fork, [*copies, *_repeating(events, fork.copied_seq + 1, part.seqs, repeated)]))
     parts += [before for part in list(parts) for before in _moved_here(part)]
     return sorted((part for part in parts if part.events), key=lambda part: part.conversation.pk)
 
@@ -136,22 +139,36 @@ def _moved_here(part: Part) -> Iterator[Part]:
             yield part_of(conversation, list(events.values_list("seq", flat=True)))
 
 
-def _of_fork(fork: Conversation, seqs: Collection[int], words: Sequence[str]) -> Iterator[int]:
+class _ForkEvent(NamedTuple):
+    """One of the first events of a fork after those it copied."""
+
+    seq: int
+    title: str
+    is_changed: bool  # the message that was changed in the fork
+
+
+def _own_events(fork: Conversation) -> list[_ForkEvent]:
+    rows = Event.objects.filter(conversation=fork, seq__in=(fork.copied_seq + 1, fork.copied_seq + 2))
+    return [
+        _ForkEvent(seq, payload.parse(body.encode()).title or "", seq > fork.copied_seq + 1 and '"changed"' in body)
+        for seq, body in rows.order_by("seq").values_list("seq", "body")
+    ]
+
+
+def _repeating(events: Sequence[_ForkEvent], changed_seq: int, seqs: Collection[int], titles: Set[str]) -> list[int]:
     """Return the events of a fork itself that repeat its parent: its title, and the message that was changed in it."""
-    own = Event.objects.filter(conversation=fork, seq__in=(fork.copied_seq + 1, fork.copied_seq + 2))
-    for seq, body in own.values_list("seq", "body"):
-        parsed = payload.parse(body.encode())
-        title = parsed.title or ""
-        if title and any(title in text or title == short_title(text) for text in words):
-            yield seq
-        if seq > fork.copied_seq + 1 and fork.copied_seq + 1 in seqs and '"changed"' in body:
-            yield seq
+    return [event.seq for event in events if event.title in titles or (event.is_changed and changed_seq in seqs)]
 
 
-def _words_of(part: Part) -> list[str]:
+def _said_in(part: Part, titles: Set[str]) -> set[str]:
+    """Return the titles that are, in full or shortened, in the words of these events."""
     bodies = Event.objects.filter(conversation=part.conversation, seq__in=part.seqs).values_list("body", flat=True)
-    payloads = [payload.parse(body.encode()) for body in bodies]
-    return [" ".join(text.split()) for event in payloads for text in (event.words, event.title or "") if text]
+    said: set[str] = set()
+    for body in bodies.iterator(chunk_size=FETCHED):
+        event = payload.parse(body.encode())
+        for text in (" ".join(text.split()) for text in (event.words, event.title or "") if text):
+            said |= {title for title in titles if title in text or title == short_title(text)}
+    return said
 
 
 def part_of(conversation: Conversation, seqs: Collection[int]) -> Part:
@@ -169,13 +186,15 @@ def _with_companions(row: Conversation, seqs: set[int]) -> set[int]:
     for id_, called, finished in calls.values_list("id", "called_seq", "finished_seq"):
         questions = Approval.objects.filter(tool_call=id_).values_list("asked_seq", "decided_seq")
         more |= {seq for seq in (called, finished, *(seq for pair in questions for seq in pair)) if seq}
-    for output in events.filter(seq__in=seqs, kind="output"):
+    repeats: set[int] = set()
+    for output in events.filter(seq__in=seqs, kind="output").defer("body"):
         more |= set(_tokens_of(row, output))
     spoken = events.filter(seq__in=more).exclude(kind="token").values_list("seq", "body")
-    for seq, body in list(spoken):
+    for seq, body in spoken.iterator(chunk_size=FETCHED):
         words = payload.parse(body.encode()).words
         near = events.filter(seq__in=(seq - 1, seq + 1)).values_list("seq", "body") if words else ()
-        more |= {other for other, text in near if payload.parse(text.encode()).words == words}
+        repeats |= {other for other, text in near if payload.parse(text.encode()).words == words}
+    more |= repeats
     return more | set(Annotation.objects.filter(conversation=row, about__in=more).values_list("seq", flat=True))
 
 

@@ -6,7 +6,8 @@ the value that was read.
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from django.db import connection
@@ -166,31 +167,32 @@ def forget(conversation: int, seqs: Sequence[int] | None = None) -> None:
     """
     begin()
     tables = of_this()
-    chosen = "" if seqs is None else f" AND seq IN ({marks(len(seqs))})"
     with write_transaction(), connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT e.id,e.kind,e.principal,e.body FROM conversations_event e JOIN conversations_conversation c"
-            f" ON c.id=e.conversation_id WHERE c.id=%s AND e.seq<=c.indexed_seq AND e.kind<>'token'{chosen}",
-            [conversation, *(seqs or ())],
-        )
-        rows = [_row(id_, conversation, *fields) for id_, *fields in cursor.fetchall()]
-        rows = _there(cursor, tables, conversation, rows)
-        if rows:
-            tables.delete(cursor, rows)
-            _forget_words(cursor, tables, rows)
+        for page in _indexed(cursor, conversation, seqs):
+            if rows := _there(cursor, tables, conversation, page):
+                tables.delete(cursor, rows)
+                _forget_words(cursor, tables, rows)
         title_index.remove(cursor, [conversation])
 
 
 def index_again(conversation: int, seqs: Sequence[int]) -> None:
     """Index what these events still contain, after `forget` and their change, in the same transaction."""
     with write_transaction(), connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT e.id,e.kind,e.principal,e.body FROM conversations_event e JOIN conversations_conversation c"
-            f" ON c.id=e.conversation_id WHERE c.id=%s AND e.seq<=c.indexed_seq AND e.kind<>'token'"
-            f" AND e.seq IN ({marks(len(seqs))}) ORDER BY e.id",
-            [conversation, *seqs],
-        )
-        of_this().insert(cursor, [_row(id_, conversation, *fields) for id_, *fields in cursor.fetchall()])
+        for page in _indexed(cursor, conversation, seqs):
+            of_this().insert(cursor, sorted(page, key=attrgetter("id")))
+
+
+def _indexed(cursor: CursorWrapper, conversation: int, seqs: Sequence[int] | None) -> Iterator[list[IndexRow]]:
+    """Yield the index rows of these events of a conversation (or all) that the indexer has passed, page by page."""
+    source = (
+        "FROM conversations_event WHERE conversation_id=%s AND kind<>'token' AND seq<=(SELECT indexed_seq FROM"
+        " conversations_conversation WHERE id=%s)"
+    )
+    values = [conversation, conversation]
+    if seqs is not None:
+        source, values = f"{source} AND seq IN ({marks(len(seqs))})", [*values, *seqs]
+    for page in bounded_reads.pages(cursor, "seq,id,kind,principal,body", source, values, most=MAX_BODIES):
+        yield [_row(id_, conversation, *fields) for _, id_, *fields in page]
 
 
 def caption_again(conversations: Sequence[int]) -> None:

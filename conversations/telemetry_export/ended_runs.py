@@ -12,7 +12,7 @@ from conversations.models.run import EXTERNAL
 ENDS = tuple(name for name, known in TYPES.items() if known.run_end is not None and name != "run.delivered")
 MAX_ROWS = 20_000  # events looked at in one read
 MAX_NESTED = 20  # runs within runs
-_ROWS = 200  # events fetched at a time
+_ROWS = 16  # bodies of one fetch
 
 
 class EndedRun(NamedTuple):

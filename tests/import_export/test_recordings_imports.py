@@ -331,7 +331,7 @@ def test_several_exports_in_one_file_are_several_conversations(tmp_path):
 
 
 def test_export_ends_at_its_head(monkeypatch, tmp_path):
-    monkeypatch.setattr("conversations.import_export.export.PAGE", 3)
+    monkeypatch.setattr("conversations.events.log.bounded_reads.PAGE", 3)
     ours()
     lines = export("town")
     first = json.loads(next(lines))

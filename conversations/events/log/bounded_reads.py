@@ -5,12 +5,13 @@ the result. SQLite returns row after row and is stopped at the limit. Used by ev
 bodies.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
 READ_BYTES = 4 << 20  # of the bodies of one read, or one event
+PAGE = 500  # rows of one page
 
 Row = tuple[Any, ...]
 
@@ -36,6 +37,21 @@ def rows(
         [*values, most],
     )
     return list(cursor.fetchall())
+
+
+def pages(
+    cursor: CursorWrapper, names: str, source: str, values: Sequence[Any], *, most: int = READ_BYTES
+) -> Iterator[list[Row]]:
+    """Yield `SELECT names source AND seq>… ORDER BY seq` page by page, each limited as by `rows`.
+
+    `seq` is the first of `names`, and `source` ends with conditions. The cursor may be used between two pages.
+    """
+    last: list[Any] = []
+    while page := rows(
+        cursor, names, f"{source} AND seq>%s" if last else source, [*values, *last], order="seq", limit=PAGE, most=most
+    ):
+        yield page
+        last = [page[-1][0]]
 
 
 def size_of(body: str | bytes) -> int:
