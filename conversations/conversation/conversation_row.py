@@ -228,7 +228,7 @@ def _visible(text: str) -> Markup:
 def drawn(row: ConversationRow) -> Markup:
     """Draw one row. A row that cannot be drawn shows only its key, and no other row is affected."""
     try:
-        text = get_template("partials/conversation.html").render({"row": row})
+        text = get_template("partials/conversation_row.html").render({"row": row})
     except Exception:
         logger.exception("the row of conversation %r could not be drawn", row.key)
         text = get_template("partials/conversation_plain.html").render({"row": row})

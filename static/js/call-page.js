@@ -31,7 +31,7 @@ class CallOutcome extends HTMLElement {
 
   #concerns({ kind, body }) {
     const names = [body?.tool_call, body?.replay_of];
-    return names.includes(this.dataset.call) || (!("isOver" in this.dataset) && ENDS.test(kind));
+    return names.includes(this.dataset.call) || (ENDS.test(kind) && !this.querySelector("[data-is-over]"));
   }
 
   async #renew() {

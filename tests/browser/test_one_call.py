@@ -58,6 +58,42 @@ def test_a_call_is_made_again_by_keyboard_and_its_outcome_comes_live(page: Page,
     assert meta["top"] < tag["bottom"], "all in one line"
 
 
+def test_a_call_that_ended_on_the_page_is_not_asked_about_again(
+    page: Page, call: str, server: Server, token: str
+) -> None:
+    frames: list[str] = []
+    fetched: list[str] = []
+    page.on("websocket", lambda ws: ws.on("framereceived", lambda frame: frames.append(str(frame))))
+    page.on("request", lambda request: fetched.append(request.url) if "part=outcome" in request.url else None)
+
+    def ends() -> list[int]:
+        with server.database() as database:
+            query = (
+                "SELECT e.seq FROM conversations_event e JOIN conversations_conversation c ON c.id = e.conversation_id"
+                " WHERE c.key = 'figures' AND e.kind = 'run.done' ORDER BY e.seq"
+            )
+            return [row[0] for row in database.execute(query)]
+
+    def received(seq: int) -> bool:
+        page.wait_for_timeout(20)  # lets the browser's events in
+        return any(f'"seq":{seq},"kind":"run.done"' in frame for frame in frames)
+
+    page.goto(f"/calls/{call}/")
+    before = len(ends())
+    page.get_by_role("button", name="Run for real", exact=True).click()
+    page.wait_for_url(lambda address: "/calls/" in address and call not in address)
+    expect(page.get_by_role("heading", name="Output compared with the recording")).to_be_visible()
+    until(lambda: received(ends()[-1]) if len(ends()) > before else None, what="the replay's end on the page")
+    page.wait_for_load_state("networkidle")
+    at_its_end = len(fetched)
+
+    server.publish(token, "chat:figures", ASKED | {"conversation_id": "figures"}, "figures-again")
+    until(lambda: received(ends()[-1]) if len(ends()) > before + 1 else None, what="another run's end on the page")
+    page.wait_for_load_state("networkidle")
+
+    assert len(fetched) == at_its_end
+
+
 def test_ids_are_folded_until_somebody_wants_them(page: Page, call: str) -> None:
     page.goto(f"/calls/{call}/")
     identity = page.locator("aside .card", has_text="Identity")
