@@ -23,8 +23,8 @@ from conversations.runs.claims import Body, Claim
 from conversations.transport.database_bus import LogBus
 from switchboard.bus import BusMessage
 
-TAKEN = registry.names_with("relayed")
-OBSERVED = frozenset(TAKEN) - {"message"}  # of a tool: steps and words that it relays, not the run's own
+PUBLISHABLE = registry.names_with("tools_may_publish")
+OBSERVED = frozenset(PUBLISHABLE) - {"message"}  # of a tool: steps and words that it relays, not the run's own
 
 
 class RunBus(LogBus):
@@ -91,10 +91,11 @@ def _require_stateless(claim: Claim, topic: str, event: NewEvent) -> None:
     """Raise NotAllowed for an event that changes state (law I), which only the worker itself may write."""
     kind = event.kind
     steers = topic.startswith("control:")
-    if not steers and (kind in TAKEN or not registry.is_reserved(kind)):
+    if not steers and (kind in PUBLISHABLE or not registry.is_reserved(kind)):
         return
     what = f"control messages, as on {topic}" if steers else kind
-    why = f"a tool may publish messages, tokens, tool steps, outputs and its own event types; not {mask(what)}"
+    allowed = "messages, tokens, tool steps, outputs, logs, signals and its own event types"
+    why = f"a tool may publish {allowed}; not {mask(what)}"
     _refuse(claim, str(event.conversation), why)
 
 

@@ -35,7 +35,7 @@ Trait = Literal[
     "call_step",  # a step of a tool call: drawn in the call's block
     "opens_call",  # a step that a call may begin with
     "wakes_worker",  # a queued run may be claimed after it
-    "relayed",  # a tool of a run may publish it as it came
+    "tools_may_publish",  # a tool of a run may publish it, unchecked and not as the run's own event
     "copied",  # in a fork's copy it is folded as in the parent
     "speech",  # a message, an output or a posted response: its text is what a participant said
     "agent_input",  # speech that an agent may be run on, as a person may send it; never an output

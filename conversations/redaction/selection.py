@@ -163,12 +163,12 @@ def _repeating(events: Sequence[_ForkEvent], changed_seq: int, seqs: Collection[
 def _said_in(part: Part, titles: Set[str]) -> set[str]:
     """Return the titles that are, in full or shortened, in the words of these events."""
     bodies = Event.objects.filter(conversation=part.conversation, seq__in=part.seqs).values_list("body", flat=True)
-    said: set[str] = set()
+    repeated: set[str] = set()
     for body in bodies.iterator(chunk_size=FETCHED):
         event = payload.parse(body.encode())
         for text in (" ".join(text.split()) for text in (event.words, event.title or "") if text):
-            said |= {title for title in titles if title in text or title == short_title(text)}
-    return said
+            repeated |= {title for title in titles if title in text or title == short_title(text)}
+    return repeated
 
 
 def part_of(conversation: Conversation, seqs: Collection[int]) -> Part:

@@ -1,5 +1,5 @@
-"""Draw one event of each type as one row of HTML. Called by `event_renderer`; the markup is
-templates/events/<kind>.html."""
+"""Draw one event of each type as one row of HTML. Called by `event_renderer`; the markup is in the template of
+templates/events/ that the type or its view names."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -354,7 +354,11 @@ def lane_text(read: ParsedEvent, lane: Lane) -> str:
 
 def line(value: object) -> str:
     """Return a text or number of the body, clipped to a line; empty for anything else."""
-    return str(value)[:2000] if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+    return (
+        str(value)[: message_body.MAX_LINE]
+        if isinstance(value, str | int | float) and not isinstance(value, bool)
+        else ""
+    )
 
 
 def _first_line(text: str) -> Markup:

@@ -47,10 +47,22 @@ def words(text: str) -> Content:
     return Content(richtext.render(text), _long(text))
 
 
+MAX_LINE = 2_000  # characters of a field that a row shows in one line
+_ONE_LINE = frozenset((
+    "component", "decision", "from_agent", "handler", "how", "level", "model", "owner", "reason", "stage", "title", "to",
+    "to_agent",
+))  # fmt: skip
+
+
 def more(body: Mapping[str, Any], shown: frozenset[str], *, sent_by: str = "") -> Markup | None:
-    """Draw the fields that the event's type does not show otherwise; None without any. `sent_by` is the principal if it
-    is shown: metadata that says the same is left out, metadata that says another is not."""
-    extra = {name: value for name, value in body.items() if name not in shown and value not in (None, {}, [], "")}
+    """Draw the fields that the event's type does not show otherwise, or not whole; None without any.
+
+    `sent_by` is the principal if it is shown: metadata that says the same is left out, metadata that says another is
+    not.
+    """
+    hidden = {name: value for name, value in body.items() if name not in shown and value not in (None, {}, [], "")}
+    clipped = {name: body[name] for name in _ONE_LINE & shown if len(str(body.get(name, ""))) > MAX_LINE}
+    extra = hidden | clipped
     metadata = body.get("metadata")  # of any type: it is the sender's
     if isinstance(metadata, dict):
         metadata = {name: value for name, value in metadata.items() if name not in _OURS}

@@ -84,7 +84,8 @@ def test_a_tool_publishes_nothing_that_changes_state():
     answers = relayed(*({"conversation_id": "c", "by": "user:boss", **payload} for payload in STATEFUL))
 
     assert all(
-        "may publish messages, tokens, tool steps, outputs and its own event types" in answer for answer in answers
+        "may publish messages, tokens, tool steps, outputs, logs, signals and its own event types" in answer
+        for answer in answers
     )
     assert (list(Approval.objects.values()), list(Run.objects.filter(id="run-x").values())) == before
     conversation = Conversation.objects.get(key="c")

@@ -12,7 +12,7 @@ import pytest
 
 from agents_app.approval_gate.run_scope import RunScope, enter_scope
 from agents_app.teams.definition import Team
-from agents_app.worker.run_bus import TAKEN, RunBus
+from agents_app.worker.run_bus import PUBLISHABLE, RunBus
 from conversations.access import permissions
 from conversations.access.accounts import tokens
 from conversations.core import principals
@@ -251,9 +251,9 @@ def test_nobody_else_changes_anything_by_any_field_of_any_kind(real, door):
 
     for kind in registry.names():
         if door == "tool":
-            for payload in forged(kind) if kind in TAKEN else forged(kind)[:2]:  # the rest is refused by its kind
+            for payload in forged(kind) if kind in PUBLISHABLE else forged(kind)[:2]:  # the rest is refused by its kind
                 with enter_scope(RunScope("c", real.run)):
-                    publish(bus, payload, is_taken=kind in TAKEN)
+                    publish(bus, payload, is_taken=kind in PUBLISHABLE)
         else:
             bodies = [json.dumps(payload) for payload in forged(kind)]
             made = [(body, envelopes.parse(body.encode())) for body in bodies]

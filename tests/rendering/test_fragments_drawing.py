@@ -268,6 +268,14 @@ def test_fields_a_kind_does_not_show_are_within_reach():
     assert '"calm"' in Seen(html).text
 
 
+@pytest.mark.parametrize("kind", ["conversation.paused", "agent.handoff", "event.redacted", "run.failed"])
+def test_a_field_that_a_row_shortens_is_whole_among_the_raw_fields(kind):
+    html = draw(stored(1, kind, reason="A" * 3_000 + " the end", agent="A", to_agent="B", by="user:ada"))
+
+    assert "Raw fields" in html
+    assert "the end" in Seen(html.partition("Raw fields")[2]).text
+
+
 def test_long_message_starts_folded_without_a_script():
     html = draw(stored(sender="agent:A", content="line\n" * 100))
 

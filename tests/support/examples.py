@@ -1,4 +1,5 @@
-"""One example of every kind this version emits or imports, as payloads. A kind without one fails `test_projections`."""
+"""One example of every kind this version emits or imports, as payloads. A type without one fails
+`test_event_registry`."""
 
 from typing import Any
 

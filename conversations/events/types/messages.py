@@ -9,7 +9,7 @@ from conversations.events.types.base import BaseEvent, Envelope, RunEvent
 
 @event_type(
     Row(view="message"), fold=messages.message, level="chat", lane=Lane(), search=Search(filter="Messages"),
-    traits={"speech", "agent_input", "copied", "relayed", "remembered", "outlined"},
+    traits={"speech", "agent_input", "copied", "tools_may_publish", "remembered", "outlined"},
 )  # fmt: skip
 class ChatMessage(Envelope):
     """An envelope that says something."""
@@ -30,7 +30,7 @@ class ControlMessage(Envelope):
     state="running",
     lane=Lane(),
     search=Search(is_indexed=False),
-    traits={"relayed", "unsigned"},
+    traits={"tools_may_publish", "unsigned"},
 )
 class StreamedToken(RunEvent):
     """A piece of an answer while it is written; `index` restarts each turn. Pieces up to `last_index` may be joined."""
@@ -45,7 +45,7 @@ class StreamedToken(RunEvent):
 @event_type(
     Row(view="output"), fold=messages.output, level="chat", lane=Lane(),
     search=Search(label="answer", filter="Agent answers"),
-    traits={"speech", "copied", "relayed", "remembered", "unsigned"},
+    traits={"speech", "copied", "tools_may_publish", "remembered", "unsigned"},
 )  # fmt: skip
 class FinalOutput(RunEvent):
     """The final text of a turn; its tokens were the preview. `is_partial`: it was broken off; `refusal`: the model

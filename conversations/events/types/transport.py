@@ -13,21 +13,23 @@ class _PassedSignal(BaseEvent):
     message_id: str | None = None
 
 
-@event_type(Row(view="signal_passed"), level="steps", lane=Lane("sent a signal", "topic"), traits={"relayed"})
+@event_type(Row(view="signal_passed"), level="steps", lane=Lane("sent a signal", "topic"), traits={"tools_may_publish"})
 class SignalSend(_PassedSignal):
     """A signal sent."""
 
     event: Literal["signal_send"] = "signal_send"
 
 
-@event_type(Row(view="signal_passed"), level="steps", lane=Lane("received a signal", "topic"), traits={"relayed"})
+@event_type(
+    Row(view="signal_passed"), level="steps", lane=Lane("received a signal", "topic"), traits={"tools_may_publish"}
+)
 class SignalReceive(_PassedSignal):
     """A signal received."""
 
     event: Literal["signal_recv"] = "signal_recv"
 
 
-@event_type(Row(view="signal_raised"), level="steps", lane=Lane("a signal was raised"), traits={"relayed"})
+@event_type(Row(view="signal_raised"), level="steps", lane=Lane("a signal was raised"), traits={"tools_may_publish"})
 class Signal(BaseEvent):
     """A signal on the bus that names the conversation."""
 
@@ -38,7 +40,7 @@ class Signal(BaseEvent):
 
 @event_type(
     Row(view="dead_letter"), level="chat", state="failed", lane=Lane("could not be delivered"),
-    search=Search(is_error=True), traits={"relayed"},
+    search=Search(is_error=True), traits={"tools_may_publish"},
 )  # fmt: skip
 class DeadLetter(BaseEvent):
     """A message that an agent gave up on."""
@@ -49,7 +51,7 @@ class DeadLetter(BaseEvent):
     error: str | None = None
 
 
-@event_type(Row(view="log"), lane=Lane("log", "message"), search=Search(filter="Logs"), traits={"relayed"})
+@event_type(Row(view="log"), lane=Lane("log", "message"), search=Search(filter="Logs"), traits={"tools_may_publish"})
 class Log(RunEvent):
     """A line an agent logged."""
 
