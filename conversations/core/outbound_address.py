@@ -119,13 +119,13 @@ def _is_host(host: str, *, is_bracketed: bool) -> bool:
 def check(url: OutboundUrl, addresses: Sequence[str], allowed: AllowList) -> list[str]:
     """Return the addresses to connect to. Raises AddressRefused if one of them may not be reached."""
     if not addresses:
-        raise AddressRefused(f"{url.host} has no address")
+        raise AddressRefused(f"the host {url.host} has no address")
     for text in addresses:
         address = _plain(ipaddress.ip_address(text.partition("%")[0]))
         if allowed.has(url.host, address):
             continue
         if not is_public(address):
-            name = url.host if url.host == str(address) else f"{url.host} is {address}, which"
+            name = url.host if url.host == str(address) else f"the host {url.host} is {address}, which"
             raise AddressRefused(f"{name} is not a public address; SWITCHBOARD_ALERT_HOSTS can allow it")
         if url.scheme != "https":
             raise AddressRefused(HTTPS_ONLY)

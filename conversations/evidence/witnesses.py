@@ -91,7 +91,8 @@ def _cosigned(prefix: str, newest: CheckpointRow, seen: int, keys: Sequence[Veri
         answer = _post(prefix, newest, theirs, allowed)
     if answer.status != 200:
         words = {404: "it does not know this log", 403: "it does not know our keys", 422: "it refused the proof"}
-        raise Refused(f"{words.get(answer.status, 'it refused')} (HTTP {answer.status})")
+        what = words.get(answer.status, "it refused")
+        raise Refused(f"{what} (HTTP {answer.status})")
     lines = notes.parse_signature_lines(answer.body.decode("utf-8", "replace"))
     note = SignedNote(notes.parse(newest.note).text, tuple(lines))
     good = {(key.name, key.key_id) for key in notes.verified(note, keys)}

@@ -42,14 +42,14 @@ class Archive:
                 while piece := entry.read(_BLOCK):
                     size += len(piece)
                     if size > min(MAX_ENTRY, self._unpackable):
-                        raise TooLarge(f"{name} must be at most {MAX_ENTRY >> 20} MiB, unpacked")
+                        raise TooLarge(f"the entry {name} must be at most {MAX_ENTRY >> 20} MiB, unpacked")
                     pieces.append(piece)
         except NotImplementedError:
-            raise Invalid(f"{name} must be stored, deflated or compressed with zstd") from None
+            raise Invalid(f"the entry {name} must be stored, deflated or compressed with zstd") from None
         except KeyError:
             raise Invalid(f"the archive must have an entry {name}") from None
         except _DAMAGES as error:
-            raise Invalid(f"{name} is damaged: {error}") from None
+            raise Invalid(f"the entry {name} is damaged: {error}") from None
         self._unpackable -= size
         return b"".join(pieces)
 
@@ -61,7 +61,7 @@ class Archive:
             import zstandard
         except ModuleNotFoundError:
             raise Invalid(
-                f"{name} is compressed with zstd; to read it, run: pip install zstandard (the extra inspect)"
+                f"the entry {name} is compressed with zstd; to read it, run: pip install zstandard (the extra inspect)"
             ) from None
         packed = io.BytesIO(self._packed(info))
         reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(packed, read_across_frames=True)
@@ -71,7 +71,7 @@ class Archive:
         """Return an entry's packed bytes: after a header of 30 bytes and two names (APPNOTE 4.3.7)."""
         file = self._file.fp
         if file is None or info.compress_size > MAX_ENTRY or info.flag_bits & 1:
-            raise TooLarge(f"{info.filename} must be at most {MAX_ENTRY >> 20} MiB, and not encrypted")
+            raise TooLarge(f"the entry {info.filename} must be at most {MAX_ENTRY >> 20} MiB, and not encrypted")
         file.seek(info.header_offset)
         header = file.read(30)
         if len(header) < 30 or header[:4] != ZIP:

@@ -89,7 +89,7 @@ class SessionFollower:
             if mark:
                 return text
             if len(text) > MAX_LINE:
-                raise Invalid(f"{self._path.name}, line {self._number + 1}: must be at most {MAX_LINE >> 20} MiB")
+                raise Invalid(f"line {self._number + 1} of {self._path.name} must be at most {MAX_LINE >> 20} MiB")
         return b""
 
     def _take(self, text: bytes) -> None:

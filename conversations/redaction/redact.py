@@ -158,7 +158,7 @@ def require_idle(parts: Sequence[Part]) -> None:
     calls."""
     run = Run.objects.filter(BEGUN, conversation__in=[part.conversation for part in parts]).first()
     if run is not None:
-        raise Conflict(f"{run.agent} is active in conversation {run.conversation.key!r}: stop its run first")
+        raise Conflict(f"the agent {run.agent} is active in conversation {run.conversation.key!r}: stop its run first")
 
 
 def _put_tombstones(row: Conversation, seqs: Sequence[int], mark: str, field: str) -> list[tuple[int, str]]:

@@ -82,4 +82,48 @@ def docstrings(root: Path) -> Iterator[str]:
                 yield f"{path.relative_to(root)}:{node.lineno}: {node.name} has no docstring"
 
 
-RULES = (short_files, short_functions, docstrings)
+def messages_of_errors(root: Path) -> Iterator[str]:
+    """A message of our errors begins with a word of ours: pages write its first letter as a capital, which no name may
+    get. A principal (`user:maria`) is told by its form, and quotes keep any other name."""
+    trees = [(module.path, module.tree) for module in modules(root)]
+    errors = _errors_of([tree for _, tree in trees])
+    for path, tree in trees:
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call) or _name_of(node.func) not in errors or not node.args:
+                continue
+            if (name := _leading_name(node.args[0])) and not OUR_WORDS & {name, name.rpartition(".")[2]}:
+                yield f"{path.relative_to(root)}:{node.lineno}: begins with {name}: write what it is before it"
+
+
+OUR_WORDS = {
+    *("principal", "by", "made_by", "updated_by", "closed_by", "revoked_by", "decided_by"),  # `user:maria`
+    *("who", "what", "where", "fact", "location", "message", "expected"),  # words of ours, or a principal
+    *("path", "data_dir"),  # begins with a slash
+}
+
+
+def _errors_of(trees: list[ast.Module]) -> set[str]:
+    """Return the classes of our tree of errors."""
+    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    errors = {"SwitchboardError"}
+    while more := {c.name for c in classes if errors & {_name_of(base) for base in c.bases}} - errors:
+        errors |= more
+    return errors
+
+
+def _name_of(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _leading_name(node: ast.expr) -> str:
+    """Return what a text begins with where that is a value, not quoted and not a number; else empty."""
+    if not isinstance(node, ast.JoinedStr) or not isinstance(first := node.values[0], ast.FormattedValue):
+        return ""
+    value = first.value
+    is_marked = first.conversion == ord("r") or first.format_spec is not None
+    is_principal = isinstance(value, ast.Call) and _name_of(value.func) == "principal_of"
+    is_constant = _name_of(value.value if isinstance(value, ast.Subscript) else value).isupper()
+    return "" if is_marked or is_principal or is_constant else ast.unparse(value)
+
+
+RULES = (short_files, short_functions, docstrings, messages_of_errors)

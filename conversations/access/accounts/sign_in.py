@@ -53,7 +53,7 @@ def sign_in(user: User, how: str, *, begin: Callable[[], None]) -> None:
     account."""
     with audited_action(user, "sign_in", f"user:{user.username}") as principal:
         if not permissions.is_active(user):
-            raise NotAllowed(f"{user.username} is deactivated")
+            raise NotAllowed(f"the account {user.username} is deactivated")
         begin()
         Session.objects.filter(expire_date__lt=timezone.now()).delete()
         chain.enter(principal, "sign_in", f"user:{user.username}", correlation={"how": how})

@@ -42,7 +42,7 @@ def parse_socket_frame(value: dict[str, Any]) -> ResponseRequest:
     """Parse a socket's `response.create`, which is always answered with events and never in the background."""
     for name in NOT_ON_SOCKETS:
         if value.get(name) is not None:
-            raise Invalid(f"{name} must not be sent over a WebSocket, which always streams", field=name)
+            raise Invalid(f"the parameter {name} must not be sent over a WebSocket, which always streams", field=name)
     return parse_body(value | {"stream": True})
 
 

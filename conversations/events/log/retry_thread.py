@@ -127,7 +127,7 @@ class RetryThread(threading.Thread):
             self._forget_empty()
         for job in over:
             logger.error("not stored: %s was locked for too long", _name(job))
-        answer([(job, Unavailable(f"{_name(job)} is locked; nothing was stored. Try again")) for job in over])
+        answer([(job, Unavailable(f"nothing was stored: {_name(job)} is locked. Try again")) for job in over])
 
     def _first(self) -> list[Job]:
         """Return the jobs of the next conversation in turn, and move it to the end of the queue."""

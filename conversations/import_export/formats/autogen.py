@@ -101,7 +101,7 @@ def _of_state(state: Fields) -> Iterator[tuple[str, list[Placed]]]:
 
 def _placed(items: object, field: str) -> list[Placed]:
     if not isinstance(items, list):
-        raise Invalid(f"{field} must be a list of messages; got {type(items).__name__}")
+        raise Invalid(f"the field {field} must be a list of messages; got {type(items).__name__}")
     return [(f"{field}[{number}]", item) for number, item in enumerate(items)]
 
 

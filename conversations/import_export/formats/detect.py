@@ -66,7 +66,7 @@ def format_of(source: RecordingFile) -> Format:
             if shape in candidate.READS and any(candidate.fits(value) for value in values):
                 return candidate
     kind = "JSON" if samples[0][0] in ("document", "lines") else f"{samples[0][0]} of content"
-    raise Invalid(f"{source.path.name} is {kind} in an unknown format; supported formats: {', '.join(NAMES)}")
+    raise Invalid(f"the file {source.path.name} is {kind} in an unknown format; supported formats: {', '.join(NAMES)}")
 
 
 def _samples(source: RecordingFile) -> list[tuple[Shape, list[object]]]:
@@ -82,7 +82,7 @@ def _samples(source: RecordingFile) -> list[tuple[Shape, list[object]]]:
         return [("document", [outline]), ("lines", [outline])]
     lines = _first_lines(source)
     if not lines:
-        raise Invalid(f"{source.path.name} has no JSON object or list in its first {LOOK} lines")
+        raise Invalid(f"the file {source.path.name} has no JSON object or list in its first {LOOK} lines")
     return [("lines", lines)]
 
 

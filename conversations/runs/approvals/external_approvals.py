@@ -134,7 +134,7 @@ def withdraw_abandoned() -> list[str]:
 def require_external_lease(run: Run) -> None:
     """Raise `Conflict` for a request of an external agent whose client no longer waits."""
     if run.kind == EXTERNAL and (run.lease_until or 0) < database_now():
-        raise Conflict(f"{run.agent} is no longer waiting for this decision", code="run_over")
+        raise Conflict(f"the agent {run.agent} is no longer waiting for this decision", code="run_over")
 
 
 def _external() -> QuerySet[Approval]:

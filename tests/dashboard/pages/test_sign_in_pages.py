@@ -9,7 +9,8 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from conversations.access.accounts import people, sign_in_links
+from conversations.access.accounts import people, sign_in, sign_in_links
+from conversations.core.errors import NotAllowed
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from tests.support.cast import PASSWORD, client_of
@@ -122,6 +123,15 @@ def test_a_deactivated_person_is_not_let_in(maria):
     people.deactivate(SYSTEM, "maria")
 
     assert try_in(client_of()).status_code == 422
+
+
+def test_a_name_stays_as_it_is_written_in_a_message(maria):
+    people.deactivate(SYSTEM, "maria")
+
+    with pytest.raises(NotAllowed) as refused:
+        sign_in.sign_in(maria, "password", begin=lambda: None)
+
+    assert refused.value.sentence == "The account maria is deactivated."
 
 
 def test_the_first_link_leads_to_the_demo_while_it_is_all_there_is(team):
