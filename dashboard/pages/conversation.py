@@ -14,6 +14,7 @@ from conversations.conversation import delivery_status, reading_position
 from conversations.conversation.delivery_preview import DeliveryPreview
 from conversations.core.errors import NotFound
 from conversations.events import epoch, log
+from conversations.events.log import token_rows
 from conversations.models import Conversation
 from conversations.telemetry import late_names
 from dashboard.pages import (
@@ -67,8 +68,8 @@ def conversation(request: HttpRequest, cid: str) -> HttpResponse:
         return _part(request, row, view)
     if view == "lanes" and request.GET.get("part") == "overview":
         return render_page(request, "partials/lane_overview.html", overview=lane_overview.overview_of(row))
-    event = min(number_of(request, "event") or 0, row.head_seq)
     at = playhead.seq_of(request, row)
+    event = _event_of(request, row, at)
     start = 0 if event or at else reading_position.first_shown(row, request.user)
     page = log.past_page(cid, at, event=min(event, at)) if at else _page_of(cid, event or start)
     with _limit_large(page):
@@ -184,8 +185,8 @@ def _free_memory_of(page: log.EventWindow, drawn: list[Markup]) -> None:
 
 def _part(request: HttpRequest, row: Conversation, view: str) -> HttpResponse:
     """Show a view that is drawn as a whole; with `&part=` return only that part."""
-    event = min(number_of(request, "event") or 0, row.head_seq)
     at = playhead.seq_of(request, row)
+    event = _event_of(request, row, at)
     is_alone = request.GET.get("part") == view
     drawn: dict[str, Any] = (
         {"graph": _graph(request, row, event, at)}
@@ -208,6 +209,12 @@ def _timeline(request: HttpRequest, row: Conversation, event: int, at: int, rows
     failures = request.GET.get("failures") == "1"
     start = number_of(request, "from")
     return timeline.timeline_of(row, start=start, event=event, failures=failures, at=at, rows=rows)
+
+
+def _event_of(request: HttpRequest, row: Conversation, at: int) -> int:
+    """Return the event that is asked for, of a token the one in whose row it is drawn; 0 for none."""
+    event = min(number_of(request, "event") or 0, row.head_seq)
+    return token_rows.row_of(row, event, at or row.head_seq) if event else 0
 
 
 def _view(request: HttpRequest) -> str:

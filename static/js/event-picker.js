@@ -35,9 +35,11 @@ class EventPicker extends HTMLElement {
     return document.getElementById(`e${seq}`)?.closest("[data-seq]") ?? null;
   }
 
-  /** The row in which an event without a row of its own is drawn: a token in its turn's. */
+  /** The row in which an event without a row of its own is drawn: a token in that of the text it is part of. */
   #before(seq) {
-    return [...this.#scroller.querySelectorAll("[data-seq]")].findLast((row) => Number(row.dataset.seq) <= seq);
+    const rows = [...this.#scroller.querySelectorAll("[data-seq]")];
+    const isPart = (row) => seq < Number(row.dataset.seq) && seq >= parseInt(row.querySelector(":scope > .seq")?.dataset.from, 10);
+    return rows.find(isPart) ?? rows.findLast((row) => Number(row.dataset.seq) <= seq);
   }
 
   /** Whether an event is among what is drawn, in whatever row: else its link leads to its own page. */

@@ -1,4 +1,7 @@
-/** What a row looks like after the row before it: a line between two days, no second name for the same voice. */
+/**
+ * What a row looks like after the row before it: a line between two days, no second name for the same voice, and of a
+ * text that was written in parts the numbers that these have.
+ */
 
 const day = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long", year: "numeric" });
 
@@ -19,10 +22,25 @@ const joinOne = (row, before) => {
   const date = dateOf(row);
   const isNewDay = date !== null && date !== (before ? dateOf(before) : null);
   row.toggleAttribute("data-follow", !isNewDay && isSameVoice(row, before));
+  const link = row.dataset.kind === "output" && row.querySelector(":scope > .seq"); // a lane's card has none there
+  if (link) numberParts(link, row, before);
   const line = row.previousElementSibling?.matches(".day") ? row.previousElementSibling : null;
   if (!isNewDay) line?.remove();
   else if (!line) row.before(dayLine(date));
   else if (line.textContent !== date) line.textContent = date;
+};
+
+/** The parts have no rows of their own: without their numbers the column would read as if events were missing. */
+const numberParts = (link, row, before) => {
+  const [seq, first] = [Number(row.dataset.seq), before ? lastOf(before, row) + 1 : Infinity];
+  if (first < seq) Object.assign(link, { title: `Event ${seq}; its parts are among events ${first} to ${seq - 1}` }).dataset.from = `${first}–`;
+  else for (const name of ["title", "data-from"]) link.removeAttribute(name);
+};
+
+/** The last event that is drawn in a row, unless it came after the next row. */
+const lastOf = (row, next) => {
+  const last = Number(row.dataset.last ?? 0);
+  return last && last < Number(next.dataset.seq) ? last : Number(row.dataset.seq);
 };
 
 /** The same head, at the same level of detail: the row before is seen whenever this one is. */

@@ -37,6 +37,31 @@ def test_tokens_grow_in_one_block_and_the_output_takes_its_place(transcript: Tra
     expect(transcript.page.locator("[data-live-text]")).to_have_count(0)
 
 
+NUMBERS = """() => [...document.querySelectorAll(".rows > [data-seq] > .seq")]
+    .map((link) => (link.dataset.from ?? "") + link.textContent + (link.dataset.to ?? ""))"""
+
+
+def test_the_numbers_have_no_hole_where_events_share_a_row(transcript: Transcript) -> None:
+    transcript.say("Please write.")
+    transcript.open()
+    for n in range(3):
+        transcript.stream(event="token", agent="Dialogue", text="It is rising. "[4 * n : 4 * n + 4], index=n)
+    transcript.sees()
+    transcript.stream(event="output", agent="Dialogue", text="It is rising.")
+    transcript.call(status="start", args={"street": "Mill Street"})
+    transcript.call(status="success", result_summary="3")
+    transcript.say("Thank you.")
+    transcript.sees()
+
+    live = transcript.page.evaluate(NUMBERS)
+    transcript.open()
+
+    assert live == transcript.page.evaluate(NUMBERS) == ["1", "2–5", "6–7", "8"]
+    transcript.open("?event=3#e3")
+    expect(transcript.row(5)).to_have_attribute("aria-current", "true")
+    expect(transcript.page.locator("[data-picked] .code").first).to_have_text("5")
+
+
 @pytest.mark.thorough
 def test_an_output_goes_to_its_own_place_behind_what_came_meanwhile(transcript: Transcript) -> None:
     transcript.say("Please write.")

@@ -123,6 +123,24 @@ def test_a_permalink_shows_the_page_around_its_event(browser: Client) -> None:
     assert html.count("data-has-newer") == 2  # on the transcript and on the tail: it is not live
 
 
+@pytest.mark.any_database
+@pytest.mark.parametrize(("event", "row"), [(1, 4), (2, 5), (3, 4), (4, 4), (6, 6), (7, 6), (8, 10), (9, 10), (11, 11)])
+def test_a_link_to_a_token_leads_to_the_row_of_its_text(browser: Client, event: int, row: int) -> None:
+    theirs = {"run_id": "run-2"}
+    store(token("a"), token("x") | theirs, token("b"), output("ab"), output("x") | theirs)
+    store(token("c", turn=2), token("d", turn=2))
+    outside = {"event": "token", "agent": "Desk", "text": "y"}
+    store(outside, outside, {"event": "output", "agent": "Desk", "text": "yy"}, outside)
+
+    assert f'data-event="{row}"' in shown(browser, f"?event={event}")
+
+
+def test_a_link_to_a_token_leads_to_its_turn_as_it_was_then(browser: Client) -> None:
+    store(token("a"), token("b"), output("ab"))
+
+    assert 'data-event="1"' in shown(browser, "?event=2&at=2")
+
+
 @pytest.mark.parametrize("event", ["", "x", "-1", "1.5", "٣", "9" * 40, "0"])
 def test_a_mangled_permalink_opens_the_newest(browser: Client, event: str) -> None:
     say("one", "two")

@@ -1,5 +1,7 @@
 """Joints of a transcript's rows as the server draws them: a line between two days, a voice named once."""
 
+import re
+
 from markupsafe import Markup
 
 from dashboard.pages.row_separators import separated
@@ -9,6 +11,7 @@ ROW = Markup(
     '<time datetime="{}T10:00:00.000000Z" data-clock="time">10:00:00</time>'
     '<div class="inner" data-inner>{}</div></article>'
 )
+FROM = re.compile(r'data-from="([^"]*)"')
 NESTED = Markup('<time datetime="2026-03-09T10:00:00.000000Z">10:00:00</time>')
 
 
@@ -30,6 +33,30 @@ def test_a_voice_that_goes_on_is_named_once():
     rows = separated([row("Ada"), row("Ada"), row("Ben"), row("Ada", level="steps"), row("Ada"), row("")])
 
     assert ["data-follow" in drawn for drawn in rows] == [False, True, False, False, False, False]
+
+
+NUMBERED = Markup(
+    '<article class="event" id="e{0}" data-item data-seq="{0}"{1} data-kind="{2}">'
+    '<a class="seq" href="#">{0}</a></article>'
+)
+
+
+def numbered(seq: int, kind: str = "message", last: int = 0) -> Markup:
+    """Draw a row with its number as its template does; `last`: the last event that is drawn in it."""
+    return NUMBERED.format(seq, Markup(' data-last="{}"').format(last) if last else "", kind)
+
+
+def test_the_numbers_of_a_texts_parts_stand_with_its_own():
+    rows = [numbered(1), numbered(9, "output"), numbered(10, "tool_step", 12), numbered(15, "output"), numbered(16)]
+    rows += [numbered(17, "tool_step", 30), numbered(20, "output"), numbered(21, "output")]
+
+    starts = [match[1] if (match := FROM.search(row)) else None for row in separated(rows)]
+
+    assert starts == [None, "2–", None, "13–", None, None, "18–", None]
+
+
+def test_of_the_first_row_nobody_knows_where_its_parts_began():
+    assert "data-from" not in separated([numbered(9, "output")])[0]
 
 
 def test_neither_words_nor_rows_within_are_taken_for_the_row_itself():
