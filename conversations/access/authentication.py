@@ -20,7 +20,7 @@ from conversations.core.errors import NotSignedIn, SwitchboardError, Unavailable
 from conversations.core.principals import Principal
 from conversations.models import Role, Token, User
 
-SIGNED_OUT, NOT_ALLOWED = 4401, 4403  # close codes, §3.5
+SIGNED_OUT, NOT_ALLOWED, TRY_AGAIN = 4401, 4403, 1012  # close codes, §3.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,8 @@ def caller_from_token(secret: str) -> Caller | None:
 
 
 def revoked(callers: Iterable[Caller]) -> dict[Caller, int]:
-    """Return the callers whose access has ended, with the close code. Four queries, however many callers.
+    """Return the callers whose access has ended, with the close code; TRY_AGAIN for a person who has lost a role and
+    kept another. Four queries, however many callers.
 
     A command's token has neither session nor row: this process itself knows whether it was revoked.
     """
@@ -83,7 +84,9 @@ def revoked(callers: Iterable[Caller]) -> dict[Caller, int]:
             pk__in={v.user_id for v in everybody if v.user_id}, is_active=True
         ).values_list("pk", "password", "session_salt")
     }
-    with_roles = set(Role.objects.filter(user_id__in=people).values_list("user_id", flat=True))
+    roles: dict[int | None, set[str]] = {}
+    for user_id, role in Role.objects.filter(user_id__in=people).values_list("user_id", "name"):
+        roles.setdefault(user_id, set()).add(role)
     digests = {v.token_digest for v in everybody if v.token_digest}
     tokens = set(Token.objects.filter(digest__in=digests, revoked_at__isnull=True).values_list("digest", flat=True))
     gone = {v: NOT_ALLOWED for v in callers if v.command_token is not None and v.command_token.is_revoked}
@@ -93,14 +96,14 @@ def revoked(callers: Iterable[Caller]) -> dict[Caller, int]:
                 gone[caller] = NOT_ALLOWED
         elif caller.session_key not in sessions or people.get(caller.user_id or 0) != caller.stamp:
             gone[caller] = SIGNED_OUT
-        elif caller.user_id not in with_roles:
-            gone[caller] = NOT_ALLOWED
+        elif not caller.roles <= roles.get(caller.user_id, set()):
+            gone[caller] = TRY_AGAIN if caller.user_id in roles else NOT_ALLOWED
     return gone
 
 
 def require_still(caller: Caller) -> None:
     """Raise NotSignedIn if the caller's access has ended, as the database says now."""
-    if (code := revoked([caller]).get(caller)) is not None:
+    if (code := revoked([caller]).get(caller, TRY_AGAIN)) != TRY_AGAIN:
         raise refusal(code)
 
 

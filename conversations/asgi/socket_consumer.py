@@ -16,7 +16,7 @@ from django.http import parse_cookie
 
 from conversations.access import authentication, origin_check, permissions
 from conversations.access.audit import refusal_counter
-from conversations.access.authentication import NOT_ALLOWED, SIGNED_OUT, Caller
+from conversations.access.authentication import NOT_ALLOWED, SIGNED_OUT, TRY_AGAIN, Caller
 from conversations.asgi import route
 from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
 from conversations.events.payload import MAX_KEY, clean_text
@@ -24,13 +24,13 @@ from conversations.realtime import frames
 from conversations.realtime.conversation_subscription import NEWEST, ConversationSubscription, SocketWriter, TooSlow
 from conversations.realtime.presence import Viewer
 from conversations.realtime.server_runtime import ServerRuntime
-from conversations.realtime.session_guard import TRY_AGAIN
 from conversations.realtime.state_topics import StateSubscription
 
 logger = logging.getLogger(__name__)
 
 MAX_FRAME = 64 * 1024  # bytes in
 MAX_TOPICS = 200  # of one socket
+STATE_TOPICS = ("fleet", "approvals", "audit")
 TOO_SLOW, TOO_BIG, TOO_MANY = 4408, 1009, 4429
 
 
@@ -117,6 +117,8 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             if self.caller.agent:
                 self.dismiss(NOT_ALLOWED)
                 return
+            if not permissions.has_permission(self.caller.roles, state.right):
+                raise NotAllowed(f"{self.caller.principal} may not view this topic", field="topic")
             is_drawn = topic == "fleet" or request.get("render") == "html"
             self._keep(topic, StateSubscription(state, self.writer, failed=self._failed, drawn=is_drawn))
         else:
@@ -213,8 +215,8 @@ def _parse(text: str) -> dict[str, Any]:
         and 1 <= len(topic) - 7 <= MAX_KEY
         and clean_text(topic) == topic
     )
-    if not is_stream and topic not in ("fleet", "approvals"):
-        raise Invalid("must be stream:{conversation}, fleet or approvals", code="unknown_topic", field="topic")
+    if not is_stream and topic not in STATE_TOPICS:
+        raise Invalid("must be stream:{conversation}, fleet, approvals or audit", code="unknown_topic", field="topic")
     after = request.get("after")
     if after is not None and (type(after) is not int or not 0 <= after < 1 << 53):
         raise Invalid("must be a seq: a whole number, 0 or more", field="after")

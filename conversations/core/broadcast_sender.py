@@ -1,5 +1,5 @@
-"""Tell other processes, by the channel layer, which conversations changed and who is viewing them. One thread with its
-own event loop.
+"""Tell other processes, by the channel layer, which conversations changed, that the audit log has grown, and who is
+viewing them. One thread with its own event loop.
 
 Every process that commits has one (web, recorder, worker, a command), made on first use. It never blocks or fails the
 committer: the queue is bounded, a failed layer is retried with pauses and logged once, and what is lost is found by the
@@ -52,7 +52,7 @@ class BroadcastSender(threading.Thread):
         self.dropped = 0  # heads there was no room for
         self._heads: dict[str, int] = {}
         self._presence: dict[tuple[str, ...], Word] = {}
-        self._is_revoked = False
+        self._is_audited = self._is_revoked = False
         self._is_saying = False
         self._beat_every: float | None = None
         self._is_due = False  # a beat
@@ -61,13 +61,14 @@ class BroadcastSender(threading.Thread):
         self._layer: Any = get_channel_layer()  # Any: channels is untyped
         self._condition = threading.Condition()
 
-    def say(self, heads: Mapping[str, int], *, is_revoked: bool = False) -> None:
-        """Queue new heads; return at once."""
+    def say(self, heads: Mapping[str, int], *, is_audited: bool = False, is_revoked: bool = False) -> None:
+        """Queue new heads, and whether the audit log has grown or rights ended; return at once."""
         with self._condition:
             if len(self._heads) + len(heads) > MAX_WAITING:
                 self.dropped += len(heads)
             else:
                 self._heads.update(heads)
+            self._is_audited |= is_audited
             self._is_revoked |= is_revoked
             self._condition.notify_all()
 
@@ -109,7 +110,7 @@ class BroadcastSender(threading.Thread):
             self._condition.notify_all()
 
     def _is_waiting(self) -> bool:
-        return bool(self._heads or self._presence or self._is_revoked or self._is_saying)
+        return bool(self._heads or self._presence or self._is_audited or self._is_revoked or self._is_saying)
 
     def _next(self) -> Message:
         with self._condition:
@@ -117,9 +118,10 @@ class BroadcastSender(threading.Thread):
             self._condition.notify_all()
             self._condition.wait_for(lambda: self._is_waiting() or self._is_due, self._beat_every)
             heads, people = _take_up_to(self._heads, MAX_HEADS), _take_up_to(self._presence, MAX_PRESENCE)
-            is_revoked, self._is_revoked = self._is_revoked, False
+            flags = {"audited": self._is_audited, "revoked": self._is_revoked}
+            self._is_audited = self._is_revoked = False
             self._is_saying, self._is_due = True, False
-        message = {"type": KIND, "from": self.me, "heads": heads, "revoked": is_revoked}
+        message = {"type": KIND, "from": self.me, "heads": heads, **flags}
         return message | ({"presence": [[*key, word] for key, word in people]} if people else {})
 
     def _try(self, loop: asyncio.AbstractEventLoop, message: Message) -> str:

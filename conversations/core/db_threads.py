@@ -28,6 +28,7 @@ POOL_SIZE = {
     "renderer": 1,
     "fleet": 1,
     "approvals": 1,
+    "audit": 1,
     "watch": 1,
     "readiness": 1,
     "recorder": 1,

@@ -3,8 +3,9 @@
 Listeners must not block: they run in the thread that committed or received the notification; on SQLite, a committing
 thread still holds the process's write turn meanwhile. They are added and removed
 by other threads, so each notification goes to those registered when it started. Other processes receive only heads
-(which conversation is at which seq), revocations, and presence. All of this is a hint: a lost one is made up for by the
-hub's query and the session guard's check (law A), and presence is repeated.
+(which conversation is at which seq), that the audit log has grown, revocations, and presence. All of this is a hint: a
+lost one is made up for by the hub's query, the state topics' and the session guard's check (law A), and presence is
+repeated.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,6 +21,7 @@ PresenceListener = Callable[[str, Sequence[Any]], None]
 _commits: list[Listener] = []
 _heads: list[HeadListener] = []
 _posts: list[Callable[[Collection[str]], None]] = []
+_audits: list[Callable[[], None]] = []
 _revocations: list[Callable[[], None]] = []
 _presences: list[PresenceListener] = []
 
@@ -43,6 +45,12 @@ def on_posted(listener: Callable[[Collection[str]], None]) -> Callable[[], None]
     it."""
     _posts.append(listener)
     return lambda: _posts.remove(listener)
+
+
+def on_audited(listener: Callable[[], None]) -> Callable[[], None]:
+    """Register a listener for new entries of the audit log, here or elsewhere; return a function that removes it."""
+    _audits.append(listener)
+    return lambda: _audits.remove(listener)
 
 
 def on_revoked(listener: Callable[[], None]) -> Callable[[], None]:
@@ -81,6 +89,14 @@ def notify_posted(topics: Collection[str]) -> None:
         listener(topics)
 
 
+def notify_audited() -> None:
+    """Notify that the audit log has grown, after the commit."""
+    for listener in tuple(_audits):
+        listener()
+    if (sender := broadcast_sender.sender()) is not None:
+        sender.say({}, is_audited=True)
+
+
 def notify_revoked() -> None:
     """Notify that permissions or sessions changed, after the commit."""
     for listener in tuple(_revocations):
@@ -89,11 +105,14 @@ def notify_revoked() -> None:
         sender.say({}, is_revoked=True)
 
 
-def notify_remote_heads(heads: Mapping[str, int], *, is_revoked: bool) -> None:
+def notify_remote(heads: Mapping[str, int], *, is_audited: bool, is_revoked: bool) -> None:
     """Pass on a notification from another process. Called by the broadcast listener, in the server's loop."""
     if heads:
         for listener in tuple(_heads):
             listener(heads)
+    if is_audited:
+        for audit in tuple(_audits):
+            audit()
     if is_revoked:
         for revocation in tuple(_revocations):
             revocation()

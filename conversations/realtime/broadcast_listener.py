@@ -104,9 +104,8 @@ class BroadcastListener:
             self._trouble = ""
             logger.warning("notifications from other processes arrive again")
         if self._sender is not None and message.get("from") != self._sender.me:
-            commit_listeners.notify_remote_heads(
-                _heads(message.get("heads")), is_revoked=message.get("revoked") is True
-            )
+            heads, is_audited = _heads(message.get("heads")), message.get("audited") is True
+            commit_listeners.notify_remote(heads, is_audited=is_audited, is_revoked=message.get("revoked") is True)
             if isinstance(updates := message.get("presence"), list | tuple):
                 commit_listeners.notify_presence(str(message.get("from"))[:100], updates)
 

@@ -12,6 +12,7 @@ from functools import partial
 from django.conf import settings
 from django.db import DatabaseError
 
+from conversations.access.authentication import TRY_AGAIN
 from conversations.core import schema_state
 from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.byte_budget import BoundedMemory
@@ -25,8 +26,8 @@ from conversations.realtime.hub import Hub
 from conversations.realtime.node_facts import NodeMetrics
 from conversations.realtime.presence import Presence
 from conversations.realtime.rollback_watch import RollbackWatch
-from conversations.realtime.session_guard import TRY_AGAIN, GuardedSocket, SocketRegistry
-from conversations.realtime.state_topics import ApprovalsTopic, ConversationListTopic, StateTopic
+from conversations.realtime.session_guard import GuardedSocket, SocketRegistry
+from conversations.realtime.state_topics import ApprovalsTopic, AuditTopic, ConversationListTopic, StateTopic
 from conversations.search import Indexer
 from conversations.transport import relay_start
 
@@ -44,7 +45,9 @@ class ServerRuntime:
         self.budgets: dict[str, BoundedMemory] = {"rings": self.hub.rings}  # of what is held for readers, by what
         self.writer = log.Writer()
         self.fleet = ConversationListTopic()
-        self.states: dict[str, StateTopic] = {"fleet": self.fleet, "approvals": ApprovalsTopic()}
+        self.states: dict[str, StateTopic] = {
+            state.topic: state for state in (self.fleet, ApprovalsTopic(), AuditTopic())
+        }
         self.presence = Presence()
         self.broadcast_listener = BroadcastListener()
         self.state = "starting"  # else `ok` or `stopping`; while starting, what it waits for

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from conversations.access import authentication
-from conversations.access.authentication import Caller
+from conversations.access.authentication import TRY_AGAIN, Caller
 from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import SwitchboardError
@@ -23,7 +23,6 @@ logger = logging.getLogger(__name__)
 
 LOOK_EVERY = 0.5  # seconds
 LOOK_AGAIN = 0.1  # seconds after a look at the least, however often it is said that rights changed
-TRY_AGAIN = 1012  # close code: come back
 HEAD_EVERY = 15.0  # seconds between two `head` frames of a topic
 
 
@@ -173,12 +172,15 @@ class SocketRegistry:
         self.send_gate.passed(self._looked_at)
 
     async def _look(self) -> None:
+        concerned = self.guarded
         try:
-            gone = await self._pool.run(authentication.revoked, {s.caller for s in self.guarded})
+            gone = await self._pool.run(authentication.revoked, {s.caller for s in concerned})
+            # Whoever lost one of several roles connects again without it; a request checks its own right itself.
+            concerned = {s for s in self.guarded if gone.get(s.caller) != TRY_AGAIN or s in self.sockets}
         except Exception:
             logger.exception("permissions could not be checked: all sockets were closed and may reconnect")
-            gone = {s.caller: TRY_AGAIN for s in self.guarded}
-        for socket in [s for s in self.guarded if s.caller in gone]:
+            gone = {s.caller: TRY_AGAIN for s in concerned}
+        for socket in [s for s in concerned if s.caller in gone]:
             socket.dismiss(gone[socket.caller])
 
     async def _heads(self) -> None:

@@ -1,14 +1,15 @@
-"""The state topics `fleet` and `approvals`: changed rows, with the latest version winning, coalesced (§3.5)."""
+"""The state topics `fleet`, `approvals`, `audit`: changed rows, with the latest version winning, coalesced (§3.5)."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from conversations.access.audit.listing import newest_entry
 from conversations.conversation import conversation_list
 from conversations.core.background_loop import cancel_all
 from conversations.core.db_threads import DatabaseThreads
@@ -48,6 +49,8 @@ class RowSource(Protocol):
 class StateTopic:
     """The changes of a topic's rows, for all its subscribers. Call `start` in the loop."""
 
+    right = "view"  # the permission that its subscribers need
+
     def __init__(self, topic: str, source: RowSource) -> None:
         self.topic, self._source = topic, source
         self.subscribers: set[StateSubscription] = set()
@@ -64,15 +67,11 @@ class StateTopic:
         """Start listening for commits."""
         loop = asyncio.get_running_loop()
 
-        def on_stored(stored: Sequence[Stored]) -> None:
+        def note(keys: Collection[str]) -> None:
             if self.subscribers and not should_drop("notification"):
-                loop.call_soon_threadsafe(self._note, {e.conversation for e in stored})
+                loop.call_soon_threadsafe(self._note, keys)
 
-        def on_heads(heads: Mapping[str, int]) -> None:
-            if self.subscribers and not should_drop("notification"):
-                loop.call_soon_threadsafe(self._note, set(heads))
-
-        self._stop_listening = [commit_listeners.on_committed(on_stored), commit_listeners.on_remote_heads(on_heads)]
+        self._stop_listening = self._listen(note)
         self._tasks = [
             asyncio.create_task(self._publish_changes(), name=f"{self.topic}-tell"),
             asyncio.create_task(self._heal(), name=f"{self.topic}-heal"),
@@ -91,6 +90,17 @@ class StateTopic:
             self._newest_redaction, _ = await self._pool.run(erase_id.newest, self._newest_redaction)
         self.waiting_counts = await self._pool.run(self._source.waiting_counts)
         return await self._pool.run(self._source.newest_rows, SNAPSHOT)
+
+    def _listen(self, note: Callable[[Collection[str]], None]) -> list[Callable[[], None]]:
+        """Have `note` called with the conversations of each commit, in any thread; return what ends it."""
+
+        def on_stored(stored: Sequence[Stored]) -> None:
+            note({event.conversation for event in stored})
+
+        def on_heads(heads: Mapping[str, int]) -> None:
+            note(set(heads))
+
+        return [commit_listeners.on_committed(on_stored), commit_listeners.on_remote_heads(on_heads)]
 
     def _note(self, keys: Iterable[str]) -> None:
         self._changed.update(dict.fromkeys(keys))
@@ -153,6 +163,18 @@ class ApprovalsTopic(StateTopic):
 
     def __init__(self) -> None:
         super().__init__("approvals", inbox.SOURCE)
+
+
+class AuditTopic(StateTopic):
+    """The topic `audit`: how many entries the audit log has."""
+
+    right = "audit"
+
+    def __init__(self) -> None:
+        super().__init__("audit", newest_entry.SOURCE)
+
+    def _listen(self, note: Callable[[Collection[str]], None]) -> list[Callable[[], None]]:
+        return [commit_listeners.on_audited(lambda: note({newest_entry.KEY}))]
 
 
 class StateSubscription:

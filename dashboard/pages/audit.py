@@ -46,12 +46,15 @@ LIST = FilteredList(
 @require_safe
 @require_permission("audit")
 def entries(request: HttpRequest) -> HttpResponse:
-    """List entries; `?part=list` returns only the rows, `?part=facets` only the filter choices, and
-    `?part=news&after=N` how many of the newest 50 matching entries are newer than entry N: `{new, is_cut}`."""
+    """List entries; `?part=list` returns only the rows, `?part=facets` only the filter choices, `?part=totals` what the
+    page says of the whole log, and `?part=news&after=N` how many of the newest 50 matching entries are newer than entry
+    N: `{new, is_cut}`."""
     filters, wrong = AuditFilters.read(dict(request.GET.lists()))
     part = request.GET.get("part", "")
     if part == "facets":
         return render_page(request, "partials/audit_facets.html", **_faceted(request, filters, wrong))
+    if part == "totals":
+        return render_page(request, "partials/audit_totals.html", **_chain())
     if part == "news":
         return _news(filters, wrong, number_of(request, "after") or 0)
     listed = _listed(request, filters, wrong)

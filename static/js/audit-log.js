@@ -1,52 +1,65 @@
 /**
- * The audit page: `<audit-log>` filters without a reload and counts the entries that were made meanwhile,
- * `<chain-check>` verifies the chain piece by piece.
+ * `<audit-log>`: the audit page. It filters without a reload. The topic `audit` says that there are new entries: those
+ * that match are counted in a pill, and drawn with the page's figures once somebody presses it.
  */
+import "./chain-check.js";
 import "./copy-field.js";
 import "./list-filter.js";
 import "./utc-field.js";
-import { RequestError, json, markup } from "./fetch.js";
-import { render } from "./html.js";
+import { drawTimes } from "./clock.js";
+import { RequestError, json } from "./fetch.js";
+import { FragmentLoader } from "./fragment-loader.js";
 import { keepingFocus } from "./keep-focus.js";
 import { onKey } from "./keys.js";
-import { FragmentLoader } from "./fragment-loader.js";
-import { NewsPill } from "./news-pill.js";
-import { Poller } from "./poller.js";
+import { morph } from "./morph.js";
+import { NewsPill, newRows } from "./news-pill.js";
+import { socket } from "./socket.js";
 import { followWaiting } from "./waiting-count.js";
 
-const EVERY_MS = 3_000; // between two questions for what is new
+const PAUSE_MS = 700; // between news and asking for their number
+const AGAIN_MS = 3_000; // after a question that was not answered
 
 class AuditLog extends HTMLElement {
   #stop;
+  #leave;
   #parts = new FragmentLoader();
-  #news;
   #pill;
+  #pause;
+  #newest = 0; // the newest entry that was counted or drawn
 
   connectedCallback() {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
+    this.#newest = Number(this.dataset.newest);
     this.addEventListener("filter", () => this.#filter(), { signal });
     this.addEventListener("click", ({ target }) => this.#press(target), { signal });
     signal.addEventListener("abort", onKey("o", () => this.#open(document.activeElement?.closest("[data-item]"))));
     this.#pill = new NewsPill(this.querySelector("[data-changed]"), () => this.#show(), signal);
-    if (!("older" in this.dataset)) this.#news = new Poller((stopped) => this.#look(stopped), EVERY_MS);
+    this.#leave = "older" in this.dataset ? undefined : this.#follow();
     this.querySelector("tr[aria-current]")?.scrollIntoView({ block: "center" });
   }
 
   disconnectedCallback() {
+    this.#leave?.();
     this.#stop.abort();
-    this.#news?.stop();
+    clearTimeout(this.#pause);
   }
 
+  get #lost() { return this.querySelector("[data-lost]"); }
   get #chosen() { return new URLSearchParams(new FormData(this.querySelector("[data-filter]"))).toString(); }
 
   /** What the address says now: the rows, and where else the filter stands. */
   async #filter() {
     for (const link of this.querySelectorAll("[data-export]")) link.search = location.search;
-    const asked = this.#chosen;
     const list = await this.#parts.ask("list");
-    if (list) this.#draw(list);
-    const facets = list && (await this.#parts.ask("facets"));
+    if (!list) return;
+    this.#draw(list);
+    await this.#drawFacets();
+  }
+
+  async #drawFacets() {
+    const asked = this.#chosen;
+    const facets = await this.#parts.ask("facets");
     if (facets && this.#chosen === asked) keepingFocus(this.querySelector("[data-facets]"), facets); // else more was chosen
   }
 
@@ -55,28 +68,46 @@ class AuditLog extends HTMLElement {
     this.#pill.show(0);
   }
 
+  #follow() {
+    return socket.subscribe("audit", {}, {
+      rows: ({ rows: [row] }) => row?.version > this.#newest && this.#soon(row.version),
+      down: () => (this.#lost.hidden = false),
+      up: () => (this.#lost.hidden = true),
+      reset: () => location.reload(),
+    });
+  }
+
+  #soon(newest, inMs = PAUSE_MS) {
+    this.#newest = Math.max(this.#newest, newest);
+    this.#pause ??= setTimeout(() => ((this.#pause = undefined), this.#count()), inMs);
+  }
+
   /** How many entries that match the filters are newer than the newest shown. */
-  async #look(signal) {
+  async #count() {
     const address = new URL(location.href);
     const after = this.querySelector("[data-list] [data-key]")?.dataset.key ?? "0";
     for (const [name, value] of [["part", "news"], ["after", after]]) address.searchParams.set(name, value);
     try {
-      const { new: count, is_cut: isCut } = await json(address, { signal });
-      this.querySelector("[data-lost]").hidden = true;
-      this.#pill.show(count, `${count}${isCut ? " or more" : ""} new ${count === 1 ? "entry" : "entries"}`);
+      const { new: count, is_cut: isCut } = await json(address, { signal: this.#stop.signal });
+      this.#pill.show(count, newRows(count, "entry", "entries", isCut));
     } catch (error) {
-      if (!(error instanceof RequestError)) throw error;
-      this.querySelector("[data-lost]").hidden = false;
+      if (error instanceof RequestError) this.#soon(0, AGAIN_MS);
+      else if (error.name !== "AbortError") throw error;
     }
   }
 
-  /** Draw the list anew, with what is new in it. */
+  /** Draw the list anew, with what is new in it, and what the page says of the whole log. */
   async #show() {
     const list = await this.#parts.ask("list");
     if (!list) return;
     this.#draw(list);
     scrollTo({ top: 0 });
     this.querySelector("[data-list] [data-key] a")?.focus({ preventScroll: true });
+    const totals = await this.#parts.ask("totals");
+    for (const fresh of totals?.querySelectorAll("[data-total]") ?? [])
+      morph(this.querySelector(`[data-total="${fresh.dataset.total}"]`), fresh);
+    drawTimes(this);
+    await this.#drawFacets();
   }
 
   /** A click anywhere in an entry, as long as it does nothing else and selects nothing. */
@@ -91,53 +122,5 @@ class AuditLog extends HTMLElement {
   }
 }
 
-class ChainCheck extends HTMLElement {
-  #stop;
-
-  connectedCallback() {
-    this.#stop = new AbortController();
-    this.addEventListener("click", (event) => this.#begin(event), { signal: this.#stop.signal });
-    this.#goOn();
-  }
-
-  disconnectedCallback() {
-    this.#stop.abort();
-  }
-
-  get #checked() { return this.querySelector("[data-checked]"); }
-
-  #begin(event) {
-    const link = event.target.closest("[data-verify], [data-next]");
-    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    if (!this.#checked.ariaBusy || this.#checked.ariaBusy === "false") this.#walk(link.href);
-  }
-
-  /** On a page that was opened in the middle of a walk. */
-  #goOn() {
-    const next = this.#checked.querySelector("[data-next]");
-    if (next) this.#walk(next.href);
-  }
-
-  /** Piece after piece till the end; only that is read out. */
-  async #walk(address) {
-    const place = this.#checked;
-    place.ariaBusy = "true";
-    try {
-      for (let next = address; next; next = place.querySelector("[data-next]")?.href) {
-        const asked = new URL(next);
-        asked.searchParams.set("part", "state");
-        place.replaceChildren(render(await markup(asked, { signal: this.#stop.signal })));
-      }
-    } catch (error) {
-      if (error instanceof RequestError) place.append(`${error.sentence} Try again.`);
-      else if (error.name !== "AbortError") throw error;
-    } finally {
-      place.ariaBusy = "false";
-    }
-  }
-}
-
 customElements.define("audit-log", AuditLog);
-customElements.define("chain-check", ChainCheck);
 followWaiting();

@@ -9,7 +9,7 @@ import { drawTimes } from "./clock.js";
 import { keepingFocus } from "./keep-focus.js";
 import { morph } from "./morph.js";
 import { FragmentLoader } from "./fragment-loader.js";
-import { NewsPill } from "./news-pill.js";
+import { NewsPill, newRows } from "./news-pill.js";
 import { openRow } from "./row-links.js";
 import { socket } from "./socket.js";
 
@@ -82,7 +82,7 @@ class CallList extends HTMLElement {
       this.#list.replaceChildren(this.#fresh);
       this.#fresh = undefined;
     }
-    this.#pill.show(isHeld ? more : 0, `${more} new`);
+    this.#pill.show(isHeld ? more : 0, newRows(more, "call", "calls"));
   }
 
   #point({ type, pointerType }) {

@@ -3,13 +3,13 @@ export class NewsPill {
   #element;
 
   /**
-   * @param {HTMLElement} element a button, or a link to what is new
+   * @param {HTMLElement} element its button
    * @param {() => void} pressed
    * @param {AbortSignal} signal
    */
   constructor(element, pressed, signal) {
     this.#element = element;
-    element.addEventListener("click", (event) => press(event, pressed), { signal });
+    element.addEventListener("click", pressed, { signal });
   }
 
   /** @param {number} count of what is new; 0 hides it @param {string} [words] */
@@ -20,9 +20,8 @@ export class NewsPill {
   }
 }
 
-/** A link that is to open elsewhere does so. */
-function press(event, pressed) {
-  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
-  event.preventDefault();
-  pressed();
-}
+/**
+ * What it says of rows that are new.
+ * @param {number} count @param {string} one @param {string} many @param {boolean} [isCut] there may be more
+ */
+export const newRows = (count, one, many, isCut = false) => `${count}${isCut ? " or more" : ""} new ${count === 1 && !isCut ? one : many}`;

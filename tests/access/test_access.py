@@ -22,6 +22,7 @@ from tests.support.access import addresses, views
 from tests.support.access_table import (
     AGENT,
     ANYBODY,
+    AUDITING,
     CELLS,
     CHANGES,
     DOOR_CELLS,
@@ -213,9 +214,11 @@ OPERATIONS = {
     ("subscribe", "stream:nowhere"): EVERYONE,
     ("subscribe", "fleet"): EVERYONE,
     ("subscribe", "approvals"): EVERYONE,
+    ("subscribe", "audit"): AUDITING,
     ("unsubscribe", "stream:mine"): PROGRAMS,
     ("unsubscribe", "fleet"): PROGRAMS,
     ("unsubscribe", "approvals"): PROGRAMS,
+    ("unsubscribe", "audit"): PROGRAMS,
 }
 
 

@@ -215,6 +215,29 @@ def test_revocation_closes_an_open_socket_within_a_second_without_a_notification
     assert ended[0] - revoked_at[0] <= 1.0
 
 
+SET_ROLES = """
+from conversations.access.accounts import people
+from conversations.core.principals import SYSTEM
+people.set_roles(SYSTEM, "walda", ['{}'])
+"""
+
+
+def test_who_loses_the_right_to_the_audit_log_is_told_of_no_further_entry(server):
+    cookie = sign_in(server, "walda", "auditor")
+    run(server, SET_ROLES.format("auditor', 'viewer"))
+    with open_socket(server, cookie=cookie, origin=server.url) as ws:
+        subscribe(ws, "audit")
+        receive(ws, "rows")
+        run(server, SET_ROLES.format("viewer"))
+        with pytest.raises(ConnectionClosed) as closed:
+            drain(ws)
+
+    assert closed.value.rcvd.code == 1012
+    with open_socket(server, cookie=cookie, origin=server.url) as ws:
+        subscribe(ws, "audit")
+        assert receive(ws, "error")["message"] == "user:walda may not view this topic"
+
+
 def drain(ws):
     """Read until the connection closes."""
     while True:

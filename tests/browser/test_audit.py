@@ -75,7 +75,7 @@ def test_new_entries_are_counted_and_shown_on_wish(page: Page, entered: Server) 
     expect(page.locator("live-state")).to_have_text("Live")
 
     entered.command("shell", "-v0", "-c", ARRIVE)
-    news = page.get_by_role("link", name="3 new entries", exact=True)
+    news = page.get_by_role("button", name="3 new entries", exact=True)
     expect(news).to_be_visible()
     expect(rows(page)).to_have_count(0)
     assert covered(page, "[data-changed]", ":is([data-list], .filterbar label)") == []
@@ -86,6 +86,25 @@ def test_new_entries_are_counted_and_shown_on_wish(page: Page, entered: Server) 
     expect(news).to_be_hidden()
     page.goto(str(rows(page).last.get_by_role("link").first.get_attribute("href")))
     expect(page.locator("audit-log[data-older]")).to_be_visible()
+
+
+def test_nothing_is_asked_for_until_there_are_entries_and_totals_come_with_them(page: Page, entered: Server) -> None:
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.clock.install()
+    page.goto("/audit/")
+    expect(page.locator("live-state")).to_have_text("Live")
+    page.wait_for_load_state("networkidle")
+    head = int(page.locator("audit-log").get_attribute("data-newest") or 0)
+    loaded = len(requests)
+
+    page.clock.run_for(60_000)
+    assert [url for url in requests[loaded:] if "part=news" in url] == []
+    page.clock.resume()
+    entered.command("shell", "-v0", "-c", ARRIVE)
+    page.get_by_role("button", name="3 new entries", exact=True).click()
+
+    expect(page.locator("[data-total=count]")).to_contain_text(f"{head + 3:,} entries")
 
 
 def test_a_click_anywhere_in_an_entry_opens_it_and_another_closes_it(page: Page, entered: Server) -> None:

@@ -73,7 +73,7 @@ def test_a_new_call_comes_by_itself_and_waits_while_somebody_reads(page: Page, c
     rows(page).first.get_by_role("link").first.focus()
     call(calls, token, 101, name="live")
 
-    pill = page.get_by_role("button", name="1 new")
+    pill = page.get_by_role("button", name="1 new call")
     expect(pill).to_be_visible()
     expect(rows(page)).to_have_count(1)
     assert covered(page, "[data-changed]", ":is([data-list], .filterbar label)") == []

@@ -237,6 +237,17 @@ def test_a_revocation_elsewhere_is_heard(elsewhere):
     asyncio.run(following(work))
 
 
+def test_an_audit_entry_elsewhere_is_heard_of(elsewhere):
+    async def work(running_hub, listener, lines):
+        received = asyncio.Event()
+        stop = commit_listeners.on_audited(received.set)
+        elsewhere.say({}, is_audited=True)
+        await asyncio.wait_for(received.wait(), 60)
+        stop()
+
+    asyncio.run(following(work))
+
+
 def test_who_looks_elsewhere_is_heard_and_nothing_of_oneself(elsewhere):
     async def work(running_hub, listener, lines):
         received = []

@@ -124,7 +124,7 @@ def test_what_was_not_announced_is_read_once_for_all(announced, monkeypatch):
         await asyncio.to_thread(with_connection, log.append, [event(2)])
         if is_lost[0]:
             is_lost[0] = False
-            commit_listeners.notify_remote_heads({"c": 3}, is_revoked=False)
+            commit_listeners.notify_remote({"c": 3}, is_audited=False, is_revoked=False)
 
         for line in lines:
             await reaches(line, 3)

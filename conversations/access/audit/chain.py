@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from django.db import transaction
 from django.db.models import F, Max
 from django.db.models.functions import Greatest, Least
 
 from conversations.core.principals import Principal
 from conversations.core.write_transaction import in_write_transaction, write_transaction
+from conversations.events import commit_listeners
 from conversations.events.log import hash_chain
 from conversations.events.verify_chains import PAGE, ChainReport
 from conversations.models import AuditEntry, AuditHead, AuditSpan
@@ -236,6 +238,7 @@ def _chained(entry: AuditEntry) -> AuditEntry:
     entry.save(force_insert=True)
     AuditHead.objects.filter(id=1).update(seq=entry.seq, hash=entry.hash)
     _note_time(entry)
+    transaction.on_commit(commit_listeners.notify_audited, robust=True)  # entered is entered, whoever listens
     return entry
 
 
