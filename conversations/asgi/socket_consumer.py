@@ -25,6 +25,7 @@ from conversations.realtime.conversation_subscription import NEWEST, Conversatio
 from conversations.realtime.presence import Viewer
 from conversations.realtime.server_runtime import ServerRuntime
 from conversations.realtime.state_topics import StateSubscription
+from conversations.redaction import erase_id
 
 logger = logging.getLogger(__name__)
 
@@ -130,6 +131,10 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         if self.caller.agent and not await read(permissions.may_follow, self.caller.agent, topic):
             raise NotAllowed(f"{self.caller.principal} may not view this topic", field="topic")
         head = await read(self.runtime.head, key)
+        new_id = request.get("erased_id") or ""
+        if not head and not self.caller.agent and await read(erase_id.is_erased, new_id):
+            await self.writer.text(frames.control("moved", topic=topic, to=new_id))
+            return
         after, epoch = request.get("after"), request.get("epoch")
         if after is not None and (epoch not in (None, hub.epoch) or after > head):
             # One that is gone altogether tells nothing of the others, and only an admin's word moves everybody.
@@ -220,6 +225,7 @@ def _parse(text: str) -> dict[str, Any]:
     after = request.get("after")
     if after is not None and (type(after) is not int or not 0 <= after < 1 << 53):
         raise Invalid("must be a seq: a whole number, 0 or more", field="after")
-    if request.get("epoch") is not None and not isinstance(request["epoch"], str):
-        raise Invalid("must be a string", field="epoch")
+    for name in ("epoch", "erased_id"):
+        if request.get(name) is not None and not isinstance(request[name], str):
+            raise Invalid("must be a string", field=name)
     return request

@@ -58,6 +58,7 @@ class StateTopic:
         self._changed: dict[str, None] = {}
         self._versions: dict[str, int] = {}
         self._newest_redaction = -1  # at the last look; negative: nobody looks
+        self.erased_at = 0  # when the last id was erased, µs UTC; a page drawn before that has it
         self._pool = DatabaseThreads(topic)
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -87,7 +88,7 @@ class StateTopic:
     async def snapshot(self) -> list[Row]:
         """Return the newest rows. An id that is erased from now on is noticed."""
         if self._newest_redaction < 0:
-            self._newest_redaction, _ = await self._pool.run(erase_id.newest, self._newest_redaction)
+            self._newest_redaction, self.erased_at = await self._pool.run(erase_id.newest, self._newest_redaction)
         self.waiting_counts = await self._pool.run(self._source.waiting_counts)
         return await self._pool.run(self._source.newest_rows, SNAPSHOT)
 
@@ -146,8 +147,9 @@ class StateTopic:
     async def _look_for_erased_ids(self) -> None:
         """Have pages loaded again once a conversation's id was erased: their rows have the old one."""
         before = self._newest_redaction
-        self._newest_redaction, is_erased = await self._pool.run(erase_id.newest, before)
-        for subscriber in tuple(self.subscribers if is_erased and before >= 0 else ()):
+        self._newest_redaction, erased_at = await self._pool.run(erase_id.newest, before)
+        self.erased_at = erased_at or self.erased_at
+        for subscriber in tuple(self.subscribers if erased_at and before >= 0 else ()):
             subscriber.reset()
 
 
@@ -212,7 +214,8 @@ class StateSubscription:
         self._writer.hint(frames.control("head", topic=self._state.topic, seq=0))
 
     async def _run(self) -> None:
-        await self._send(await self._state.snapshot())
+        rows = await self._state.snapshot()
+        await self._send(rows, erased_at=self._state.erased_at)
         while True:
             await self._event.wait()
             self._event.clear()
@@ -222,10 +225,10 @@ class StateSubscription:
             rows, self._waiting = list(self._waiting.values()), {}
             await self._send(rows)
 
-    async def _send(self, rows: list[Row]) -> None:
+    async def _send(self, rows: list[Row], **more: int) -> None:
         if not self._is_drawn:
             rows = [{name: value for name, value in row.items() if name != "html"} for row in rows]
-        frame = {"t": "rows", "topic": self._state.topic, "rows": rows, **self._state.waiting_counts}
+        frame = {"t": "rows", "topic": self._state.topic, "rows": rows, **self._state.waiting_counts, **more}
         text = json.dumps(frame, separators=(",", ":"), ensure_ascii=False)
         await self._writer.frame(frames.Frame(0, 0, text))
 

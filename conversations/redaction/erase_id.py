@@ -83,17 +83,22 @@ def containing(words: Sequence[str]) -> list[str]:
     )
 
 
-def newest(after: int) -> tuple[int, bool]:
-    """Return the newest redaction, and whether one after that number is of an id. Asked each second: plain SQL."""
+def newest(after: int) -> tuple[int, int]:
+    """Return the newest redaction, and when the newest one of an id after that number was made (µs UTC; 0 if there is
+    none). Asked each second: plain SQL."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT MAX(id) FROM conversations_redaction")
         last = cursor.fetchone()[0] or 0
         if last <= after:
-            return after, False
-        cursor.execute(
-            "SELECT 1 FROM conversations_redaction WHERE id>%s AND field=%s LIMIT 1", [after, redact.ID_FIELD]
-        )
-        return last, cursor.fetchone() is not None
+            return after, 0
+        cursor.execute("SELECT MAX(at) FROM conversations_redaction WHERE id>%s AND field=%s", [after, redact.ID_FIELD])
+        return last, cursor.fetchone()[0] or 0
+
+
+def is_erased(key: str) -> bool:
+    """Return whether this is the new id of a conversation whose own was erased."""
+    rows = Conversation.objects.visible().filter(key=key, key_salt=None)
+    return rows.exclude(key_digest="").exists() and key.startswith(hash_chain.erased_key(""))
 
 
 def parts_naming(row: Conversation) -> list[Part]:

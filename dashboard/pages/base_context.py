@@ -1,5 +1,6 @@
 """What every page shows: who is signed in, and what they may do."""
 
+import time
 from datetime import datetime
 from typing import Any
 
@@ -13,10 +14,12 @@ from conversations.runs.approvals import pending_counts
 
 
 def render_page(request: HttpRequest, template: str, *, status: int = 200, **context: Any) -> HttpResponse:
-    """Render a page for whoever is signed in and note that they are present; `context` is added for the template."""
+    """Render a page for whoever is signed in and note that they are present; `context` is added for the template, and
+    `drawn_at`, the time now (µs UTC)."""
     if isinstance(person := getattr(request, "user", None), User):
         visits.note(person.pk)
-    return render(request, template, {**viewer_context(request), **context}, status=status)
+    now = {"drawn_at": time.time_ns() // 1000}
+    return render(request, template, {**viewer_context(request), **now, **context}, status=status)
 
 
 def viewer_context(request: HttpRequest) -> dict[str, object]:

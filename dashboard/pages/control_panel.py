@@ -17,7 +17,7 @@ from conversations.conversation.live_state import LiveState, OpenRun
 from conversations.core import hidden_characters
 from conversations.core.micros import to_datetime
 from conversations.events import payload
-from conversations.events.log import run_history
+from conversations.events.log import hash_chain, run_history
 from conversations.models import Approval, Conversation, Event, Run
 from conversations.models.run import UNFINISHED
 from conversations.rendering import richtext
@@ -55,7 +55,7 @@ class ControlButton:
 class ControlPanel:
     """What the head of a conversation shows. `states`: the most urgent first, never empty; `waits`: how many messages
     are unanswered; `request`: the event of the oldest open approval request, 0 for none; `folded`: the verbs that move
-    into the menu where the head is narrow."""
+    into the menu where the head is narrow; `erased_id`: the id that the conversation has once its own is erased."""
 
     action: str
     shown: str
@@ -66,6 +66,7 @@ class ControlPanel:
     alarm: Markup | None
     verbs: list[ControlButton]
     folded: list[ControlButton]
+    erased_id: str
 
 
 ACTIVE_FOR = 30  # seconds after its last event for which an agent elsewhere is called active; it tells of no run
@@ -109,6 +110,7 @@ def panel_of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
         alarm=richtext.inline(f"{alarm.agent} {alarm.words}") if alarm else None,
         verbs=[verb for verb in verbs if not verb.is_folded],
         folded=[verb for verb in verbs if verb.is_folded],
+        erased_id=hash_chain.erased_key(conversation.key_digest) if conversation.key_digest else "",
     )
 
 

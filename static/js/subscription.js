@@ -1,6 +1,6 @@
 /** One topic of the socket: what was seen, what to ask for, what to drop (the client's rule of §3.5). */
 
-import { goTo } from "./moved-page.js";
+import { erasedId, goTo, showsErasedId } from "./moved-page.js";
 
 const PATIENCE_MS = 2_000; // how long the head may be ahead of us before we ask again
 
@@ -53,7 +53,8 @@ export class Subscription {
     this.#isFirstPage = this.#last === undefined;
     this.#versions.clear();
     this.#forget();
-    this.#send({ op: "subscribe", topic: this.topic, after: this.#last, epoch: this.#epoch, render: this.#render });
+    const place = this.topic.startsWith("stream:") ? { after: this.#last, epoch: this.#epoch, erased_id: erasedId() } : {};
+    this.#send({ op: "subscribe", topic: this.topic, ...place, render: this.#render });
   }
 
   /** Stop waiting for anything: the connection is gone, or nobody listens. */
@@ -124,6 +125,7 @@ export class Subscription {
   #rows(frame) {
     const isSnapshot = this.#isAsked;
     this.#isAsked = false;
+    if (this.handlers.reset && showsErasedId(frame.erased_at)) return this.#reset(frame);
     const rows = frame.rows.filter((row) => row.version > (this.#versions.get(row.key) ?? -1));
     for (const row of rows) this.#versions.set(row.key, row.version);
     if (rows.length || isSnapshot) this.handlers.rows?.({ ...frame, rows, isSnapshot });

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from conversations.core import url_converters
-from tests.browser import work
+from tests.browser import Wires, work
 from tests.support.live import Server
 
 KEY, WORD = "redaction-live", "Hedgehog-4711"
@@ -86,4 +86,27 @@ def test_pages_of_a_conversation_whose_id_is_erased_go_to_its_new_address(
     expect(window.locator(".transcript")).to_contain_text("goodbye")
     expect(listed.locator(f'a[href="{address}"]')).to_have_count(0, timeout=30_000)
     for page in (window, listed):
+        assert not any(form in page.content() for form in (key, address))
+
+
+def test_pages_that_were_away_while_an_id_was_erased_go_on_at_once(served: Server, window: Page) -> None:
+    key = "away@example.com"
+    work(served, TALK.replace(repr(KEY), repr(key)))
+    address = f"/conversations/{url_converters.to_url(key)}/"
+    listed = window.context.new_page()
+    wires = [Wires(window), Wires(listed, is_cut=True)]  # the list is drawn before it follows anything
+    listed.goto("/")
+    expect(listed.locator(f'a[href="{address}"]').first).to_be_attached()
+    window.goto(address)
+    expect(window.locator("live-state")).to_have_attribute("data-state", "live")
+
+    wires[0].cut()
+    served.command("redact", key, "--id", "--reason", "asked for")
+    for wire in wires:
+        wire.mend()
+
+    window.wait_for_url("**/conversations/erased-*/", timeout=30_000)
+    expect(listed.locator(f'a[href="{address}"]')).to_have_count(0, timeout=30_000)
+    for page in (window, listed):
+        expect(page.locator("live-state")).to_have_attribute("data-state", "live")
         assert not any(form in page.content() for form in (key, address))

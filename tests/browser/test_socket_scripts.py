@@ -151,6 +151,23 @@ def test_of_a_row_the_latest_version_wins(line: Line) -> None:
     line.wait(lambda: line.received("rows") == [["new"], ["newer"]])
 
 
+def test_an_id_erased_since_the_page_was_drawn_is_told_once_whatever_the_clocks_say(line: Line) -> None:
+    now = 1_700_000_000_000_000
+    line.page.evaluate("now => (document.body.dataset.drawnAt = now)", now)
+    line.subscribe("fleet")
+    snapshot = {"t": "rows", "topic": "fleet", "rows": [{"key": "a", "version": 1, "html": "row"}]}
+
+    line.send(**snapshot, erased_at=now - 60_000_000)
+    line.wait(lambda: line.received("rows") == [["row"]])
+    line.send(**snapshot, erased_at=now + 5)
+    line.wait(lambda: line.received("reset") == [None])
+    line.page.evaluate("now => (document.body.dataset.drawnAt = now)", now + 1)  # drawn anew, by a clock that is behind
+    line.send(**snapshot, erased_at=now + 5)
+    line.wait(lambda: len(line.received("rows")) == 2)
+
+    assert line.received("reset") == [None]
+
+
 @pytest.mark.parametrize(("code", "state"), [(4401, "signed-out"), (4403, "forbidden")])
 def test_what_ended_for_good_is_not_tried_again(line: Line, code: int, state: str) -> None:
     line.subscribe(after=0, epoch="e")
