@@ -4,7 +4,7 @@
  */
 import { markup } from "./fetch.js";
 import { render } from "./html.js";
-import { visibleRows } from "./visible-rows.js";
+import { stretchesOf, visibleRows } from "./visible-rows.js";
 
 const PAUSE_MS = 3_000; // between two drawings while events come
 const SETTLED_MS = 150; // after the last key
@@ -50,8 +50,14 @@ class LaneOverview extends HTMLElement {
     const rows = visibleRows(this.#scroller);
     this.#keepTimes(this.#scroller);
     this.#head = Math.max(this.#head, Number(this.#host.dataset.head), Number(rows.at(-1)?.dataset.seq ?? 0));
-    if (rows.length && !this.#isAimed) this.#mark(Number(rows[0].dataset.seq), Number(rows.at(-1).dataset.seq));
+    if (rows.length && !this.#isAimed) this.#mark(Number(rows[0].dataset.seq), this.#lastIn(rows.at(-1)));
     if (this.#head > this.#drawn) this.#timer ||= setTimeout(() => this.#draw(), this.#drawn ? PAUSE_MS : 0);
+  }
+
+  /** The last event that a row tells of: of the newest one the conversation's last, such as the end of its call. */
+  #lastIn(row) {
+    const isNewest = row === stretchesOf(this.#scroller).at(-1).lastElementChild && !this.#scroller.closest("tail-follow").hasAttribute("data-has-newer");
+    return isNewest ? this.#head : Number(row.dataset.seq);
   }
 
   /** Times stay in sight while the lanes are scrolled sideways. */

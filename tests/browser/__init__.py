@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, WebSocketRoute, expect, sync_playwright
 
 from tests.support.live import Server, until
 from tests.support.tiers import IS_QUICK
@@ -48,6 +48,32 @@ def chromium() -> Iterator[Browser]:
         browser.new_context = new_context  # type: ignore[method-assign]
         yield browser
         browser.close()
+
+
+class Wires:
+    """A page's sockets, which go to the server until they are cut."""
+
+    def __init__(self, page: Page, *, is_cut: bool = False) -> None:
+        self.open: list[WebSocketRoute] = []
+        self.is_cut = is_cut
+        page.route_web_socket("**/ws/", self._take)
+
+    def _take(self, wire: WebSocketRoute) -> None:
+        if self.is_cut:
+            wire.close()
+            return
+        wire.connect_to_server()
+        self.open.append(wire)
+
+    def cut(self) -> None:
+        """End those that are open, and let none through."""
+        self.is_cut = True
+        while self.open:
+            self.open.pop().close()
+
+    def mend(self) -> None:
+        """Let the next one through."""
+        self.is_cut = False
 
 
 def open_empty_page(page: Page) -> None:

@@ -4,9 +4,9 @@ import itertools
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Page, WebSocketRoute, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser import LOOKS, violations, work
+from tests.browser import LOOKS, Wires, violations, work
 from tests.browser.transcript import Transcript
 from tests.support.live import Server, until
 
@@ -29,32 +29,6 @@ def lanes(page: Page, server: Server, token: str) -> Transcript:
 def heads(page: Page) -> list[str]:
     """Return whose lanes there are, in order."""
     return page.locator(".lane-head .name").all_inner_texts()
-
-
-class Wires:
-    """The page's sockets, which go to the server until they are cut."""
-
-    def __init__(self, page: Page) -> None:
-        self.open: list[WebSocketRoute] = []
-        self.is_cut = False
-        page.route_web_socket("**/ws/", self._take)
-
-    def _take(self, wire: WebSocketRoute) -> None:
-        if self.is_cut:
-            wire.close()
-            return
-        wire.connect_to_server()
-        self.open.append(wire)
-
-    def cut(self) -> None:
-        """End those that are open, and let none through."""
-        self.is_cut = True
-        while self.open:
-            self.open.pop().close()
-
-    def mend(self) -> None:
-        """Let the next one through."""
-        self.is_cut = False
 
 
 @pytest.mark.thorough
@@ -243,6 +217,17 @@ def test_the_overview_leads_anywhere_by_press_drag_and_keys(server: Server, page
     until(lambda: 100 < at_of(page) < 200, what="a tenth further")
     page.keyboard.press("End")
     expect(page.locator("#e1000")).to_be_in_viewport()
+
+
+def test_the_overview_marks_the_newest_row_to_its_end(server: Server, page: Page) -> None:
+    work(server, "from tests.support import large_talks; large_talks.write('ended', events=10)")
+    page.goto(f"/conversations/ended/{VIEW}")
+    strip = page.get_by_role("slider", name="Overview of the conversation")
+    expect(strip).to_have_attribute("aria-valuetext", "Events 1 to 10 of 10")
+
+    work(server, "from tests.support import toolcalls; t.log.append(toolcalls.call('ended', 1))")
+
+    expect(strip).to_have_attribute("aria-valuetext", "Events 1 to 12 of 12")  # a call, and its end in the same row
 
 
 @pytest.mark.thorough
