@@ -1,11 +1,13 @@
 """Approval requests listed, read and decided: `/api/v1/approvals/…` (§3.6)."""
 
 from django.http import HttpRequest, JsonResponse
+from django.urls import reverse
 
 from conversations.core.errors import Conflict
 from conversations.core.micros import to_datetime
+from conversations.events import payload
 from conversations.models import Approval
-from conversations.runs.approvals import decide, inbox
+from conversations.runs.approvals import decide, inbox, terms
 from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
 from dashboard.api.request_input import LIMIT, limit_of, read_body
 from dashboard.api.schemas import core
@@ -29,14 +31,14 @@ def approvals(request: HttpRequest) -> JsonResponse:
         before=request.GET.get("before", ""),
         limit=limit_of(request),
     )
-    return JsonResponse({"items": [inbox.item(row) for row in rows], "cursor": cursor})
+    return JsonResponse({"items": [_item(row) for row in rows], "cursor": cursor})
 
 
 @endpoint(get=Operation("Read one approval request.", {200: core.Approval}))
 @require_permission("view")
 def approval(request: HttpRequest, id: str) -> JsonResponse:
     """Return one approval request."""
-    return JsonResponse(inbox.item(inbox.find(id)))
+    return JsonResponse(_item(inbox.find(id)))
 
 
 @endpoint(
@@ -67,6 +69,42 @@ def decisions(request: HttpRequest) -> JsonResponse:
     more = {"message": body.message, "reason": body.reason}
     done = decide.decide_each(request.user, body.approvals, body.decision, **more)
     return JsonResponse({"items": [_outcome_item(outcome) for outcome in done]})
+
+
+def _item(card: inbox.ApprovalCard) -> dict[str, object]:
+    row, request = card.row, card.request
+    at = to_datetime(row.decided_at).isoformat() if row.decided_at else None
+    layers = ("name", "namespace", "qualified_name", "lookup_key", "origin", "mcp_server", "schema")
+    return {
+        "approval_id": row.id,
+        "conversation_id": card.key,
+        "run_id": row.run,
+        "tool_call": row.tool_call,
+        "tool_call_id": request.get("tool_call_id"),
+        "agent": request.get("agent"),
+        **{name: request.get(name) for name in layers},
+        "arguments": request.get("args"),
+        "args_raw": request.get("args_raw"),
+        "ran_with": request.get("args") if card.edited is None else payload.decoded(card.edited.encode()),
+        "changed_by": None if card.edited is None else row.decided_by,
+        "why": request.get("why"),
+        "effect": card.effect,
+        "decisions": sorted(card.decisions),
+        "asked_seq": row.asked_seq,
+        "asked_at": card.asked_at.isoformat(),
+        "deadline": card.deadline.isoformat() if card.deadline else None,
+        "on_expiry": card.on_expiry,
+        "notify": terms.terms_of_request(request)[1] if card.on_expiry == "notify" else None,
+        "escalated_to": row.escalated_to or None,
+        "four_eyes": card.terms.four_eyes,
+        "status": row.status,
+        "decision": row.decision,
+        "by": row.decided_by,
+        "at": at,
+        "rule": row.rule,
+        "version": card.version,
+        "url": reverse("approval", args=[row.id]),
+    }
 
 
 def _outcome_item(outcome: decide.DecisionOutcome) -> dict[str, object]:

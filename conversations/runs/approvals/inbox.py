@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,7 +19,7 @@ from conversations.core import hidden_characters
 from conversations.core.errors import Invalid, NotFound
 from conversations.core.html_escape import safe
 from conversations.core.micros import to_datetime
-from conversations.events import log, payload, recorded_arguments
+from conversations.events import log, recorded_arguments
 from conversations.events.log.records import Stored
 from conversations.models import Approval, ToolCall
 from conversations.models.tool_call import NEWEST_FIRST
@@ -36,6 +37,7 @@ LATELY = 5  # calls of an agent that are shown beside its approval request
 STATUSES = ("pending", "decided", "expired", "cancelled")
 THEN = {"wait": "it keeps waiting", "reject": "the call is rejected", "notify": "{role} is notified"}
 MAX_ESCALATED = 200
+MAX_BYTES = 8 << 20  # of the requests of a page, or one request
 ALL_DECISIONS = frozenset({"approve", "edit", "reject", "respond"})
 VERDICTS = {
     "approve": "approved", "edit": "approved with edits", "reject": "rejected", "respond": "responded without running",
@@ -202,7 +204,7 @@ def page(
     STATUSES, or all.
 
     Includes pending ones only if their run waits, because others cannot be decided. The first page starts with
-    escalated ones, beyond the limit. Raises `Invalid`.
+    escalated ones, beyond the limit. A page ends early where its requests exceed `MAX_BYTES`. Raises `Invalid`.
     """
     if status and status not in STATUSES:
         raise Invalid(f"must be one of {', '.join(STATUSES)}", field="status")
@@ -216,7 +218,10 @@ def page(
     if before:
         approvals = approvals.filter(**{"id__gt" if is_oldest_first else "id__lt": before[:64]})
     rows = list(approvals[: limit + 1])
-    return _cards([*first, *rows[:limit]]), rows[limit - 1].id if len(rows) > limit else None
+    cards = _cards(rows[:limit], most=MAX_BYTES)
+    is_cut = bool(cards) and sum(map(_size, cards)) > MAX_BYTES
+    last = cards[-1].row if is_cut else rows[:limit][-1] if rows else None
+    return [*_cards(first), *cards], last.id if last is not None and last != rows[-1] else None
 
 
 def stranded() -> list[ApprovalCard]:
@@ -231,43 +236,6 @@ def find(approval: str) -> ApprovalCard:
     if not cards:
         raise NotFound(f"there is no approval {approval[:80]!r}")
     return cards[0]
-
-
-def item(card: ApprovalCard) -> Json:
-    """Return a request for the API."""
-    row, request = card.row, card.request
-    at = to_datetime(row.decided_at).isoformat() if row.decided_at else None
-    layers = ("name", "namespace", "qualified_name", "lookup_key", "origin", "mcp_server", "schema")
-    return {
-        "approval_id": row.id,
-        "conversation_id": card.key,
-        "run_id": row.run,
-        "tool_call": row.tool_call,
-        "tool_call_id": request.get("tool_call_id"),
-        "agent": request.get("agent"),
-        **{name: request.get(name) for name in layers},
-        "arguments": request.get("args"),
-        "args_raw": request.get("args_raw"),
-        "ran_with": request.get("args") if card.edited is None else payload.decoded(card.edited.encode()),
-        "changed_by": None if card.edited is None else row.decided_by,
-        "why": request.get("why"),
-        "effect": card.effect,
-        "decisions": sorted(card.decisions),
-        "asked_seq": row.asked_seq,
-        "asked_at": card.asked_at.isoformat(),
-        "deadline": card.deadline.isoformat() if card.deadline else None,
-        "on_expiry": card.on_expiry,
-        "notify": terms.terms_of_request(request)[1] if card.on_expiry == "notify" else None,
-        "escalated_to": row.escalated_to or None,
-        "four_eyes": card.terms.four_eyes,
-        "status": row.status,
-        "decision": row.decision,
-        "by": row.decided_by,
-        "at": at,
-        "rule": row.rule,
-        "version": card.version,
-        "url": reverse("approval", args=[row.id]),
-    }
 
 
 def block(card: ApprovalCard) -> Markup:
@@ -336,18 +304,28 @@ def _rows(approvals: Iterable[Approval]) -> list[Json]:
     ]  # fmt: skip
 
 
-def _cards(rows: Sequence[Approval]) -> list[ApprovalCard]:
-    """Build requests from rows; one whose event cannot be read is left out without affecting the others."""
+def _cards(rows: Sequence[Approval], *, most: float = math.inf) -> list[ApprovalCard]:
+    """Build requests from rows, until they exceed `most` bytes; one whose event cannot be read is left out without
+    affecting the others."""
     agent_colors.refresh_colors()
     cards: list[ApprovalCard] = []
     barred = pending_counts.excluded_approvers([row.id for row in rows if row.status == "pending"])
     ended = stranded_requests.reasons(rows)
+    size = 0
     for row in rows:
         try:
             cards.append(_card(row, frozenset(barred.get(row.id, ())), ended.get(row.id, "")))
         except Exception:
             logger.exception("the approval request %r could not be drawn", row.id)
+            continue
+        size += _size(cards[-1])
+        if size > most:
+            break
     return cards
+
+
+def _size(card: ApprovalCard) -> int:
+    return len(card.event.body)
 
 
 def _card(row: Approval, barred: frozenset[str], stranded: str) -> ApprovalCard:

@@ -16,7 +16,7 @@ from conversations.events import payload as envelopes
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, AuditEntry, Conversation, Run, ToolCall
 from conversations.runs import claims, stop_and_rerun
-from conversations.runs.approvals import auto_approval, decide, expiry, external_approvals
+from conversations.runs.approvals import auto_approval, decide, expiry, external_approvals, inbox
 from tests.support.cast import cast, client_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -38,10 +38,10 @@ def step(call_id: str = "t1", key: str = "s", **fields):
     return log.from_bus(f"stream:{key}", f"{call_id}-{fields.get('status')}", text, parsed, CODER)
 
 
-def ask(call_id: str | None = "t1", key: str = "s", decisions=("approve", "reject")) -> Approval:
+def ask(call_id: str | None = "t1", key: str = "s", decisions=("approve", "reject"), why="it asks") -> Approval:
     """Ask about a call."""
     approval_request = external_approvals.ExternalRequest(
-        key, "Coder", "Bash", call_id, {}, "{}", "claude-code", decisions, "it asks"
+        key, "Coder", "Bash", call_id, {}, "{}", "claude-code", decisions, why
     )
     approval = external_approvals.request_approval(CODER, approval_request, step(call_id or "t1", key, status="start"))
     assert approval is not None
@@ -284,3 +284,18 @@ def test_a_transcript_draws_the_question_in_the_block_of_its_call(people):
 
     assert page.count(f'data-key="{approval.id}"') == 1
     assert page.count(f'data-group="call:{approval.tool_call}"') == 1
+
+
+def test_a_page_of_large_requests_ends_early_and_the_next_ones_have_the_rest(people, monkeypatch):
+    monkeypatch.setattr(inbox, "MAX_BYTES", 1_000)
+    ids = [ask(f"t{n}", why=f"it asks {n} " + "x" * 300 * n).id for n in range(6)]
+
+    pages: list[list[str]] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        cards, cursor = inbox.page(limit=5, before=cursor)
+        pages.append([card.row.id for card in cards])
+
+    assert [id_ for page in pages for id_ in page] == ids[::-1]
+    assert len(pages) > 2
+    assert inbox.page(limit=6, is_oldest_first=True)[0][0].row.id == ids[0]
