@@ -237,7 +237,7 @@ def _status_of_run(message: SentMessage, run: Run, answer: int) -> DeliveryStatu
 
 def _delivered(message: SentMessage, run: Run, delivery: Delivery, answer: int) -> DeliveryStatus:
     """Return the status of a message that an active run took in at one of its steps: that run's own."""
-    into, step = delivery.into, f"Delivered at step {delivery.step}"
+    into, step = delivery.into, f"Delivered at step {delivery.step}" if delivery.step else "Delivered"
     taken = _status_of_run(message, into, answer)
     if taken.state == "picked":
         return replace(taken, words=f"{step} to", link=delivery.seq)

@@ -12,7 +12,7 @@ STRUCTURE = frozenset((
     "approval_id", "decision", "by", "run_kind", "usage", "model", "demo", "is_demo", "about", "thumb",
     "speaker", "handler", "kind", "output_bytes", "calls", "response_id", "previous_response_id", "store",
     "input_seq", "parent", "forked_at", "final", "deadline", "level", "into", "attempt", "to",
-    "rule", "rule_by", "socket", "changed",
+    "rule", "rule_by", "socket", "changed", "at_next_step", "step",
 ))  # fmt: skip
 # What is there and empty means another thing than what is not there: a step without a result is a call.
 EMPTIED = ("content", "text", "result_summary", "output", "error", "args_raw")

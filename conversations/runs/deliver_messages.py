@@ -33,8 +33,8 @@ class DeliveredMessage(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """The run to which a message was delivered instead of starting its own run, the step before which it was, and the
-    event."""
+    """The run to which a message was delivered instead of starting its own run, the step before which it was (0: that
+    is redacted), and the event."""
 
     into: Run
     step: int
@@ -78,7 +78,7 @@ def deliveries(conversation: int, runs: Iterable[Run]) -> dict[str, Delivery]:
     if not delivered:
         return {}
     events = Event.objects.filter(conversation_id=conversation, seq__in=[run.ended_seq for run in delivered])
-    steps = {seq: json.loads(body)["step"] for seq, body in events.values_list("seq", "body")}
+    steps = {seq: int(json.loads(body).get("step") or 0) for seq, body in events.values_list("seq", "body")}
     into = Run.objects.filter(id__in={run.delivered_to for run in delivered}).defer("state").in_bulk()
     return {
         run.id: Delivery(into[run.delivered_to], steps[run.ended_seq], run.ended_seq)
