@@ -208,7 +208,7 @@ def _queued(message: SentMessage, run: Run, hindrance: DelayReason, *, on_bus: b
     left_s = settings.CONFIG.late_s - message.age_s
     is_loud = left_s <= 0 and not hindrance.is_turn
     why = hindrance.why or ("no worker has started it" if is_loud else "")
-    if run.at_next_step and hindrance.is_turn:
+    if run.at_next_step and not run.attempt and hindrance.is_turn:
         why = "delivered at its next step, after the approval" if hindrance.asks else "delivered at its next step"
     return DeliveryStatus(
         message.seq,

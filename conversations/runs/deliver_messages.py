@@ -22,7 +22,7 @@ from conversations.runs.claims import Body, Claim
 
 # As text: each step of each run asks this, and Django needs 4 ms to write it.
 WAITS = """SELECT 1 FROM conversations_run r JOIN conversations_conversation c ON c.id=r.conversation_id
- WHERE c.key=%s AND r.status='queued' AND r.at_next_step LIMIT 1"""
+ WHERE c.key=%s AND r.status='queued' AND r.at_next_step AND r.attempt=0 LIMIT 1"""
 
 
 class DeliveredMessage(NamedTuple):
@@ -44,7 +44,8 @@ class Delivery(NamedTuple):
 def deliver(claimed: Claim, agents: Collection[str], step: int) -> list[DeliveredMessage]:
     """Take the messages that wait for the next step of these agents, oldest first; from now on the run answers them.
 
-    None while the conversation is taken over, or once the run was asked to end. Raises `Fenced`.
+    None while the conversation is taken over, or once the run was asked to end; never that of a run that has begun,
+    which continues from its own state. Raises `Fenced`.
     """
     with connection.cursor() as cursor:
         cursor.execute(WAITS, [claimed.conversation])
@@ -57,7 +58,7 @@ def deliver(claimed: Claim, agents: Collection[str], step: int) -> list[Delivere
             raise Fenced(f"run {claimed.run} is no longer running in attempt {claimed.attempt}")
         if mine or conversation.is_held:
             return []
-        waiting = Run.objects.of(conversation).filter(status="queued", at_next_step=True, agent__in=agents)
+        waiting = Run.objects.of(conversation).filter(status="queued", attempt=0, at_next_step=True, agent__in=agents)
         runs = list(waiting.only("id", "agent", "input_seq"))
         log.append([_delivered(claimed, run, step) for run in runs])
         events = Event.objects.filter(conversation=conversation, seq__in=[run.input_seq for run in runs])

@@ -29,6 +29,20 @@ def status_of(seq: int) -> DeliveryStatus:
     return delivery_status.statuses_for(Conversation.objects.get(), [seq])[seq]
 
 
+def test_a_run_that_has_begun_keeps_its_message_and_goes_on_by_itself(team):
+    """It was put back with its state when its worker stopped, and another worker's run is claimed before it."""
+    say(team["operator"], "Insights", "hello")
+    say(team["operator"], "Dialogue", "Be quick.", when="next_step")
+    (begun,) = claims.claim("host:1", ["Dialogue"], at_most=1)
+    claims.put_back(begun, "the worker stopped", signed_state=("state", "mac", "sdk"))
+    (claim,) = claims.claim("host:2", ["Insights"], at_most=1)
+
+    assert deliver_messages.deliver(claim, ["Insights", "Dialogue"], 2) == []
+
+    assert Run.objects.filter(id=begun.run).values_list("status", "state").get() == ("queued", "state")
+    assert status_of(begun.input_seq).detail == "Insights is answering an earlier message"
+
+
 def test_a_message_that_was_delivered_and_redacted_still_says_where_it_went(team, admin):
     say(team["operator"], "Dialogue", "hello")
     (claim,) = claims.claim("host:1", ["Dialogue"], at_most=1)
