@@ -4,21 +4,25 @@ Called periodically by the worker."""
 import json
 from collections.abc import Collection, Mapping
 
+from django.db.models import QuerySet
+
 from agents_app.worker import saved_state
 from conversations.core.node_heartbeat import database_now
 from conversations.models import Agent, Event, Run
 from conversations.runs import stop_and_rerun
 
-AT_A_TIME = 100
+AT_A_TIME = 100  # runs that are looked at in one round
+
+_looked_upto: dict[str, str] = {}  # the last run that a round looked at, by what it looked for
 
 
 def requeue_runs_with_server(connected: Mapping[str, Collection[str]]) -> list[str]:
     """Queue the runs again whose MCP server is connected here; return their ids. `connected`: team → servers. Sync."""
-    waiting = Run.objects.filter(status="waiting", reason="server").order_by("id")[:AT_A_TIME]
+    waiting = Run.objects.filter(status="waiting", reason="server")
     requeued: list[str] = []
-    for run in waiting:
+    for run in _next(waiting, "server"):
         server = _server_of(run)
-        is_there = server in connected.get(saved_state.team_of(run.state or ""), ())
+        is_there = server in connected.get(_team_of(run), ())
         if is_there and stop_and_rerun.requeue_waiting_for_server(run.id, f"the MCP server {server} is connected"):
             requeued.append(run.id)
     return requeued
@@ -30,14 +34,26 @@ def end_orphaned_runs(teams: Collection[str]) -> list[str]:
     Runs of teams that are not served at the moment stay queued until their worker returns.
     """
     served = Agent.objects.filter(served_until__gt=database_now()).values("name")
-    left = Run.objects.filter(status="queued", state__isnull=False).exclude(agent__in=served).order_by("id")
+    left = Run.objects.filter(status="queued", state__isnull=False).exclude(agent__in=served)
     ended: list[str] = []
-    for run in left[:AT_A_TIME]:
-        team = saved_state.team_of(run.state or "")
+    for run in _next(left, "agent"):
+        team = _team_of(run)
         why = f"the team {team} no longer has the agent {run.agent}: it was removed or renamed"
         if team in teams and stop_and_rerun.end_as_incompatible(run.id, why):
             ended.append(run.id)
     return ended
+
+
+def _next(runs: QuerySet[Run], what: str) -> list[Run]:
+    """Return the runs to look at in this round, without their states. A round continues after the last run of the one
+    before, so that runs that still have to wait hold up no others."""
+    page = list(runs.filter(id__gt=_looked_upto.get(what, "")).order_by("id").defer("state")[:AT_A_TIME])
+    _looked_upto[what] = page[-1].id if len(page) == AT_A_TIME else ""
+    return page
+
+
+def _team_of(run: Run) -> str:
+    return saved_state.team_of(Run.objects.filter(id=run.id).values_list("state", flat=True).first() or "")
 
 
 def _server_of(run: Run) -> str:
