@@ -20,6 +20,7 @@ from conversations.core.plain_text import short_title
 from conversations.core.principals import Principal
 from conversations.events import log, registry
 from conversations.events import payload as envelopes
+from conversations.events.log.fork_copy import HANDLING, named_handler
 from conversations.events.log.records import NewEvent
 from conversations.events.payload import ParsedPayload
 from conversations.models import Agent, Conversation, Event, Redaction, Run
@@ -101,13 +102,13 @@ def began_at(run: Run) -> int:
 def answering_at(parent: Conversation, at: int) -> AnsweringRun:
     """Return what a run right after event `at` would answer: the last message from anyone but an agent, or from one
     agent to another that is available here; else the last message of all."""
-    agents = frozenset(Agent.objects.values_list("name", flat=True))
+    agents, handler = frozenset(Agent.objects.values_list("name", flat=True)), _handler_at(parent, at)
     near = Event.objects.filter(conversation=parent, seq__lte=at, seq__gt=at - LOOK_BACK, kind__in=SAYING)
     last = AnsweringRun(0, "", "", "", "")
     for seq, body in near.order_by("-seq").values_list("seq", "body").iterator(chunk_size=16):
         payload = envelopes.parse(body.encode())
         answering = AnsweringRun(
-            seq, payload.speaker, payload.recipient or "", payload.words, _name(payload, parent, agents)
+            seq, payload.speaker, payload.recipient or "", payload.words, _name(payload, handler, agents)
         )
         if answering.agent or not payload.speaker.startswith("agent:"):
             return answering
@@ -249,12 +250,20 @@ def _agent(name: str, answering: AnsweringRun) -> str:
     raise Invalid(f"must be the name of an available agent: {whom}", field="agent")
 
 
-def _name(payload: ParsedPayload, parent: Conversation, agents: frozenset[str]) -> str:
+def _handler_at(parent: Conversation, at: int) -> str:
+    """Return who handled the conversation at an event; who handles it now if nobody was named by then."""
+    naming = Event.objects.filter(conversation=parent, seq__lte=at, kind__in=HANDLING).exclude(kind="token")
+    for kind, principal, body in naming.order_by("-seq").values_list("kind", "principal", "body").iterator(16):
+        if name := named_handler(kind, principal, envelopes.parse(body.encode())):
+            return name.removeprefix("agent:")
+    return parent.handler.removeprefix("agent:")
+
+
+def _name(payload: ParsedPayload, handler: str, agents: frozenset[str]) -> str:
     """Return the agent, available here, that a message is for; empty for none."""
     kind, _, name = (payload.recipient or "").partition(":")
     if kind == "agent":
         return name if name in agents and payload.speaker != f"agent:{name}" else ""
-    handler = parent.handler.removeprefix("agent:")
     return handler if handler in agents and not payload.speaker.startswith("agent:") else ""
 
 

@@ -53,6 +53,23 @@ def test_a_run_goes_on_from_what_was_said_and_by_whom_one_names(otto, hello):
     assert (Run.objects.get(id=made.run).agent, Run.objects.get(id=made.run).input_seq) == ("Other", 1)
 
 
+@pytest.mark.parametrize("words", [None, "Refund Bo."])
+def test_a_run_is_of_whom_handled_it_at_the_event_not_of_whom_it_was_handed_to_later(otto, hello, words):
+    Agent.objects.create(team="t", name="Billing", is_entry=True)
+    named = {"event": "conversation.handler", "handler": "agent:Clerk"}
+    again = {"type": "message", "sender": "user:otto", "recipient": "chat:hello", "content": "And Ida?", "id": "m3"}
+    log.append([event("hello", named, principals.run_principal("Clerk"))])
+    (stored, *_) = log.append([event("hello", again, principals.user_principal("otto"))])
+    log.append([event("hello", named | {"handler": "agent:Billing"}, principals.run_principal("Clerk"))])
+
+    then = forks.fork(otto, "hello", stored.seq, words=words, run=True)
+    now = forks.fork(otto, "hello", Conversation.objects.get(key="hello").head_seq, run=True)
+
+    for made, agent in ((then, "Clerk"), (now, "Billing")):
+        assert Run.objects.get(id=made.run).agent == agent
+        assert Conversation.objects.get(key=made.conversation).handler == f"agent:{agent}"
+
+
 def test_a_run_is_run_again_from_where_it_began(otto, hello):
     old = Run.objects.get(conversation=hello)
     payload = {"event": "run.started", "run_id": old.id, "agent": "Clerk", "attempt": 1, "worker": "w"}

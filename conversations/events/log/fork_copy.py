@@ -22,6 +22,7 @@ from conversations.core.write_transaction import write_transaction
 from conversations.events import payload, projections, registry
 from conversations.events.log import bounded_reads, hash_chain, sql
 from conversations.events.log.import_staging import StagedBatch
+from conversations.events.payload import ParsedPayload
 from conversations.events.projections import EventFacts, RowChanges
 from conversations.events.types.redaction import FIELD_MARK
 from conversations.models import Conversation
@@ -89,12 +90,14 @@ class ForkCopy:
             flat += (head.id, seq, *of, body, salt, digest, head.head_hash, erased_by)
             parsed = payload.parse(body.encode())
             projections.fold(self._changes, head, kind, EventFacts(parsed, at, principal, run, body))
-            if parsed.handler and kind in HANDLING and _may_name(kind, principal):
-                self.handler = parsed.handler[:200]
+            if named := named_handler(kind, principal, parsed):
+                self.handler = named
         return flat
 
 
-def _may_name(kind: str, principal: str) -> bool:
-    """Return whether a named handler counts, as in the fold: an import may only open conversations."""
-    known = registry.get(kind)
-    return known is not None and known.may_be_said_by(principal) and principals.is_ours(principal)
+def named_handler(kind: str, principal: str, parsed: ParsedPayload) -> str:
+    """Return the handler that an event names, if that counts, as in the fold (an import may only open conversations);
+    else an empty text."""
+    known = registry.get(kind) if parsed.handler and kind in HANDLING else None
+    counts = known is not None and known.may_be_said_by(principal) and principals.is_ours(principal)
+    return (parsed.handler or "")[:200] if counts else ""
