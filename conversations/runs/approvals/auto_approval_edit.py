@@ -19,9 +19,11 @@ from conversations.core.ids import new_id
 from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import Principal
 from conversations.events.payload import check_depth
-from conversations.models import Agent, Approval, AutoApprovalRule
+from conversations.models import Agent, Approval, AutoApprovalRule, Run
+from conversations.models.run import EXTERNAL
 from conversations.runs.approvals import auto_approval_rules, terms
 from conversations.runs.approvals.decide import DecisionInput, apply_decision, request_body
+from conversations.runs.budgets import budget_requests
 from conversations.runs.policy import evaluate
 
 MAX_USES = 1_000_000
@@ -60,6 +62,7 @@ def approve_and_make_rule(
         row = Approval.objects.filter(id=approval).first()
         if row is None:
             raise NotFound(f"there is no approval {approval[:80]}")
+        _require_coverable(row)
         of_call = _from_call(auto_approval_rules.call_of(request_body(row)), scope)
         apply_decision(principal, approval, DecisionInput("approve", message=message, reason=reason), makes_rule=id_)
         return _make(principal, id_, of_call, reason, approval=approval)
@@ -105,6 +108,14 @@ def _make(
     chain.enter(principal, "make_rule", f"rule:{id_}", reason=reason, after=digest_of(rule), correlation=correlation)
     transaction.on_commit(auto_approval_rules.forget)
     return rule
+
+
+def _require_coverable(approval: Approval) -> None:
+    """Raise Invalid for a request that rules never approve: of an external agent, or for a budget."""
+    if Run.objects.filter(id=approval.run, kind=EXTERNAL).exists():
+        raise Invalid("no rule can match this call: its agent runs elsewhere", field="match")
+    if budget_requests.is_budget(request_body(approval)):
+        raise Invalid("no rule can match a budget: a person decides how much more is spent", field="match")
 
 
 def _from_call(call: auto_approval_rules.MatchedCall, scope: AutoApprovalScope) -> AutoApprovalScope:

@@ -14,9 +14,10 @@ from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.events import payload as envelopes
 from conversations.events.log.rebuild import rebuild
-from conversations.models import Approval, AuditEntry, Conversation, Run, ToolCall
+from conversations.models import Approval, AuditEntry, AutoApprovalRule, Conversation, Run, ToolCall
 from conversations.runs import claims, stop_and_rerun
-from conversations.runs.approvals import auto_approval, decide, expiry, external_approvals, inbox
+from conversations.runs.approvals import auto_approval, auto_approval_edit, decide, expiry, external_approvals, inbox
+from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
 from tests.support.cast import cast, client_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -61,6 +62,15 @@ def test_a_question_is_about_the_call_that_is_observed(people):
     assert states() == ("pending", "waiting", "waiting")
     assert ask().id == approval.id
     assert external_approvals.outcome(approval) is None
+
+
+def test_no_rule_is_made_of_its_request(people):
+    approval = ask()
+
+    with pytest.raises(Invalid, match="no rule can match this call: its agent runs elsewhere"):
+        auto_approval_edit.approve_and_make_rule(people["approver"], approval.id, AutoApprovalScope())
+
+    assert (states(), AutoApprovalRule.objects.count()) == (("pending", "waiting", "waiting"), 0)
 
 
 @pytest.mark.parametrize(("decision", "call"), [("approve", "approved"), ("reject", "rejected")])

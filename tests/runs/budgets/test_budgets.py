@@ -9,9 +9,10 @@ from django.urls import reverse
 from conversations.alerts import conditions
 from conversations.core.errors import Invalid, NotAllowed, NotFound
 from conversations.core.node_heartbeat import database_now
-from conversations.models import AlertRule, Approval, AuditEntry, BudgetLimit, BudgetRaise
+from conversations.models import AlertRule, Approval, AuditEntry, AutoApprovalRule, BudgetLimit, BudgetRaise
 from conversations.runs import claims
-from conversations.runs.approvals import auto_approval, decide
+from conversations.runs.approvals import auto_approval, auto_approval_edit, decide
+from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
 from conversations.runs.budgets import budget_requests, edit_budgets
 from conversations.runs.budgets.evaluate import BudgetRule, ReachedBudget
 from tests.support import teamwork
@@ -49,6 +50,16 @@ def test_one_is_set_replaced_and_removed_and_each_is_audited(people):
     assert json.loads(entries[1].correlation) == {"amount": "30000", "was": "20000"}
     with pytest.raises(NotFound):
         edit_budgets.remove_budget(people["admin"], made.id)
+
+
+def test_no_rule_is_made_of_its_request(people):
+    approval = run_over_budget(people["admin"])
+
+    with pytest.raises(Invalid, match="no rule can match a budget: a person decides"):
+        auto_approval_edit.approve_and_make_rule(people["approver"], approval.id, AutoApprovalScope())
+
+    approval.refresh_from_db()
+    assert (approval.status, AutoApprovalRule.objects.count()) == ("pending", 0)
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "approver", "auditor", ""])
