@@ -42,6 +42,7 @@ ENDS = {
 }
 UNSIGNED = registry.names_with("unsigned")
 STEPS = {"stored": 1, "bus": 2, "waits": 1, "late": 1, "picked": 3, "answered": 4, "failed": 3}
+WAITS = {"approval": "waiting for approval", "server": "waiting for a server"}
 REASONS = {"hop_limit": "too many hops", "error": ""}
 
 
@@ -230,8 +231,7 @@ def _status_of_run(message: SentMessage, run: Run, answer: int) -> DeliveryStatu
     if run.status in ENDS:
         why = richtext.inline(REASONS.get(run.reason, run.reason))
         return DeliveryStatus(message.seq, "failed", "", agent, ENDS[run.status], why, run.ended_seq or 0, again=run.id)
-    waits = "waiting for approval" if run.reason == "approval" else "paused"
-    detail = richtext.inline(waits if run.status == "waiting" else "")
+    detail = richtext.inline(WAITS.get(run.reason, "paused") if run.status == "waiting" else "")
     return DeliveryStatus(message.seq, "picked", "Picked up by", agent, detail=detail)
 
 

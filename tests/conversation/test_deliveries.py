@@ -79,6 +79,13 @@ def test_a_run_that_waits_for_a_decision_has_picked_it_up(otto):
     assert approval.status == "pending"
 
 
+def test_a_run_that_waits_for_a_server_says_so(otto):
+    seq = teamwork.say(otto)
+    claims.wait(teamwork.claim(), "server", about={"server": "files", "detail": "refused"}, **teamwork.SEALED)
+
+    assert shown(seq) == ("picked", "Picked up by Dialogue", "waiting for a server")
+
+
 @pytest.mark.parametrize(
     ("end", "words", "why"),
     [
