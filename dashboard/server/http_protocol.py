@@ -5,6 +5,7 @@ Called by uvicorn for every connection; `dashboard.server.uvicorn_config` names 
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -16,6 +17,7 @@ PASS_OVER = 128 << 20  # bytes of a body that come after its answer, for a clien
 PATIENCE = 20.0  # seconds: for a whole head; for each further `PROGRESS` of a body, or of an answer that waits
 LOOK_EVERY = 5.0  # seconds
 PROGRESS = 4 << 10  # bytes
+AT_ONCE = 64 << 10  # bytes of chunks that are written together
 _CLOSE = b"content-length: 0\r\nconnection: close\r\nx-content-type-options: nosniff\r\n\r\n"
 REFUSAL = b"HTTP/1.1 431 Request Header Fields Too Large\r\n" + _CLOSE
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\n" + _CLOSE
@@ -41,7 +43,11 @@ class BoundedHttp(HttpToolsProtocol):
         """Add the extensions, and start checking the connection."""
         super().connection_made(transport)
         self._stopping = asyncio.Event()
-        self._extensions: dict[str, Any] = {"http.stopping": self._stopping, "http.hang_up": transport.abort}
+        self._extensions: dict[str, Any] = {
+            "http.stopping": self._stopping,
+            "http.hang_up": transport.abort,
+            "http.write_chunks": self._write_chunks,
+        }
         self._marked = self._unread_since = self.loop.time()
         self._looking = self.loop.call_later(LOOK_EVERY, self._look)
 
@@ -79,6 +85,23 @@ class BoundedHttp(HttpToolsProtocol):
         if not size or may_grow or self._has_resumed or not is_stuck:
             self._unread, self._unread_since, self._has_resumed = size, now, False
         return now - self._unread_since >= PATIENCE
+
+    def _write_chunks(self, scope: dict[str, Any], bodies: Sequence[bytes]) -> int:
+        """Write pieces of a body whose response has started, none of them empty, each as a chunk, while the client
+        reads; return how many were written. Called where `send` for each piece is too slow: the rest is for `send`."""
+        cycle, written = self.cycle, 0
+        if cycle is None or cycle.scope["headers"] is not scope["headers"]:  # a further request came already
+            return 0
+        if not cycle.chunked_encoding or cycle.response_complete or cycle.disconnected:
+            return 0
+        while written < len(bodies) and not self.flow.write_paused:
+            chunks, size = [], 0
+            while written < len(bodies) and size < AT_ONCE:
+                body = bodies[written]
+                chunks.append(b"%x\r\n%b\r\n" % (len(body), body))
+                written, size = written + 1, size + len(body)
+            self.transport.write(b"".join(chunks))
+        return written
 
     def resume_writing(self) -> None:
         """Note that the client has read."""

@@ -52,14 +52,14 @@ class RunEndpoint:
         encoder = begun.encoder
         await wire.start(STREAM_HEADERS)
         first = [*encoder.begin(), *(encoder.note("warning", warning) for warning in begun.warnings)]
-        await wire.pieces(map(as_sse, [*first, *encoder.interrupt()]))
+        await wire.pieces([*map(as_sse, [*first, *encoder.interrupt()])])
         try:
             if not encoder.is_over:
                 await self._rest(wire, encoder)
         except OSError:  # the client left
             raise
         except Exception as error:
-            await wire.pieces(map(as_sse, encoder.fail(trouble(wire.begun, error))))
+            await wire.pieces([*map(as_sse, encoder.fail(trouble(wire.begun, error)))])
         await wire.end(b"")
 
     async def _rest(self, wire: Wire, encoder: RunEncoder) -> None:

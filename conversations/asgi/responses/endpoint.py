@@ -79,7 +79,7 @@ class ResponsesEndpoint:
             await (self._whole(wire) if starting_after is None else self._stream(wire, starting_after))
 
     async def _stream(self, wire: Wire, starting_after: int) -> None:
-        """Send every event as one write, then `[DONE]`."""
+        """Send every event as one chunk, then `[DONE]`."""
         encoder = Encoder(wire.begun.received, starting_after)
         await wire.start(STREAM_HEADERS)
         try:
@@ -150,6 +150,7 @@ class Wire:
     ) -> None:
         self.begun, self.reader = begun, reader
         self._send, self._disconnected, self._send_gate = send, gone, send_gate
+        self._scope = scope
         self._extensions = scope.get("extensions") or {}
         self._has_started = self._is_dropped = False
         self._said_at = time.monotonic()
@@ -182,14 +183,18 @@ class Wire:
     def _conversation(self) -> tuple[bytes, bytes]:
         return b"x-conversation-id", quote(self.begun.received.conversation, safe="").encode()
 
-    async def events(self, frames: Iterable[StreamFrame]) -> None:
-        """Send events, each in a separate write: some clients' parsers lose parts otherwise."""
-        await self.pieces(b"event: %s\ndata: %s\n\n" % (kind.encode(), data) for kind, data, _ in frames)
+    async def events(self, frames: Sequence[StreamFrame]) -> None:
+        """Send events, each as a chunk of its own: some clients' parsers lose an event that comes in two."""
+        await self.pieces([b"event: %b\ndata: %b\n\n" % (kind.encode(), data) for kind, data, _ in frames])
 
-    async def pieces(self, bodies: Iterable[bytes]) -> None:
-        """Send pieces of the body, each in a separate write."""
+    async def pieces(self, bodies: Sequence[bytes]) -> None:
+        """Send pieces of the body, each as a chunk of its own."""
         self._said_at = time.monotonic()
-        await self._sent(*({"type": "http.response.body", "body": body, "more_body": True} for body in bodies))
+        write = self._extensions.get("http.write_chunks")
+        written = write(self._scope, bodies) if write is not None and not self._is_dropped else 0
+        rest = bodies[written:]
+        if rest:
+            await self._sent(*({"type": "http.response.body", "body": body, "more_body": True} for body in rest))
 
     async def still_here(self, word: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
         """Send a keep-alive if nothing was sent for a while."""
