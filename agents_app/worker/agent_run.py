@@ -118,6 +118,7 @@ class AgentRun(ClaimedRun):
                 self.claim, run_input.request, self._served, self._services.do, self._services.hosted
             )
             self._reply, self._served = reply, reply.served
+            self._event_writer.keeps_lengths = True
             self._gatekeeper = Gatekeeper(self._event_writer, reply.served, self._services.do, lambda: self._hooks)
             reply.tell(run_input.context)
         self._hooks = self._new_hooks(run_input.calls, run_input.turns)

@@ -14,6 +14,7 @@ from conversations.core import secret_masking
 from conversations.core.errors import Busy, Fenced, NotAllowed, TooLarge
 from conversations.events import log, registry
 from conversations.events import payload as envelopes
+from conversations.events.log.open_tokens import OpenTokens
 from conversations.events.log.records import NewEvent
 from conversations.runs.claims import Body, Claim
 
@@ -29,8 +30,15 @@ class RunEventWriter:
     def __init__(self, claim: Claim, writer: log.Writer) -> None:
         self.claim = claim
         self.is_lost = False
+        self.keeps_lengths = False  # of the pieces of an answer: a client is told each piece
         self._writer = writer
+        self._open_tokens: dict[int, OpenTokens] = {}  # by turn: nothing else of the run came after them
         self._head = {"run_id": claim.run, "conversation_id": claim.conversation}
+
+    def add_piece(self, turn: int, text: str) -> bool:
+        """Add a piece to a turn's last token that is not stored yet; return False if there is none."""
+        tokens = self._open_tokens.get(turn)
+        return tokens is not None and tokens.add(text)
 
     def token(self, text: str, fields: Mapping[str, Any]) -> None:
         """Write a piece of an answer without waiting; a full queue drops it, because the turn's output contains it
@@ -44,9 +52,12 @@ class RunEventWriter:
             conversation=self.claim.conversation, kind="token", body=body.decode(), payload=parsed, run=self.claim.run,
             principal=str(self.claim.principal), turn=fields["turn"], attempt=self.claim.attempt,
         )  # fmt: skip
+        tokens = OpenTokens(text, keeps_lengths=self.keeps_lengths)
         try:
-            self._writer.submit([event])
+            self._writer.submit([event], open_tokens=tokens)
+            self._open_tokens[fields["turn"]] = tokens
         except Busy:
+            self._open_tokens.pop(fields["turn"], None)
             logger.warning("tokens are dropped: the write queue is full", extra={"run": self.claim.run})
 
     async def store(self, *payloads: Body, in_same_transaction: Callable[[], None] | None = None) -> None:
@@ -55,6 +66,7 @@ class RunEventWriter:
         if self.is_lost:
             raise Fenced(f"run {self.claim.run} no longer belongs to this worker")
         events = [self.event(payload) for payload in payloads]
+        self._open_tokens.clear()
         while True:
             done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             try:
@@ -74,6 +86,7 @@ class RunEventWriter:
         if registry.is_reserved(kind):
             allowed = "event types of its own team, such as town_hall.stage"
             raise NotAllowed(f"a tool may only write {allowed}; got {mask(kind)}")
+        self._open_tokens.clear()
         self._writer.submit([self.event(payload | self._head)])
 
     def event(self, payload: Body) -> NewEvent:

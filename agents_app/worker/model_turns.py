@@ -121,7 +121,8 @@ class ModelTurns:
         if data.type in WORDS:
             message = self._message(turn, _place(data))
             if data.type == "response.output_text.delta" and data.delta:
-                self._event_writer.token(data.delta, turn.facts | message.facts | {"index": len(message.pieces)})
+                if not self._event_writer.add_piece(message.number, data.delta):
+                    self._event_writer.token(data.delta, turn.facts | message.facts | {"index": len(message.pieces)})
                 message.pieces.append(data.delta)
         elif data.type == "response.output_item.added":
             turn.phases[_place(data)] = phase_of(getattr(data, "item", None))

@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 VERB = "respond"
 LOOK_EVERY = 1.0  # seconds, while nothing happens: sees the server stop and the client leave
 SILENCE = 15.0  # seconds after which something is said, so that nobody in between hangs up
+PORTION = 8 << 10  # bytes of events that are encoded at a time
 SLOW_AFTER = 20.0  # seconds a reader may leave what is sent to it
 READ_PATIENCE, READ_AGAIN = 10.0, 0.25  # seconds for which a failed read is tried again, and between two tries
 MAX_READERS = 10_000  # requests and sockets of one process at a time
@@ -162,11 +163,12 @@ class ResponsesContext:
         new = [frame for frame in new_frames if frame.number > starting_after]
         yield new
         encoder.mark_sent(new)
-        async for events in self.events(begun):
-            new_frames = await apart(events, _encode_events, encoder, events)
-            new = [frame for frame in new_frames if frame.number > starting_after]
-            yield new
-            encoder.mark_sent(new)
+        async for page in self.events(begun):
+            for events in _portions(page):
+                new_frames = await apart(events, _encode_events, encoder, events)
+                new = [frame for frame in new_frames if frame.number > starting_after]
+                yield new
+                encoder.mark_sent(new)
             if encoder.final is not None:
                 self.runtime.responses[str(encoder.final["status"])] += 1
                 return
@@ -220,6 +222,21 @@ def trouble(begun: PendingResponse, error: Exception) -> SwitchboardError:
         return error
     logger.error("streaming of response %s stopped", begun.received.response, exc_info=error)
     return SwitchboardError("internal server error; the run continues", code="server_error")
+
+
+def _portions(events: Sequence[Stored]) -> Iterator[Sequence[Stored]]:
+    """Yield the events in portions that are encoded and sent one after another, because joined tokens become many times
+    their size; without events, yield one without."""
+    portion: list[Stored] = []
+    size = 0
+    for event in events:
+        portion.append(event)
+        size += len(event.body)
+        if size >= PORTION:
+            yield portion
+            portion, size = [], 0
+    if portion or not events:
+        yield portion
 
 
 def _unreadable(begun: PendingResponse, error: Exception) -> Unavailable:

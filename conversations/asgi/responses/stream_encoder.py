@@ -7,7 +7,8 @@ closed as incomplete.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import msgspec
@@ -37,6 +38,7 @@ class SpokenFields(msgspec.Struct, gc=False):
 
     text: str = ""
     turn: int = 0
+    lengths: list[int] | None = None
     parent_call: str | None = None
     is_partial: bool = False
     refusal: bool = False
@@ -191,16 +193,17 @@ class Encoder:
 
     def _token(self, event: Stored) -> Frames:
         spoken = _read(event)
-        if spoken.parent_call is not None or not spoken.text:
+        if spoken.parent_call is not None or not (spoken.text or spoken.lengths):
             return []
+        pieces = _pieces(spoken.text, spoken.lengths)
         message = self._writing.get(spoken.turn)
         if message is not None:
-            return [self._delta(message, spoken.text)]
+            return self._deltas(message, pieces)
         id_ = response_ids.message_item_id(self._received.response, spoken.turn)
         if id_ in self._closed:
             return []
         frames, message = self._begin(id_, spoken.turn, spoken.phase)
-        return [*frames, self._delta(message, spoken.text)]
+        return frames + self._deltas(message, pieces)
 
     def _output(self, event: Stored) -> Frames:
         spoken = _read(event)
@@ -240,10 +243,19 @@ class Encoder:
             self._frame("response.content_part.added", f'{message.place},"part":{part}'),
         ], message
 
-    def _delta(self, message: OpenMessage, text: str) -> StreamFrame:
-        message.sent.append(text)
+    def _deltas(self, message: OpenMessage, pieces: Sequence[str]) -> Frames:
+        message.sent += pieces
+        first, head = self._sequence, message.head
+        self._sequence += len(pieces)
+        return [
+            StreamFrame(_DELTA, b"%b%b%b%b" % (_DELTA_HEAD % number, head, _encode(piece), _DELTA_TAIL), number)
+            for number, piece in enumerate(pieces, first)
+        ]
+
+    def _rest_of_text(self, message: OpenMessage, text: str) -> StreamFrame:
+        """Return a delta that may be one reader's own, and so may have no number of its own."""
         number = self._number()
-        data = b"".join((_DELTA_HEAD % number, message.head, _encode(text), _DELTA_TAIL))
+        data = b"%b%b%b%b" % (_DELTA_HEAD % number, message.head, _encode(text), _DELTA_TAIL)
         return StreamFrame(_DELTA, data, number)
 
     def _close(self, message: OpenMessage, text: str, status: str, item: Json | None = None) -> Frames:
@@ -252,7 +264,7 @@ class Encoder:
         self._closed.add(message.id)
         sent = "".join(message.sent)
         rest = text[len(sent) :] if text.startswith(sent) else ""
-        frames = [self._delta(message, rest)] if rest else []
+        frames = [self._rest_of_text(message, rest)] if rest else []
         part = _part(text)
         default_item: Json = {
             "type": "message",
@@ -339,6 +351,16 @@ def _read(event: Stored) -> SpokenFields:
     except msgspec.MsgspecError:  # half a character, as some models stream them
         parsed = payload.parse(event.body.encode("utf-8", "replace"))
         return SpokenFields(parsed.text or "", parsed.turn or 0)
+
+
+def _pieces(text: str, lengths: Sequence[int] | None) -> Sequence[str]:
+    """Return the pieces that were joined, as many as there were even if the text was changed since: the numbers of what
+    comes after them stay the same."""
+    if not lengths:
+        return (text,)
+    ends = [*accumulate(lengths, initial=0)]
+    ends[-1] = max(len(text), ends[-2])
+    return [text[start:end] for start, end in pairwise(ends)]
 
 
 def _part(text: str) -> Json:

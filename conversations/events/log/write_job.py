@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
+from conversations.events.log.open_tokens import OpenTokens
 from conversations.events.log.records import NewEvent, Stored
 
 Done = asyncio.Future[list[Stored]] | Future[list[Stored]]
@@ -20,6 +21,7 @@ class Job(NamedTuple):
     size: int
     in_same_transaction: Callable[[], None] | None = None  # changes rows in the same transaction, after the events
     joined: Sequence[Done] = ()  # who waits for tokens that became part of this one's event: answered with it
+    open_tokens: OpenTokens | None = None  # of the one token in it: the first of these pieces
 
     @property
     def key(self) -> str | None:

@@ -16,6 +16,7 @@ from django.db import connection
 from conversations.core.db_threads import POOL_SIZE
 from conversations.core.errors import Busy, Unavailable
 from conversations.events.log.commit_batch import Tally
+from conversations.events.log.open_tokens import OpenTokens
 from conversations.events.log.records import NewEvent, Stored
 from conversations.events.log.retry_thread import RetryThread
 from conversations.events.log.write_job import Done, Job, answer
@@ -54,11 +55,12 @@ class Writer:
         done: Done | None = None,
         *,
         in_same_transaction: Callable[[], None] | None = None,
+        open_tokens: OpenTokens | None = None,
     ) -> None:
         """Queue events; `done` is resolved after their commit. Raises Busy above 32 MiB, Unavailable once closed.
 
         `in_same_transaction` changes further rows, after the events. It may run again; if it raises, `done` gets
-        that exception and nothing is stored.
+        that exception and nothing is stored. `open_tokens` are the pieces that the only event, a token, begins.
         """
         size = sum(len(e.body) for e in events)
         with self._guard:
@@ -66,7 +68,7 @@ class Writer:
                 raise Unavailable("the server is stopping")
             if self.waiting_bytes + size > MAX_BYTES:
                 raise Busy("the write queue is full: try again later")
-            self._thread_of(events).put(Job(events, done, size, in_same_transaction))
+            self._thread_of(events).put(Job(events, done, size, in_same_transaction, open_tokens=open_tokens))
 
     def _thread_of(self, events: Sequence[NewEvent]) -> WriteThread:
         first = events[0] if events else None

@@ -33,13 +33,15 @@ class ControlMessage(Envelope):
     traits={"tools_may_publish", "unsigned"},
 )
 class StreamedToken(RunEvent):
-    """A piece of an answer while it is written; `index` restarts each turn. Pieces up to `last_index` may be joined."""
+    """A piece of an answer while it is written; `index` restarts each turn. Pieces up to `last_index` may be joined;
+    `lengths` then says how many characters each of them has, where a client of the responses API is told each."""
 
     event: Literal["token"] = "token"
     text: str
     index: int
     last_index: int | None = None
     phase: str | None = None
+    lengths: list[int] | None = None
 
 
 @event_type(
