@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from django.db import IntegrityError, connection
-from django.db.models import F, Q
 
 from conversations.core import principals
 from conversations.core.errors import Fenced
@@ -76,6 +75,16 @@ CLAIMABLE_RUNS_SQL = """SELECT r.id, r.kind, r.conversation_id, r.queued_seq FRO
   AND b.kind='agent' AND b.parent_call IS NULL AND b.status IN ('running', 'waiting')))"""
 
 
+_LOCK_SQL = """SELECT 1 FROM conversations_conversation WHERE id IN
+ (SELECT conversation_id FROM conversations_run WHERE id IN ({marks})) ORDER BY id FOR UPDATE"""
+_STARTABLE_SQL = """SELECT r.id, r.attempt+1, c.key, r.agent, r.kind, r.input_seq, r.state, r.state_mac, r.sdk
+ FROM conversations_run r JOIN conversations_conversation c ON c.id=r.conversation_id
+ WHERE r.id IN ({marks}) AND r.status='queued' AND (r.kind='replay' OR c.state='open' AND c.owner='')
+ ORDER BY r.queued_seq, r.id"""
+_START_SQL = """UPDATE conversations_run SET attempt=attempt+1, status='running', worker=%s, stop='', lease_until=%s
+ WHERE id IN ({marks})"""
+
+
 def _next(agents: Collection[str], at_most: int) -> list[str]:
     """Return ids of runs that may be claimed, the first of each conversation."""
     if not agents:
@@ -110,25 +119,18 @@ def _take_all(ids: Sequence[str], worker: str) -> list[Claim]:
 
 
 def _take(ids: Sequence[str], worker: str) -> list[Claim]:
-    with write_transaction():
-        owners = Run.objects.filter(id__in=ids).values("conversation")
-        locked = Conversation.objects.select_for_update().filter(id__in=owners).order_by("id")
-        keys = dict(locked.values_list("id", "key"))
-        may_begin = Q(conversation__in=Conversation.objects.free().filter(id__in=keys)) | Q(kind="replay")
-        queued = Run.objects.filter(may_begin, id__in=ids, status="queued")
-        runs = list(queued.order_by("queued_seq", "id"))
-        until = leases.end_of_new()
-        fields: dict[str, Any] = {"status": "running", "worker": worker[:100], "stop": "", "lease_until": until}
-        Run.objects.filter(id__in=[run.id for run in runs]).update(attempt=F("attempt") + 1, **fields)
-        claims = [_claimed(run, keys[run.conversation_id]) for run in runs]
+    marks = ",".join(["%s"] * len(ids))
+    with write_transaction(), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":  # apart: a statement that waits for a row sees the runs as they were
+            cursor.execute(_LOCK_SQL.format(marks=marks), ids)
+        cursor.execute(_STARTABLE_SQL.format(marks=marks), ids)
+        claims = [Claim(*row) for row in cursor.fetchall()]
+        marks, taken = ",".join(["%s"] * len(claims)), [claimed.run for claimed in claims]
+        if claims:
+            cursor.execute(_START_SQL.format(marks=marks), [worker[:100], leases.end_of_new(), *taken])
         body: Body = {"event": "run.started", "worker": worker[:100]}
         log.append([claimed.event(body | _started(claimed)) for claimed in claims])
     return claims
-
-
-def _claimed(run: Run, key: str) -> Claim:
-    fit = (run.kind, run.input_seq, run.state, run.state_mac, run.sdk)
-    return Claim(run.id, run.attempt + 1, key, run.agent, *fit)
 
 
 def _started(claimed: Claim) -> Body:
