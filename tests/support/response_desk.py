@@ -54,6 +54,7 @@ class Desk:
     def __init__(self, role: str = "operator") -> None:
         self.runtime = ServerRuntime()
         self.runtime.state = "ok"
+        self.runtime.writer.start()
         self.authenticator = TokenAuthenticator()
         self.context = ResponsesContext(self.runtime, self.authenticator)
         self.token = tokens.make_token(SYSTEM, f"asker-{role}", role)
@@ -123,6 +124,7 @@ class Desk:
 
     def close(self) -> None:
         """End its threads: nobody asks the database after the test."""
+        self.runtime.writer.close()
         pools = [
             self.authenticator._lookups,
             self.authenticator._notes,

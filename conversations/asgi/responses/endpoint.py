@@ -60,7 +60,7 @@ class ResponsesEndpoint:
             caller = await self._context.admit(scope)
             body = await route.body(scope, receive, MAX_BYTES)
             with self._context.reading(caller) as reader:
-                received = await self._context.do(self._context.receive, caller, partial(parse_request.read, body))
+                received = await self._context.receive(caller, partial(parse_request.read, body))
                 starting_after = -1 if received.body["stream"] else None
                 await self.tell(reader, received, scope, receive, send, starting_after=starting_after)
 

@@ -59,7 +59,7 @@ class Budget:
 class Follower:
     """A reader of one conversation, from after `last` on. Its methods must be called in the loop.
 
-    It starts behind: events committed before it existed are read once.
+    It starts behind, unless it was there before the conversation: events committed before it existed are read once.
     """
 
     def __init__(self, key: str, last: int, budget: Budget | None = None) -> None:
@@ -137,6 +137,7 @@ class Followers:
         """Set the limit in bytes for all of them, 64 MiB by default."""
         self.readers = DatabaseThreads("responses")
         self._by_key: dict[str, tuple[Follower, ...]] = {}
+        self._expected: dict[str, Follower] = {}
         self.budget = Budget(limit)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._healing: asyncio.Task[None] | None = None
@@ -162,13 +163,25 @@ class Followers:
         self._loop, self._healing, self._stop_listening = None, None, []
 
     def follow(self, key: str, after: int) -> Follower:
-        """Follow a conversation from after a seq; call `leave` at the end."""
-        follower = Follower(key, after, self.budget)
-        self._by_key[key] = (*self._by_key.get(key, ()), follower)
+        """Follow a conversation from after a seq; call `leave` at the end. The first to follow one that was expected
+        gets its events from the first on."""
+        return self._expected.pop(key, None) or self._add(Follower(key, after, self.budget))
+
+    def expect(self, key: str) -> Follower:
+        """Follow a conversation that is about to be created: nothing of it is committed yet. Call `follow` once it
+        exists, or `leave`."""
+        follower = self._expected[key] = self._add(Follower(key, 0, self.budget))
+        follower.head = 0
+        return follower
+
+    def _add(self, follower: Follower) -> Follower:
+        self._by_key[follower.key] = (*self._by_key.get(follower.key, ()), follower)
         return follower
 
     def leave(self, follower: Follower) -> None:
         """Stop following."""
+        if self._expected.get(follower.key) is follower:
+            del self._expected[follower.key]
         rest = tuple(other for other in self._by_key.get(follower.key, ()) if other is not follower)
         if rest:
             self._by_key[follower.key] = rest

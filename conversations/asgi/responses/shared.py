@@ -27,7 +27,7 @@ from conversations.events.response_ids import Json, ResponseRequest
 from conversations.realtime.server_runtime import ServerRuntime
 from conversations.realtime.session_guard import GuardedSocket
 from conversations.runs.responses import create
-from conversations.runs.responses.create import Received
+from conversations.runs.responses.create import NewResponse, Received
 
 logger = logging.getLogger(__name__)
 
@@ -117,12 +117,26 @@ class ResponsesContext:
         finally:
             self.leave(reader)
 
-    def receive(
-        self, caller: Caller, read: Callable[[], ResponseRequest], socket: str = "", known_here: bool = True
+    async def receive(
+        self, caller: Caller, read: Callable[[], ResponseRequest], socket: str = "", *, known_here: bool = True
     ) -> Received:
-        """Read the request and store it. Sync, in a thread."""
-        received = create.receive(caller.principal, read(), socket=socket, known_here=known_here)
-        return received._replace(body=received.body | {"input": []})  # nobody reads it again; to free it takes its time
+        """Read the request and store it: together with others, if it begins a conversation. The reader of its events
+        must be made at once (`follow`), without waiting for anything."""
+        response = await self.do(_begin, caller, read, socket, known_here)
+        if isinstance(response, Received):
+            return response
+        try:
+            return await self._store(response)
+        except NotSignedIn:  # its token was revoked meanwhile: the action refuses it, and records that
+            return await self.do(lambda: _receive(caller, read(), socket, known_here))
+
+    async def _store(self, response: NewResponse) -> Received:
+        follower = self.followers.expect(response.target.key)
+        try:
+            return response.received(await self.runtime.store(response.events))
+        except BaseException:
+            self.followers.leave(follower)
+            raise
 
     def follow(self, received: Received, scope: route.Scope, patience: float | None = None) -> PendingResponse:
         """Follow the response for the client of `scope`, which waits for `patience` seconds, or as its request says;
@@ -186,11 +200,43 @@ class ResponsesContext:
             raise
 
 
+def _begin(
+    caller: Caller, read: Callable[[], ResponseRequest], socket: str, known_here: bool
+) -> NewResponse | Received:
+    """Read a request; store it unless the writer may do that. Without the input, which nobody reads again: to free it
+    takes its time."""
+    request = read()
+    response = create.begin(caller.principal, request, socket=socket)
+    if response is None:
+        return _receive(caller, request, socket, known_here)
+    return response._replace(body=response.body | {"input": []})
+
+
+def _receive(caller: Caller, request: ResponseRequest, socket: str, known_here: bool) -> Received:
+    received = create.receive(caller.principal, request, socket=socket, known_here=known_here)
+    return received._replace(body=received.body | {"input": []})
+
+
 async def apart(events: Sequence[Stored], work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     """Process these events; in a thread if they are large."""
     if sum(len(event.body) for event in events) < route.LARGE:
         return work(*args)
     return await asyncio.get_running_loop().run_in_executor(None, work, *args)
+
+
+def _portions(events: Sequence[Stored]) -> Iterator[Sequence[Stored]]:
+    """Yield the events in portions that are encoded and sent one after another, because joined tokens become many times
+    their size; without events, yield one without."""
+    portion: list[Stored] = []
+    size = 0
+    for event in events:
+        portion.append(event)
+        size += len(event.body)
+        if size >= PORTION:
+            yield portion
+            portion, size = [], 0
+    if portion or not events:
+        yield portion
 
 
 def _encode_events(encoder: Encoder, events: Sequence[Stored]) -> list[StreamFrame]:
@@ -222,21 +268,6 @@ def trouble(begun: PendingResponse, error: Exception) -> SwitchboardError:
         return error
     logger.error("streaming of response %s stopped", begun.received.response, exc_info=error)
     return SwitchboardError("internal server error; the run continues", code="server_error")
-
-
-def _portions(events: Sequence[Stored]) -> Iterator[Sequence[Stored]]:
-    """Yield the events in portions that are encoded and sent one after another, because joined tokens become many times
-    their size; without events, yield one without."""
-    portion: list[Stored] = []
-    size = 0
-    for event in events:
-        portion.append(event)
-        size += len(event.body)
-        if size >= PORTION:
-            yield portion
-            portion, size = [], 0
-    if portion or not events:
-        yield portion
 
 
 def _unreadable(begun: PendingResponse, error: Exception) -> Unavailable:

@@ -136,7 +136,7 @@ class _Socket:
                 if value.get("type") != "response.create":
                     message = 'the message must be {"type": "response.create", …}'
                     raise Invalid(message, code="unknown_event", field="type")
-                received = await self._context.do(self._receive, value)
+                received = await self._receive(value)
                 begun = self._context.follow(received, self._scope)
         except SwitchboardError as error:
             if isinstance(previous, str):
@@ -148,10 +148,11 @@ class _Socket:
         finally:
             self._context.followers.leave(begun.follower)
 
-    def _receive(self, value: dict[str, Any]) -> Received:
+    async def _receive(self, value: dict[str, Any]) -> Received:
         previous = value.get("previous_response_id")
         knows = not (isinstance(previous, str) and previous in self._forgotten)
-        return self._context.receive(self.caller, partial(parse_request.parse_socket_frame, value), self._id, knows)
+        read = partial(parse_request.parse_socket_frame, value)
+        return await self._context.receive(self.caller, read, self._id, known_here=knows)
 
     def _forget(self, response: str) -> None:
         if len(self._forgotten) < 10_000:

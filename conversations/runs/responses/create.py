@@ -19,7 +19,7 @@ from conversations.core.plain_text import short_title
 from conversations.core.principals import SYSTEM, Principal
 from conversations.events import log, payload
 from conversations.events.log import response_queries as log_asked
-from conversations.events.log.records import NewEvent
+from conversations.events.log.records import NewEvent, Stored
 from conversations.events.log.response_queries import ModelAvailability
 from conversations.events.response_ids import (
     CONTINUABLE,
@@ -62,6 +62,29 @@ class ResponseTarget(NamedTuple):
     opened: Body | None
 
 
+class Answerer(NamedTuple):
+    """The agent that answers a request, and which of its tools are hosted here."""
+
+    agent: str
+    hosted: list[str]
+
+
+class NewResponse(NamedTuple):
+    """A response with the events to store for it."""
+
+    response: str
+    target: ResponseTarget
+    run: str
+    body: dict[str, Any]
+    events: Sequence[NewEvent]
+
+    def received(self, stored: Sequence[Stored]) -> Received:
+        """Return it as it is once its events are stored."""
+        *_, received, last = stored
+        must_wait = self.target.must_wait
+        return Received(self.response, self.target.key, self.run, last.seq, received.at, self.body, must_wait)
+
+
 class _Moved(Exception):
     """The conversation changed between the check and the append."""
 
@@ -82,24 +105,57 @@ def receive(by: Who, request: ResponseRequest, *, socket: str = "", known_here: 
 
 def _receive(by: Who, request: ResponseRequest, socket: str, *, known_here: bool) -> Received:
     with audited_action(by, "respond", "responses", right="respond", is_shared=True) as principal:
-        served = _served(request.model)
-        agent, hosted = _agent(request.model, served), _hosted(request.tools, served)
+        answerer = _answerer(request)
         earlier = previous_of(request.previous_response_id, socket if known_here else "")
-        response, run = new_response_id(), new_id()
+        response = new_response_id()
         target = _place(request, earlier, response)
         if request.conversation is not None and target.opened is None:
             earlier = remembered(request.conversation)
-        body = _received(request, response, agent, principal) | {"hosted": hosted}
-        queued: Body = {"event": "run.queued", "id": new_id(), "run_id": run, "agent": agent, "run_kind": "agent"}
-        queued |= {"input_seq": target.head + (2 if target.opened else 1), "response_id": response}
-        queued |= {"previous_response_id": earlier.id if earlier else None, "store": request.store, "socket": socket}
-        queued |= {"must_wait": True} if target.must_wait else {}
-        events = [_ours(target, target.opened)] if target.opened else []
-        events += [log.from_internal(target.key, body, principal), _ours(target, queued)]
-        *_, received, last = log.append(events)
-        if received.seq != queued["input_seq"]:
+        new_response = _with_events(
+            request, response, answerer, target, earlier.id if earlier else None, principal, socket
+        )
+        *_, received, _ = stored = log.append(new_response.events)
+        if received.seq != _input_seq(target):
             raise _Moved
-    return Received(response, target.key, run, last.seq, received.at, body, target.must_wait)
+    return new_response.received(stored)
+
+
+def begin(by: Principal, request: ResponseRequest, *, socket: str = "") -> NewResponse | None:
+    """Return the response to a request that continues nothing, for the log's writer: it begins a conversation in which
+    nobody else can write before, and the writer checks the requester's token. None if it needs `receive`.
+
+    Raises like `receive`, except `NotAllowed`.
+    """
+    if by.kind != "token" or request.previous_response_id is not None or request.conversation_id is not None:
+        return None
+    _check_outputs(request, "")
+    response = new_response_id()
+    target = _place(request, None, response)
+    return _with_events(request, response, _answerer(request), target, None, by, socket)
+
+
+def _with_events(
+    request: ResponseRequest,
+    response: str,
+    answerer: Answerer,
+    target: ResponseTarget,
+    earlier: str | None,
+    by: Principal,
+    socket: str,
+) -> NewResponse:
+    run, agent = new_id(), answerer.agent
+    body = _received(request, response, agent, by) | {"hosted": answerer.hosted}
+    queued: Body = {"event": "run.queued", "id": new_id(), "run_id": run, "agent": agent, "run_kind": "agent"}
+    queued |= {"input_seq": _input_seq(target), "response_id": response}
+    queued |= {"previous_response_id": earlier, "store": request.store, "socket": socket}
+    queued |= {"must_wait": True} if target.must_wait else {}
+    events = [_ours(target, target.opened)] if target.opened else []
+    events += [log.from_internal(target.key, body, by), _ours(target, queued)]
+    return NewResponse(response, target, run, body, events)
+
+
+def _input_seq(target: ResponseTarget) -> int:
+    return target.head + (2 if target.opened else 1)
 
 
 def _check_outputs(request: ResponseRequest, socket: str) -> None:
@@ -115,6 +171,11 @@ def _check_outputs(request: ResponseRequest, socket: str) -> None:
         shown = payload.clean_text(str(request.input[index].get("call_id"))[:80])
         message = f"no call {shown!r} is waiting for output in this input or the response it continues"
         raise Invalid(message, code="tool_call_not_found", field=f"input[{index}].call_id")
+
+
+def _answerer(request: ResponseRequest) -> Answerer:
+    served = _served(request.model)
+    return Answerer(_agent(request.model, served), _hosted(request.tools, served))
 
 
 def agent_of(model: str) -> str:

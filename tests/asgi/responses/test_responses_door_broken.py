@@ -127,14 +127,14 @@ def test_clients_that_leave_while_their_request_is_stored_leave_no_follower(desk
 
     monkeypatch.setattr("conversations.asgi.responses.shared.create.receive", slow)
 
-    async def broken_off():
+    async def broken_off(n):
         async with desk.socket() as wire:
-            wire.create("hello", store=False)
+            wire.create("hello", store=False, conversation=f"kept-{n}")
             assert (await wire.next())["type"] == "websocket.accept"
             await asyncio.to_thread(until, lambda: desk.context._askers._work_queue.qsize() + 4 == 20)
 
     async def all_leave():
-        await asyncio.gather(*(broken_off() for _ in range(20)))
+        await asyncio.gather(*map(broken_off, range(20)))
         may_store.set()
         await desk.context.do(until, lambda: desk.context._askers._work_queue.qsize() == 0)
         return desk.context.followers.count, len(desk.runtime.socket_registry.responses)

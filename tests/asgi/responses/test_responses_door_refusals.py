@@ -228,7 +228,7 @@ def test_a_token_revoked_between_the_look_and_the_commit_stores_nothing():
         tokens.revoke_token(SYSTEM, "asker-operator")
         before = Event.objects.count()
         with pytest.raises(Exception, match="may not respond"):
-            desk.context.receive(caller, read)
+            desk.run(lambda: desk.context.receive(caller, read))
 
     assert Event.objects.count() == before
 
