@@ -7,6 +7,7 @@ NAMES = (
     *("append", "ingest", "bus", "history", "list", "live_list", "growth", "toolcalls", "search"),
     "audit",
     *("fanout", "latency", "latency_nodes", "resume", "render", "lanes", "timeline", "start", "runs", "responses"),
+    *("waiting_runs", "streaming_runs"),
     *("watch_agents", "otlp", "verify", "rebuild"),
 )
 

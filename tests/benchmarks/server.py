@@ -74,7 +74,8 @@ def ours(port: int) -> None:
             for _ in range(int(parameters["fill"])):
                 await application.runtime.store([big])
         if "load" in parameters:
-            _load(loads, parameters["load"], parameters["on"] == "1")
+            work = _stream_runs if parameters["load"] == "runs" else _load
+            await asyncio.to_thread(work, loads, parameters["load"], parameters["on"] == "1")
         await _answer(send, {"cpu": time.thread_time(), "head": await asyncio.to_thread(log.head, "f")})
 
     view = _view(application.runtime)
@@ -229,6 +230,20 @@ def _load(loads: dict[str, Any], name: str, on: bool) -> None:
     work = {"query": _query, "pages": _pages, "busy": _burn}[name]
     for _ in range(2 if name == "pages" else 1):
         threading.Thread(target=lambda: _repeat(work, done), daemon=True).start()
+
+
+def _stream_runs(loads: dict[str, Any], name: str, on: bool) -> None:
+    """Start or stop a worker whose runs stream all the time."""
+    from dashboard.asgi import application
+    from tests.benchmarks.streaming_runs import RUNS, StreamingRuns
+
+    if not on:
+        loads.pop(name).close()
+        return
+    runs = loads[name] = StreamingRuns(application.runtime.writer)
+    runs.start()
+    while runs.streaming < RUNS:
+        time.sleep(0.05)
 
 
 def _repeat(work: Any, done: threading.Event) -> None:
