@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agents import ModelRefusalError, RawResponsesStreamEvent, StreamEvent, ToolApprovalItem, Usage
+from agents import ModelRefusalError, StreamEvent, ToolApprovalItem, Usage
 from openai.types.responses import ResponseIncompleteEvent
 from pydantic import BaseModel
 
@@ -67,7 +67,7 @@ class ResponseRun:
 
     def take(self, event: StreamEvent) -> None:
         """Note an answer that the model's server cut off."""
-        if isinstance(event, RawResponsesStreamEvent) and isinstance(event.data, ResponseIncompleteEvent):
+        if event.type == "raw_response_event" and isinstance(event.data, ResponseIncompleteEvent):
             self.answer.hear_cut(event.data.response)
 
     def to_ask(self, stopped: Sequence[ToolApprovalItem]) -> list[ToolApprovalItem]:

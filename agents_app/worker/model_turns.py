@@ -37,7 +37,7 @@ class TurnLimits(NamedTuple):
 
 LAG = 5.0  # seconds for the queue to catch up with the loop
 ENDS = ("response.completed", "response.incomplete", "response.failed")
-WORDS = ("response.output_text.delta", "response.refusal.delta")
+TEXT, REFUSAL = "response.output_text.delta", "response.refusal.delta"
 
 
 @dataclass(slots=True)
@@ -116,19 +116,27 @@ class ModelTurns:
         if event.type != "raw_response_event" or not (waiting := self._streaming.get(parent)):
             return
         turn, data = waiting[0], event.data
+        if data.type == TEXT:  # nearly all of them are: as little as possible
+            self._take_text(turn, data)
+            return
         if isinstance(piece := getattr(data, "delta", None), str):
             self._grow(turn, _size(piece))
-        if data.type in WORDS:
-            message = self._message(turn, _place(data))
-            if data.type == "response.output_text.delta" and data.delta:
-                if not self._event_writer.add_piece(message.number, data.delta):
-                    self._event_writer.token(data.delta, turn.facts | message.facts | {"index": len(message.pieces)})
-                message.pieces.append(data.delta)
+        if data.type == REFUSAL:
+            self._message(turn, _place(data))
         elif data.type == "response.output_item.added":
             turn.phases[_place(data)] = phase_of(getattr(data, "item", None))
         elif data.type in ENDS:
             waiting.popleft()
             turn.streamed.set()
+
+    def _take_text(self, turn: ModelAnswer, data: Any) -> None:
+        piece: str = data.delta or ""
+        self._grow(turn, _size(piece))
+        message = self._message(turn, _place(data))
+        if piece:
+            if not self._event_writer.add_piece(message.number, piece):
+                self._event_writer.token(piece, turn.facts | message.facts | {"index": len(message.pieces)})
+            message.pieces.append(piece)
 
     def check(self, turn: ModelAnswer, items: Sequence[Any]) -> None:
         """Count an answer that was not streamed. Raises TurnTooLarge."""
@@ -173,6 +181,8 @@ class ModelTurns:
 
     def _message(self, turn: ModelAnswer, index: int) -> StreamedMessage:
         """Return the message that is streamed at a position of the answer; most answers have only one."""
+        if turn.places and turn.places[-1] == index:
+            return turn.messages[-1]
         if index not in turn.places:
             message = self._new(turn, turn.messages)
             message.phase = turn.phases.get(index, "")
@@ -200,7 +210,7 @@ def _bounded_text(what: str, most: int, name: str) -> str:
 
 
 def _size(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def said_in(items: Sequence[Any]) -> list[ResponseOutputMessage]:
