@@ -181,11 +181,12 @@ class ResponsesContext:
             for events in _portions(page):
                 new_frames = await apart(events, _encode_events, encoder, events)
                 new = [frame for frame in new_frames if frame.number > starting_after]
+                if encoder.final is not None:  # counted before it is told: its reader may ask for no more after it
+                    self.runtime.responses[str(encoder.final["status"])] += 1
                 yield new
                 encoder.mark_sent(new)
-            if encoder.final is not None:
-                self.runtime.responses[str(encoder.final["status"])] += 1
-                return
+                if encoder.final is not None:
+                    return
             if begun.progress.is_late:
                 yield encoder.break_off(begun.progress.cut_short())
                 return

@@ -129,3 +129,15 @@ def revoking(desk):
         return await store(events)
 
     return revoke_then_store
+
+
+def test_a_response_is_counted_once_however_it_is_told(desk):
+    async def by_socket():
+        async with desk.socket() as socket:
+            socket.create("hello")
+            await socket.turn()
+
+    tellings = [lambda: desk.create("hello"), lambda: desk.stream("hello"), lambda: desk.run(by_socket)]
+    for count, tell in enumerate(tellings, start=1):
+        tell()
+        assert dict(desk.runtime.responses) == {"completed": count}
