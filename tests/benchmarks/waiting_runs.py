@@ -61,7 +61,9 @@ def agent_of(waiting: Waiting) -> Any:
             if self.requests % 2:
                 await waiting.wait()
                 raise RuntimeError("it is over")
-            async for event in ScriptedModel([[function_call("wait", {}, call_id="c1")]]).stream_response(*given, **more):
+            async for event in ScriptedModel([[function_call("wait", {}, call_id="c1")]]).stream_response(
+                *given, **more
+            ):
                 yield event
 
     return Agent(name="Clerk", model=Slow(), tools=[wait])
