@@ -29,7 +29,7 @@ def listed() -> list[GrantRow]:
             grant.user.username,
             KINDS[grant.what].words,
             _named(grant),
-            hidden_characters.spelled_out(grant.granted_by),
+            hidden_characters.spelled_out(grant.granted_by.removeprefix("user:")),
             grant.is_over(),
             grant,
         )

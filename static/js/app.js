@@ -1,6 +1,7 @@
 /** What every page loads. Nothing imports this file. */
 import "./theme.js";
 import "./desktop-notifications.js";
+import "./clipped-text.js";
 import "./clock.js";
 import "./connection.js";
 import "./keys.js";

@@ -58,7 +58,7 @@ def test_a_rule_is_added_and_told_in_words(admin):
         "Call is denied before it runs; the model is informed and the run continues. Treated as at least destructive"
         in page
     )
-    assert "by user:ada" in page
+    assert "by ada" in page
     assert AuditEntry.objects.get().reason == "audit"
 
 
