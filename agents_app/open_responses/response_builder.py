@@ -16,7 +16,8 @@ from conversations.events.response_ids import call_item_id, message_item_id
 from conversations.runs.claims import Body
 
 MAX_OUTPUT_BYTES = 900_000  # of all items: an event has 1 MiB
-MAX_SHORTENED_TEXT = 20_000  # characters of a text in an output that has more
+MAX_SHORTENED_TEXT = 20_000  # characters of a text in an output that has more, fewer where that is still too much
+TEXTS = ("text", "refusal", "arguments")
 LIMITS = (
     "max_turns",
     "max_tool_calls",
@@ -112,8 +113,8 @@ class ResponseBuilder:
         event: Body = {"event": "response.completed", "response_id": self.request.response_id, "model": self._label}
         event |= _status(end, self.cut)
         items = self._output(partial, is_whole=event["status"] == "completed")
-        if len(json.dumps(items, ensure_ascii=False).encode("utf-8", "surrogatepass")) > MAX_OUTPUT_BYTES:
-            items = [_shortened(item) for item in items]
+        if _size(items) > MAX_OUTPUT_BYTES:
+            items = _fitting(items)
             event |= _status({"event": "run.failed", "reason": "max_output_size"}, "")
         return [event | {"output": items, "usage": self._usage(spent)}]
 
@@ -201,15 +202,35 @@ def _status(end: Body, cut: str) -> Body:
     }  # fmt: skip
 
 
-def _shortened(item: Item) -> Item:
-    """Shorten the texts of an item in a too large response, which then is incomplete."""
-    parts = [{key: _cut(value) for key, value in part.items()} for part in item.get("content") or ()]
-    shortened = {key: _cut(value) for key, value in item.items()} | ({"content": parts} if parts else {})
-    return shortened | ({"status": "incomplete"} if "status" in item else {})
+def _fitting(items: Sequence[Item]) -> list[Item]:
+    """Return the items of a too large response, which then is incomplete, with texts so short that all fit into the
+    event; of items without end the newest."""
+    most = MAX_SHORTENED_TEXT
+    shortened = [_shortened(item, most) for item in items]
+    while most > 0 and _size(shortened) > MAX_OUTPUT_BYTES:
+        most //= 2
+        shortened = [_shortened(item, most) for item in items]
+    while _size(shortened) > MAX_OUTPUT_BYTES:
+        shortened = shortened[(len(shortened) + 1) // 2 :]
+    return shortened
 
 
-def _cut(value: Any) -> Any:
-    return value[:MAX_SHORTENED_TEXT] if isinstance(value, str) else value
+def _shortened(item: Item, most: int) -> Item:
+    """Shorten the texts of an item, those of its parts too; what is encrypted is left out, since a part of it is
+    useless."""
+    left = {name: value for name, value in _cut(item, most).items() if name != "encrypted_content"}
+    for name in ("content", "summary"):
+        if parts := item.get(name):
+            left[name] = [_cut(part, most) for part in parts]
+    return left | ({"status": "incomplete"} if "status" in item else {})
+
+
+def _cut(fields: Item, most: int) -> Item:
+    return {name: value[:most] if name in TEXTS else value for name, value in fields.items()}
+
+
+def _size(items: Sequence[Item]) -> int:
+    return len(json.dumps(items, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
 
 def _thought(item: ResponseReasoningItem, key: str) -> Item:

@@ -5,6 +5,8 @@ import json
 import pytest
 from agents import Agent, FunctionTool, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
+from openai.types.responses import ResponseReasoningItem
+from openai.types.responses.response_reasoning_item import Summary
 
 from agents_app.open_responses import model_items, request_tools
 from agents_app.open_responses.request import Unfit, read
@@ -193,6 +195,31 @@ def test_an_answer_too_large_for_the_record_is_cut_and_says_so():
     told_ = answer(response)
     assert (told_["status"], told_["incomplete_details"]) == ("incomplete", {"reason": "max_output_size"})
     assert (told_["output"][0]["status"], len(words(told_)[0])) == ("incomplete", 20_000)
+
+
+LARGE = {
+    "many messages": [assistant_message("é" * 25_000) for _ in range(60)],
+    "many calls": [function_call("weather", {"city": "é" * 30_000}, call_id=f"c{n}") for n in range(40)],
+    "a thought": [
+        ResponseReasoningItem(id="r", type="reasoning", summary=[Summary(type="summary_text", text="é" * 600_000)]),
+        assistant_message("Done."),
+    ],
+}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("said", LARGE.values(), ids=LARGE)
+def test_an_answer_of_parts_that_are_too_large_together_is_cut_and_ends_its_run(said):
+    with working(team(said)):
+        response = ask(tools=[function("weather")])
+        (run,) = ended_runs()
+
+    ended = answer(response)
+    assert (run.status, ended["status"], ended["incomplete_details"]) == (
+        *("done", "incomplete", {"reason": "max_output_size"}),
+    )
+    assert [item["type"] for item in ended["output"]] == [item.type for item in said]
+    assert "é" in json.dumps(ended["output"], ensure_ascii=False)
 
 
 def test_a_hosted_tool_tells_what_it_is_made_of():
