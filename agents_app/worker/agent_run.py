@@ -242,8 +242,10 @@ class AgentRun(ClaimedRun):
                 await self._stopped(result)
             else:
                 await self._finish_result(result)
-        except team_context.ContextRefused as refused:
-            await self._failed(refused)
+        except Fenced:
+            raise
+        except Exception as error:  # such as a state or a context that cannot be saved
+            await self._failed(error)
 
     async def _finish_result(self, result: RunResultStreaming) -> None:
         context = team_context.write(result.context_wrapper.context)

@@ -194,3 +194,24 @@ def test_the_page_says_why_a_run_was_parked_and_what_can_be_done():
     with working(again):
         assert ended_runs(2)[1].status == "waiting"  # asked anew: nothing that was decided before counts
     assert desk.filed == []
+
+
+def test_a_run_whose_tool_goes_away_before_its_approval_is_requested_ends_with_the_reason():
+    """As a tool of an MCP server does that is lost while another call of the same answer is made."""
+    desk = Desk()
+    team = desk.team([function_call("lose", {}, call_id="c1"), function_call("file", {}, call_id="c2")])
+    clerk = team.agents[0]
+
+    @function_tool
+    def lose() -> str:
+        """Lose the server."""
+        clerk.tools = [tool for tool in clerk.tools if tool.name != "file"]
+        return "lost"
+
+    clerk.tools = [*clerk.tools, lose]
+    with working(team):
+        send_message()
+        (run,) = ended_runs()
+
+    assert (run.status, run.reason) == ("incompatible", "Clerk no longer has the tool file")
+    assert (desk.filed, Approval.objects.count()) == ([], 0)
