@@ -15,7 +15,7 @@ from typing import Any
 from switchboard import topics
 from switchboard.agent_approvals import RequestedCall
 from switchboard.bus import BusMessage
-from switchboard.span_facts import MAX_TEXT, ModelAnswer, SpanFacts, field, texts
+from switchboard.span_facts import ModelAnswer, SpanFacts, clipped, field, texts
 
 TRACES, SPANS = 500, 2_000  # remembered: traces, and of each the spans that ended last
 WITHHELD = "The content is not recorded."
@@ -232,7 +232,7 @@ class SpanEvents:
             yield self._step(span.agent, run, call, "start")
         call = trace.begun.get(call_id)
         if call is not None:
-            sent = _clipped(call.arguments or "{}") if self._has_content else "{}"
+            sent = clipped(call.arguments or "{}") if self._has_content else "{}"
             agent = self._name(span.agent)
             self.requested_calls[facts.trace_id, call_id] = RequestedCall(
                 trace.conversation, agent, call.name, call_id, sent
@@ -259,7 +259,7 @@ class SpanEvents:
         if facts.error:
             span.run.error = step["error"] = _error(facts.error, self._has_content)
         elif output is not None and self._has_content:
-            step["output"] = _clipped(output) if isinstance(output, str) else output
+            step["output"] = clipped(output) if isinstance(output, str) else output
         return step
 
     def _settle(self, run: _Run) -> Iterator[Event]:
@@ -320,7 +320,7 @@ class SpanEvents:
         sent = call.arguments if self._has_content else None
         return self._event(
             "tool_step", agent, run, name=call.name, namespace=call.namespace, tool_call_id=call.call_id,
-            status=status, args_raw=_clipped(sent) if sent else None,
+            status=status, args_raw=clipped(sent) if sent else None,
         )  # fmt: skip
 
     def _event(self, kind: str, agent: str, run: _Run, **fields: Any) -> Event:
@@ -347,7 +347,7 @@ class SpanEvents:
         return f"{self._agent}/{agent}"[: topics.MAX_SUFFIX - len("agent:")]
 
     def _words(self, text: str) -> str:
-        return _clipped(text) if self._has_content else WITHHELD
+        return clipped(text) if self._has_content else WITHHELD
 
 
 def conversation_id(name: str) -> str:
@@ -384,10 +384,6 @@ def _error(error: Any, has_content: bool) -> str:
     message, data = str(field(error, "message") or "error"), field(error, "data")
     detail = data.get("error") if isinstance(data, dict) and has_content else None
     return f"{message}: {detail}"[:8000] if detail else message
-
-
-def _clipped(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… ({len(text):,} characters)"
 
 
 def _iso(at: float) -> str:

@@ -7,11 +7,14 @@ The spans are known by their `type` and their fields alone: nothing of the SDK i
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, NamedTuple
 
 LEAVES = frozenset({"response", "generation", "handoff", "mcp_tools"})  # nothing is inside them: their start is no news
-MAX_TEXT = 150_000  # characters of a text that is sent on: 900 kB of JSON at most
+MAX_TEXT = 150_000  # characters of a text that is sent on
+MAX_JSON = 450_000  # bytes of such a text as JSON, of which an event has two
 DEEPEST = 40  # levels of a value that is sent on as it is
 
 
@@ -71,6 +74,15 @@ def texts(content: Any) -> Iterable[str]:
                 yield text
             elif (kind := field(part, "type")) and kind != "refusal":
                 yield f"[{str(kind).removeprefix('input_')}]"
+
+
+def clipped(text: str) -> str:
+    """Return a text, or as much of it as an event has room for. Called when it is sent, outside of the run."""
+    part = text[:MAX_TEXT]
+    if len(quoted(part)) > MAX_JSON:
+        too_long = bisect_right(range(MAX_TEXT), MAX_JSON, key=lambda length: len(quoted(part[:length])))
+        part = part[: too_long - 1]
+    return text if len(part) == len(text) else f"{part}… ({len(text):,} characters)"
 
 
 def _response(data: Any) -> tuple[ModelAnswer, int]:

@@ -127,7 +127,7 @@ def _ask(hook: Hook, caller: Caller) -> Approval | None:
     call = hooks.asked_by(hook)
     assert call is not None
     raw = session_events.raw_arguments(call.arguments)
-    is_whole = len(raw) <= session_events.MAX_TEXT
+    is_whole = session_events.fits(raw)
     decisions = ("approve", "edit", "reject") if hook.tool in hooks.EDITABLE and is_whole else ("approve", "reject")
     approval_request = ExternalRequest(
         conversation=hook.speaker.conversation,

@@ -5,13 +5,14 @@ follower report about the same thing is stored once. Called by the parsers besid
 """
 
 import hashlib
+from bisect import bisect_right
 from typing import Any, NamedTuple
 
 import msgspec
 
 from conversations.core.json_values import text_of
 
-MAX_TEXT = 256 * 1024  # characters of one text; the rest is left out and told
+MAX_TEXT = 448 * 1024  # bytes of one text as JSON, of which an event has two; the rest is left out and told
 MAX_KEY = 200
 PERSON = "user"
 SUMMARY = 500  # characters of `result_summary`
@@ -95,7 +96,7 @@ def call_started(
 ) -> SessionEvent:
     """Return the start of a tool call as an event; arguments too long for one event are shortened to a text."""
     raw = raw_arguments(arguments)
-    is_whole = len(raw) <= MAX_TEXT and isinstance(arguments, dict)
+    is_whole = fits(raw) and isinstance(arguments, dict)
     fields: Payload = {"args": arguments} if is_whole else {}
     return _call(speaker, name, call_id, id_, at, status="start", args_raw=bounded(raw), **fields, **more)
 
@@ -113,7 +114,6 @@ def call_ended(
 ) -> SessionEvent:
     """Return the end of a tool call as an event; `error` says that it failed, and how."""
     text = output if isinstance(output, str) else "" if output is None else encoded(output)
-    is_short = len(text) <= MAX_TEXT
     shown = bounded(error) if error is not None else text
     return _call(
         speaker,
@@ -122,7 +122,7 @@ def call_ended(
         id_,
         at,
         status="success" if error is None else "error",
-        output=output if is_short else bounded(text),
+        output=output if fits(text) else bounded(text),
         output_bytes=len(text.encode("utf-8", "replace")),
         result_summary=shown if len(shown) <= SUMMARY else f"{shown[:SUMMARY]}…",
         error=None if error is None else bounded(error),
@@ -153,11 +153,21 @@ def object_of(value: object) -> object:
         return value
 
 
+def fits(text: str) -> bool:
+    """Return whether an event has room for a text, and for another one of this size."""
+    return len(text) <= MAX_TEXT and _size(text) <= MAX_TEXT
+
+
 def bounded(text: str) -> str:
     """Shorten a text that is too long for one event, and say how much is left out."""
-    if len(text) <= MAX_TEXT:
+    if fits(text):
         return text
-    return f"{text[:MAX_TEXT]}… ({len(text) - MAX_TEXT:,} more characters)"
+    most = bisect_right(range(min(len(text), MAX_TEXT)), MAX_TEXT, key=lambda length: _size(text[:length])) - 1
+    return f"{text[:most]}… ({len(text) - most:,} more characters)"
+
+
+def _size(text: str) -> int:
+    return len(encoded(text).encode())
 
 
 def text_in(content: object) -> str:

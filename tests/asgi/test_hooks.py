@@ -69,6 +69,27 @@ def test_a_session_is_a_conversation_as_it_goes_on(server, agent):
     assert bodies[6]["text"] == "Built."
 
 
+@pytest.mark.parametrize("letter", variants(["漢", "😀", "\x1b", '"']))
+def test_long_texts_of_any_letters_are_shortened_to_what_an_event_holds(server, agent, letter):
+    session, long = f"long-{ord(letter)}", letter * 240_000
+    arguments = {"tool_name": "Write", "tool_use_id": "w", "tool_input": {"content": letter * 160_000}}
+
+    answers = [
+        agent.ask("POST", CLAUDE, body)
+        for body in (
+            hook(session, "UserPromptSubmit", prompt=long),
+            hook(session, "PreToolUse", **arguments),
+            hook(session, "PostToolUseFailure", **arguments, tool_response=long, error=long),
+            hook(session, "Stop", last_assistant_message=long),
+        )
+    ]
+
+    assert [answer.status for answer in answers] == [200] * 4
+    prompt, started, ended, stopped = (body for *_, body in events_of(server, f"claude-code-{session}"))
+    shown = (prompt["content"], started["args_raw"], ended["output"], ended["error"], stopped["text"])
+    assert all("more characters)" in text and len(text) > 30_000 for text in shown)
+
+
 def test_a_token_gains_nothing_in_conversations_of_others(server, agent, callers):
     agent.ask("POST", CLAUDE, call("mine", "PreToolUse"))
     other = callers["admin"]

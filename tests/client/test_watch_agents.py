@@ -275,6 +275,25 @@ def test_agents_are_named_inside_the_one_that_the_token_speaks_for() -> None:
     assert {event["agent"] for event in recorded_events if "agent" in event} == {"Desk/Greeter", "Desk"}
 
 
+@pytest.mark.parametrize("letter", ["漢", "😀", "\x1b"])
+def test_long_texts_of_any_letters_are_shortened_to_what_an_event_holds(letter: str) -> None:
+    @function_tool
+    def echo(text: str) -> str:
+        """Return it."""
+        return text
+
+    long = letter * 120_000
+    steps = in_turn([call("echo", {"text": long}, "c1")], [message("Done.")])
+    with served_apart(steps) as server, watched() as (watch, bus):
+        run(Agent(name="Echo", model=model(server), tools=[echo]), long)
+        recorded_events = events(watch, bus)
+
+    assert watch.lost == 0
+    (question,), (began, ended) = of_kind(recorded_events, "user_message"), of_kind(recorded_events, "tool_step")
+    assert kinds([began, ended]) == ["start", "success"]
+    assert all(text.endswith("characters)") for text in (question["text"], began["args_raw"], ended["output"]))
+
+
 def test_group_that_no_topic_takes_is_a_conversation_all_the_same() -> None:
     events_ = SpanEvents()
     events_.trace("t", "x" * 300)
