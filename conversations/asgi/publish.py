@@ -12,7 +12,8 @@ from conversations.asgi import batch_publish, parse_message, route
 from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.core import json_depth
 from conversations.core.db_threads import POOL_SIZE, without_frames
-from conversations.core.errors import Invalid, TooLarge
+from conversations.core.errors import Invalid, SwitchboardError, TooLarge
+from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
 from conversations.events.payload import MAX_BYTES
 from conversations.realtime.server_runtime import ServerRuntime
@@ -86,7 +87,17 @@ class ReportEndpoint(PublishEndpoint):
         if isinstance(parsed, NewEvent):
             return _reported(parsed)
         items, events = parsed
-        return items, [_reported(event) for event in events]
+        outcomes = [_reported_or_error(event) for event in events]
+        rest = iter(outcomes)
+        items = [item if isinstance(item, SwitchboardError) else next(rest) for item in items]
+        return items, [outcome for outcome in outcomes if isinstance(outcome, NewEvent)]
+
+
+def _reported_or_error(event: NewEvent) -> batch_publish.ParsedMessage:
+    try:
+        return _reported(event)
+    except Invalid as error:
+        return error
 
 
 def _reported(event: NewEvent) -> NewEvent:
@@ -96,7 +107,7 @@ def _reported(event: NewEvent) -> NewEvent:
         raise Invalid("must be the conversation's id", field="payload.conversation_id")
     if event.kind.startswith("conversation."):
         raise Invalid("must describe what was said or done; a report cannot change state", field="payload.event")
-    return event._replace(is_live=False, topic="")
+    return event._replace(is_live=False, topic="" if envelopes.is_posted(event.topic) else event.topic)
 
 
 def _parse_body(body: bytes, caller: Caller, *, is_lines: bool) -> NewEvent | ParsedBatch:

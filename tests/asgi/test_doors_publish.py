@@ -176,6 +176,35 @@ def test_tokens_come_again_in_any_grouping_and_are_stored_once(server, caller):
     assert clash[1]["error"]["code"] == "id_reused"
 
 
+def test_reported_tokens_are_found_again_by_their_ids_in_their_own_conversation(server, callers):
+    def report(key):
+        messages = [token(key, index, f"word-{index}") for index in range(3)]
+        return callers["telemetry"].ask("POST", "/api/v1/report", encode({"messages": messages}))
+
+    answers = [report("reported-1"), report("reported-2"), report("reported-1")]
+
+    assert [answer.status for answer in answers] == [200] * 3
+    assert [[item["seq"] for item in answer.body["items"]] for answer in answers] == [[1, 1, 1]] * 3
+    assert [body["text"] for *_, body in events_of(server, "reported-1")] == ["0 1 2 "]
+
+
+def test_a_report_that_may_not_be_made_costs_itself_alone(server, callers):
+    reports = [
+        message("stream:some-reports", {"event": "log", "text": "before"}),
+        message("stream:some-reports", {"event": "conversation.paused"}),
+        message("signal:go", {"event": "signal"}),
+        message("stream:some-reports", {"event": "log", "text": "after"}),
+    ]
+
+    answer = callers["telemetry"].ask("POST", "/api/v1/report", encode({"messages": reports}))
+
+    items = answer.body["items"]
+    assert [item["seq"] if "seq" in item else item["error"]["field"] for item in items] == [
+        1, "payload.event", "payload.conversation_id", 2
+    ]  # fmt: skip
+    assert [body["text"] for *_, body in events_of(server, "some-reports")] == ["before", "after"]
+
+
 def test_many_who_send_the_same_tokens_at_once_store_them_once(server, caller):
     tokens = [token("crowd", n, f"t{n}") for n in range(30)]
     cuts = [tokens[at : at + size] for size in (1, 3, 7, 30) for at in range(0, 30, size)] * 2
