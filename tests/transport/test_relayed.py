@@ -14,10 +14,10 @@ from conversations.transport.recorder.relay import Echoes, Relay
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def post(*names, topic="chat:c"):
+def post(*names, topic="chat:c", content="x"):
     """Publish as our processes do."""
     bodies = {
-        name: json.dumps({"type": "message", "id": name, "conversation_id": "c", "content": "x"}) for name in names
+        name: json.dumps({"type": "message", "id": name, "conversation_id": "c", "content": content}) for name in names
     }
     log.append(
         [
@@ -75,6 +75,22 @@ def test_a_long_backlog_is_read_and_counted_once(monkeypatch, django_assert_max_
     assert posts == [f"p-{n}" for n in range(200)]
     assert sum("COUNT(" in query["sql"] for query in queries.captured_queries) == 1
     assert first_relay.waiting == 0
+
+
+def test_large_posts_are_read_a_few_at_a_time_and_all_counted():
+    relay_start.ensure_start()
+    names = [f"large-{n}" for n in range(12)]
+    for name in names:
+        post(name, content="x" * 1_000_000)
+    relay = Relay(Echoes())
+
+    first = relay.unsent()
+
+    assert [post.bus_id for post in first] == names[:5]
+    assert relay.waiting == 12
+    relay.mark(first, [post.id for post in first])
+    assert swept(relay) == names[5:]
+    assert relay.waiting == 0
 
 
 def test_what_one_sweep_left_the_next_one_takes():

@@ -25,7 +25,7 @@ from conversations.core.errors import SwitchboardError
 from conversations.core.failpoints import failpoint
 from conversations.core.ids import copy_id
 from conversations.events import payload
-from conversations.events.log import write_transaction
+from conversations.events.log import bounded_reads, write_transaction
 from conversations.models import Post
 from conversations.transport import relay_start
 
@@ -37,9 +37,11 @@ REFUSED_FOR = 60.0  # seconds until a topic whose key is no stream is tried agai
 
 STREAM_COPY = 2  # of an envelope: its copies 0 and 1 are on the topics of its conversation and of its agent
 
-_UNSENT = """SELECT p.id,p.topic,p.bus_id,COALESCE(p.body,e.body),COALESCE(e.principal,'') FROM conversations_post p
+_COLUMNS = "id,topic,bus_id,principal,body"
+_UNSENT = """FROM (SELECT p.id AS id,p.topic AS topic,p.bus_id AS bus_id,COALESCE(e.principal,'') AS principal,
+COALESCE(p.body,e.body) AS body FROM conversations_post p
 LEFT JOIN conversations_event e ON e.conversation_id=p.conversation_id AND e.seq=p.event_seq
-WHERE p.sent_at IS NULL AND p.id>%s {} ORDER BY p.id LIMIT %s"""
+WHERE p.sent_at IS NULL AND p.id>%s {}) AS unsent"""
 
 
 class Unsent(NamedTuple):
@@ -48,8 +50,8 @@ class Unsent(NamedTuple):
     id: int
     topic: str
     bus_id: str
-    body: str
     principal: str  # who said it; empty where it is in no conversation
+    body: str
 
     def on_stream(self) -> tuple[str, str, str] | None:
         """Return topic, bus id and text that tell followers of the stream what a person said, as magent2's gateway
@@ -104,7 +106,8 @@ class Relay:
         self._sweep_ends = 0.0
 
     def unsent(self) -> list[Unsent]:
-        """Read the next unsent posts, except those of topics that Redis recently refused; empty at the end of a sweep.
+        """Read the next unsent posts, up to 500 or 4 MiB, except those of topics that Redis recently refused; empty at
+        the end of a sweep.
 
         A sweep goes once through all unsent posts, oldest first; the next sweep begins with whatever was left.
         """
@@ -117,10 +120,12 @@ class Relay:
         self._refused = {topic: until for topic, until in self._refused.items() if until > now}
         but = f"AND p.topic NOT IN ({','.join(['%s'] * len(self._refused))})" if self._refused else ""
         with connection.cursor() as cursor:
-            cursor.execute(_UNSENT.format(but), [self._after, *self._refused, BATCH])
-            posts = [Unsent(*row) for row in cursor.fetchall()]
+            source, values = _UNSENT.format(but), [self._after, *self._refused]
+            rows = bounded_reads.rows(cursor, _COLUMNS, source, values, order="id", limit=BATCH)
+        posts = [Unsent(*row) for row in rows]
         if is_first:  # counted once a sweep
-            self.waiting = len(posts) if len(posts) < BATCH else relay_start.unsent().count()
+            is_all = len(rows) < BATCH and bounded_reads.size(rows) <= bounded_reads.READ_BYTES
+            self.waiting = len(posts) if is_all else relay_start.unsent().count()
         if not posts:
             self._after = 0
         return posts
