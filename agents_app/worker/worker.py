@@ -170,9 +170,12 @@ class Worker:
 
     async def _claim(self, served: ServedTeam, at_most: int) -> None:
         names = [agent.name for agent in served.team.agents]
-        for claim in await self._do(partial(claims.claim, self.name, names, at_most=at_most)):
+        claimed = await self._do(partial(claims.claim, self.name, names, at_most=at_most))
+        for claim in claimed:
             failpoint("after-lease")
             self._start(claim, await self._served_team_of(claim, served))
+        if len(claimed) == at_most:  # there may be more, of which nobody tells
+            self._news.set()
 
     def _free(self) -> list[tuple[ServedTeam, int]]:
         busy = Counter(id(served) for _, served, _ in self._active_runs.values())
