@@ -79,6 +79,8 @@ def _cpu_by_thread() -> dict[str, float]:
     """Return the CPU seconds of the process's threads, those of a pool together."""
     seconds: Counter[str] = Counter()
     for thread in threading.enumerate():
+        if thread.native_id is None:  # it begins
+            continue
         stat = Path(f"/proc/self/task/{thread.native_id}/schedstat")
         seconds[thread.name.rstrip("0123456789").rstrip("_-")] += int(stat.read_text().split()[0]) / 1e9
     return dict(seconds)

@@ -115,7 +115,11 @@ class Bench:
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise AssertionError(f"{kind} did not start")
             time.sleep(0.05)
-        self._cpu_by_thread()
+        try:
+            self._cpu_by_thread()
+        except OSError:
+            self.stop()
+            raise
 
     def _answers(self) -> bool:
         import socket
@@ -155,7 +159,9 @@ def main() -> None:
         frames = recorded(mine.port)
         frames_file = common.HOME / "frames.json"
         frames_file.write_text(json.dumps(frames))
-        benches |= {"bare": Bench("bare", str(frames_file)), "served": Bench("served"), "sdk": Bench("sdk")}
+        benches["bare"] = Bench("bare", str(frames_file))
+        for kind in ("served", "sdk"):
+            benches[kind] = Bench(kind)
         got: dict[str, list[dict[str, float]]] = {name: [] for name in benches}
         for _ in range(ROUNDS):
             for name, bench in benches.items():
