@@ -2,7 +2,8 @@
 server first, so that nothing moves once scripts run. Called by the conversation page."""
 
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
 from markupsafe import Markup
@@ -10,8 +11,8 @@ from markupsafe import Markup
 _DAY = re.compile(r'<time datetime="(\d{4}-\d\d-\d\d)T')
 _LEVEL = re.compile(r' data-level="(\w+)"')
 _HEAD = re.compile(r'<div class="body">\s*<div class="head">(.*?)</div>', re.DOTALL)
-_NUMBERS = re.compile(r' data-seq="(\d+)"(?: data-last="(\d+)")? data-kind="([^"]*)"')
-_LINK = Markup('<a class="seq"')
+_NUMBERS = re.compile(r' data-seq="(\d+)"(?: data-last="(\d+)")? data-kind="')
+_OUTPUT = re.compile(r'(<article [^>]* data-seq="(\d+)" data-kind="output"[^>]*>\s*)<a class="seq"')
 _PARTS = Markup('<a data-from="{}–" title="Event {}; its parts are among events {} to {}" class="seq"')
 _START = Markup('<article class="event"')
 _FOLLOWS = Markup('<article data-follow class="event"')
@@ -21,16 +22,17 @@ _NEW_DAY = Markup('<div class="day">{}</div>\n{}')
 def separated(rows: Iterable[Markup]) -> list[Markup]:
     """Add a line between two days (UTC, until the page knows the reader's time zone), name a sender only at the first
     of several rows in a row, and say of a text that was written in parts which events these are."""
-    return list(_separated(rows))
+    drawn = list(rows)
+    numbers = sorted({int(seq) for row in drawn for pair in _NUMBERS.findall(row) for seq in pair if seq})
+    return list(_separated(drawn, numbers))
 
 
-def _separated(rows: Iterable[Markup]) -> Iterator[Markup]:
+def _separated(rows: Iterable[Markup], numbers: Sequence[int]) -> Iterator[Markup]:
     day = head = ""
-    numbers = (0, 0)
     for row in rows:
         own = row.partition("data-inner")[0]  # without the rows that stand in it
         before, (day, head) = (day, head), (_day_of(own), _head_of(own))
-        numbered, numbers = _numbered(row, own, numbers)
+        numbered = Markup(_OUTPUT.sub(lambda tag: _numbered(tag, numbers), row))
         if day and day != before[0]:
             yield _NEW_DAY.format(_words(day), numbered)
         elif head and head == before[1]:
@@ -39,17 +41,12 @@ def _separated(rows: Iterable[Markup]) -> Iterator[Markup]:
             yield numbered
 
 
-def _numbered(row: Markup, own: str, before: tuple[int, int]) -> tuple[Markup, tuple[int, int]]:
-    """Return a row with the numbers of its parts, and its own number and that of the last event drawn in it. `before`:
-    these of the row before; 0 for none."""
-    tag = _NUMBERS.search(own)
-    if tag is None:
-        return row, (0, 0)
-    seq, last = int(tag[1]), int(tag[2] or 0)
-    first = (before[1] if before[0] < before[1] < seq else before[0]) + 1
-    if tag[3] == "output" and before[0] and first < seq:
-        row = row.replace(_LINK, _PARTS.format(first, seq, first, seq - 1), 1)
-    return row, (seq, last)
+def _numbered(tag: re.Match[str], numbers: Sequence[int]) -> str:
+    """Return the beginning of an output's row with the numbers of its parts: what no other row has, before its own."""
+    seq = int(tag[2])
+    at = bisect_left(numbers, seq)
+    first = numbers[at - 1] + 1 if at else seq
+    return f"{tag[1]}{_PARTS.format(first, seq, first, seq - 1)}" if first < seq else tag[0]
 
 
 def _day_of(row: str) -> str:

@@ -23,7 +23,7 @@ const joinOne = (row, before) => {
   const isNewDay = date !== null && date !== (before ? dateOf(before) : null);
   row.toggleAttribute("data-follow", !isNewDay && isSameVoice(row, before));
   const link = row.dataset.kind === "output" && row.querySelector(":scope > .seq"); // a lane's card has none there
-  if (link) numberParts(link, row, before);
+  if (link) numberParts(link, row);
   const line = row.previousElementSibling?.matches(".day") ? row.previousElementSibling : null;
   if (!isNewDay) line?.remove();
   else if (!line) row.before(dayLine(date));
@@ -31,16 +31,19 @@ const joinOne = (row, before) => {
 };
 
 /** The parts have no rows of their own: without their numbers the column would read as if events were missing. */
-const numberParts = (link, row, before) => {
-  const [seq, first] = [Number(row.dataset.seq), before ? lastOf(before, row) + 1 : Infinity];
-  if (first < seq) Object.assign(link, { title: `Event ${seq}; its parts are among events ${first} to ${seq - 1}` }).dataset.from = `${first}–`;
+const numberParts = (link, row) => {
+  const [seq, first] = [Number(row.dataset.seq), lastDrawnBefore(row) + 1];
+  if (first > 1 && first < seq) Object.assign(link, { title: `Event ${seq}; its parts are among events ${first} to ${seq - 1}` }).dataset.from = `${first}–`;
   else for (const name of ["title", "data-from"]) link.removeAttribute(name);
 };
 
-/** The last event that is drawn in a row, unless it came after the next row. */
-const lastOf = (row, next) => {
-  const last = Number(row.dataset.last ?? 0);
-  return last && last < Number(next.dataset.seq) ? last : Number(row.dataset.seq);
+/** The last event before a row's own that another row shows; 0 where none is on the page. */
+const lastDrawnBefore = (row) => {
+  const seq = Number(row.dataset.seq);
+  let last = 0;
+  for (const { dataset } of (row.closest(".transcript") ?? document).querySelectorAll("[data-seq]"))
+    for (const other of [Number(dataset.seq), Number(dataset.last ?? 0)]) if (other < seq && other > last) last = other;
+  return last;
 };
 
 /** The same head, at the same level of detail: the row before is seen whenever this one is. */

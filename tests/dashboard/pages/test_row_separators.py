@@ -11,6 +11,7 @@ ROW = Markup(
     '<time datetime="{}T10:00:00.000000Z" data-clock="time">10:00:00</time>'
     '<div class="inner" data-inner>{}</div></article>'
 )
+NOTHING = Markup("")
 FROM = re.compile(r'data-from="([^"]*)"')
 NESTED = Markup('<time datetime="2026-03-09T10:00:00.000000Z">10:00:00</time>')
 
@@ -36,27 +37,37 @@ def test_a_voice_that_goes_on_is_named_once():
 
 
 NUMBERED = Markup(
-    '<article class="event" id="e{0}" data-item data-seq="{0}"{1} data-kind="{2}">'
-    '<a class="seq" href="#">{0}</a></article>'
+    '<article class="event" id="e{0}" data-item data-seq="{0}"{1} data-kind="{2}" data-level="chat">\n'
+    '<a class="seq" href="#">{0}</a><div class="inner" data-inner>{3}</div></article>'
 )
 
 
-def numbered(seq: int, kind: str = "message", last: int = 0) -> Markup:
+def numbered(seq: int, kind: str = "message", last: int = 0, inner: Markup = NOTHING) -> Markup:
     """Draw a row with its number as its template does; `last`: the last event that is drawn in it."""
-    return NUMBERED.format(seq, Markup(' data-last="{}"').format(last) if last else "", kind)
+    return NUMBERED.format(seq, Markup(' data-last="{}"').format(last) if last else "", kind, inner)
+
+
+def starts(rows: list[Markup]) -> list[str | None]:
+    """Return where the parts of each row begin, rows that stand in another after it."""
+    links = [link for row in separated(rows) for link in re.findall(r'<a [^>]*class="seq"', row)]
+    return [match[1] if (match := FROM.search(link)) else None for link in links]
 
 
 def test_the_numbers_of_a_texts_parts_stand_with_its_own():
     rows = [numbered(1), numbered(9, "output"), numbered(10, "tool_step", 12), numbered(15, "output"), numbered(16)]
-    rows += [numbered(17, "tool_step", 30), numbered(20, "output"), numbered(21, "output")]
+    rows += [numbered(17, "tool_step", 30), numbered(20, "output"), numbered(21, "output"), numbered(33, "output")]
 
-    starts = [match[1] if (match := FROM.search(row)) else None for row in separated(rows)]
+    assert starts(rows) == [None, "2–", None, "13–", None, None, "18–", None, "31–"]
 
-    assert starts == [None, "2–", None, "13–", None, None, "18–", None]
+
+def test_no_number_that_another_row_has_is_counted_among_a_texts_parts():
+    call = numbered(5, "tool_step", 20, inner=numbered(15, "output"))
+
+    assert starts([numbered(4), call, numbered(6), numbered(30, "output")]) == [None, None, "7–", None, "21–"]
 
 
 def test_of_the_first_row_nobody_knows_where_its_parts_began():
-    assert "data-from" not in separated([numbered(9, "output")])[0]
+    assert starts([numbered(9, "output")]) == [None]
 
 
 def test_neither_words_nor_rows_within_are_taken_for_the_row_itself():
