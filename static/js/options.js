@@ -1,5 +1,7 @@
 /** The listbox under a combobox: groups of options, one of them chosen, the focus stays in the input (APG pattern). */
 
+import { markWords } from "./marked-words.js";
+
 /** @typedef {{symbol: string, words: string, note?: string, key?: string, href?: string, act?: () => void}} Option */
 
 export class Options {
@@ -50,6 +52,7 @@ export class Options {
     const old = this.#list.querySelector(`#${group.id}`);
     if (old) old.replaceWith(group);
     else this.#list.append(group);
+    markWords(this.#list, this.#input.value);
     if (!this.#chosen) this.#choose(this.#all[0]);
   }
 

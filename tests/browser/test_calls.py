@@ -82,6 +82,13 @@ def test_a_new_call_comes_by_itself_and_waits_while_somebody_reads(page: Page, c
     expect(rows(page).first).to_contain_text('"number": 101')
 
 
+def test_arguments_have_room_to_tell_calls_apart(page: Page, calls: Server) -> None:
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto("/calls/")
+
+    assert page.locator(".call-table td.fit.code").first.evaluate("(cell) => cell.offsetWidth") >= 11 * 16
+
+
 def test_a_click_anywhere_in_a_row_opens_the_call(page: Page, calls: Server) -> None:
     page.goto("/calls/?tool=refund")
     page.locator("[data-cell=duration]").first.click()

@@ -79,6 +79,37 @@ def test_the_menu_is_opened_walked_and_left_by_keyboard(page: Page) -> None:
     expect(button).to_be_focused()
 
 
+@pytest.mark.parametrize("width", [1440, 900])
+def test_search_stands_at_one_place_on_every_page(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    places = {}
+    for address in ("/", "/people/", "/agents/", "/search/?q=a", "/audit/"):
+        page.goto(address)
+        expect(page.locator("live-state:defined")).to_be_attached()
+        box = page.get_by_role("button", name="Search or go to").bounding_box()
+        places[address] = box and box["x"]
+
+    assert len(set(places.values())) == 1, places
+
+
+def test_every_shortcut_is_in_sight_and_the_palette_marks_what_was_typed(page: Page) -> None:
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto("/")
+    page.locator("h1").click()
+    page.keyboard.press("?")
+    keys = page.get_by_role("region", name="Shortcuts")
+    assert keys.evaluate("(keys) => keys.scrollHeight - keys.clientHeight") <= 0
+    page.keyboard.press("Escape")
+
+    page.keyboard.press("Control+k")
+    page.keyboard.type("stat")
+    expect(page.get_by_role("option", name="Statistics").first).to_be_visible()
+
+    marked = page.evaluate("() => [...CSS.highlights.get('found')].map((range) => range.toString())")
+    assert "Stat" in marked
+    assert {words.lower() for words in marked} == {"stat"}
+
+
 @pytest.mark.thorough
 def test_a_phone_has_four_tabs_and_more(page: Page) -> None:
     page.set_viewport_size(PHONE)

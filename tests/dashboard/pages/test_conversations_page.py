@@ -15,6 +15,7 @@ from conversations.events import log
 from conversations.events.log import from_internal
 from conversations.models import Conversation, Participant, ReadMarker, Role, User
 from conversations.rendering import agent_colors
+from tests.support import toolcalls
 from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
@@ -157,6 +158,12 @@ def test_hostile_words_are_only_words(browser: Client) -> None:
 
     assert "<img" not in page
     assert "\u202e" not in page
+
+
+def test_a_row_without_a_message_says_so(browser: Client) -> None:
+    log.append(toolcalls.call("calls-alone", 1))
+
+    assert "No messages yet" in browser.get("/").content.decode()
 
 
 def test_the_row_of_a_frame_is_the_row_of_the_page(browser: Client, maria: User) -> None:
