@@ -120,7 +120,7 @@ def test_a_change_of_roles_rings_after_the_commit(admin, django_capture_on_commi
     with django_capture_on_commit_callbacks() as callbacks:
         people.set_roles(admin, "vera", [])
 
-    assert callbacks == [commit_listeners.notify_revoked]
+    assert callbacks == [commit_listeners.notify_audited, commit_listeners.notify_revoked]
 
 
 def test_the_slower_admin_learns_who_was_first(team, admin):
