@@ -208,9 +208,9 @@ LARGE = {
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("said", LARGE.values(), ids=LARGE)
-def test_an_answer_of_parts_that_are_too_large_together_is_cut_and_ends_its_run(said):
-    with working(team(said)):
+@pytest.mark.parametrize("parts", LARGE.values(), ids=LARGE)
+def test_an_answer_of_parts_that_are_too_large_together_is_cut_and_ends_its_run(parts):
+    with working(team(parts)):
         response = ask(tools=[function("weather")])
         (run,) = ended_runs()
 
@@ -218,7 +218,7 @@ def test_an_answer_of_parts_that_are_too_large_together_is_cut_and_ends_its_run(
     assert (run.status, ended["status"], ended["incomplete_details"]) == (
         *("done", "incomplete", {"reason": "max_output_size"}),
     )
-    assert [item["type"] for item in ended["output"]] == [item.type for item in said]
+    assert [item["type"] for item in ended["output"]] == [item.type for item in parts]
     assert "é" in json.dumps(ended["output"], ensure_ascii=False)
 
 
