@@ -23,6 +23,7 @@ class App:
         self.written: list[int] = []
         self.others: list[int] = []
         self.is_done = threading.Event()
+        self.is_under_way, self.is_late = asyncio.Event(), asyncio.Event()
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "lifespan":
@@ -38,10 +39,20 @@ class App:
             await send({"type": "http.response.body", "body": b"ok"})
             self.others.append(write(scope, PIECES))
             return
+        if scope["path"] == "/late":
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"over"})
+            await self.is_under_way.wait()
+            self.others.append(write(scope, PIECES))
+            self.is_late.set()
+            return
         bodies = [PART] * MANY if scope["path"] == "/much" else PIECES
         await send({"type": "http.response.start", "status": 200, "headers": []})
         if scope["path"] == "/pipelined":
             await asyncio.sleep(0.3)
+        if scope["path"] == "/next":
+            self.is_under_way.set()
+            await self.is_late.wait()
         written = write({**scope}, bodies)  # routes copy the scope
         self.written.append(written)
         for body in bodies[written:]:
@@ -136,3 +147,13 @@ def test_pieces_of_an_answer_never_come_into_the_next_one_of_its_connection(app,
         assert [chunks_of(reader), chunks_of(reader)] == [PIECES, PIECES]
 
     assert app.written == [0, len(PIECES)]
+
+
+def test_pieces_that_come_after_their_answer_are_not_written_into_the_next_one(app, port):
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as line, line.makefile("rb") as reader:
+        ask(line, "/late")
+        assert chunks_of(reader) == [b"over"]
+        ask(line, "/next")
+        assert chunks_of(reader) == PIECES
+
+    assert app.others == [0]

@@ -32,7 +32,6 @@ class StreamingRuns(threading.Thread):
 
         super().__init__(name="worker", daemon=True)
         self.streaming = 0
-        self._is_over = False
         load = self
 
         class Endless(Model):
@@ -42,14 +41,13 @@ class StreamingRuns(threading.Thread):
             async def stream_response(self, *_: Any, **__: Any) -> Any:
                 load.streaming += 1
                 number = 0
-                while not load._is_over:
+                while True:
                     await asyncio.sleep(EVERY)
                     yield ResponseTextDeltaEvent(
                         type="response.output_text.delta", item_id="m", output_index=0, content_index=0, delta=WORD,
                         sequence_number=number, logprobs=[],
                     )  # fmt: skip
                     number += 1
-                raise RuntimeError("it is over")
 
         team = Team(name="bench", agents=[Agent(name="Clerk", model=Endless())], entry=["Clerk"])
         self._worker = Worker(writer, [team], config=ModelConfig(), per_team=RUNS, stop_s=1)
@@ -65,7 +63,6 @@ class StreamingRuns(threading.Thread):
 
     def close(self) -> None:
         """End them all."""
-        self._is_over = True
         self._worker.stop()
         self.join(60)
 

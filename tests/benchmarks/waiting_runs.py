@@ -60,7 +60,6 @@ def agent_of(waiting: Waiting) -> Any:
             self.requests += 1
             if self.requests % 2:
                 await waiting.wait()
-                raise RuntimeError("it is over")
             async for event in ScriptedModel([[function_call("wait", {}, call_id="c1")]]).stream_response(
                 *given, **more
             ):

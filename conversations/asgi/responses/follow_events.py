@@ -59,7 +59,7 @@ class Budget:
 class Follower:
     """A reader of one conversation, from after `last` on. Its methods must be called in the loop.
 
-    It starts behind, unless it was there before the conversation: events committed before it existed are read once.
+    It starts behind: events committed before it existed, or of which nobody told it, are read once.
     """
 
     def __init__(self, key: str, last: int, budget: Budget | None = None) -> None:
@@ -171,7 +171,6 @@ class Followers:
         """Follow a conversation that is about to be created: nothing of it is committed yet. Call `follow` once it
         exists, or `leave`."""
         follower = self._expected[key] = self._add(Follower(key, 0, self.budget))
-        follower.head = 0
         return follower
 
     def _add(self, follower: Follower) -> Follower:
