@@ -7,6 +7,7 @@ most twice that of the quiet server.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.benchmarks import common
 
 RUNS = 300
 LOAD = (300, 100.0, 1)  # events, a second, a batch
-ROUNDS = 4
+ROUNDS = int(os.environ.get("ROUNDS", "4"))
 EVERY = 0.05  # seconds between two pieces of an answer
 WORD = "some words "
 
