@@ -44,6 +44,7 @@ def busy():
     thread.join()
 
 
+@pytest.mark.sqlite("its one lock makes them wait")
 def test_those_that_wait_at_the_same_time_are_stored_in_one_transaction(desk, busy):
     commits = desk.runtime.writer.commits
 
