@@ -27,6 +27,7 @@ from agents_app.memory import session
 from conversations.core import principals
 from conversations.core.json_values import as_text
 from conversations.events import payload, recorded_arguments, registry
+from conversations.events.log import bounded_reads
 from conversations.events.payload import ParsedPayload
 from conversations.events.projections import SpokenMessages, mark_output, repeats_output, starts_call
 from conversations.events.response_ids import words_of
@@ -35,8 +36,8 @@ from conversations.models import Conversation, Run, SessionItem
 KINDS = registry.names_with("remembered")
 PER_ITEM = 4  # events read for each item that is kept: a call has several
 REJECTED = "Tool execution was not approved."
-_READ = f"""SELECT seq,kind,run,principal,body FROM conversations_event WHERE conversation_id=%s AND seq<=%s
-AND kind<>'token' AND kind IN ({",".join(["%s"] * len(KINDS))}) ORDER BY seq DESC LIMIT %s"""
+_REMEMBERED = f"""FROM conversations_event WHERE conversation_id=%s AND seq<=%s
+AND kind<>'token' AND kind IN ({",".join(["%s"] * len(KINDS))})"""
 _ANSWER = """SELECT seq FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s AND kind<>'token'
 AND kind='output' AND run=%s ORDER BY seq DESC LIMIT 1"""
 
@@ -62,15 +63,18 @@ def needs_memory(fork: Conversation) -> bool:
 
 
 def build_fork_memory(fork: Conversation, answers: int, *, newest: int) -> list[TResponseInputItem]:
-    """Return the newest items of a fork's prefix, oldest first, for a run that answers event `answers`. Synchronous.
+    """Return the newest items of a fork's prefix, from 4 MiB of events, oldest first, for a run that answers event
+    `answers`. Synchronous.
 
     Messages after that event, which wait for runs of their own, are left out.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_READ, [fork.pk, fork.copied_seq, *KINDS, newest * PER_ITEM])
-        rows = cursor.fetchall()[::-1]
+        values, limit = [fork.pk, fork.copied_seq, *KINDS], newest * PER_ITEM
+        rows = bounded_reads.rows(
+            cursor, "seq,kind,run,principal,body", _REMEMBERED, values, order="seq DESC", limit=limit
+        )
     memory = _Memory()
-    for seq, kind, run, principal, body in rows:
+    for seq, kind, run, principal, body in reversed(rows):
         read = json.loads(body)
         if not read.get("parent_call"):
             memory.take(ForkStep(seq, kind, run, principal, payload.parse(body.encode("utf-8", "replace")), read))

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from agents_app.memory import fork_memory
 from conversations.backup import archive, make_backup, restore
 from conversations.conversation import compare, fork
 from conversations.conversation.conversation_files import FORMATS, pieces
@@ -91,6 +92,17 @@ def compare_with_fork(place: Place) -> None:
     compare.compare(compare.side_of("large"), compare.side_of(forked.key))
 
 
+def fork_of_words(place: Place) -> None:
+    for number in range(EVENTS):
+        say("words", "", event="user_message", sender="ida", content=text(number))
+    fork.fork(User.objects.get(username="ida"), "words", EVENTS)
+
+
+def remember(place: Place) -> None:
+    forked = Conversation.objects.exclude(parent=None).get()
+    assert len(fork_memory.build_fork_memory(forked, 1 << 40, newest=EVENTS)) > 1
+
+
 JOBS = {
     "back up": (None, back_up),
     "restore": (lambda place: (back_up(place), empty_tables()), restore_rows),
@@ -102,6 +114,7 @@ JOBS = {
     "index": (None, index),
     "fork": (None, fork_whole),
     "compare": (fork_whole, compare_with_fork),
+    "remember in a fork": (fork_of_words, remember),
     "redact": (None, redact_all),
     "preview a person": (None, lambda place: scope.preview(scope.RedactionScope(person="ida", words=("ida",)))),
     "erase the id": (None, lambda place: erase_id.erase_id(SYSTEM, "large", "asked for")),
