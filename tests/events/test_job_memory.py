@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -21,9 +22,14 @@ from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport
 from conversations.models import Conversation, User
 from conversations.redaction import erase_id, expiry, redact, scope
+from conversations.runs.approvals import auto_approval, auto_approval_edit, pending_counts
+from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
+from conversations.runs.policy import edit_policy
+from conversations.runs.policy.evaluate import PolicyRule
 from conversations.search import index_writer
 from tests.evidence.signed_place import Place, build, say
 from tests.evidence.test_honest_histories import empty_tables
+from tests.support import teamwork
 from tests.support.peaks import peak
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.thorough]
@@ -103,6 +109,17 @@ def remember(place: Place) -> None:
     assert len(fork_memory.build_fork_memory(forked, 1 << 40, newest=EVENTS)) > 1
 
 
+def ask_at_length(place: Place) -> None:
+    ida, street = User.objects.get(username="ida"), "\N{WATER WAVE}" * 95_000
+    teamwork.team()
+    edit_policy.set_policy(ida, PolicyRule("", "file_incident", "ask", four_eyes=True))
+    scope = AutoApprovalScope(is_exact=False, arguments={"street": "Elm"}, any_agent=True, tool="file_incident")
+    auto_approval_edit.make_rule(ida, scope)
+    for number in range(EVENTS):
+        args = {"street": street}
+        teamwork.ask(ida, f"asks-{number}", args=args, args_raw=json.dumps(args, ensure_ascii=False))
+
+
 JOBS = {
     "back up": (None, back_up),
     "restore": (lambda place: (back_up(place), empty_tables()), restore_rows),
@@ -115,6 +132,8 @@ JOBS = {
     "fork": (None, fork_whole),
     "compare": (fork_whole, compare_with_fork),
     "remember in a fork": (fork_of_words, remember),
+    "look for calls to approve": (ask_at_length, lambda place: auto_approval.approve_waiting()),
+    "count who may not decide": (ask_at_length, lambda place: pending_counts.pending_counts()),
     "redact": (None, redact_all),
     "preview a person": (None, lambda place: scope.preview(scope.RedactionScope(person="ida", words=("ida",)))),
     "erase the id": (None, lambda place: erase_id.erase_id(SYSTEM, "large", "asked for")),

@@ -28,6 +28,7 @@ from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect
 
 AT_A_TIME = 200  # approvals of one call; the worker's round goes on
 MAX_ITEMS = 2_000  # approval requests that are looked at
+AT_ONCE = 20  # of them, whose events are read at once: each may be large
 
 
 def approve_call(claimed: Claim, request: Body) -> AutoApprovalRule | None:
@@ -71,11 +72,14 @@ def _waiting(rules: auto_approval_rules.Rules) -> Iterator[str]:
     named = ToolCall.objects.filter(Q(lookup_key__in=rules) | Q(lookup_key=None), status="waiting").values("id")
     free = Approval.objects.open().filter(conversation__state="open", conversation__owner="", tool_call__in=named)
     requests = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("asked_seq")).values("body")
-    rows = free.order_by("id").annotate(asked=Subquery(requests[:1])).values_list("id", "asked")
-    for approval, body in rows[:MAX_ITEMS]:
-        call = auto_approval_rules.call_of(decide.parse_request_body(body))
-        if any(auto_approval_rules.fits(rule, call, is_destructive=False) for rule in rules.get(call.lookup_key, ())):
-            yield approval
+    ids = list(free.order_by("id").values_list("id", flat=True)[:MAX_ITEMS])
+    for at in range(0, len(ids), AT_ONCE):
+        some = Approval.objects.filter(id__in=ids[at : at + AT_ONCE]).order_by("id")
+        for approval, body in some.annotate(asked=Subquery(requests[:1])).values_list("id", "asked"):
+            call = auto_approval_rules.call_of(decide.parse_request_body(body))
+            of_tool = rules.get(call.lookup_key, ())
+            if any(auto_approval_rules.fits(rule, call, is_destructive=False) for rule in of_tool):
+                yield approval
 
 
 def _approve(approval: str) -> bool:

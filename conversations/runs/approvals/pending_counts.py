@@ -19,6 +19,7 @@ from conversations.runs.approvals import auto_approval_rules, terms
 from conversations.runs.policy import evaluate
 
 MAX_ITEMS = 500  # approval requests whose authors are looked up
+AT_ONCE = 20  # of them, whose events are read at once: each may be large
 
 _AUTHORS = """SELECT a.id, e.principal, CASE WHEN e.principal='system' THEN e.body ELSE '{}' END
 FROM conversations_approval a JOIN conversations_run r ON r.id=a.run
@@ -52,7 +53,8 @@ def excluded_approvers(approvals: Collection[str] | None = None) -> dict[str, se
     open_approvals = Approval.objects.open().order_by("-id")
     open_approvals = open_approvals if approvals is None else open_approvals.filter(id__in=approvals)
     barred_ids = []
-    for id_, body in open_approvals.annotate(asked=Subquery(requests[:1])).values_list("id", "asked")[:MAX_ITEMS]:
+    rows_asked = open_approvals.annotate(asked=Subquery(requests[:1])).values_list("id", "asked")[:MAX_ITEMS]
+    for id_, body in rows_asked.iterator(AT_ONCE):
         call = auto_approval_rules.call_of(json.loads(body))
         if terms.of_call(evaluate.matching(rows, call.agent, call.tool)).four_eyes:
             barred_ids.append(id_)
