@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Iterable
 
+from django.db.models import Q
+
 from conversations.access.action_context import event_author
 from conversations.core import node_heartbeat
 from conversations.core.ids import new_id
@@ -35,12 +37,14 @@ def interrupt_expired() -> list[str]:
     """End runs whose worker was silent for a lease: they become `interrupted`, and calls that were executing become
     `unknown` permanently.
 
-    A lease that ends later than any valid one was taken by a clock that was ahead. It expires if it was not renewed for
-    the length of a lease, by this process's own clock.
+    A lease that ends later than any valid one was taken by a clock that was ahead; an agent's run or a replay has none
+    if a rebuild made its row again. Both expire if they were not renewed for the length of a lease, by this process's
+    own clock.
     """
     now = database_now()
+    is_void = Q(lease_until__gt=_furthest(now)) | Q(lease_until=None, kind__in=("agent", "replay"))
     dead = list(Run.objects.filter(status="running", lease_until__lt=now).order_by("id")[:100])
-    void = list(Run.objects.filter(status="running", lease_until__gt=_furthest(now)).order_by("id")[:100])
+    void = list(Run.objects.filter(is_void, status="running").order_by("id")[:100])
     return [run.id for run in (*dead, *_unrenewed(void, RUN_LEASE_S)) if _interrupt(run)]
 
 

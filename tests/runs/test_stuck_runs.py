@@ -3,6 +3,7 @@
 import pytest
 
 from conversations.core import node_heartbeat
+from conversations.events.log.rebuild import rebuild
 from conversations.models import Agent, AuditEntry, Event, Node, Run
 from conversations.runs import claims, leases, stop_and_rerun
 from tests.runs.test_runs import claimed
@@ -103,6 +104,22 @@ def test_a_lease_that_cannot_be_ends_unless_it_is_renewed(stuck, monkeypatch):
     clock.now += leases.RUN_LEASE_S
     assert leases.interrupt_expired() == [stuck]
     assert Run.objects.get().status == "interrupted"
+
+
+@pytest.mark.parametrize("is_held", [False, True], ids=["left", "held"])
+def test_a_run_whose_row_was_made_again_ends_unless_its_worker_renews_it(monkeypatch, is_held):
+    clock, claim = Clock(), claimed()
+    monkeypatch.setattr(leases, "time", clock)
+    Run.objects.all().delete()
+    list(rebuild())
+    assert Run.objects.values_list("status", "lease_until").get() == ("running", None)
+    assert leases.interrupt_expired() == []
+
+    assert claims.renew([claim] if is_held else []) == ({claim.run: ""} if is_held else {})
+    clock.now += leases.RUN_LEASE_S
+
+    assert leases.interrupt_expired() == ([] if is_held else [claim.run])
+    assert Run.objects.get().status == ("running" if is_held else "interrupted")
 
 
 def test_who_alone_runs_agents_ends_what_others_left(stuck):
