@@ -49,11 +49,11 @@ def test_a_message_that_was_delivered_and_redacted_still_says_where_it_went(team
     seq = say(team["operator"], "Dialogue", "Be quick.", when="next_step")
     deliver_messages.deliver(claim, ["Dialogue"], 2)
     claims.finish(claim, {"event": "run.done"})
-    runs, status = list(Run.objects.values(*FIELDS)), status_of(seq)
+    runs, status = list(Run.objects.order_by("id").values(*FIELDS)), status_of(seq)
 
     redact(SYSTEM, "c", list(Event.objects.values_list("seq", flat=True)), "asked for")
 
-    assert list(Run.objects.values(*FIELDS)) == runs
+    assert list(Run.objects.order_by("id").values(*FIELDS)) == runs
     assert status_of(seq) == status
     assert status.words == "Delivered at step 2, finished without a reply by"
     assert admin.get("/conversations/c/").status_code == 200
