@@ -8,7 +8,7 @@ client left, the server stops), the response is `{}`, and the program asks its o
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Collection
 
 import msgspec
 
@@ -53,7 +53,7 @@ class HooksEndpoint(route.Route):
         tool, wait_s = scope["path"].removeprefix(PREFIX), wait_of(scope, WAIT_S, MAX_WAIT_S)
         body = await route.body(scope, receive, MAX_BODY)
         hook, events = await self._waiting.do(_read, tool, body, caller)
-        await self._require_own(caller, events, hook)
+        await self._require_own(caller, {hook.speaker.conversation, *(event.conversation or "" for event in events)})
         if events:
             await self._runtime.store(events)
         if hooks.ended_call(hook) is not None or hook.name in hooks.ENDS_TURN:
@@ -62,15 +62,16 @@ class HooksEndpoint(route.Route):
             return 200, NOTHING
         return 200, await self._answer(scope, receive, caller, hook, wait_s)
 
-    async def _require_own(self, caller: Caller, events: Sequence[NewEvent], hook: Hook) -> None:
+    async def _require_own(self, caller: Caller, conversations: Collection[str]) -> None:
         """Raise NotAllowed unless this token opened the conversations being written to, or they do not exist yet."""
-        for key in {hook.speaker.conversation, *(event.conversation or "" for event in events)}:
+        for key in conversations:
             known = f"{caller.principal}\0{key}"
             if self._own.get(known):
                 continue
-            if not await self._waiting.do(external_approvals.is_opener, caller.principal, key):
+            opener = await self._waiting.do(external_approvals.opener_of, key)
+            if opener not in ("", str(caller.principal)):
                 raise NotAllowed(f"{caller.principal} did not open the conversation {key[:80]}", field="session_id")
-            if events:  # and once they are stored, it did
+            if opener:  # else somebody else may still be the first to write to it
                 self._own.put(known, True)
 
     async def _answer(

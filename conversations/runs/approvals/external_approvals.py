@@ -80,10 +80,9 @@ def request_approval(by: Principal, approval_request: ExternalRequest, beginning
         return known if known is not None else _create_request(by, conversation, call, approval_request)
 
 
-def is_opener(by: Principal, conversation: str) -> bool:
-    """Return whether `by` opened this conversation, or it does not exist yet."""
-    opened_by = Conversation.objects.filter(key=conversation).values_list("opened_by", flat=True).first()
-    return not opened_by or opened_by == str(by)
+def opener_of(conversation: str) -> str:
+    """Return the principal that opened a conversation; empty while it does not exist."""
+    return Conversation.objects.filter(key=conversation).values_list("opened_by", flat=True).first() or ""
 
 
 def renew(approval: Approval) -> None:
