@@ -104,7 +104,7 @@ def _as_own(parsed: ParsedPayload, text: str, caller: Caller) -> tuple[ParsedPay
     body = text.rstrip()[:-1].rstrip()
     comma = "" if body.endswith("{") else ","
     written = f"{body}{comma}{json.dumps(name)}:{json.dumps(value)}}}"  # at the end: of two alike the last one counts
-    envelopes.check_size(len(written))
+    envelopes.check_size(len(written.encode()))
     return msgspec.structs.replace(parsed, **{name: value}), written
 
 

@@ -6,8 +6,14 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from conversations.events.payload import MAX_BYTES
 from tests.support.doors import Answer, Caller, events_of, message, message_payload
 from tests.support.live import Server, until
+
+
+def encode_utf8(value: object) -> bytes:
+    """Write it as JSON, compact and not in ASCII."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def topic(name: str) -> str:
@@ -77,6 +83,17 @@ def test_a_message_that_names_nobody_is_its_own(server, agent, payload, field, n
 
     ((_, _, body),) = events_of(server, key)
     assert body[field] == name
+
+
+def test_its_name_counts_toward_the_size_in_bytes(server, agent):
+    text = "漢" * ((MAX_BYTES - 30) // 3)
+    whole, shorter = (
+        encode_utf8(message("stream:sized", {"event": "log", "text": words})) for words in (text, text[:-20])
+    )
+
+    assert agent.ask("POST", "/api/v1/publish", whole).status == 413
+    assert agent.ask("POST", "/api/v1/publish", shorter).status == 201
+    assert len(events_of(server, "sized")) == 1
 
 
 def test_the_last_of_two_names_counts_for_everybody(server, agent):
