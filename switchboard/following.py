@@ -93,9 +93,11 @@ def _messages(answer: http.client.HTTPResponse) -> Iterator[FeedMessage]:
 
 def _refuse(url: str, answer: http.client.HTTPResponse) -> None:
     try:
-        error = json.loads(answer.read()).get("error", {})
-    except (ValueError, AttributeError):
-        error = {}
+        body = json.loads(answer.read())
+    except (ValueError, RecursionError):
+        body = None
+    given = body.get("error") if isinstance(body, dict) else None
+    error = given if isinstance(given, dict) else {}  # a proxy's may have any form
     message = str(error.get("message") or f"{url} responded with {answer.status}")
     if 400 <= answer.status < 500 and answer.status not in (408, 425, 429):
         refusal = Refused(message, code=str(error.get("code", "invalid")))

@@ -24,6 +24,7 @@ class Feed(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.ends = list(ends)
         self.places: list[list[str]] = []  # `after` of each connection
+        self.refusals: list[bytes] = []  # what a proxy answers first
 
     @property
     def url(self) -> str:
@@ -35,6 +36,11 @@ class _Handler(BaseHTTPRequestHandler):
     server: Feed
 
     def do_GET(self) -> None:
+        if self.server.refusals:
+            self.send_response(502)
+            self.end_headers()
+            self.wfile.write(self.server.refusals.pop())
+            return
         self.server.places.append(parse_qs(urlsplit(self.path).query).get("after", []))
         number = len(self.server.places)
         self.send_response(200)
@@ -66,3 +72,11 @@ def test_a_restart_is_followed_by_another_connection_and_a_refusal_is_raised(fee
 
     assert refusal.value.code == "token_revoked"
     assert feed.places == [[], ["e.1"]]
+
+
+@pytest.mark.parametrize("body", [b'{"error": "bad gateway"}', b'{"error": null}', b"null", b"<html>", b"[" * 100_000])
+def test_an_answer_of_a_proxy_is_tried_again_whatever_it_says(feed: Feed, body: bytes) -> None:
+    feed.refusals = [body]
+    messages = follow(feed.url, "token")
+
+    assert next(messages).data == {"n": 1}
