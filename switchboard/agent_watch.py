@@ -276,6 +276,6 @@ def _publish_all(bus: Bus, messages: list[BusMessage]) -> list[BaseException | N
         try:
             bus.publish(message.topic, message)
             outcomes.append(None)
-        except BusError as error:
+        except Exception as error:  # a bus of the program's own, or Redis's refusal: it costs this message alone
             outcomes.append(error)
     return outcomes
