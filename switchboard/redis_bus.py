@@ -61,7 +61,9 @@ class RedisBus:
         topics.check(topic)
         fields = {"id": message.id, "payload": compact(message.payload)}
         with self._reaching():
-            self._remember(topic, message.id, self._add(topic, fields))
+            entry = self._add(topic, fields)
+        if (topic, message.id) not in self._places:  # published again: a reader may have come no further than the first
+            self._remember(topic, message.id, entry)
         return message.id
 
     def read(self, topic: str, last_id: str | None = None, limit: int = 100) -> list[BusMessage]:

@@ -85,6 +85,18 @@ def test_place_is_an_entrys_id_or_a_messages(server: RedisServer, bus: RedisBus,
         assert [got.payload["n"] for got in fresh.read(topic, last_id=entry)] == [1, 2]
 
 
+def test_message_published_again_skips_nothing_for_who_has_read_it_once(bus: RedisBus, topic: str) -> None:
+    first = message(topic, 0)
+    bus.publish(topic, first)
+    (read,) = bus.read(topic)
+    bus.publish(topic, message(topic, 1))
+
+    bus.publish(topic, first)  # as after an answer that was lost
+
+    assert [got.payload["n"] for got in bus.read(topic, last_id=read.id)] == [1, 0]
+    assert bus.read(topic, last_id=read.id) == []
+
+
 def test_scan_goes_through_more_than_one_chunk(server: RedisServer, raw: redis.Redis, topic: str) -> None:
     pipeline = raw.pipeline()
     for n in range(2_500):
