@@ -27,7 +27,10 @@ class RedactionWatch:
         self.is_done = True
 
     def look(self) -> None:
-        """Handle new redactions; what SQLite cannot do now because of readers is done at the next check."""
+        """Handle new redactions, and repeat those that an older copy in the database's place does not have; what SQLite
+        cannot do now because of readers is done at the next check."""
+        if _newest() < self._newest_seen:
+            self._newest_seen = -1
         if self._newest_seen < 0 and (count := journal.apply(self._data_dir / journal.NAME)):
             logger.warning("the database is older than redactions.jsonl: %s events were redacted again", count)
         if self._newest_seen < 0:
