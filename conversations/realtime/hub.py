@@ -42,7 +42,7 @@ class Hub:
         self.rings = ByteBudget(ring_bytes)
         self.drawing_bytes = 0  # of the bodies of events that wait to be drawn
         # Frames to push, with the number and the bytes of the events that they are of.
-        self._drawn_frames: deque[tuple[Feed, deque[Frame], int, int]] = deque()
+        self._drawn_frames: deque[tuple[Feed, deque[Frame] | None, int, int]] = deque()
         self.feeds: dict[tuple[str, Mode], Feed] = {}
         self.readers = DatabaseThreads("reader")
         self._render_thread = DatabaseThreads("renderer")
@@ -170,11 +170,14 @@ class Hub:
             except Exception:
                 seqs = [event.seq for event in events][:5]
                 logger.exception("events %s could not be drawn", seqs, extra={"conversation": feed.key})
+            if any(event.kind == REDACTED for event in drawn):  # what was drawn before may have come after `_ingest`
+                self._loop.call_soon_threadsafe(self._on_rendered, feed, None, 0, 0)
             self._loop.call_soon_threadsafe(self._on_rendered, feed, ready, count, _bytes(drawn))
             events = events[count:]
 
-    def _on_rendered(self, feed: Feed, ready: list[Frame], n: int, size: int) -> None:
-        self._drawn_frames.append((feed, deque(ready), n, size))
+    def _on_rendered(self, feed: Feed, ready: list[Frame] | None, n: int, size: int) -> None:
+        """Push frames in their turn; None: let go of those pushed before, which have redacted words."""
+        self._drawn_frames.append((feed, None if ready is None else deque(ready), n, size))
         if len(self._drawn_frames) == 1:
             self._deliver()
 
@@ -183,6 +186,8 @@ class Hub:
         left = TURN_BYTES
         while self._drawn_frames and left > 0:
             feed, ready, n, size = self._drawn_frames[0]
+            if ready is None:
+                feed.let_go()
             while ready and left > 0:
                 frame = ready.popleft()
                 left -= frame.size
