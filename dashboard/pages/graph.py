@@ -3,7 +3,6 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from conversations.events import epoch
 from conversations.events.log import annotation_reads
 from conversations.events.log.annotation_reads import RecordedAnnotation
 from conversations.events.log.interaction_counts import caller_at, callers_at
@@ -12,6 +11,7 @@ from conversations.models import Conversation
 from conversations.rendering import interaction_graph
 from conversations.rendering.annotation_marks import NONE, AnnotationMarks, marks_of
 from conversations.rendering.interaction_graph import Between, Drawing, Edge
+from dashboard.pages.playhead import version_of
 
 
 class InteractionPage(NamedTuple):
@@ -50,16 +50,16 @@ class _Counted(NamedTuple):
 def graph_of(conversation: Conversation, *, event: int = 0, whole: bool = False, at: int = 0) -> InteractionPage:
     """Count and draw a conversation as it is now, or as it was after event `at`; the result is cached for all
     readers."""
-    head = at or conversation.head_seq
-    counted = _counted(conversation.pk, conversation.key, head, epoch.current())
+    head, version = at or conversation.head_seq, version_of(conversation)
+    counted = _counted(conversation.pk, conversation.key, head, version)
     picked = _edge_at(conversation.pk, counted, event) if event else None
     table = counted.edges[: interaction_graph.ROWS]
     if picked is not None and picked not in table:
         table = [*table[:-1], picked]
     most = interaction_graph.MAX_PARTICIPANTS if whole else interaction_graph.DRAWN
-    drawing = _drawn(conversation.pk, conversation.key, head, epoch.current(), most, picked)
+    drawing = _drawn(conversation.pk, conversation.key, head, version, most, picked)
     left = len(counted.edges) - len(table)
-    marks = _marks(conversation.pk, conversation.key, head, epoch.current())
+    marks = _marks(conversation.pk, conversation.key, head, version)
     return InteractionPage(drawing, table, left, counted.first, head, whole, event if picked else 0, picked, marks)
 
 
@@ -71,22 +71,22 @@ def _edge_at(conversation: int, counted: _Counted, seq: int) -> Edge | None:
 
 
 @lru_cache(maxsize=64)
-def _counted(conversation: int, key: str, head: int, _epoch: str) -> _Counted:
+def _counted(conversation: int, key: str, head: int, _version: str) -> _Counted:
     history = read(conversation, key, head)
     by_seq = {event.seq: between for event in history.events if (between := interaction_graph.between_of(event))}
     return _Counted(interaction_graph.edges_of(history.events, history.calls), by_seq, history.first)
 
 
 @lru_cache(maxsize=64)
-def _drawn(conversation: int, key: str, head: int, _epoch: str, most: int, always: Edge | None) -> Drawing:
-    return interaction_graph.drawing_of(_counted(conversation, key, head, _epoch).edges, most, always)
+def _drawn(conversation: int, key: str, head: int, _version: str, most: int, always: Edge | None) -> Drawing:
+    return interaction_graph.drawing_of(_counted(conversation, key, head, _version).edges, most, always)
 
 
 @lru_cache(maxsize=64)
-def _marks(conversation: int, key: str, head: int, _epoch: str) -> dict[Between, AnnotationMarks]:
+def _marks(conversation: int, key: str, head: int, _version: str) -> dict[Between, AnnotationMarks]:
     """Count the thumbs and notes of each edge's events."""
     annotations = annotation_reads.of_conversation(conversation, head)
-    between = _counted(conversation, key, head, _epoch).by_seq
+    between = _counted(conversation, key, head, _version).by_seq
     calls = callers_at(conversation, annotations.keys() - between.keys())
     by_edge: dict[Between, list[RecordedAnnotation]] = {}
     for seq, those in annotations.items():

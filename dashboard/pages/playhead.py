@@ -10,6 +10,7 @@ from conversations.access import permissions
 from conversations.conversation import moment
 from conversations.core import hidden_characters
 from conversations.core.errors import Invalid
+from conversations.events import epoch
 from conversations.models import Conversation, Event
 from conversations.rendering import richtext, timestamps
 from conversations.rendering.timestamps import When
@@ -32,6 +33,12 @@ class ShownMoment(NamedTuple):
 def seq_of(request: HttpRequest, conversation: Conversation) -> int:
     """Return the event number of the requested moment, at most the head; 0 for the present."""
     return min(number_of(request, "at") or 0, conversation.head_seq)
+
+
+def version_of(conversation: Conversation) -> str:
+    """Return what a kept drawing of a past moment depends on beside that moment: a later event may redact one before
+    it."""
+    return f"{epoch.current()} {conversation.head_seq}"
 
 
 def moment_at(request: HttpRequest, conversation: Conversation, at: int) -> ShownMoment:

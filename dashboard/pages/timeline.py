@@ -5,7 +5,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from conversations.core import micros
-from conversations.events import epoch
 from conversations.events.log import annotation_reads, timeline_reads
 from conversations.models import Conversation, Run
 from conversations.rendering import conversation_timeline, timestamps
@@ -13,6 +12,7 @@ from conversations.rendering.annotation_marks import Marks
 from conversations.rendering.conversation_timeline import DrawnRow, TimelineLayout
 from conversations.rendering.timeline_marks import marks_by_row
 from conversations.rendering.timeline_scale import WIDTH
+from dashboard.pages.playhead import version_of
 
 ROWS = 120  # of a window
 FIRST_ROWS = 72  # of those that come with the page: a screen's, and room to scroll (static/js/timeline-window.js)
@@ -55,7 +55,9 @@ def timeline_of(
     after that event."""
     head = at or conversation.head_seq
     upto = 0 if at else _waits_until(conversation.pk)
-    read_from, layout, marks = _layout(conversation.pk, conversation.key, head, epoch.current(), failures, upto)
+    read_from, layout, marks = _layout(
+        conversation.pk, conversation.key, head, version_of(conversation), failures, upto
+    )
     total = len(layout.rows)
     picked = layout.row_of(event) if event and total else -1
     if start is None:
@@ -92,7 +94,7 @@ def _waits_until(conversation: int) -> int:
 
 @lru_cache(maxsize=8)
 def _layout(
-    conversation: int, key: str, head: int, _epoch: str, failures: bool, upto: int
+    conversation: int, key: str, head: int, _version: str, failures: bool, upto: int
 ) -> tuple[int, TimelineLayout, Marks]:
     events = timeline_reads.read(conversation, key, head)
     layout = conversation_timeline.layout(events, failures=failures, upto=upto)
