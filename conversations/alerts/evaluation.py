@@ -3,12 +3,13 @@
 from typing import NamedTuple
 
 from django.db import connection
+from django.db.models import Subquery
 
 from conversations.alerts import alarms, causes, conditions
 from conversations.alerts.kinds import KINDS
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import lock_actions, write_transaction
-from conversations.models import Alarm, AlertDelivery, AlertRule, Run, Shelf
+from conversations.models import Alarm, AlertDelivery, AlertRule, Event, Run, Shelf
 
 QUIET = 3600 * 1_000_000  # µs without another case after which an alarm of events ends
 QUICK = ("approval_waiting", "budget_passed")  # what takes a query over a small index
@@ -78,7 +79,12 @@ def _end_quiet(now: int) -> None:
 def _went_well(alarm: Alarm) -> bool:
     if alarm.kind != "run_failed" or alarm.rule.grouping != "conversation":
         return False
-    later = Run.objects.filter(conversation__key=alarm.conversation, queued_seq__gt=alarm.seq, status="done")
+    failure = Event.objects.filter(conversation__key=alarm.conversation, seq=alarm.seq).values("run")
+    failed_run = Run.objects.filter(id__in=failure).values(
+        "queued_seq"
+    )  # what waited behind it was queued before its end
+    later = Run.objects.filter(conversation__key=alarm.conversation, queued_seq__gt=Subquery(failed_run[:1]))
+    later = later.filter(ended_seq__gt=alarm.seq, status="done", kind="agent", parent_call=None)
     return later.filter(agent=alarm.agent).exists()
 
 

@@ -151,6 +151,42 @@ def test_a_later_run_that_goes_well_ends_the_alarm(town):
     assert [kind for kind, *_ in sent()] == ["alarm.opened", "alarm.closed"]
 
 
+def said(event, run, **fields):
+    """Have the record hold an event of one of Dialogue's runs."""
+    body = {"event": event, "id": new_id(), "run_id": run, "agent": "Dialogue", **fields}
+    log.append([log.from_internal("c", body, SYSTEM)])
+
+
+def test_a_run_that_waited_behind_the_failed_one_ends_the_alarm_as_well():
+    rule()
+    failed, waiting = new_id(), new_id()
+    for run in (failed, waiting):
+        said("run.queued", run, input_seq=0)
+    said("run.failed", failed, reason="error")
+    look()
+    assert len(opened()) == 1
+
+    said("run.done", waiting)
+    look()
+
+    assert opened() == []
+
+
+@pytest.mark.parametrize("fields", [{"kind": "replay"}, {"parent_call": "call-1"}])
+def test_a_replay_or_a_run_inside_a_call_that_goes_well_does_not_end_the_alarm(fields):
+    rule()
+    fail()
+    look()
+    run = new_id()
+    said("run.queued", run, input_seq=0)
+    said("run.done", run)
+    Run.objects.filter(id=run).update(**fields)
+
+    look()
+
+    assert len(opened()) == 1
+
+
 def test_a_quiet_hour_ends_the_alarm_and_the_next_failure_opens_another():
     rule()
     fail()
