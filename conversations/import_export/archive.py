@@ -55,8 +55,10 @@ class Archive:
 
     def _opened(self, name: str) -> IO[bytes]:
         info = self._file.getinfo(name)
-        if info.compress_type != _ZSTD:
+        if info.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             return self._file.open(info)
+        if info.compress_type != _ZSTD:  # LZMA may ask for any amount of memory
+            raise NotImplementedError
         try:
             import zstandard
         except ModuleNotFoundError:

@@ -16,6 +16,7 @@ from conversations.import_export.file_reader import RecordingFile
 
 MAX_CELL = 64 << 20  # bytes of one value
 _STEPS = 10_000  # of SQLite's machine between two looks
+_TABLES = "SELECT name FROM sqlite_master WHERE type='table' AND sql NOT LIKE 'CREATE VIRTUAL %' LIMIT 1000"
 _MAX_LOOKS = 200_000  # of one statement: minutes of work
 
 Tables = dict[str, tuple[str, ...]]  # columns by table
@@ -31,8 +32,9 @@ class Database:
         connection.set_progress_handler(self._is_over, _STEPS)
 
     def tables(self) -> Tables:
-        """Return the columns of each table, without views. Raises Invalid for a damaged database."""
-        names = [row["name"] for row in self._all("SELECT name FROM sqlite_master WHERE type='table' LIMIT 1000")]
+        """Return the columns of each table, without views and virtual tables, whose modules may be missing here. Raises
+        Invalid for a damaged database."""
+        names = [row["name"] for row in self._all(_TABLES)]
         return {
             name: tuple(row["name"] for row in self._all(f"PRAGMA table_info({_quoted(name)})"))
             for name in names

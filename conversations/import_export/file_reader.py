@@ -3,6 +3,7 @@
 import gzip
 import io
 import re
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -118,7 +119,7 @@ class RecordingFile:
             try:
                 with gzip.open(plain) as packed:
                     yield io.BufferedReader(packed)
-            except (EOFError, gzip.BadGzipFile, OSError) as error:
+            except (EOFError, OSError, zlib.error) as error:
                 raise Invalid(f"the compressed file is damaged: {error}") from None
 
 

@@ -18,6 +18,9 @@ from conversations.core.plain_text import short_title
 HERE = "chat:"  # a recipient that is the conversation itself, its key not yet known
 SUMMARY = 500  # characters of `result_summary`; the whole result is in `output`
 
+_FIRST_SECOND = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+_END_OF_TIME = datetime(9999, 12, 31, tzinfo=UTC).timestamp() + 24 * 3600
+
 Payload = Mapping[str, Any]  # any JSON
 
 
@@ -185,4 +188,5 @@ def _seconds(value: object) -> float | None:
         moment = datetime.fromisoformat(value)
     except ValueError:
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return seconds if _FIRST_SECOND <= seconds < _END_OF_TIME else None  # in UTC, where another year may have begun

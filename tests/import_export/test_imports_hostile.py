@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sqlite3
+import zipfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -195,6 +197,48 @@ def test_a_view_and_a_damaged_page_are_no_tables(tmp_path):
         tried(path)
         path.write_bytes(whole[:at])
         tried(path)
+
+
+def test_a_database_with_a_table_of_a_module_that_is_missing_is_read(tmp_path):
+    path = unpacked("langgraph.sqlite.gz", tmp_path)
+    bring(path)
+    whole = stored()
+    forget()
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA writable_schema=1")
+        made = "CREATE VIRTUAL TABLE vectors USING vec0(x)"
+        database.execute("INSERT INTO sqlite_master VALUES('table','vectors','vectors',0,?)", [made])
+
+    bring(path)
+
+    assert stored() == whole
+
+
+def test_a_packed_file_that_is_damaged_anywhere_is_refused(tmp_path):
+    path = tmp_path / "x.json.gz"
+    packed = gzip.compress(json.dumps(DOCUMENTS["autogen"]).encode())
+    for at in range(10, len(packed)):
+        path.write_bytes(packed[:at] + bytes([packed[at] ^ 0xFF]) + packed[at + 1 :])
+        assert tried(path)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_an_archive_compressed_in_another_way_is_refused(tmp_path, method):
+    path = tmp_path / "x.eval"
+    with zipfile.ZipFile(path, "w", method) as file:
+        file.writestr("header.json", json.dumps(LOG))
+        file.writestr("samples/s_epoch_1.json", json.dumps(SAMPLE))
+
+    assert "must be stored, deflated or compressed with zstd" in tried(path)
+
+
+@pytest.mark.parametrize(
+    "at", ["0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59.9999999Z", "9999-12-31T23:59:59-01:00"]
+)
+def test_a_time_at_either_end_of_the_calendar_is_unknown(tmp_path, at):
+    bring(in_lines(tmp_path / "x.jsonl", [{**MESSAGE, "created_at": at}, MESSAGE]))
+
+    assert "created_at" not in json.loads(Event.objects.order_by("seq").values_list("body", flat=True)[1])
 
 
 def test_a_database_that_is_compressed_says_what_to_do():
