@@ -120,9 +120,9 @@ class _Work:
         usage = fields.get("usage") or {}
         details = usage.get("input_tokens_details")
         cached = details.get("cached_tokens") if isinstance(details, dict) else usage.get("cached_tokens")
-        _set_attribute(span, "gen_ai.usage.input_tokens", usage.get("input_tokens"))
-        _set_attribute(span, "gen_ai.usage.output_tokens", usage.get("output_tokens"))
-        _set_attribute(span, "gen_ai.usage.cache_read.input_tokens", cached or None)
+        _set_attribute(span, "gen_ai.usage.input_tokens", _count(usage.get("input_tokens")))
+        _set_attribute(span, "gen_ai.usage.output_tokens", _count(usage.get("output_tokens")))
+        _set_attribute(span, "gen_ai.usage.cache_read.input_tokens", _count(cached) or None)
         self._turns[step.turn, str(fields.get("agent") or "")] = span
         self._others.append(span)
 
@@ -182,6 +182,11 @@ class _Work:
         _set_attribute(span, "gen_ai.conversation.id", self._place.end.key)
         _set_attribute(span, "switchboard.run.id", self._place.end.run)
         return span
+
+
+def _count(value: Json) -> int | None:
+    """Return a number of tokens; None for what is none: a model's server may send anything."""
+    return value if type(value) is int and 0 <= value <= 1 << 53 else None
 
 
 def _set_attribute(to: Span | Span.Event, name: str, value: str | int | None) -> None:

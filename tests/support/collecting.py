@@ -18,6 +18,9 @@ from conversations.core.principals import SYSTEM
 from conversations.events import log
 from tests.support.alerting import Post, Receiver
 
+Json = Mapping[str, Any]
+SPENT = {"input_tokens": 7, "output_tokens": 3}
+
 
 class Collected(NamedTuple):
     """A span as a collector has it."""
@@ -73,7 +76,9 @@ def partly(rejected: int, words: str) -> bytes:
     return response.SerializeToString()
 
 
-def ran(key: str = "c", agent: str = "Clerk", *, end: str = "run.done", calls: int = 1, **more: Any) -> str:
+def ran(
+    key: str = "c", agent: str = "Clerk", *, end: str = "run.done", calls: int = 1, spent: Json = SPENT, **more: Any
+) -> str:
     """Have the record hold a run that called tools and has ended; return its id."""
     run = new_id()
     of = {"run_id": run, "agent": agent}
@@ -87,7 +92,6 @@ def ran(key: str = "c", agent: str = "Clerk", *, end: str = "run.done", calls: i
             {"event": "tool_step", **call, "status": "start", "args": {"a": 2}},
             {"event": "tool_step", **call, "status": "success", "output": 5, "duration_ms": 1.5},
         ]
-    spent = {"input_tokens": 7, "output_tokens": 3}
     bodies += [
         {"event": "output", **of, "turn": 1, "text": "It is five."},
         {"event": "model.turn", **of, "turn": 1, "model": "gpt-5-mini", "usage": spent, "duration_ms": 12.5},

@@ -91,6 +91,19 @@ def test_a_run_of_a_team_is_a_trace(settings, collector):
     assert (post.headers["api-key"], post.headers["x-tenant"]) == ("s=cret", "a")
 
 
+@pytest.mark.parametrize("wrong", [1 << 63, 7.0, "7", [7], -1])
+def test_a_count_of_tokens_that_is_none_is_left_out_and_holds_up_no_run(settings, collector, wrong):
+    set_up(settings, collector)
+    with Exporting():
+        spent = {"input_tokens": wrong, "output_tokens": 3, "cached_tokens": wrong}
+        runs = [ran(spent=spent), ran()]
+        arrived(collector, runs)
+
+    turns = [span.attributes for span in collector.spans() if span.name.startswith("chat")]
+    assert sorted(turn.get("gen_ai.usage.input_tokens", 0) for turn in turns) == [0, 7]
+    assert [turn["gen_ai.usage.output_tokens"] for turn in turns] == [3, 3]
+
+
 def test_content_is_sent_where_it_is_asked_for(settings, collector):
     set_up(settings, collector, otlp_content=True)
     steps = [function_call("add", {"a": 2, "b": 3}, call_id="c1")], [assistant_message("It is five.")]
