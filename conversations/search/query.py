@@ -5,7 +5,7 @@ Nothing typed reaches a database as its query language: databases are given only
 
 import re
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from conversations.core.errors import Invalid
 from conversations.core.micros import to_micros
@@ -16,7 +16,6 @@ MAX_QUERY = 1000  # characters
 MAX_TERMS = 16
 MAX_WORDS = 64  # of one term
 _PIECE = re.compile(r'"([^"]*)"?(\*?)|([^\s"]+)')
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _BOUNDS = range(1970, 9999)  # years
 
 
@@ -96,8 +95,17 @@ def _moment(text: str, name: str, *, is_end: bool = False) -> int | None:
         moment = datetime.fromisoformat(text)
         if moment.year not in _BOUNDS:
             raise ValueError
-        if is_end and _DATE.fullmatch(text):
+        if is_end and _is_day(text):
             moment += timedelta(days=1)
         return to_micros(moment)
     except (ValueError, OverflowError):
         raise Invalid(f"must be a date such as 2026-11-21 or an ISO 8601 time; got {text[:40]!r}", field=name) from None
+
+
+def _is_day(text: str) -> bool:
+    """Return whether a text is a day without a time, in any form of ISO 8601: 2026-11-21, 20261121, 2026-W47-6."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

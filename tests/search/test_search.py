@@ -12,7 +12,7 @@ from conversations import search
 from conversations.core.errors import Invalid
 from conversations.events.log import Stored
 from conversations.models import Event
-from conversations.search import finder, searchable_text
+from conversations.search import finder, query, searchable_text
 from tests.support.examples import EXAMPLES
 from tests.support.growth import ratio, read_numbers
 from tests.support.hostile import payloads
@@ -87,6 +87,11 @@ def test_conversation_kind_sender_and_time_narrow_it():
     assert search_all("refund", sender="agent:Triage") == [("a", 1)]
     assert search_all(sender="robot") == search_all(sender="token:robot") == [("b", 2), ("b", 1), ("a", 2), ("a", 1)]
     assert search_all("ann who") == [("b", 1)]
+
+
+@pytest.mark.parametrize("day", ["20261121", "2026-W47-6", "2026-11-21"])
+def test_the_last_day_is_included_however_it_is_written(day):
+    assert query.read("x", until=day).until == query.read("x", since="2026-11-22").since
 
 
 def test_time_is_exact_to_the_event():
