@@ -14,7 +14,7 @@ from conversations.core.errors import NotFound, SwitchboardError
 from conversations.core.json_diff import paired
 from conversations.events import log, registry
 from conversations.events.log import Stored
-from conversations.events.payload import ParsedPayload, parse
+from conversations.events.payload import ParsedPayload, decoded, parse
 from conversations.events.projections import starts_call
 from conversations.events.response_ids import words_of
 from conversations.models import Conversation, Run
@@ -157,8 +157,9 @@ class _Reader:
         """Return the steps, in the order in which they began."""
         for event in events:
             try:
-                payload, body = parse(event.body.encode("utf-8", "replace")), msgspec.json.decode(event.body)
-            except (SwitchboardError, msgspec.DecodeError, RecursionError):
+                text = event.body.encode("utf-8", "replace")
+                payload, body = parse(text), decoded(text)
+            except (SwitchboardError, ValueError):
                 continue
             if isinstance(body, dict) and not body.get("parent_call"):
                 self._take(event, payload, body)
@@ -214,8 +215,8 @@ def _outcome(payload: ParsedPayload) -> str:
 def _canonical(raw: bytes) -> str:
     """Write JSON in canonical form, so that order and spaces do not matter; JSON inside a text is parsed."""
     try:
-        value = msgspec.json.decode(raw) if raw else {}
-    except (msgspec.DecodeError, RecursionError):
+        value = decoded(raw) if raw else {}
+    except (ValueError, RecursionError):
         return raw.decode("utf-8", "replace")
     return value if isinstance(value, str) else _json(value)
 

@@ -1,5 +1,6 @@
 """Two sequences side by side: where they part, whatever ids and times they have."""
 
+import json
 import re
 
 import pytest
@@ -8,7 +9,7 @@ from conversations.conversation import compare
 from conversations.conversation import fork as forks
 from conversations.core import principals
 from conversations.core.errors import NotFound
-from conversations.events import log
+from conversations.events import log, payload
 from conversations.models import Agent, Conversation, Event, Run
 from tests.events.test_projections import event
 from tests.support.cast import client_of
@@ -47,6 +48,14 @@ def test_the_same_steps_under_other_ids_and_times_do_not_part():
     comparison = compared("a", "b")
 
     assert (comparison.is_divided, comparison.same) == (False, 3)
+
+
+def test_steps_with_half_a_character_are_compared_like_others():
+    for key, words in (("a", "one"), ("b", "two")):
+        body = json.dumps({**message_payload(f"{words} half \ud83d"), "conversation_id": key})
+        log.append([log.from_bus(f"stream:{key}", None, body, payload.parse(body.encode()), ROBOT)])
+
+    assert compared("a", "b").is_divided
 
 
 def test_the_order_of_arguments_and_late_outputs_make_no_difference():

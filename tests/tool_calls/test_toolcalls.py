@@ -1,6 +1,7 @@
 """The list of tool calls: its filters find what a look at every call finds, page by page; export is that list."""
 
 import itertools
+import json
 from collections import Counter
 
 import pytest
@@ -8,7 +9,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from conversations.core.errors import Invalid
-from conversations.events import log
+from conversations.core.principals import token_principal
+from conversations.events import log, payload
 from conversations.models import Conversation, ToolCall
 from conversations.tool_calls.listing import facets, sql_filters
 from conversations.tool_calls.listing import query as listing
@@ -16,6 +18,7 @@ from conversations.tool_calls.listing.export import EXPORT
 from conversations.tool_calls.listing.filters import CallFilters
 from conversations.tool_calls.listing.sql_filters import CallPosition
 from tests.support import listed, old_times, searching, toolcalls
+from tests.support.cast import client_of
 from tests.support.growth import sqlite_steps
 
 pytestmark = pytest.mark.django_db
@@ -198,6 +201,20 @@ def test_the_last_hour_is_what_reached_the_record_since_an_hour_and_not_before_f
 
     assert [len(listed_ids(CallFilters(last=last))) for last in ("1h", "24h")] == [1, 2]
     assert listed_ids(CallFilters(last="24h", since=old.started_at)) == listed_ids(CallFilters(last="1h"))
+
+
+def test_half_a_character_in_a_call_is_the_same_in_the_list_and_of_the_call_alone(team):
+    for fields in ({"status": "start", "args": {"q": "half \ud83d"}}, {"status": "success", "output": ["half \ud83d"]}):
+        step = {"event": "tool_step", "conversation_id": "k", "agent": "A", "name": "f", "tool_call_id": "c", **fields}
+        body = json.dumps(step)
+        log.append([log.from_bus("stream:k", None, body, payload.parse(body.encode()), token_principal("robot"))])
+    browser = client_of(team["viewer"])
+
+    (listed_call,) = browser.get("/api/v1/tool-calls").json()["items"]
+
+    assert (listed_call["arguments"], listed_call["output"]) == ({"q": "half ?"}, ["half ?"])
+    call = browser.get(f"/api/v1/tool-calls/{listed_call['id']}").json()
+    assert (call["arguments"], call["output"]) == (listed_call["arguments"], listed_call["output"])
 
 
 def test_a_cursor_is_read_as_it_was_written():

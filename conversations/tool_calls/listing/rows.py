@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import cache, cached_property
 from typing import Any
 
-import msgspec
 from django.db import connection
 from django.urls import NoReverseMatch, reverse
 from markupsafe import Markup
@@ -17,7 +16,7 @@ from conversations.core.errors import SwitchboardError
 from conversations.core.json_values import as_text
 from conversations.core.micros import to_datetime
 from conversations.events.log.sql import wanted
-from conversations.events.payload import ParsedPayload, parse
+from conversations.events.payload import ParsedPayload, decoded, parse
 from conversations.listing.page import ListPage
 from conversations.models import Conversation
 from conversations.rendering import agent_colors, richtext, timestamps
@@ -236,8 +235,8 @@ def _value(raw: Any) -> Any:
     if raw is None:
         return None
     try:
-        return msgspec.json.decode(bytes(raw))
-    except (msgspec.MsgspecError, UnicodeError):
+        return decoded(bytes(raw))
+    except (ValueError, RecursionError):
         return bytes(raw).decode("utf-8", "replace")
 
 
