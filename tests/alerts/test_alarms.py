@@ -16,6 +16,7 @@ from conversations.runs.approvals import decide
 from tests.runs.test_runs import claimed
 from tests.support import alerting, teamwork
 from tests.support.alerting import MINUTE, fail, later, look, lose, opened, rule, sent
+from tests.support.peaks import peak
 
 pytestmark = pytest.mark.django_db
 
@@ -155,6 +156,21 @@ def said(event, run, **fields):
     """Have the record hold an event of one of Dialogue's runs."""
     body = {"event": event, "id": new_id(), "run_id": run, "agent": "Dialogue", **fields}
     log.append([log.from_internal("c", body, SYSTEM)])
+
+
+def test_of_many_failures_nothing_but_their_own_events_is_read():
+    rule(grouping="all")
+    text = {"event": "output", "agent": "Dialogue", "text": "x" * 200_000}
+    for number in range(30):
+        log.append([log.from_internal(f"c{number}", {"id": new_id(), **text}, SYSTEM) for _ in range(2 * number)])
+        fail(f"c{number}")
+        log.append([log.from_internal(f"c{number}", {"id": new_id(), **text}, SYSTEM) for _ in range(60 - 2 * number)])
+
+    with peak() as highest:
+        look(is_slow=False)
+
+    assert [alarm.count for alarm in opened()] == [30]
+    assert highest.mib < 40  # events of the same numbers in all these conversations have 160 MiB
 
 
 def test_a_run_that_waited_behind_the_failed_one_ends_the_alarm_as_well():
