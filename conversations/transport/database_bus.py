@@ -71,7 +71,8 @@ def _place(topic: str, last_id: str | None, limit: int) -> int:
 
 def _after(topic: str, position: int, limit: int) -> list[BusMessage]:
     return [
-        BusMessage(topic, msgspec.json.decode(body), id_) for id_, body in topic_reads.after(topic, position, limit)
+        BusMessage(topic, payload.decoded(body.encode()), id_)
+        for id_, body in topic_reads.after(topic, position, limit)
     ]
 
 

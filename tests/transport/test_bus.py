@@ -10,6 +10,7 @@ from django.db import connection
 
 from conversations.core import principals
 from conversations.events import log
+from conversations.events.payload import parse
 from conversations.models import Conversation
 from conversations.transport.database_bus import LogBus
 from switchboard import BusMessage, HttpBus, IdReused, InMemoryBus, RedisBus, Refused, UnknownPosition
@@ -236,3 +237,14 @@ def test_one_envelope_on_two_topics_is_one_event():
 
     assert log.head("c1") == 1
     assert bus.read("chat:Dialogue")[0].payload == payload
+
+
+@ON_RECORD
+def test_a_message_with_half_a_character_stops_no_reader():
+    body = '{"type":"message","conversation_id":"c1","sender":"agent:A","content":"half \\ud83d"}'
+    message = log.from_bus("chat:c1", "m1", body, parse(body.encode()), principals.token_principal("robot"))
+    log.append([message])
+    bus = LogBus(principals.SYSTEM)
+    bus.publish("chat:c1", BusMessage(topic="chat:c1", payload={"type": "message", "content": "whole"}))
+
+    assert [read.payload["content"] for read in bus.read("chat:c1", None, 10)] == ["half ?", "whole"]
