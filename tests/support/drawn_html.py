@@ -16,6 +16,7 @@ ALLOWED = {
     "article": {
         "data-item",
         "data-seq",
+        "data-last",
         "data-kind",
         "data-level",
         "data-state",
@@ -24,7 +25,7 @@ ALLOWED = {
         "data-by",
         *("data-at", "data-far", "data-way", "data-recipient", "data-to-all", "data-hue"),  # in lanes
     },
-    "a": {"href", "rel", "target", "aria-label"},
+    "a": {"data-to", "href", "rel", "target", "aria-label"},
     "span": {
         "data-delivery",
         "data-kind",
