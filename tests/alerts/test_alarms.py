@@ -152,7 +152,7 @@ def test_a_later_run_that_goes_well_ends_the_alarm(town):
     assert [kind for kind, *_ in sent()] == ["alarm.opened", "alarm.closed"]
 
 
-def said(event, run, **fields):
+def append_run_event(event, run, **fields):
     """Have the record hold an event of one of Dialogue's runs."""
     body = {"event": event, "id": new_id(), "run_id": run, "agent": "Dialogue", **fields}
     log.append([log.from_internal("c", body, SYSTEM)])
@@ -177,12 +177,12 @@ def test_a_run_that_waited_behind_the_failed_one_ends_the_alarm_as_well():
     rule()
     failed, waiting = new_id(), new_id()
     for run in (failed, waiting):
-        said("run.queued", run, input_seq=0)
-    said("run.failed", failed, reason="error")
+        append_run_event("run.queued", run, input_seq=0)
+    append_run_event("run.failed", failed, reason="error")
     look()
     assert len(opened()) == 1
 
-    said("run.done", waiting)
+    append_run_event("run.done", waiting)
     look()
 
     assert opened() == []
@@ -194,8 +194,8 @@ def test_a_replay_or_a_run_inside_a_call_that_goes_well_does_not_end_the_alarm(f
     fail()
     look()
     run = new_id()
-    said("run.queued", run, input_seq=0)
-    said("run.done", run)
+    append_run_event("run.queued", run, input_seq=0)
+    append_run_event("run.done", run)
     Run.objects.filter(id=run).update(**fields)
 
     look()
