@@ -20,7 +20,7 @@ class Additions:
     """The new events of one file for existing conversations."""
 
     def __init__(self) -> None:
-        self.keys: set[str] = set()
+        self.keys: dict[str, int] = {}  # row ids
         self._events: list[NewEvent] = []
         self._ids: set[tuple[str, str]] = set()
         self._bytes = 0
@@ -37,7 +37,7 @@ class Additions:
                 "(--conversation)",
                 code="conversation_exists",
             )
-        self.keys.add(key)
+        self.keys[key] = conversation.pk
         return True
 
     def take(self, events: Sequence[NewEvent]) -> None:
@@ -52,9 +52,21 @@ class Additions:
                 self._hold(key, event)
 
     def append(self) -> None:
-        """Store the collected events, in the caller's transaction."""
+        """Store the collected events, in the caller's transaction. Raises Conflict where an id was erased."""
+        self._lock()
         for at in range(0, len(self._events), BLOCK):
             log.append(self._events[at : at + BLOCK])
+
+    def _lock(self) -> None:
+        """Lock the conversations, in id order: `log.append` would open one anew whose id was erased meanwhile."""
+        held: dict[str, int] = {}
+        ids = sorted(self.keys.values())
+        for at in range(0, len(ids), BLOCK):
+            rows = Conversation.objects.select_for_update().filter(id__in=ids[at : at + BLOCK]).order_by("id")
+            held |= dict(rows.values_list("key", "id"))
+        for key, id_ in self.keys.items():
+            if held.get(key) != id_:
+                raise Conflict(f"conversation {key!r} no longer exists: its id was erased")
 
     def _hold(self, key: str, event: NewEvent) -> None:
         if event.event_id:

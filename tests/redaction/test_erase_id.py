@@ -15,7 +15,7 @@ from conversations.backup import archive, make_backup, restore
 from conversations.conversation.fork import fork
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.core.ids import new_id
-from conversations.core.principals import SYSTEM, token_principal
+from conversations.core.principals import SYSTEM, import_principal, token_principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log, payload
 from conversations.events.log import hash_chain
@@ -26,6 +26,7 @@ from conversations.evidence.verify_record import RecordCheck, Settings
 from conversations.import_export.export import export
 from conversations.import_export.formats.detect import recordings
 from conversations.import_export.import_report import ImportReport
+from conversations.import_export.staged_import import StagedImport
 from conversations.models import (
     Alarm,
     AlertDelivery,
@@ -45,6 +46,7 @@ from conversations.redaction.erase_id import ErasedId
 from conversations.redaction.redact import redact
 from conversations.redaction.scope import RedactionScope
 from conversations.runs.budgets import edit_budgets
+from tests.events.test_log import message_event
 from tests.evidence.test_bundle import verified
 from tests.evidence.test_honest_histories import empty_tables
 from tests.redaction.test_redact import copy_of, everywhere, index
@@ -370,3 +372,27 @@ def backed_up(folder):
             for part in backup.manifest["parts"]:
                 with backup.lines(part) as lines:
                     yield from lines
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_an_update_that_was_on_its_way_does_not_bring_an_erased_id_back(team, is_taken):
+    def lines(*texts, update):
+        yield {"conversation": ID, "update": update}
+        for text in texts:
+            message = {"type": "message", "id": text, "sender": "user", "recipient": "agent:A", "content": text}
+            yield {"payload": {**message, "conversation_id": ID}}
+        yield {"end": 1}
+
+    first, update = (StagedImport(import_principal("file")) for _ in range(2))
+    first.take([json.dumps(line).encode() for line in lines("one", update=False)])
+    first.finish()
+    update.take([json.dumps(line).encode() for line in lines("one", "two", update=True)])
+    erase_id.erase_id(team["admin"], ID, "asked for by the person")
+    if is_taken:
+        log.append([message_event(ID, "hello")])
+
+    with pytest.raises(Conflict, match="no longer exists: its id was erased"):
+        update.finish()
+
+    assert Event.objects.filter(conversation__key=ID).count() == is_taken
