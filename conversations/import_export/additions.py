@@ -31,7 +31,8 @@ class Additions:
         if conversation is None:
             return False
         first = Event.objects.filter(conversation=conversation).order_by("seq").first()
-        if first is None or not first.principal.startswith(_IMPORT):
+        is_fork = conversation.copied_seq > 0  # what its first events are was imported somewhere else
+        if is_fork or first is None or not first.principal.startswith(_IMPORT):
             raise Conflict(
                 f"conversation {key!r} was not created by an import, so it cannot be updated: import under another id "
                 "(--conversation)",

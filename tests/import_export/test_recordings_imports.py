@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from conversations.conversation import fork as forks
 from conversations.core import principals
 from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.events import log
@@ -346,3 +347,24 @@ def test_export_ends_at_its_head(monkeypatch, tmp_path):
 def test_export_of_nothing_is_refused():
     with pytest.raises(NotFound):
         next(export("nobody"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_fork_of_an_import_is_not_updated(team):
+    def lines(key, *texts, update=False):
+        yield json.dumps({"conversation": key, "update": update}).encode()
+        for text in texts:
+            message = {"type": "message", "id": text, "sender": "user", "recipient": "agent:A", "content": text}
+            yield json.dumps({"payload": {**message, "conversation_id": key}}).encode()
+        yield b'{"end": 1}'
+
+    imported = StagedImport(principals.import_principal("file"))
+    imported.take(list(lines("talk", "one", "two")))
+    imported.finish()
+    fork = forks.fork(team["admin"], "talk", 1).conversation
+    head = log.head(fork)
+
+    with pytest.raises(Conflict, match="was not created by an import"):
+        StagedImport(principals.import_principal("file")).take(list(lines(fork, "one", "three", update=True)))
+
+    assert log.head(fork) == head
