@@ -245,6 +245,7 @@ def test_a_message_with_half_a_character_stops_no_reader():
     message = log.from_bus("chat:c1", "m1", body, parse(body.encode()), principals.token_principal("robot"))
     log.append([message])
     bus = LogBus(principals.SYSTEM)
-    bus.publish("chat:c1", BusMessage(topic="chat:c1", payload={"type": "message", "content": "whole"}))
+    whole = {"type": "message", "conversation_id": "c1", "sender": "agent:A", "content": "whole"}
+    bus.publish("chat:c1", BusMessage(topic="chat:c1", payload=whole))
 
     assert [read.payload["content"] for read in bus.read("chat:c1", None, 10)] == ["half ?", "whole"]
