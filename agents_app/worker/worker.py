@@ -173,7 +173,12 @@ class Worker:
         claimed = await self._do(partial(claims.claim, self.name, names, at_most=at_most))
         for claim in claimed:
             failpoint("after-lease")
-            self._start(claim, await self._served_team_of(claim, served))
+            try:
+                team = await self._served_team_of(claim, served)
+            except Exception:  # the run itself will say what is wrong; the others begin
+                logger.exception("the team of a run could not be read", extra={"run": claim.run})
+                team = served
+            self._start(claim, team)
         if len(claimed) == at_most:  # there may be more, of which nobody tells
             self._news.set()
 
