@@ -125,7 +125,7 @@ export class Subscription {
   #rows(frame) {
     const isSnapshot = this.#isAsked;
     this.#isAsked = false;
-    if (this.handlers.reset && showsErasedId(frame.erased_at)) return this.#reset(frame);
+    if (this.handlers.reset && showsErasedId(frame.erased_at)) return this.#reset({});
     const rows = frame.rows.filter((row) => row.version > (this.#versions.get(row.key) ?? -1));
     for (const row of rows) this.#versions.set(row.key, row.version);
     if (rows.length || isSnapshot) this.handlers.rows?.({ ...frame, rows, isSnapshot });

@@ -45,6 +45,13 @@ BREAKS = [
         '"""F."""\n\n\ndef f():\n    """F."""\n' + "    x = 1\n" * 39,
         "f has 41 lines",
     ),
+    (
+        "messages_of_errors",
+        "agents_app/gone.py",
+        '"""G."""\n\n\nclass SwitchboardError(Exception):\n    """S."""\n\n\n'
+        'def f(name):\n    """F."""\n    raise SwitchboardError(f"{name} is gone")\n',
+        "gone.py:10: begins with name",
+    ),
     ("docstrings", "agents_app/bare.py", "x = 1\n", "agents_app/bare.py:1: no docstring"),
     ("docstrings", "switchboard/a.py", '"""A."""\n\n\nclass A:\n    """A."""\n\n    def b(self): ...\n', "7: b has no"),
     (

@@ -121,6 +121,7 @@ ELSEWHERE: dict[str, str] = {
     "quarantine.target_of": "- it writes a name",
     "request_replay.checked": "- it reads",
     "create.agent_of": "- it reads",
+    "create.begin": "test_new_responses.py::test_a_token_revoked_before_the_commit_is_refused_as_by_any_action",
     "create.is_continued": "- it reads",
     "create.not_continuable": "- it makes an error",
     "create.previous_of": "- it reads",
