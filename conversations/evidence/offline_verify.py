@@ -170,13 +170,12 @@ def joined_hash(*parts):
     return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()
 
 
-def link(prev, key, row, version):
-    """Return the hash that an event must have. `key`: the conversation's id, or NUL and its digest in version 3."""
+def link(prev, key, row, version, erased):
+    """Return the hash that an event erased by then must have; `key` is NUL and the id's digest in version 3."""
     columns = (prev, key, row["seq"], row["kind"], row["at"], row["principal"])
     if version == 1:
         return joined_hash(*columns, row["event_id"] or "", row["digest"])
     turn = "" if row["turn"] is None else row["turn"]
-    erased = None if row["salt"] is None else row["erased_by"]
     rest = (marked(row["run"]), turn, marked(row["event_id"]), marked(erased), row["digest"])
     return joined_hash(f"switchboard/{version}", *columns, *rest)
 
@@ -208,10 +207,11 @@ class CheckedConversation:
         elif hashlib.sha256(salt_of(row["salt"], place) + row["body"].encode()).hexdigest() != row["digest"]:
             raise Bad(f"{place}: the body was changed")
         versions = [v for v in ([3] if self.digest else [2, 1]) if v >= self.version]
-        links = [link(self.hash, self.identity, row, v) for v in versions]
+        erasers = {row["erased_by"], *([None] if row["salt"] is None else [])}  # None: erased since it was written
+        links = {link(self.hash, self.identity, row, v, erased): v for v in versions for erased in erasers}
         if row["hash"] not in links:
             raise Bad(f"{place}: changed: its hash does not match its contents and the previous event")
-        self.version = versions[links.index(row["hash"])]
+        self.version = links[row["hash"]]
         self.hash = self.hashes[self.seq] = row["hash"]
         self.note(row)
 

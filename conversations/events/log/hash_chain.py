@@ -82,11 +82,13 @@ def link_v1(
 
 def format_of(prev: str, identity: str, row: Chained, *, oldest: int = 1, is_tombstone: bool = False) -> int:
     """Return the format in which an event's hash matches the previous one: 3 where an id has a digest; else 2, or 1 (if
-    `oldest` allows it); 0 for none. An event that was erased after it was written was hashed without who erased it."""
+    `oldest` allows it); 0 for none. An event that was erased after it was written was hashed without who erased it,
+    unless it is a fork's copy of a tombstone."""
     columns = (row.kind, row.at, row.principal)
-    erased_by, is_opaque = None if is_tombstone else row.erased_by, identity[:1] == _OPAQUE
-    if row.hash == link(prev, identity, row.seq, *columns, row.run, row.turn, row.event_id, row.digest, erased_by):
-        return 3 if is_opaque else 2
+    is_opaque = identity[:1] == _OPAQUE
+    for erased_by in (None, row.erased_by) if is_tombstone else (row.erased_by,):
+        if row.hash == link(prev, identity, row.seq, *columns, row.run, row.turn, row.event_id, row.digest, erased_by):
+            return 3 if is_opaque else 2
     if oldest == 1 and not is_opaque:
         return int(row.hash == link_v1(prev, identity, row.seq, *columns, row.event_id, row.digest))
     return 0
