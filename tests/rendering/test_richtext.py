@@ -160,5 +160,5 @@ def test_taking_signs_out_leaves_the_words(line):
     words = without_markers(line)
 
     assert len(words) <= len(line)
-    if "(" not in line:
+    if "(" not in line and "```" not in line:  # an address goes, and the language after a fence of code
         assert [letter for letter in words if letter.isalpha()] == [letter for letter in line if letter.isalpha()]
