@@ -19,6 +19,7 @@ from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.coding_agents import hook_identity, hooks, session_events
 from conversations.coding_agents.hooks import Hook
 from conversations.coding_agents.session_events import SessionEvent
+from conversations.core import json_size
 from conversations.core.errors import Invalid, NotAllowed
 from conversations.core.recently_used import RecentlyUsed
 from conversations.events import log
@@ -128,7 +129,7 @@ def _ask(hook: Hook, caller: Caller) -> Approval | None:
     call = hooks.asked_by(hook)
     assert call is not None
     raw = session_events.raw_arguments(call.arguments)
-    is_whole = session_events.fits(raw)
+    is_whole = json_size.fits(raw)
     decisions = ("approve", "edit", "reject") if hook.tool in hooks.EDITABLE and is_whole else ("approve", "reject")
     approval_request = ExternalRequest(
         conversation=hook.speaker.conversation,

@@ -5,14 +5,13 @@ follower report about the same thing is stored once. Called by the parsers besid
 """
 
 import hashlib
-from bisect import bisect_right
 from typing import Any, NamedTuple
 
 import msgspec
 
+from conversations.core.json_size import fits, fitting_length
 from conversations.core.json_values import text_of
 
-MAX_TEXT = 448 * 1024  # bytes of one text as JSON, of which an event has two; the rest is left out and told
 MAX_KEY = 200
 PERSON = "user"
 SUMMARY = 500  # characters of `result_summary`
@@ -153,21 +152,10 @@ def object_of(value: object) -> object:
         return value
 
 
-def fits(text: str) -> bool:
-    """Return whether an event has room for a text, and for another one of this size."""
-    return len(text) <= MAX_TEXT and _size(text) <= MAX_TEXT
-
-
 def bounded(text: str) -> str:
     """Shorten a text that is too long for one event, and say how much is left out."""
-    if fits(text):
-        return text
-    most = bisect_right(range(min(len(text), MAX_TEXT)), MAX_TEXT, key=lambda length: _size(text[:length])) - 1
-    return f"{text[:most]}… ({len(text) - most:,} more characters)"
-
-
-def _size(text: str) -> int:
-    return len(encoded(text).encode())
+    most = fitting_length(text)
+    return text if most == len(text) else f"{text[:most]}… ({len(text) - most:,} more characters)"
 
 
 def text_in(content: object) -> str:

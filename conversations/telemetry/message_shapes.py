@@ -14,7 +14,7 @@ from conversations.telemetry.reading import Call, Message, Result, Role
 
 MAX_MESSAGES = 10_000  # messages of one history
 MAX_NAMES = 12  # of a flattened attribute
-MAX_VALUE = 240_000  # characters of a value, which one event can hold
+MAX_VALUE = 240_000  # characters of a value, fewer where they take many bytes (`json_size`)
 MAX_HISTORY = 4 << 20  # characters of a history
 SMALL_HISTORY = 256 << 10  # characters of one that is cut in a millisecond
 SMALL_PIECE = 8 << 10  # bytes of a message that is remembered

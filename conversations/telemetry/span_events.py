@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from conversations.core.json_size import fits, fitting_length
 from conversations.telemetry.message_shapes import MAX_VALUE, encoded
 from conversations.telemetry.reading import NOTHING_SPENT, Call, Message, Result, SpanReading, Usage
 from conversations.telemetry.span import Span
@@ -225,8 +226,9 @@ _key_again = lru_cache(4096)(_key_of)
 
 
 def cut(text: str) -> str:
-    """Shorten a text to what one event can hold."""
-    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}… [{len(text):,} characters]"
+    """Shorten a text to what one event can hold, beside another text."""
+    most = min(fitting_length(text[:MAX_VALUE]), MAX_VALUE)
+    return text if most == len(text) else f"{text[:most]}… [{len(text):,} characters]"
 
 
 def fitting(value: Any) -> Any:  # any JSON
@@ -236,7 +238,7 @@ def fitting(value: Any) -> Any:  # any JSON
     if value is None or isinstance(value, int | float):
         return value
     text = encoded(value)
-    return value if len(text) <= MAX_VALUE else cut(text)
+    return value if len(text) <= MAX_VALUE and fits(text) else cut(text)
 
 
 def _usage(usage: Usage) -> Body | None:

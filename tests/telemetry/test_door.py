@@ -8,6 +8,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests.support.doors import Caller, ask, events_of
 from tests.support.otlp import JSON, PROTOBUF, conversations_of, counts_of, export, raw_export, span, traces
+from tests.support.tiers import variants
 from tests.telemetry.test_genai import weather
 
 
@@ -87,6 +88,21 @@ def test_a_span_without_an_id_is_told_and_the_others_are_stored(server, caller):
     assert (reply.status, answer.partial_success.rejected_spans) == (200, 1)
     assert "trace id" in answer.partial_success.error_message
     assert counts_of(server, "partial").messages == 2
+
+
+@pytest.mark.parametrize("letter", variants(["漢", "😀", "\x1b", '"']))
+def test_long_texts_of_any_letters_are_shortened_to_what_an_event_holds(server, caller, letter):
+    key, long = f"letters-{ord(letter)}", letter * 300_000
+    parts = [{"type": "reasoning", "content": long}, {"type": "text", "content": long}]
+    messages = {"gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts}], ensure_ascii=False)}
+    chat = span("chat", {"gen_ai.operation.name": "chat", "gen_ai.conversation.id": key, **messages}, trace=ord(letter))
+
+    reply = raw_export(caller, traces(chat))
+
+    partial = ExportTraceServiceResponse.FromString(reply.body).partial_success
+    assert (reply.status, partial.rejected_spans, partial.error_message) == (200, 0, "")
+    (body,) = [body for _, kind, body in events_of(server, key) if kind == "output"]
+    assert all("… [300,000 characters]" in body[name] and len(body[name]) > 30_000 for name in ("text", "reasoning"))
 
 
 def test_nobody_exports_without_a_token(server):
