@@ -11,7 +11,7 @@ from ag_ui.core import AssistantMessage, Message, ResumeEntry, RunAgentInput, Sy
 from agents_app.approval_gate.gatekeeper_protocol import Decision
 from conversations.core.ids import new_id
 from conversations.events.payload import clean_text
-from conversations.runs.begin_tool_call import new_call_id
+from conversations.runs.begin_tool_call import our_call_id
 
 ACTION = "remote_action"  # the tool that an interrupt is asked as
 WENT_ON = "approved: the agent elsewhere goes on"  # what it returns
@@ -57,7 +57,7 @@ def resume_of(run: str, answered: Sequence[Answered], decided: Mapping[str, Deci
     """Return the answers to interrupts. Only what a person, or a rule, let through is approved."""
     entries: list[ResumeEntry] = []
     for call in answered:
-        payload = _payload(call, decided.get(new_call_id(run, call.call_id, 1)))
+        payload = _payload(call, decided.get(our_call_id(run, call.call_id, 1)))
         interrupt = str(call.arguments.get("interrupt"))
         entries.append(ResumeEntry(interrupt_id=interrupt, status="resolved", payload=payload))
     return entries

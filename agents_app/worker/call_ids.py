@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from agents_app.model_providers.unique_call_ids import original
-from conversations.runs.begin_tool_call import new_call_id
+from conversations.runs.begin_tool_call import our_call_id
 from conversations.runs.claims import Body
 
 Key = tuple[str | None, str]  # the call that it is inside, and the provider's id
@@ -75,7 +75,7 @@ class CallIdMap:
             return spare
         own = original(call_id)
         self._uses[own] += 1
-        new_id = new_call_id(self._run, own, self._uses[own])
+        new_id = our_call_id(self._run, own, self._uses[own])
         self._new_ids.add(new_id)
         return new_id
 
@@ -103,7 +103,7 @@ class CallIdMap:
         executing = (
             call.id for call in self._earlier_calls if call.key == (parent, own) and call.status == "executing"
         )
-        return running_id or next(executing, new_call_id(self._run, own, max(1, self._uses[own])))
+        return running_id or next(executing, our_call_id(self._run, own, max(1, self._uses[own])))
 
     @property
     def unfinished(self) -> list[str]:

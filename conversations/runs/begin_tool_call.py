@@ -11,7 +11,7 @@ from conversations.runs.claims import Body, Claim
 ENTERABLE = ("called", "approved")
 
 
-def new_call_id(run: str, call_id: str | None, nth: int) -> str:
+def our_call_id(run: str, call_id: str | None, nth: int) -> str:
     """Return our id of a call: the same in every attempt of the run, so that no call is entered twice."""
     noise = hashlib.sha256(f"{run}\0{call_id}\0{nth}".encode("utf-8", "surrogatepass")).hexdigest()
     return f"{run[:18]}-{noise[:4]}-{noise[4:16]}" if len(run) >= 18 else noise[:36]

@@ -21,7 +21,7 @@ from conversations.events import log
 turn = {"event": "model.turn", "turn": 1, "model": "demo", "demo": True, "tools": ["a"], "duration_ms": 9}
 log.append([c.event(turn)])
 claims.wait(c, "approval", {"event": "approval.requested", "approval_id": "ask-" + c.run, "tool_call_id": "c1",
-  "tool_call": begin_tool_call.new_call_id(c.run, "c1", 1), **t.ASKED}, **t.SEALED)
+  "tool_call": begin_tool_call.our_call_id(c.run, "c1", 1), **t.ASKED}, **t.SEALED)
 """
 
 

@@ -90,7 +90,7 @@ ELSEWHERE: dict[str, str] = {
     "decide.apply_decision": "test_auto_approval.py::test_of_two_who_approve_always_one_makes_a_rule",
     "decide.wrote_input": "test_decisions.py::test_with_four_eyes_nobody_decides_on_what_they_wrote",
     "begin_tool_call.begin_execution": "test_runs.py::test_a_call_is_entered_once_in_whatever_attempt",
-    "begin_tool_call.new_call_id": "- it computes an id",
+    "begin_tool_call.our_call_id": "- it computes an id",
     "expiry.expire_due": "test_expiry.py::test_it_is_ended_once_however_many_look_and_who_decides_then_is_told",
     "fork.answering_at": "- it reads",
     "fork.began_at": "- it reads",

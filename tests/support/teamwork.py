@@ -50,7 +50,7 @@ def ask(by: User, key: str = "flood", client_id: str = "1", **fields: Any) -> Ap
     """Bring a run to its question; answer the approval."""
     say(by, key, client_id=client_id)
     claimed = claim(key)
-    call = begin_tool_call.new_call_id(claimed.run, "c1", 1)
+    call = begin_tool_call.our_call_id(claimed.run, "c1", 1)
     facts = {"event": "approval.requested", "approval_id": f"ask-{key}"[:64], "tool_call": call, "tool_call_id": "c1"}
     claims.wait(claimed, "approval", {**facts, **ASKED, **fields}, **SEALED)
     return Approval.objects.get(run=claimed.run)

@@ -15,7 +15,7 @@ from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import Approval, BudgetRaise, Conversation, ToolCall
 from conversations.runs.approvals import terms
-from conversations.runs.begin_tool_call import new_call_id
+from conversations.runs.begin_tool_call import our_call_id
 from conversations.runs.budgets.evaluate import ORIGIN, ReachedBudget
 from conversations.runs.claims import Body, Claim
 
@@ -35,7 +35,7 @@ def build_request(claimed: Claim, reached: ReachedBudget, agent: str, turn: int)
     }
     text = json.dumps(given, ensure_ascii=False)
     body: Body = {"event": "approval.requested", "approval_id": approval, "agent": agent, "turn": turn}
-    body |= {"tool_call": new_call_id(claimed.run, call, 1), "tool_call_id": call, "name": NAME, "origin": ORIGIN}
+    body |= {"tool_call": our_call_id(claimed.run, call, 1), "tool_call_id": call, "name": NAME, "origin": ORIGIN}
     body |= {"args": given, "args_raw": text, "digest": hashlib.sha256(text.encode()).hexdigest()}
     return body | {"effect": "unsafe", "why": reached.words} | terms.of_call([]).request_fields()
 

@@ -19,7 +19,7 @@ from conversations.core.ids import new_id
 from conversations.core.principals import Principal
 from conversations.events import log, recorded_arguments
 from conversations.models import Conversation, Event, ToolCall
-from conversations.runs.begin_tool_call import new_call_id
+from conversations.runs.begin_tool_call import our_call_id
 from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
 from conversations.runs.replay.eligibility import ReplayEligibility, as_ran, eligibility_of, replay_root
@@ -64,7 +64,7 @@ def request_replay(
         if not eligibility.is_one_click(is_edited=is_edited):
             _require(by, eligibility, reason, tool)
         run, call_id = new_id(), f"replay-{new_id()}"
-        new = StartedReplay(run, new_call_id(run, call_id, 1))
+        new = StartedReplay(run, our_call_id(run, call_id, 1))
         fields = _call_fields(old, body, eligibility)
         fields |= {"run_id": new.run, "tool_call": new.call, "tool_call_id": call_id}
         fields |= {"args": sent, "args_raw": text, "digest": _digest(text), "edited": is_edited}
