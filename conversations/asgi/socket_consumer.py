@@ -132,7 +132,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             raise NotAllowed(f"{self.caller.principal} may not view this topic", field="topic")
         head = await read(self.runtime.head, key)
         new_id = request.get("erased_id") or ""
-        if not head and not self.caller.agent and await read(erase_id.is_erased, new_id):
+        if new_id and not head and not self.caller.agent and await read(erase_id.is_erased, new_id):
             await self.writer.text(frames.control("moved", topic=topic, to=new_id))
             return
         after, epoch = request.get("after"), request.get("epoch")

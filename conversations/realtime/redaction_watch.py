@@ -29,13 +29,14 @@ class RedactionWatch:
     def look(self) -> None:
         """Handle new redactions, and repeat those that an older copy in the database's place does not have; what SQLite
         cannot do now because of readers is done at the next check."""
-        if _newest() < self._newest_seen:
-            self._newest_seen = -1
-        if self._newest_seen < 0 and (count := journal.apply(self._data_dir / journal.NAME)):
-            logger.warning("the database is older than redactions.jsonl: %s events were redacted again", count)
-        if self._newest_seen < 0:
-            redact.fold_rest()
         newest = _newest()
+        if newest < self._newest_seen:
+            self._newest_seen = -1
+        if self._newest_seen < 0:
+            if count := journal.apply(self._data_dir / journal.NAME):
+                logger.warning("the database is older than redactions.jsonl: %s events were redacted again", count)
+            redact.fold_rest()
+            newest = _newest()
         if newest > self._newest_seen:
             for made in Redaction.objects.select_related("conversation").filter(pk__gt=max(self._newest_seen, 0)):
                 if made.conversation is not None:

@@ -28,6 +28,7 @@ HEAL_EVERY = 1.0  # seconds
 SNAPSHOT = 100  # rows
 
 Row = dict[str, Any]
+Note = Callable[[Callable[[], Collection[str]]], None]  # of keys of changed rows
 
 
 class RowSource(Protocol):
@@ -68,9 +69,9 @@ class StateTopic:
         """Start listening for commits."""
         loop = asyncio.get_running_loop()
 
-        def note(keys: Collection[str]) -> None:
+        def note(keys_of: Callable[[], Collection[str]]) -> None:
             if self.subscribers and not should_drop("notification"):
-                loop.call_soon_threadsafe(self._note, keys)
+                loop.call_soon_threadsafe(self._note, keys_of())
 
         self._stop_listening = self._listen(note)
         self._tasks = [
@@ -92,14 +93,15 @@ class StateTopic:
         self.waiting_counts = await self._pool.run(self._source.waiting_counts)
         return await self._pool.run(self._source.newest_rows, SNAPSHOT)
 
-    def _listen(self, note: Callable[[Collection[str]], None]) -> list[Callable[[], None]]:
-        """Have `note` called with the conversations of each commit, in any thread; return what ends it."""
+    def _listen(self, note: Note) -> list[Callable[[], None]]:
+        """Have `note` called at each commit, in any thread, with what returns its conversations if somebody subscribes;
+        return what ends it."""
 
         def on_stored(stored: Sequence[Stored]) -> None:
-            note({event.conversation for event in stored})
+            note(lambda: {event.conversation for event in stored})
 
         def on_heads(heads: Mapping[str, int]) -> None:
-            note(set(heads))
+            note(lambda: set(heads))
 
         return [commit_listeners.on_committed(on_stored), commit_listeners.on_remote_heads(on_heads)]
 
@@ -175,8 +177,8 @@ class AuditTopic(StateTopic):
     def __init__(self) -> None:
         super().__init__("audit", newest_entry.SOURCE)
 
-    def _listen(self, note: Callable[[Collection[str]], None]) -> list[Callable[[], None]]:
-        return [commit_listeners.on_audited(lambda: note({newest_entry.KEY}))]
+    def _listen(self, note: Note) -> list[Callable[[], None]]:
+        return [commit_listeners.on_audited(lambda: note(lambda: {newest_entry.KEY}))]
 
 
 class StateSubscription:
