@@ -5,7 +5,7 @@ one transaction.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from conversations.backup.archive import BackupArchive, Manifest
 from conversations.backup.make_backup import Progress, newest_migration, secret_mark
 from conversations.backup.portable_rows import TO_POSTGRESQL, TO_SQLITE, converter
 from conversations.core import schema_state
+from conversations.core.bounded_groups import bounded_groups
 from conversations.core.errors import Conflict, Invalid, Unavailable
 from conversations.core.failpoints import failpoint
 from conversations.core.principals import SYSTEM
@@ -150,7 +151,7 @@ def _fill(backup: BackupArchive, part: Manifest, progress: Progress) -> None:
     store = _insert if is_sqlite else _copy
     stored = 0
     with backup.lines(part) as lines:
-        for some_lines in _pages(lines):
+        for some_lines in bounded_groups(lines, len, most_items=PAGE, most_bytes=PAGE_BYTES):
             page = [convert(_decode(line)) for line in some_lines]
             if unindexed is not None:  # the search index is built again from the events
                 for row in page:
@@ -162,20 +163,6 @@ def _fill(backup: BackupArchive, part: Manifest, progress: Progress) -> None:
                 failpoint("restore-events")
     if stored != part["rows"]:
         raise Invalid(f"the part {part['name']} has {stored:,} rows; the manifest lists {part['rows']:,}")
-
-
-def _pages(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Group lines into pages of limited length and size."""
-    page: list[bytes] = []
-    size = 0
-    for line in lines:
-        page.append(line)
-        size += len(line)
-        if len(page) == PAGE or size > PAGE_BYTES:
-            yield page
-            page, size = [], 0
-    if page:
-        yield page
 
 
 def _insert(table: str, names: Sequence[str], page: list[list[Any]]) -> None:

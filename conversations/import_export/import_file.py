@@ -1,7 +1,8 @@
 """Import a file: its recordings become conversations, all of them or none."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
+from conversations.core.bounded_groups import bounded_groups
 from conversations.core.errors import Invalid
 from conversations.events.payload import clean_text
 from conversations.import_export.import_report import ImportReport
@@ -34,7 +35,8 @@ def import_recordings(
         for recording in recordings:
             name = key_of(recording, key, count + 1)
             line_count = 0
-            for chunk in _chunks(lines_of(recording, name, trouble, is_update=is_update)):
+            lines = lines_of(recording, name, trouble, is_update=is_update)
+            for chunk in bounded_groups(lines, len, most_items=CHUNK, most_bytes=CHUNK_BYTES):
                 taker.take(chunk)
                 line_count += len(chunk)
                 progress(count + 1, events + line_count - 1)
@@ -52,16 +54,3 @@ def key_of(recording: Recording, key: str, number: int) -> str:
     """Return the id of the `number`-th conversation of a file."""
     name = recording.name if not key else key if number == 1 else f"{key}-{number}"
     return clean_text(name)
-
-
-def _chunks(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
-    chunk: list[bytes] = []
-    size = 0
-    for line in lines:
-        chunk.append(line)
-        size += len(line)
-        if len(chunk) >= CHUNK or size >= CHUNK_BYTES:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk

@@ -20,6 +20,7 @@ from conversations.asgi.responses.follow_events import Follower, Followers
 from conversations.asgi.responses.progress import ResponseProgress, patience_of
 from conversations.asgi.responses.stream_encoder import Encoder, StreamFrame
 from conversations.asgi.token_auth import TokenAuthenticator
+from conversations.core.bounded_groups import bounded_groups
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Busy, MethodNotAllowed, NotSignedIn, SwitchboardError, Unavailable
 from conversations.events.log.records import Stored
@@ -34,7 +35,7 @@ logger = logging.getLogger(__name__)
 VERB = "respond"
 LOOK_EVERY = 1.0  # seconds, while nothing happens: sees the server stop and the client leave
 SILENCE = 15.0  # seconds after which something is said, so that nobody in between hangs up
-PORTION = 8 << 10  # bytes of events that are encoded at a time
+PORTION = 8 << 10  # bytes of events that are encoded and sent at a time: joined tokens become many times their size
 SLOW_AFTER = 20.0  # seconds a reader may leave what is sent to it
 READ_PATIENCE, READ_AGAIN = 10.0, 0.25  # seconds for which a failed read is tried again, and between two tries
 MAX_READERS = 10_000  # requests and sockets of one process at a time
@@ -178,7 +179,7 @@ class ResponsesContext:
         yield new
         encoder.mark_sent(new)
         async for page in self.events(begun):
-            for events in _portions(page):
+            for events in bounded_groups(page, _size, most_bytes=PORTION) if page else ([],):
                 new_frames = await apart(events, _encode_events, encoder, events)
                 new = [frame for frame in new_frames if frame.number > starting_after]
                 if encoder.final is not None:  # counted before it is told: its reader may ask for no more after it
@@ -225,19 +226,8 @@ async def apart(events: Sequence[Stored], work: Callable[[Unpack[Ts]], T], *args
     return await asyncio.get_running_loop().run_in_executor(None, work, *args)
 
 
-def _portions(events: Sequence[Stored]) -> Iterator[Sequence[Stored]]:
-    """Yield the events in portions that are encoded and sent one after another, because joined tokens become many times
-    their size; without events, yield one without."""
-    portion: list[Stored] = []
-    size = 0
-    for event in events:
-        portion.append(event)
-        size += len(event.body)
-        if size >= PORTION:
-            yield portion
-            portion, size = [], 0
-    if portion or not events:
-        yield portion
+def _size(event: Stored) -> int:
+    return len(event.body)
 
 
 def _encode_events(encoder: Encoder, events: Sequence[Stored]) -> list[StreamFrame]:
