@@ -4,14 +4,12 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from django.db import connection
-
 from conversations.alerts import alarms
 from conversations.alerts.kinds import Case
 from conversations.core.secret_masking import mask
 from conversations.core.write_transaction import lock_actions, write_transaction
 from conversations.events import registry
-from conversations.events.log.sql import wanted
+from conversations.events.log.reads import column_at
 from conversations.events.payload import clean_text
 from conversations.models import AlarmCause, AlertRule, Conversation, Run
 
@@ -55,7 +53,7 @@ def _events(notes: Sequence[AlarmCause]) -> Iterator[NotedEvent]:
         Run.objects.filter(id__in={note.run for note in notes if note.run}, kind="agent", parent_call=None)
         .values_list("id", "agent")
     )  # fmt: skip
-    bodies = _bodies([(note.conversation_id, note.seq) for note in notes if note.conversation_id in keys])
+    bodies = column_at([(note.conversation_id, note.seq) for note in notes if note.conversation_id in keys], "body")
     for note in notes:
         if note.conversation_id not in keys or (note.kind == "run_failed" and note.run not in agents):
             continue
@@ -65,20 +63,6 @@ def _events(notes: Sequence[AlarmCause]) -> Iterator[NotedEvent]:
             cause, detail = _failure(fields) if note.kind == "run_failed" else _gap(fields)
             key, agent = keys[note.conversation_id], agents.get(note.run or "", "")
             yield NotedEvent(note.kind, Case(cause, key, note.seq, agent, detail, "", note.at))
-
-
-def _bodies(places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """Return the bodies of these events, by conversation and seq."""
-    if not places:
-        return {}
-    with_clause, values = wanted(places)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"{with_clause} SELECT e.conversation_id,e.seq,e.body FROM wanted CROSS JOIN conversations_event e"
-            " WHERE e.conversation_id=wanted.conversation AND e.seq=wanted.seq",
-            values,
-        )
-        return {(conversation, seq): body for conversation, seq, body in cursor.fetchall()}
 
 
 def _failure(fields: dict[str, object]) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from django.db.backends.utils import CursorWrapper
 from conversations.core.errors import NotFound
 from conversations.events.log import bounded_reads, tool_calls
 from conversations.events.log.records import CallEvents, Cut, Stored
-from conversations.events.log.sql import marks
+from conversations.events.log.sql import marks, wanted
 from conversations.events.log.tool_calls import COLUMNS
 from conversations.events.projections import ECHO_WITHIN, ECHOING
 
@@ -48,6 +48,20 @@ def head(key: str) -> int:
         cursor.execute("SELECT head_seq FROM conversations_conversation WHERE key=%s", [key])
         row = cursor.fetchone()
     return int(row[0]) if row else 0
+
+
+def column_at(positions: Sequence[tuple[int, int]], column: str) -> dict[tuple[int, int], Any]:
+    """Return a column, or an expression of columns, of the events at these positions: (conversation's row id, seq)."""
+    if not positions:
+        return {}
+    with_clause, values = wanted(positions)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"{with_clause} SELECT e.conversation_id,e.seq,{column} FROM wanted CROSS JOIN conversations_event e"
+            " WHERE e.conversation_id=wanted.conversation AND e.seq=wanted.seq",
+            values,
+        )
+        return {(conversation, seq): value for conversation, seq, value in cursor.fetchall()}
 
 
 def heads(keys: Sequence[str]) -> dict[str, int]:

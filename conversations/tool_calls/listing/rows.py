@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import cache, cached_property
 from typing import Any
 
-from django.db import connection
 from django.urls import NoReverseMatch, reverse
 from markupsafe import Markup
 
@@ -15,7 +14,7 @@ from conversations.core import hidden_characters, page_urls
 from conversations.core.errors import SwitchboardError
 from conversations.core.json_values import as_text
 from conversations.core.micros import to_datetime
-from conversations.events.log.sql import wanted
+from conversations.events.log.reads import column_at
 from conversations.events.payload import ParsedPayload, decoded, parse
 from conversations.listing.page import ListPage
 from conversations.models import Conversation
@@ -184,12 +183,12 @@ def _conversations(ids: Iterable[int]) -> Iterable[tuple[int, str, str]]:
 def _payloads(positions: Sequence[tuple[int, int]], whole: bool) -> dict[tuple[int, int], ParsedPayload]:
     # PostgreSQL would read a body of a megabyte to say how long it is, but not to send it here.
     body = "body" if whole else f"CASE WHEN length(body)<={SHORT} THEN body END"
-    payloads = {position: _read(text) for position, text in _of_events(positions, body)}
+    payloads = {position: _read(text) for position, text in column_at(positions, body).items()}
     return {position: payload for position, payload in payloads.items() if payload is not None}
 
 
 def _sizes(calls: Sequence[CallColumns]) -> dict[tuple[int, int], int]:
-    return dict(_of_events(_places(calls), "length(body)"))
+    return column_at(_places(calls), "length(body)")
 
 
 def _places(calls: Sequence[CallColumns]) -> list[tuple[int, int]]:
@@ -197,19 +196,6 @@ def _places(calls: Sequence[CallColumns]) -> list[tuple[int, int]]:
     return sorted(
         {(c.conversation_id, seq) for c in calls for seq in (c.called_seq, c.finished_seq) if seq is not None}
     )
-
-
-def _of_events(positions: Sequence[tuple[int, int]], column: str) -> list[tuple[tuple[int, int], Any]]:
-    if not positions:
-        return []
-    with_clause, values = wanted(positions)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"{with_clause} SELECT e.conversation_id,e.seq,{column} FROM wanted CROSS JOIN conversations_event e"
-            " WHERE e.conversation_id=wanted.conversation AND e.seq=wanted.seq",
-            values,
-        )
-        return [((conversation, seq), value) for conversation, seq, value in cursor.fetchall()]
 
 
 def _read(body: str | None) -> ParsedPayload | None:
