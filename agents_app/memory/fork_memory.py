@@ -28,6 +28,7 @@ from conversations.core import principals
 from conversations.core.json_values import as_text
 from conversations.events import payload, recorded_arguments, registry
 from conversations.events.log import bounded_reads
+from conversations.events.log.sql import marks
 from conversations.events.payload import ParsedPayload
 from conversations.events.projections import SpokenMessages, mark_output, repeats_output, starts_call
 from conversations.events.response_ids import words_of
@@ -37,7 +38,7 @@ KINDS = registry.names_with("remembered")
 PER_ITEM = 4  # events read for each item that is kept: a call has several
 REJECTED = "Tool execution was not approved."
 _REMEMBERED = f"""FROM conversations_event WHERE conversation_id=%s AND seq<=%s
-AND kind<>'token' AND kind IN ({",".join(["%s"] * len(KINDS))})"""
+AND kind<>'token' AND kind IN ({marks(len(KINDS))})"""
 _ANSWER = """SELECT seq FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s AND kind<>'token'
 AND kind='output' AND run=%s ORDER BY seq DESC LIMIT 1"""
 

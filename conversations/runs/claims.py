@@ -18,6 +18,7 @@ from conversations.core.principals import Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.events.log.records import NewEvent
+from conversations.events.log.sql import marks
 from conversations.models import Conversation, Run, ToolCall
 from conversations.models.run import ENDING
 from conversations.runs import leases
@@ -89,14 +90,14 @@ def _next(agents: Collection[str], at_most: int) -> list[str]:
     """Return ids of runs that may be claimed, the first of each conversation."""
     if not agents:
         return []
-    sql = CLAIMABLE_RUNS_SQL.format(agents=", ".join(["%s"] * len(agents)))
+    sql = CLAIMABLE_RUNS_SQL.format(agents=marks(len(agents)))
     with connection.cursor() as cursor:
         cursor.execute(f"{sql} ORDER BY r.id LIMIT %s", [*agents, at_most])
         rows = cursor.fetchall()
         replays = [id_ for id_, kind, *_ in rows if kind != "agent"]
         places = {conversation for _, kind, conversation, _ in rows if kind == "agent"}
         if places and len(rows) == at_most:  # ids of one millisecond have no order, and the rest was cut off
-            among = ", ".join(["%s"] * len(places))
+            among = marks(len(places))
             cursor.execute(f"{sql} AND r.kind='agent' AND r.conversation_id IN ({among})", [*agents, *places])
             rows = cursor.fetchall()
     latest_first = sorted(
@@ -119,15 +120,14 @@ def _take_all(ids: Sequence[str], worker: str) -> list[Claim]:
 
 
 def _take(ids: Sequence[str], worker: str) -> list[Claim]:
-    marks = ",".join(["%s"] * len(ids))
     with write_transaction(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":  # apart: a statement that waits for a row sees the runs as they were
-            cursor.execute(_LOCK_SQL.format(marks=marks), ids)
-        cursor.execute(_STARTABLE_SQL.format(marks=marks), ids)
+            cursor.execute(_LOCK_SQL.format(marks=marks(len(ids))), ids)
+        cursor.execute(_STARTABLE_SQL.format(marks=marks(len(ids))), ids)
         claims = [Claim(*row) for row in cursor.fetchall()]
-        marks, taken = ",".join(["%s"] * len(claims)), [claimed.run for claimed in claims]
         if claims:
-            cursor.execute(_START_SQL.format(marks=marks), [worker[:100], leases.end_of_new(), *taken])
+            taken = [claimed.run for claimed in claims]
+            cursor.execute(_START_SQL.format(marks=marks(len(taken))), [worker[:100], leases.end_of_new(), *taken])
         body: Body = {"event": "run.started", "worker": worker[:100]}
         log.append([claimed.event(body | _started(claimed)) for claimed in claims])
     return claims
