@@ -20,6 +20,7 @@ from conversations.core.plain_text import short_title
 from conversations.core.principals import Principal
 from conversations.events import log, registry
 from conversations.events import payload as envelopes
+from conversations.events.log import bounded_reads
 from conversations.events.log.fork_copy import HANDLING, named_handler
 from conversations.events.log.records import NewEvent
 from conversations.events.payload import ParsedPayload
@@ -105,7 +106,7 @@ def answering_at(parent: Conversation, at: int) -> AnsweringRun:
     agents, handler = frozenset(Agent.objects.values_list("name", flat=True)), _handler_at(parent, at)
     near = Event.objects.filter(conversation=parent, seq__lte=at, seq__gt=at - LOOK_BACK, kind__in=SAYING)
     last = AnsweringRun(0, "", "", "", "")
-    for seq, body in near.order_by("-seq").values_list("seq", "body").iterator(chunk_size=16):
+    for seq, body in near.order_by("-seq").values_list("seq", "body").iterator(bounded_reads.FETCHED):
         payload = envelopes.parse(body.encode())
         answering = AnsweringRun(
             seq, payload.speaker, payload.recipient or "", payload.words, _name(payload, handler, agents)
@@ -253,7 +254,9 @@ def _agent(name: str, answering: AnsweringRun) -> str:
 def _handler_at(parent: Conversation, at: int) -> str:
     """Return who handled the conversation at an event; who handles it now if nobody was named by then."""
     naming = Event.objects.filter(conversation=parent, seq__lte=at, kind__in=HANDLING).exclude(kind="token")
-    for kind, principal, body in naming.order_by("-seq").values_list("kind", "principal", "body").iterator(16):
+    for kind, principal, body in (
+        naming.order_by("-seq").values_list("kind", "principal", "body").iterator(bounded_reads.FETCHED)
+    ):
         if name := named_handler(kind, principal, envelopes.parse(body.encode())):
             return name.removeprefix("agent:")
     return parent.handler.removeprefix("agent:")

@@ -16,7 +16,7 @@ from conversations.events.types.redaction import ID_ERASED, REDACTED, new_id_of,
 from conversations.models import Conversation, Event
 
 PAGE = 5_000  # rows held at a time, fewer once their bodies pass 4 MiB
-_EVENTS = "FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s"
+_EVENTS = "FROM conversations_event WHERE conversation_id=%s AND seq<=%s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +162,10 @@ def _ids() -> Iterator[int]:
 
 
 def _rows(conversation: int, *, after: int, upto: int) -> Iterator[EventRow]:
-    while after < upto:
-        with connection.cursor() as cursor:
-            values = [conversation, after, upto]
-            page = bounded_reads.rows(cursor, ",".join(EventRow._fields), _EVENTS, values, order="seq", limit=PAGE)
-        if not page:
-            return
-        yield from map(EventRow._make, page)
-        after = page[-1][0]
+    names = ",".join(EventRow._fields)
+    with connection.cursor() as cursor:
+        for page in bounded_reads.pages(cursor, names, _EVENTS, [conversation, upto], after=after, limit=PAGE):
+            yield from map(EventRow._make, page)
 
 
 def _fault_of_key(conversation: Conversation) -> str:

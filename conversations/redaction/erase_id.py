@@ -25,13 +25,13 @@ from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.events.log import bounded_reads, hash_chain
 from conversations.events.log.refold import Gone, Refold
-from conversations.events.log.sql import marks
 from conversations.events.types.redaction import FIELD_MARK, ID_ERASED, REDACTED
 from conversations.models import Conversation, Event, Redaction
-from conversations.redaction import audit_entries, id_columns, legal_holds, redact
+from conversations.redaction import audit_entries, id_columns, legal_holds, redact, replaced_bodies
 from conversations.redaction.id_forms import ErasedId
 from conversations.redaction.redact import ID_FIELD, Redacted
-from conversations.redaction.selection import FETCHED, MAX_EVENTS, MOVED, Part, find_conversation
+from conversations.redaction.replaced_bodies import NamedDigest
+from conversations.redaction.selection import MAX_EVENTS, MOVED, Part, find_conversation
 from conversations.search import index_writer
 
 MAX_NAMING = 20_000  # events at once
@@ -111,7 +111,7 @@ def parts_naming(row: Conversation) -> list[Part]:
     own = _own(row, erased)
     naming: dict[int, list[tuple[int, str]]] = {row.pk: []}
     columns = rows.order_by("conversation_id", "seq").values_list("conversation_id", "seq", "kind", "body")
-    for pk, seq, kind, body in columns.iterator(chunk_size=FETCHED):
+    for pk, seq, kind, body in columns.iterator(chunk_size=bounded_reads.FETCHED):
         if erased.in_body(body, words=pk in own) != body:
             naming.setdefault(pk, []).append((seq, kind))
     of = Conversation.objects.in_bulk(naming)
@@ -126,7 +126,7 @@ def _own(row: Conversation, erased: ErasedId) -> set[int]:
         last_forks = set(Conversation.objects.filter(parent__in=last_forks).values_list("pk", flat=True)) - own
         own |= last_forks
     moved = Event.objects.filter(erased.held_by("body"), kind=MOVED, conversation__in=Conversation.objects.published())
-    bodies = moved.values_list("conversation_id", "body").iterator(chunk_size=FETCHED)
+    bodies = moved.values_list("conversation_id", "body").iterator(chunk_size=bounded_reads.FETCHED)
     return own | {pk for pk, body in bodies if erased.in_body(body, words=False) != body}
 
 
@@ -181,19 +181,13 @@ def _replace(
 
 def _put(
     row: Conversation, seqs: Sequence[int], mark: str, new_body: Callable[[str], str]
-) -> tuple[list[dict[str, int | str]], list[int]]:
+) -> tuple[list[NamedDigest], list[int]]:
     """Store the new bodies without a salt; return the digests that name them, and those that still say something."""
-    source = f"FROM conversations_event WHERE conversation_id=%s AND seq IN ({marks(len(seqs))})"
-    digests: list[dict[str, int | str]] = []
+    digests: list[NamedDigest] = []
     spoken: list[int] = []
     with connection.cursor() as cursor:
-        for page in bounded_reads.pages(cursor, "seq,erased_by,body", source, [row.pk, *seqs]):
-            for seq, erased_by, body in page:
-                by, left = erased_by or mark, new_body(body)  # a tombstone stays what it is
-                sql = (
-                    "UPDATE conversations_event SET body=%s,salt=NULL,erased_by=%s WHERE conversation_id=%s AND seq=%s"
-                )
-                cursor.execute(sql, [left, by, row.pk, seq])
-                digests.append({"seq": seq, "digest": hash_chain.tombstone_digest(seq, by, left)})
-                spoken += [seq] if by.startswith(FIELD_MARK) else []
+        for seq, erased_by, body in replaced_bodies.read(cursor, row, seqs):
+            by = erased_by or mark  # a tombstone stays what it is
+            digests.append(replaced_bodies.replace(cursor, row, seq, new_body(body), by))
+            spoken += [seq] if by.startswith(FIELD_MARK) else []
     return digests, spoken

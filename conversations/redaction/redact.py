@@ -19,13 +19,12 @@ from conversations.core.errors import Conflict
 from conversations.core.principals import Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
-from conversations.events.log import bounded_reads, hash_chain
 from conversations.events.log.refold import Gone, Refold
-from conversations.events.log.sql import marks
 from conversations.events.types.redaction import FIELD_MARK, REDACTED
 from conversations.models import Alarm, AlertDelivery, Conversation, Redaction, Run, SessionItem
 from conversations.models.run import BEGUN
-from conversations.redaction import call_field, legal_holds, selection
+from conversations.redaction import call_field, legal_holds, replaced_bodies, selection
+from conversations.redaction.replaced_bodies import NamedDigest
 from conversations.redaction.selection import Part
 from conversations.redaction.tombstones import tombstone
 from conversations.search import index_writer
@@ -92,7 +91,7 @@ def erase(
     row, seqs = part.conversation, part.seqs
     with write_transaction():
         index_writer.forget(row.pk, seqs)
-        digests = [{"seq": seq, "digest": digest} for seq, digest in _put_tombstones(row, seqs, mark, field)]
+        digests = _put_tombstones(row, seqs, mark, field)
         if field:
             index_writer.index_again(row.pk, seqs)
         writer, doer = event_author(by)
@@ -161,27 +160,16 @@ def require_idle(parts: Sequence[Part]) -> None:
         raise Conflict(f"the agent {run.agent} is active in conversation {run.conversation.key!r}: stop its run first")
 
 
-def _put_tombstones(row: Conversation, seqs: Sequence[int], mark: str, field: str) -> list[tuple[int, str]]:
-    """Replace bodies; return each event's number and the digest of what stands there."""
-    source, values = (
-        f"FROM conversations_event WHERE conversation_id=%s AND seq IN ({marks(len(seqs))})",
-        [row.pk, *seqs],
-    )
-    placed = []
+def _put_tombstones(row: Conversation, seqs: Sequence[int], mark: str, field: str) -> list[NamedDigest]:
+    """Replace bodies; return how `event.redacted` names what stands there."""
     with connection.cursor() as cursor:
-        pages: Iterable[list[tuple[int, str]]] = bounded_reads.pages(cursor, "seq,body", source, values)
+        events = ((seq, body) for seq, _, body in replaced_bodies.read(cursor, row, seqs))
         if field:  # a few events, of one call: what is in one of them may be in the others
-            bodies = {seq: body for page in pages for seq, body in page}
-            pages = [list((bodies | call_field.without(bodies, field)).items())]
-        for page in pages:
-            for seq, body in page:
-                left = body if field else tombstone(body)
-                sql = (
-                    "UPDATE conversations_event SET body=%s,salt=NULL,erased_by=%s WHERE conversation_id=%s AND seq=%s"
-                )
-                cursor.execute(sql, [left, mark, row.pk, seq])
-                placed.append((seq, hash_chain.tombstone_digest(seq, mark, left)))
-    return placed
+            bodies = dict(events)
+            left: Iterable[tuple[int, str]] = (bodies | call_field.without(bodies, field)).items()
+        else:
+            left = ((seq, tombstone(body)) for seq, body in events)
+        return [replaced_bodies.replace(cursor, row, seq, body, mark) for seq, body in left]
 
 
 def _forget_elsewhere(row: Conversation, older_than: int | None) -> None:

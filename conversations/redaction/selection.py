@@ -14,6 +14,7 @@ from django.db.models import Q
 from conversations.core.errors import Invalid, NotFound
 from conversations.core.plain_text import short_title
 from conversations.events import payload
+from conversations.events.log import bounded_reads
 from conversations.events.types.redaction import FIELD_MARK, ID_ERASED, REDACTED
 from conversations.models import Annotation, Approval, Conversation, Event, ToolCall
 from conversations.redaction import call_field
@@ -21,7 +22,6 @@ from conversations.redaction import call_field
 MOVED = "conversation.moved"
 NO_WORDS = (REDACTED, MOVED, ID_ERASED)  # these stay: they say what became of others
 MAX_EVENTS = 500  # of one conversation at once
-FETCHED = 16  # bodies of one fetch
 MAX_OF_PERSON = 20_000  # events at once
 SAYS_SOMETHING = Q(erased_by=None) | Q(erased_by__startswith=FIELD_MARK)
 _OF_PERSON = """SELECT e.conversation_id,e.seq FROM conversations_event e JOIN conversations_conversation c
@@ -164,7 +164,7 @@ def _said_in(part: Part, titles: Set[str]) -> set[str]:
     """Return the titles that are, in full or shortened, in the words of these events."""
     bodies = Event.objects.filter(conversation=part.conversation, seq__in=part.seqs).values_list("body", flat=True)
     repeated: set[str] = set()
-    for body in bodies.iterator(chunk_size=FETCHED):
+    for body in bodies.iterator(chunk_size=bounded_reads.FETCHED):
         event = payload.parse(body.encode())
         for text in (" ".join(text.split()) for text in (event.words, event.title or "") if text):
             repeated |= {title for title in titles if title in text or title == short_title(text)}
@@ -190,7 +190,7 @@ def _with_companions(row: Conversation, seqs: set[int]) -> set[int]:
     for output in events.filter(seq__in=seqs, kind="output").defer("body"):
         more |= set(_tokens_of(row, output))
     spoken = events.filter(seq__in=more).exclude(kind="token").values_list("seq", "body")
-    for seq, body in spoken.iterator(chunk_size=FETCHED):
+    for seq, body in spoken.iterator(chunk_size=bounded_reads.FETCHED):
         words = payload.parse(body.encode()).words
         near = events.filter(seq__in=(seq - 1, seq + 1)).values_list("seq", "body") if words else ()
         repeats |= {other for other, text in near if payload.parse(text.encode()).words == words}

@@ -6,13 +6,13 @@ from typing import NamedTuple
 from django.db.models import F, QuerySet
 
 from conversations.events.event_type import TYPES
+from conversations.events.log import bounded_reads
 from conversations.models import Event, Run, ToolCall
 from conversations.models.run import EXTERNAL
 
 ENDS = tuple(name for name, known in TYPES.items() if known.run_end is not None and name != "run.delivered")
 MAX_ROWS = 20_000  # events looked at in one read
 MAX_NESTED = 20  # runs within runs
-_ROWS = 16  # bodies of one fetch
 
 
 class EndedRun(NamedTuple):
@@ -74,7 +74,7 @@ def steps_of(end: EndedRun, run: Run, kinds: Sequence[str]) -> Iterator[StepOfRu
         conversation=end.conversation, run=end.run, seq__gte=run.queued_seq, seq__lte=end.seq, kind__in=(*kinds, *ENDS)
     )
     rows = events.order_by("seq").values_list("seq", "kind", "at", "turn", "body")
-    return (StepOfRun(*row) for row in rows.iterator(_ROWS))
+    return (StepOfRun(*row) for row in rows.iterator(bounded_reads.FETCHED))
 
 
 def input_of(end: EndedRun, run: Run) -> str:

@@ -12,6 +12,7 @@ from django.db.backends.utils import CursorWrapper
 
 READ_BYTES = 4 << 20  # of the bodies of one read, or one event
 PAGE = 500  # rows of one page
+FETCHED = 16  # rows that a query set fetches at a time where each may have a large body
 
 Row = tuple[Any, ...]
 
@@ -40,18 +41,19 @@ def rows(
 
 
 def pages(
-    cursor: CursorWrapper, names: str, source: str, values: Sequence[Any], *, most: int = READ_BYTES
-) -> Iterator[list[Row]]:
-    """Yield `SELECT names source AND seq>… ORDER BY seq` page by page, each limited as by `rows`.
+    cursor: CursorWrapper, names: str, source: str, values: Sequence[Any], *,
+    after: int = 0, limit: int = PAGE, most: int = READ_BYTES,
+) -> Iterator[list[Row]]:  # fmt: skip
+    """Yield `SELECT names source AND seq>after ORDER BY seq` page by page, each limited as by `rows`.
 
     `seq` is the first of `names`, and `source` ends with conditions. The cursor may be used between two pages.
     """
-    last: list[Any] = []
-    while page := rows(
-        cursor, names, f"{source} AND seq>%s" if last else source, [*values, *last], order="seq", limit=PAGE, most=most
-    ):
+    source = f"{source} AND seq>%s"
+    while page := rows(cursor, names, source, [*values, after], order="seq", limit=limit, most=most):
         yield page
-        last = [page[-1][0]]
+        if len(page) < limit and size(page) <= most:
+            return  # all there was
+        after = page[-1][0]
 
 
 def size_of(body: str | bytes) -> int:

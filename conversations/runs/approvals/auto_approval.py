@@ -18,6 +18,7 @@ from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
+from conversations.events.log import bounded_reads
 from conversations.models import Approval, AutoApprovalRule, Conversation, Event, Run, ToolCall
 from conversations.models.run import EXTERNAL
 from conversations.runs.approvals import auto_approval_rules, decide, terms
@@ -28,7 +29,6 @@ from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect
 
 AT_A_TIME = 200  # approvals of one call; the worker's round goes on
 MAX_ITEMS = 2_000  # approval requests that are looked at
-AT_ONCE = 20  # of them, whose events are read at once: each may be large
 
 
 def approve_call(claimed: Claim, request: Body) -> AutoApprovalRule | None:
@@ -73,8 +73,8 @@ def _waiting(rules: auto_approval_rules.Rules) -> Iterator[str]:
     free = Approval.objects.open().filter(conversation__state="open", conversation__owner="", tool_call__in=named)
     requests = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("asked_seq")).values("body")
     ids = list(free.order_by("id").values_list("id", flat=True)[:MAX_ITEMS])
-    for at in range(0, len(ids), AT_ONCE):
-        some = Approval.objects.filter(id__in=ids[at : at + AT_ONCE]).order_by("id")
+    for at in range(0, len(ids), bounded_reads.FETCHED):
+        some = Approval.objects.filter(id__in=ids[at : at + bounded_reads.FETCHED]).order_by("id")
         for approval, body in some.annotate(asked=Subquery(requests[:1])).values_list("id", "asked"):
             call = auto_approval_rules.call_of(decide.parse_request_body(body))
             of_tool = rules.get(call.lookup_key, ())

@@ -14,12 +14,12 @@ from django.db import connection
 from django.db.models import Count, Min, OuterRef, Subquery
 
 from conversations.core.micros import to_datetime
+from conversations.events.log import bounded_reads
 from conversations.models import Approval, Event
 from conversations.runs.approvals import auto_approval_rules, terms
 from conversations.runs.policy import evaluate
 
 MAX_ITEMS = 500  # approval requests whose authors are looked up
-AT_ONCE = 20  # of them, whose events are read at once: each may be large
 
 _AUTHORS = """SELECT a.id, e.principal, CASE WHEN e.principal='system' THEN e.body ELSE '{}' END
 FROM conversations_approval a JOIN conversations_run r ON r.id=a.run
@@ -54,7 +54,7 @@ def excluded_approvers(approvals: Collection[str] | None = None) -> dict[str, se
     open_approvals = open_approvals if approvals is None else open_approvals.filter(id__in=approvals)
     barred_ids = []
     rows_asked = open_approvals.annotate(asked=Subquery(requests[:1])).values_list("id", "asked")[:MAX_ITEMS]
-    for id_, body in rows_asked.iterator(AT_ONCE):
+    for id_, body in rows_asked.iterator(bounded_reads.FETCHED):
         call = auto_approval_rules.call_of(json.loads(body))
         if terms.of_call(evaluate.matching(rows, call.agent, call.tool)).four_eyes:
             barred_ids.append(id_)

@@ -1,0 +1,27 @@
+"""Replace the bodies of events: what stands there then has no salt, and a chained `event.redacted` names its digest."""
+
+from collections.abc import Iterator, Sequence
+
+from django.db.backends.utils import CursorWrapper
+
+from conversations.events.log import bounded_reads, hash_chain
+from conversations.events.log.sql import marks
+from conversations.models import Conversation
+
+_UPDATE = "UPDATE conversations_event SET body=%s,salt=NULL,erased_by=%s WHERE conversation_id=%s AND seq=%s"
+
+NamedDigest = dict[str, int | str]  # an item of `events` in an `event.redacted`
+
+
+def read(cursor: CursorWrapper, row: Conversation, seqs: Sequence[int]) -> Iterator[tuple[int, str | None, str]]:
+    """Yield `(seq, erased_by, body)` of these events in order, read in pages of limited size. `replace` may use the
+    cursor meanwhile."""
+    source = f"FROM conversations_event WHERE conversation_id=%s AND seq IN ({marks(len(seqs))})"
+    for page in bounded_reads.pages(cursor, "seq,erased_by,body", source, [row.pk, *seqs]):
+        yield from page
+
+
+def replace(cursor: CursorWrapper, row: Conversation, seq: int, body: str, erased_by: str) -> NamedDigest:
+    """Store what replaces a body and who erased it; return how `event.redacted` names it."""
+    cursor.execute(_UPDATE, [body, erased_by, row.pk, seq])
+    return {"seq": seq, "digest": hash_chain.tombstone_digest(seq, erased_by, body)}
