@@ -6,10 +6,9 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-import uvicorn
 
-from dashboard.server.uvicorn_config import config
-from tests.support.live import free_port, until
+from tests.support.live import until
+from tests.support.threaded_server import threaded_server
 
 PIECES = [b"event: a\ndata: %d\n\n" % n for n in range(300)]
 PART = b"x" * 10_000
@@ -69,14 +68,8 @@ def app() -> App:
 @pytest.fixture
 def port(app: App) -> Iterator[int]:
     """The port of a server in a thread."""
-    port = free_port()
-    server = uvicorn.Server(config(app, "127.0.0.1", port))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    until(lambda: server.started)
-    yield port
-    server.should_exit = True
-    thread.join(60)
+    with threaded_server(app) as server:
+        yield server.config.port
 
 
 def ask(line: socket.socket, path: str, method: str = "GET") -> None:

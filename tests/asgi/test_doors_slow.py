@@ -10,8 +10,8 @@ import pytest
 import uvicorn
 
 from dashboard.server import http_protocol
-from dashboard.server.uvicorn_config import config
-from tests.support.live import free_port, until
+from tests.support.live import until
+from tests.support.threaded_server import threaded_server
 
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
 QUIET = 1.0  # seconds after which the server here gives up
@@ -50,14 +50,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[uvicorn.Server]:
     """A server in a thread, with little patience."""
     monkeypatch.setattr(http_protocol, "PATIENCE", QUIET)
     monkeypatch.setattr(http_protocol, "LOOK_EVERY", 0.1)
-    port = free_port()
-    server = uvicorn.Server(config(answer_after_the_body, "127.0.0.1", port))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    until(lambda: server.started)
-    yield server
-    server.should_exit = True
-    thread.join(60)
+    with threaded_server(answer_after_the_body) as server:
+        yield server
 
 
 @pytest.fixture

@@ -226,22 +226,14 @@ def test_rows_that_nobody_rang_for_are_found_by_the_next_look(monkeypatch):
     asyncio.run(work())
 
 
-def test_a_revocation_elsewhere_is_heard(elsewhere):
+@pytest.mark.parametrize(
+    ("on_news", "flag"), [(commit_listeners.on_revoked, "is_revoked"), (commit_listeners.on_audited, "is_audited")]
+)
+def test_a_revocation_and_an_audit_entry_elsewhere_are_heard_of(elsewhere, on_news, flag):
     async def work(running_hub, listener, lines):
         received = asyncio.Event()
-        stop = commit_listeners.on_revoked(received.set)
-        elsewhere.say({}, is_revoked=True)
-        await asyncio.wait_for(received.wait(), 60)
-        stop()
-
-    asyncio.run(following(work))
-
-
-def test_an_audit_entry_elsewhere_is_heard_of(elsewhere):
-    async def work(running_hub, listener, lines):
-        received = asyncio.Event()
-        stop = commit_listeners.on_audited(received.set)
-        elsewhere.say({}, is_audited=True)
+        stop = on_news(received.set)
+        elsewhere.say({}, **{flag: True})
         await asyncio.wait_for(received.wait(), 60)
         stop()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from typing import Any, NamedTuple
 
 from conversations.access.accounts import tokens
@@ -252,9 +252,5 @@ def _close() -> None:
 @contextmanager
 def desk_open(role: str = "operator") -> Iterator[Desk]:
     """A desk with a stand-in behind it."""
-    desk = Desk(role)
-    try:
-        with standing_in():
-            yield desk
-    finally:
-        desk.close()
+    with closing(Desk(role)) as desk, standing_in():
+        yield desk

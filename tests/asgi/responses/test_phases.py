@@ -1,6 +1,7 @@
 """A model's answer of several messages (commentary, then the final answer): each once, in order, with its phase."""
 
 import json
+from contextlib import closing
 
 import pytest
 from agents import Agent, function_tool
@@ -52,11 +53,8 @@ def outputs(key="c"):
 
 @pytest.fixture
 def desk():
-    opened = Desk()
-    try:
+    with closing(Desk()) as opened:
         yield opened
-    finally:
-        opened.close()
 
 
 def test_each_message_is_recorded_once_and_the_model_is_told_each_once():

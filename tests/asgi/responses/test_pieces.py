@@ -1,6 +1,7 @@
 """The pieces of an answer: stored joined, deltas_text each, with the same numbers to whoever comes later."""
 
 import json
+from contextlib import closing
 
 import pytest
 
@@ -121,11 +122,8 @@ def test_a_piece_the_queue_refuses_takes_its_later_ones_with_it_not_others(pen, 
 
 @pytest.fixture
 def desk():
-    opened = Desk()
-    try:
+    with closing(Desk()) as opened:
         yield opened
-    finally:
-        opened.close()
 
 
 def finish(pen, text):

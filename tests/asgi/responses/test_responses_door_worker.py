@@ -2,6 +2,7 @@
 agrees, event by event, and is as the document says."""
 
 import json
+from contextlib import closing
 
 import pytest
 from agents import function_tool
@@ -29,11 +30,8 @@ def look_up(street: str) -> str:
 
 @pytest.fixture
 def desk():
-    opened = Desk()
-    try:
+    with closing(Desk()) as opened:
         yield opened
-    finally:
-        opened.close()
 
 
 def streamed(desk, words, **more):

@@ -1,0 +1,25 @@
+"""A server of ours in a thread, for an app that a test wrote."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+from dashboard.server.uvicorn_config import config
+from tests.support.live import free_port, until
+
+
+@contextmanager
+def threaded_server(app: Any) -> Iterator[uvicorn.Server]:
+    """Serve an ASGI app on a free port of loopback (`server.config.port`) until the end."""
+    server = uvicorn.Server(config(app, "127.0.0.1", free_port()))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        until(lambda: server.started)
+        yield server
+    finally:
+        server.should_exit = True
+        thread.join(60)
