@@ -80,9 +80,8 @@ def _went_well(alarm: Alarm) -> bool:
     if alarm.kind != "run_failed" or alarm.rule.grouping != "conversation":
         return False
     failure = Event.objects.filter(conversation__key=alarm.conversation, seq=alarm.seq).values("run")
-    failed_run = Run.objects.filter(id__in=failure).values(
-        "queued_seq"
-    )  # what waited behind it was queued before its end
+    # Runs that waited behind the failed one were queued before its end.
+    failed_run = Run.objects.filter(id__in=failure).values("queued_seq")
     later = Run.objects.filter(conversation__key=alarm.conversation, queued_seq__gt=Subquery(failed_run[:1]))
     later = later.filter(ended_seq__gt=alarm.seq, status="done", kind="agent", parent_call=None)
     return later.filter(agent=alarm.agent).exists()

@@ -254,9 +254,8 @@ def _agent(name: str, answering: AnsweringRun) -> str:
 def _handler_at(parent: Conversation, at: int) -> str:
     """Return who handled the conversation at an event; who handles it now if nobody was named by then."""
     naming = Event.objects.filter(conversation=parent, seq__lte=at, kind__in=HANDLING).exclude(kind="token")
-    for kind, principal, body in (
-        naming.order_by("-seq").values_list("kind", "principal", "body").iterator(bounded_reads.FETCHED)
-    ):
+    rows = naming.order_by("-seq").values_list("kind", "principal", "body")
+    for kind, principal, body in rows.iterator(bounded_reads.FETCHED):
         if name := named_handler(kind, principal, envelopes.parse(body.encode())):
             return name.removeprefix("agent:")
     return parent.handler.removeprefix("agent:")

@@ -354,11 +354,8 @@ def lane_text(read: ParsedEvent, lane: Lane) -> str:
 
 def line(value: object) -> str:
     """Return a text or number of the body, clipped to a line; empty for anything else."""
-    return (
-        str(value)[: message_body.MAX_LINE]
-        if isinstance(value, str | int | float) and not isinstance(value, bool)
-        else ""
-    )
+    is_line = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return str(value)[: message_body.MAX_LINE] if is_line else ""
 
 
 def _first_line(text: str) -> Markup:

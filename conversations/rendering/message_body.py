@@ -60,9 +60,11 @@ def more(body: Mapping[str, Any], shown: frozenset[str], *, sent_by: str = "") -
     `sent_by` is the principal if it is shown: metadata that says the same is left out, metadata that says another is
     not.
     """
-    hidden = {name: value for name, value in body.items() if name not in shown and value not in (None, {}, [], "")}
-    clipped = {name: body[name] for name in _ONE_LINE & shown if len(str(body.get(name, ""))) > MAX_LINE}
-    extra = hidden | clipped
+    extra = {
+        name: value
+        for name, value in body.items()
+        if value not in (None, {}, [], "") and (name not in shown or _is_clipped(name, value))
+    }
     metadata = body.get("metadata")  # of any type: it is the sender's
     if isinstance(metadata, dict):
         metadata = {name: value for name, value in metadata.items() if name not in _OURS}
@@ -71,6 +73,10 @@ def more(body: Mapping[str, Any], shown: frozenset[str], *, sent_by: str = "") -
     if metadata:
         extra["metadata"] = metadata
     return tree(extra) if extra else None
+
+
+def _is_clipped(name: str, value: Any) -> bool:
+    return name in _ONE_LINE and isinstance(value, str) and len(value) > MAX_LINE
 
 
 def tree(value: Any) -> Markup:

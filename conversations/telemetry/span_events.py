@@ -227,7 +227,7 @@ _key_again = lru_cache(4096)(_key_of)
 
 def cut(text: str) -> str:
     """Shorten a text to what one event can hold, beside another text."""
-    most = min(fitting_length(text[:MAX_VALUE]), MAX_VALUE)
+    most = fitting_length(text[:MAX_VALUE])
     return text if most == len(text) else f"{text[:most]}… [{len(text):,} characters]"
 
 

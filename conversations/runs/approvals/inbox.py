@@ -218,10 +218,8 @@ def page(
     if before:
         approvals = approvals.filter(**{"id__gt" if is_oldest_first else "id__lt": before[:64]})
     rows = list(approvals[: limit + 1])
-    cards = _cards(rows[:limit], most=MAX_BYTES)
-    is_cut = bool(cards) and sum(map(_size, cards)) > MAX_BYTES
-    last = cards[-1].row if is_cut else rows[:limit][-1] if rows else None
-    return [*_cards(first), *cards], last.id if last is not None and last != rows[-1] else None
+    cards, read = _cards_within(rows[:limit], MAX_BYTES)
+    return [*_cards(first), *cards], rows[read - 1].id if read < len(rows) else None
 
 
 def stranded() -> list[ApprovalCard]:
@@ -304,28 +302,28 @@ def _rows(approvals: Iterable[Approval]) -> list[Json]:
     ]  # fmt: skip
 
 
-def _cards(rows: Sequence[Approval], *, most: float = math.inf) -> list[ApprovalCard]:
-    """Build requests from rows, until they exceed `most` bytes; one whose event cannot be read is left out without
-    affecting the others."""
+def _cards(rows: Sequence[Approval]) -> list[ApprovalCard]:
+    return _cards_within(rows, math.inf)[0]
+
+
+def _cards_within(rows: Sequence[Approval], most: float) -> tuple[list[ApprovalCard], int]:
+    """Build requests from rows until they exceed `most` bytes; return them and how many rows were read. One whose event
+    cannot be read is left out without affecting the others."""
     agent_colors.refresh_colors()
     cards: list[ApprovalCard] = []
     barred = pending_counts.excluded_approvers([row.id for row in rows if row.status == "pending"])
     ended = stranded_requests.reasons(rows)
     size = 0
-    for row in rows:
+    for number, row in enumerate(rows, 1):
         try:
             cards.append(_card(row, frozenset(barred.get(row.id, ())), ended.get(row.id, "")))
         except Exception:
             logger.exception("the approval request %r could not be drawn", row.id)
             continue
-        size += _size(cards[-1])
+        size += len(cards[-1].event.body)
         if size > most:
-            break
-    return cards
-
-
-def _size(card: ApprovalCard) -> int:
-    return len(card.event.body)
+            return cards, number
+    return cards, len(rows)
 
 
 def _card(row: Approval, barred: frozenset[str], stranded: str) -> ApprovalCard:
