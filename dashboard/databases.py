@@ -36,6 +36,20 @@ PATIENCE = {
 LIMITS = "-c idle_in_transaction_session_timeout=10s -c lock_timeout=8s"
 
 
+class ReleasesErrors:
+    """Part of both engines: the error that ended a transaction is released with it. Django keeps the last one, and with
+    its frames everything that they held: bodies, secrets, and the connection of psycopg, which then stays open when its
+    thread is gone."""
+
+    rollback_exc: BaseException | None
+
+    def set_autocommit(self, autocommit: bool, *args: Any, **kwargs: Any) -> None:
+        """Turn autocommit on or off; Django turns it on whenever an outermost transaction has ended."""
+        super().set_autocommit(autocommit, *args, **kwargs)  # type: ignore[misc]  # of Django's class beside it
+        if autocommit:
+            self.rollback_exc = None
+
+
 def sqlite(data_dir: Path) -> dict[str, Any]:
     """Return Django's settings for the file in the data directory."""
     return {

@@ -10,6 +10,8 @@ from django.db.backends.postgresql import base
 from psycopg import Connection, OperationalError
 from psycopg_pool import ConnectionPool
 
+from dashboard.databases import ReleasesErrors
+
 NO_DATABASE = "__no_db__"  # Django's alias of the connection that makes test databases
 
 _pools: dict[str, ConnectionPool[Any]] = base.DatabaseWrapper._connection_pools  # type: ignore[attr-defined]  # no stub
@@ -25,7 +27,7 @@ def check(connection: Connection[Any]) -> None:
         raise
 
 
-class DatabaseWrapper(base.DatabaseWrapper):
+class DatabaseWrapper(ReleasesErrors, base.DatabaseWrapper):
     """One thread's connection, lent by the process's pool."""
 
     @property

@@ -15,12 +15,14 @@ from typing import Any
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
+from dashboard.databases import ReleasesErrors
+
 PAUSES = 0.0005, 0.002  # seconds between two tries: the least and the most
 OWNER_ALONE = 0o600
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY)
 
 
-class DatabaseWrapper(base.DatabaseWrapper):
+class DatabaseWrapper(ReleasesErrors, base.DatabaseWrapper):
     """One thread's connection. `begin_within`: seconds that its next transaction has to begin, if fewer."""
 
     begin_within: float | None = None

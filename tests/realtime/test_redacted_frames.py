@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from conversations.core.db_threads import with_connection
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.realtime.hub import Hub
@@ -28,7 +29,7 @@ def test_words_that_wait_to_be_drawn_while_they_are_redacted_leave_the_ring(monk
         hub._ingest(feed, [stored])
         hub._ingest(feed, redaction)
         for draw, *arguments in waiting:
-            await asyncio.to_thread(draw, *arguments)
+            await asyncio.to_thread(with_connection, draw, *arguments)
         await asyncio.sleep(0)
         return [frame.first for frame in feed.ring]
 

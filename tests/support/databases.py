@@ -52,11 +52,11 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type 
 
 
 def ensure_only_session() -> None:
-    """On PostgreSQL, which drops no database that another session uses: close the pool, wait until ended threads have
-    left their connections, and fail with what each of the others did last.
+    """On PostgreSQL, which drops no database that another session uses: close the pool, collect what ended threads
+    left of their connections until no session is left, and fail with what each of the others did last.
     """
-    gc.collect()
     if not IS_POSTGRESQL:
+        gc.collect()
         return
     connection.close()
     connection.close_pool()
@@ -64,10 +64,16 @@ def ensure_only_session() -> None:
     parameters.pop("pool", None)
     with psycopg.connect(**parameters, autocommit=True) as session:
         deadline = time.monotonic() + 10
-        while others := session.execute(OTHERS).fetchall():
+        while others := _others(session):
             if time.monotonic() > deadline:
                 raise AssertionError("\n".join(map(str, ["sessions that nothing closed:", *others])))
             time.sleep(0.05)
+
+
+def _others(session: psycopg.Connection[Any]) -> list[Any]:
+    """Return the sessions that are left once the connections of threads that have ended by now are collected."""
+    gc.collect()
+    return session.execute(OTHERS).fetchall()
 
 
 @contextmanager
