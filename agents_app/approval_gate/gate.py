@@ -1,4 +1,4 @@
-"""The gate: every call of a team's function tools passes it once, before anything of the tool runs (§8).
+"""The gate: every call of a team's function tools passes it, before anything of the tool runs (§8).
 
     guard_agent(agent)      # at load; every function tool that the agent can come to is guarded, once
 

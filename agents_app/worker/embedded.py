@@ -24,8 +24,8 @@ PATIENCE = 30.0  # seconds a start waits for the rows of what is served here
 
 
 class EmbeddedWorker(threading.Thread):
-    """The embedded worker, created by `dashboard.asgi` with the process's writer. Raises Unavailable for an invalid
-    team, with the reason."""
+    """The embedded worker, created by `dashboard.asgi` (`settings.WORKER`) with the process's writer. Raises
+    Unavailable for an invalid team, with the reason."""
 
     def __init__(self, writer: log.Writer) -> None:
         super().__init__(name="worker", daemon=True)

@@ -1,4 +1,5 @@
-"""Decide approval requests: each is created by a waiting run and decided once by a person (§3.1, law E)."""
+"""Decide approval requests: each is created by a waiting run and decided once, by a person or by an auto-approval rule
+(law E)."""
 
 import hashlib
 import json

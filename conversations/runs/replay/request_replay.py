@@ -2,7 +2,8 @@
 
 Requirements depend on the effect that the code declares and the policy tightens. `read`: one click. `idempotent`: one
 click with the recorded arguments, which are sent under the first call's key. Any other: the grant, a reason and the
-tool's name typed in. The worker's gate checks policy, guardrails, is_enabled and approval again before the call.
+tool's name typed in. The worker checks policy, approval, guardrails and is_enabled again before the call
+(`ReplayRun._replay`).
 """
 
 import hashlib
@@ -110,7 +111,8 @@ def _require(by: Who, eligibility: ReplayEligibility, reason: str, typed: str) -
 
 
 def _call_fields(old: ToolCall, body: dict[str, Any], eligibility: ReplayEligibility) -> Body:
-    """Return the fields of the new call. The tool's are those of the old call, because it was found to be the same."""
+    """Return the fields of the new call. The tool's are those of the old call, because it was found to be the same; the
+    key is used only for unedited arguments (`ReplayRequest.idempotency_key`)."""
     layers: Body = {name: value for name in LAYERS if (value := eligibility.facts.get(name))}
     name = {"name": old.name, "namespace": body.get("namespace"), "qualified_name": eligibility.tool}
     idempotency_key = replay_root(old)

@@ -1,5 +1,5 @@
-"""Check arguments that a person wrote against the schema of the tool as it was offered. Called when a call is
-edited."""
+"""Check arguments against a tool's schema: those that a person wrote against the schema as it was offered, those of a
+replay against the current one."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_a_page_tells_all_of_a_call(people, desk):
         assert text in page_text
     assert f'href="/calls/{calls["send"].id}/"' in words(answer), "its sibling"
     assert "memory, function_call" in page_text
-    assert "Replaying calls requires the operator role" not in page_text  # nobody serves it: that is said first
+    assert "Replaying calls requires the operator" not in page_text  # nobody serves it: that is said first
     assert "Clerk is not available now: no worker runs it" in page_text
 
 
