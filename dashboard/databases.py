@@ -14,7 +14,7 @@ PRAGMAS = {
     "secure_delete": "ON",
     "mmap_size": "0",
     "cache_size": "-16384",  # KiB of each thread's connection: there are some thirty. Whoever writes has more
-    "soft_heap_limit": str(40 << 20),  # bytes of the process: with so much in use a full cache replaces its own pages
+    "soft_heap_limit": str(24 << 20),  # bytes of the process: with so much in use a full cache replaces its own pages
 }
 
 POOL = {
