@@ -36,8 +36,8 @@ export function sentenceOf({ message, field }) {
 export async function json(address, { method, body, signal, keepalive } = {}) {
   const headers = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  const answer = await send(address, { method: method ?? (body === undefined ? "GET" : "POST"), body: JSON.stringify(body), headers, signal, keepalive });
-  return answer.status === 204 ? null : answer.json();
+  const options = { method: method ?? (body === undefined ? "GET" : "POST"), body: JSON.stringify(body), headers, signal, keepalive };
+  return send(address, options, (answer) => (answer.status === 204 ? null : answer.json()));
 }
 
 /**
@@ -48,7 +48,7 @@ export async function json(address, { method, body, signal, keepalive } = {}) {
  */
 export async function bytes(address, body) {
   const headers = { Accept: "application/json", "Content-Type": "application/octet-stream", "X-Requested-With": "fetch" };
-  return (await send(address, { method: "POST", body, headers })).json();
+  return send(address, { method: "POST", body, headers }, (answer) => answer.json());
 }
 
 /**
@@ -58,7 +58,7 @@ export async function bytes(address, body) {
  * @returns {Promise<string>}
  */
 export async function markup(address, { signal } = {}) {
-  return (await send(address, { headers: { Accept: "text/html", "X-Requested-With": "fetch" }, signal })).text();
+  return send(address, { headers: { Accept: "text/html", "X-Requested-With": "fetch" }, signal }, (answer) => answer.text());
 }
 
 /**
@@ -68,30 +68,25 @@ export async function markup(address, { signal } = {}) {
  * @returns {Promise<any>}
  */
 export async function submit(address, body) {
-  const headers = { Accept: "application/json", "X-Requested-With": "fetch", "X-CSRFToken": cookie("switchboard_csrf") };
-  let answer;
-  try {
-    answer = await fetch(address, { method: "POST", body, headers, credentials: "same-origin", redirect: "error" });
-  } catch {
-    throw new RequestError(0);
-  }
-  const told = await answer.json().catch(() => ({}));
-  if (told.html === undefined) throw new RequestError(answer.status, told.error ?? { code: "error", message: `The server responded with ${answer.status}.` });
+  const headers = { Accept: "application/json", "X-Requested-With": "fetch" };
+  const told = await send(address, { method: "POST", body, headers }, (answer) => answer.json(), (answer) => answer.html !== undefined);
+  if (told.html === undefined) throw new RequestError(0);
   return told;
 }
 
-async function send(address, options) {
+/** Ask, and read the answer: one that breaks off, or that somebody else gave in our place, is none. */
+async function send(address, options, read, isAnswer = () => false) {
   const isRead = (options.method ?? "GET") === "GET"; // reading a cookie waits for another process: only where it is needed
   const headers = isRead ? options.headers : { ...options.headers, "X-CSRFToken": cookie("switchboard_csrf") };
-  let answer;
   try {
-    answer = await fetch(address, { ...options, headers, credentials: "same-origin", redirect: "error" });
+    const answer = await fetch(address, { ...options, headers, credentials: "same-origin", redirect: "error" });
+    if (answer.ok) return await read(answer);
+    const told = await answer.json().catch(() => ({}));
+    if (isAnswer(told)) return told;
+    throw new RequestError(answer.status, told.error ?? { code: "error", message: `The server responded with ${answer.status}.` });
   } catch (error) {
-    throw error.name === "AbortError" ? error : new RequestError(0);
+    throw error.name === "AbortError" || error instanceof RequestError ? error : new RequestError(0);
   }
-  if (answer.ok) return answer;
-  const told = await answer.json().catch(() => ({}));
-  throw new RequestError(answer.status, told.error ?? { code: "error", message: `The server responded with ${answer.status}.` });
 }
 
 function cookie(name) {
