@@ -9,6 +9,7 @@ import { drawTimes } from "./clock.js";
 import { report } from "./decision-report.js";
 import { markEdits, undoEdits } from "./edited-fields.js";
 import { RequestError, markup, submit } from "./fetch.js";
+import { focusNow } from "./focus-kept.js";
 import { render } from "./html.js";
 import { morph } from "./morph.js";
 import { nextOpen } from "./open-requests.js";
@@ -86,8 +87,9 @@ class DecisionForm extends HTMLElement {
   async #send(form, button) {
     this.#isSending = true; // the button stays enabled: it would lose the focus
     this.#say("Sending…");
+    const isStillHere = focusNow(this.#block);
     try {
-      this.#take(await submit(form.action, new FormData(form, button)));
+      this.#take(await submit(form.action, new FormData(form, button)), isStillHere());
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       this.#say(`Not done. ${error.sentence}`);
@@ -96,25 +98,25 @@ class DecisionForm extends HTMLElement {
     }
   }
 
-  #take({ done, words, html }) {
+  #take({ done, words, html }, mayFocus) {
     const fresh = render(html).querySelector(".approval");
     drawTimes(fresh);
     const form = fresh.querySelector("decision-form");
-    if (form) return this.#correct(form);
+    if (form) return this.#correct(form, mayFocus);
     this.#isDecided = true;
     morph(this.#block, fresh);
     report(words, done ? "done" : "failed");
+    if (!mayFocus) return undefined;
+    if (!done) return this.#block.focus();
     const told = new CustomEvent("decision:made", { bubbles: true, cancelable: true, detail: { key: this.dataset.key } });
-    if (!done) this.#block.focus();
-    else if (this.#block.dispatchEvent(told)) (nextOpen(this.#block) ?? this.#block).focus();
-    return undefined;
+    return this.#block.dispatchEvent(told) && (nextOpen(this.#block) ?? this.#block).focus();
   }
 
   /** Show what is wrong where it is wrong, with everything that was entered. */
-  #correct(form) {
+  #correct(form, mayFocus) {
     this.replaceChildren(...form.childNodes);
     this.#begin();
-    (this.querySelector("[aria-invalid]") ?? this.querySelector(".error"))?.focus();
+    if (mayFocus) (this.querySelector("[aria-invalid]") ?? this.querySelector(".error"))?.focus();
   }
 
   /** Whoever was about to decide is told what came first. */
@@ -135,10 +137,7 @@ class DecisionForm extends HTMLElement {
     bar.toggleAttribute("data-urgent", left < URGENT);
   }
 
-  #say(words) {
-    const place = this.querySelector("[data-said]");
-    if (place) place.textContent = words;
-  }
+  #say(words) { this.querySelector("[data-said]")?.replaceChildren(words); }
 }
 
 /** In the reason for rejecting Enter rejects; in any other field it decides nothing. */

@@ -7,6 +7,7 @@
 import { ComposerFold } from "./composer-fold.js";
 import { Draft, newId } from "./drafts.js";
 import { RequestError, json } from "./fetch.js";
+import { focusNow } from "./focus-kept.js";
 import { SendReport } from "./send-report.js";
 
 const DONE_MS = 4_000; // that "Sent" stays
@@ -84,6 +85,7 @@ class MessageComposer extends HTMLElement {
 
   async #send({ anyway = false } = {}) {
     if (this.#isSending || !this.#fields.content.value.trim()) return this.#fields.content.focus();
+    const isStillHere = focusNow(this);
     this.#hold(true);
     this.#keep();
     this.#report.say("sending", "Sending…");
@@ -96,13 +98,15 @@ class MessageComposer extends HTMLElement {
     } finally {
       this.#hold(false);
     }
-    return failure && this.#failed(failure);
+    const mayFocus = isStillHere();
+    if (mayFocus) this.#fields.content.focus({ preventScroll: true });
+    return failure && this.#failed(failure, mayFocus);
   }
 
-  #failed({ code, sentence, told }) {
+  #failed({ code, sentence, told }, mayFocus) {
     if (code !== ANSWERED) return this.#report.fail(sentence);
     this.#draft.asked(Number(told.seq));
-    return this.#report.ask(told);
+    return this.#report.ask(told, mayFocus);
   }
 
   /** Another window of this person sent the same draft: it is not kept here to be sent again. */
@@ -134,7 +138,6 @@ class MessageComposer extends HTMLElement {
     this.#isSending = isSending;
     this.#fields.content.readOnly = isSending;
     this.#form.querySelector(".button").disabled = isSending;
-    if (!isSending) this.#fields.content.focus({ preventScroll: true });
   }
 
   #tell(name) {

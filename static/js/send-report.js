@@ -34,14 +34,17 @@ export class SendReport {
     this.say("failed", `Not sent. ${why} Your message is saved; press Send to try again.`);
   }
 
-  /** Ask whether to send although another person spoke. @param {{by: string, at: string, seq: string}} who */
-  ask({ by, at, seq }) {
+  /**
+   * Ask whether to send although another person spoke.
+   * @param {{by: string, at: string, seq: string}} who @param {boolean} mayFocus  the writer is still there
+   */
+  ask({ by, at, seq }, mayFocus) {
     this.say("asked", `${by.replace(/^user:/u, "")} replied at ${timeOfDay(new Date(at))} while you were typing. Your message is saved.`);
     const there = this.#asked.querySelector("a");
     there.href = `?event=${seq}#e${seq}`;
     there.textContent = `View event ${seq}`;
     this.#asked.hidden = false;
-    this.#asked.querySelector("button").focus();
+    if (mayFocus) this.#asked.querySelector("button").focus();
   }
 
   #isBack() {

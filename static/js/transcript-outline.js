@@ -3,6 +3,7 @@
  * which is kept; marks where the reader is, and is drawn anew as the conversation goes on.
  */
 import { RequestError, markup } from "./fetch.js";
+import { focusNow } from "./focus-kept.js";
 import { render } from "./html.js";
 import { onKey } from "./keys.js";
 import { topRow } from "./row-position.js";
@@ -70,9 +71,10 @@ class TranscriptOutline extends HTMLElement {
   async #toggle() {
     const isShown = this.hidden;
     const panel = this.closest(".panel");
+    const isStillHere = focusNow(this);
     await this.#show(isShown);
     if (isShown && !panel.checkVisibility()) document.querySelector(`[aria-controls="${panel.id}"]`).click();
-    if (isShown) (this.querySelector("[aria-current]") ?? this.#links[0])?.focus();
+    if (isShown && isStillHere()) (this.querySelector("[aria-current]") ?? this.#links[0])?.focus();
   }
 
   async #show(isShown) {
@@ -97,8 +99,9 @@ class TranscriptOutline extends HTMLElement {
     if (link) return this.#seek(event, link);
     if (!further) return undefined;
     const { before, after } = further.dataset;
+    const isStillHere = focusNow(this);
     await this.#draw(before ? `before=${before}` : `after=${after}`);
-    return this.#links.at(before ? -1 : 0)?.focus();
+    return isStillHere() && this.#links.at(before ? -1 : 0)?.focus();
   }
 
   /** What is drawn is gone to; anything else is a page of its own. */
