@@ -25,6 +25,8 @@ class ConversationControl extends HTMLElement {
   #due = 0; // when it asks, in ms of the page's clock
   #isSure = false; // whether it asks although no event came
   #askedAt = -Infinity;
+  #asked = 0; // how often
+  #answered = 0; // the newest question whose answer is drawn
   #again = 0; // the timer of what no event tells
   #seq = Number(document.querySelector("live-transcript, [data-part]")?.dataset.head ?? 0);
   #isSending = false;
@@ -79,8 +81,11 @@ class ConversationControl extends HTMLElement {
     this.#isSure = false;
     this.#askedAt = performance.now();
     const query = this.#query;
+    const number = (this.#asked += 1);
     try {
       const fresh = render(await markup(`${this.dataset.address}?${query}`, { signal: this.#stop.signal }));
+      if (number < this.#answered) return;
+      this.#answered = number;
       drawTimes(fresh);
       for (const part of PARTS) morph(this.querySelector(part), fresh.querySelector(part));
       this.#lookAgain(place(fresh.querySelector("[data-deliveries]")));

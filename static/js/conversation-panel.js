@@ -11,6 +11,7 @@ const SETTLED = 150; // ms that a picked event stays picked before its facts are
  */
 class ConversationPanel extends HTMLElement {
   #picked = 0;
+  #wanted = ""; // the seq of the event that is picked
 
   connectedCallback() {
     for (const name of HEARD) document.addEventListener(name, this);
@@ -36,13 +37,14 @@ class ConversationPanel extends HTMLElement {
 
   #pick(seq, isSought) {
     if (isSought && this.parentElement.hasAttribute("data-open")) this.#toggle(); // what was asked for is under the panel
+    this.#wanted = seq;
     clearTimeout(this.#picked);
     this.#picked = setTimeout(() => this.#facts(seq), SETTLED);
   }
 
   async #facts(seq) {
     const fresh = await this.#ask(`?event=${seq}`);
-    if (fresh) this.querySelector("[data-picked]").replaceChildren(fresh);
+    if (fresh && seq === this.#wanted) this.querySelector("[data-picked]").replaceChildren(fresh);
   }
 
   async #ask(query) {

@@ -80,8 +80,10 @@ class SpeakerPicker extends HTMLElement {
   }
 
   async #look() {
+    const { query } = this;
     try {
-      this.#say(await json(`${this.dataset.prospects}?${this.query}`, { signal: this.#stop.signal }));
+      const told = await json(`${this.dataset.prospects}?${query}`, { signal: this.#stop.signal });
+      if (query === this.query) this.#say(told);
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
     }

@@ -17,6 +17,7 @@ class TranscriptOutline extends HTMLElement {
   #timer = 0;
   #frame = 0;
   #seq = 0; // the newest event that was told of
+  #asked = 0; // how many drawings were asked for
 
   connectedCallback() {
     const { signal } = this.#stop;
@@ -113,8 +114,10 @@ class TranscriptOutline extends HTMLElement {
   }
 
   async #draw(query) {
+    const number = (this.#asked += 1);
     try {
-      this.replaceChildren(render(await markup(`${this.dataset.address}?${query}`, { signal: this.#stop.signal })));
+      const drawn = await markup(`${this.dataset.address}?${query}`, { signal: this.#stop.signal });
+      if (number === this.#asked) this.replaceChildren(render(drawn));
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error; // as it was
     }

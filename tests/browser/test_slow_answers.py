@@ -77,3 +77,73 @@ def test_what_became_of_a_message_leaves_who_writes_elsewhere(place: Page, body:
 
     expect(place.locator("message-composer > [data-said]")).to_contain_text(says)
     assert place.evaluate("document.activeElement.id") == "words"
+
+
+PANEL = """async () => {
+  document.body.innerHTML = `<div><conversation-panel id="panel" data-address="/panel/"><div data-sections></div>
+    <div data-picked></div></conversation-panel></div>`;
+  await import("/static/js/conversation-panel.js");
+}"""
+PICK = """(seq) => document.dispatchEvent(
+  new CustomEvent("event:picked", { detail: { row: { dataset: { seq } }, isSought: false } }))"""
+SPEAKER = """async () => {
+  document.body.innerHTML = `<form><speaker-picker data-prospects="/prospects"><input name="to">
+    <span data-when><select name="when"><option value="after_run"></option></select></span></speaker-picker>
+    <p data-prospect hidden><span></span></p></form>`;
+  await import("/static/js/speaker-picker.js");
+}"""
+STANDING = """<div data-standing data-head="{}">{}</div><div data-verbs="first"></div><div data-verbs="folded"></div>
+  <div data-alarm></div><div data-deliveries data-again="0"></div>"""
+CONTROL = """async (standing) => {
+  document.body.innerHTML = `<conversation-control data-address="/control/">${standing}</conversation-control>`;
+  await import("/static/js/conversation-control.js");
+}"""
+DRAWN = """(seq) => document.dispatchEvent(
+  new CustomEvent("transcript:drawn", { detail: { seq, changesState: true } }))"""
+
+
+def test_the_panel_shows_the_event_that_is_picked_whichever_answer_comes_last(place: Page) -> None:
+    place.evaluate(PANEL)
+    for number, seq in enumerate(("5", "6")):
+        place.evaluate(PICK, seq)
+        place.wait_for_function("(count) => waiting.length === count", arg=number + 1)
+
+    answer(place, "facts of 6", 1)
+    expect(place.locator("[data-picked]")).to_have_text("facts of 6")
+    answer(place, "facts of 5", 0)
+
+    settled(place)
+    expect(place.locator("[data-picked]")).to_have_text("facts of 6")
+
+
+def test_what_becomes_of_words_is_told_of_the_fields_as_they_stand(place: Page) -> None:
+    place.evaluate(SPEAKER)
+    for number, letters in enumerate(("Tri", "age")):
+        place.locator("[name=to]").press_sequentially(letters)
+        place.wait_for_function("(count) => waiting.length === count", arg=number + 1)
+
+    answer(place, '{"words": "Triage answers", "at_work": false}', 1)
+    expect(place.locator("[data-prospect]")).to_have_text("Triage answers")
+    answer(place, '{"words": "There is no Tri", "at_work": false}', 0)
+
+    settled(place)
+    expect(place.locator("[data-prospect]")).to_have_text("Triage answers")
+
+
+def test_how_a_conversation_stands_is_what_was_asked_for_last(place: Page) -> None:
+    place.evaluate(CONTROL, STANDING.format(4, "running"))
+    for number, seq in enumerate((5, 6)):
+        place.evaluate(DRAWN, seq)
+        place.wait_for_function("(count) => waiting.length === count", arg=number + 1)
+
+    answer(place, STANDING.format(6, "done"), 1)
+    expect(place.locator("[data-standing]")).to_have_text("done")
+    answer(place, STANDING.format(5, "running"), 0)
+
+    settled(place)
+    expect(place.locator("[data-standing]")).to_have_text("done")
+
+
+def settled(page: Page) -> None:
+    """Let what was answered be drawn."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
