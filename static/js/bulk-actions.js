@@ -11,6 +11,7 @@ class BulkActions extends HTMLElement {
   #stop;
   #picked = new Set();
   #watch;
+  #isSending = false;
 
   connectedCallback() {
     this.#stop = new AbortController();
@@ -79,12 +80,16 @@ class BulkActions extends HTMLElement {
   }
 
   async #ask(address, body, told) {
+    if (this.#isSending) return;
+    this.#isSending = true;
     const place = this.querySelector("[data-said]");
     try {
       place.textContent = told(await json(address, { body }));
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       place.textContent = `Not done. ${error.sentence}`;
+    } finally {
+      this.#isSending = false;
     }
   }
 }

@@ -11,6 +11,7 @@ export class BulkDecisions {
   #root;
   #rows;
   #say;
+  #isSending = false;
 
   /**
    * @param {HTMLElement} root has the bar and the place of the outcomes
@@ -37,8 +38,14 @@ export class BulkDecisions {
   get #bar() { return this.#root.querySelector("[data-bar]"); }
 
   async #decide(decision) {
-    const words = await decideAll(this.#bar, this.#rows.picked, this.#root.querySelector("[data-outcomes]"), decision);
-    if (words) this.#say(words);
+    if (this.#isSending) return;
+    this.#isSending = true;
+    try {
+      const words = await decideAll(this.#bar, this.#rows.picked, this.#root.querySelector("[data-outcomes]"), decision);
+      if (words) this.#say(words);
+    } finally {
+      this.#isSending = false;
+    }
     this.show();
   }
 }

@@ -2,6 +2,7 @@
  * `<event-annotation>`: the form in the panel for what the reader thinks of the picked event. It is sent without leaving
  * the page; what was said comes by the socket, as for everybody. `u` and `d` press the thumbs, `N` leads to the note.
  */
+import { newId } from "./drafts.js";
 import { RequestError, json } from "./fetch.js";
 import { onKey } from "./keys.js";
 
@@ -13,6 +14,9 @@ const drafts = new Map(); // notes that are not sent, by event
 let awaited = null; // {seq, key}: a key that was pressed before the form of its event had come
 
 class EventAnnotation extends HTMLElement {
+  #ids = new Map(); // of what was sent, until it is known to be stored: sent again it is stored once
+  #sending = new Set();
+
   connectedCallback() {
     this.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -50,11 +54,15 @@ class EventAnnotation extends HTMLElement {
     const thumb = button.name === "thumb" ? button.value : null;
     const status = this.querySelector("[data-said]");
     if (thumb === null && !text) return form.elements.text.focus();
-    const body = { about: Number(this.dataset.seq), client_id: crypto.randomUUID(), text: thumb === null ? text : "" };
-    if (thumb !== null) body.thumb = thumb;
+    const said = thumb === null ? { text } : { text: "", thumb };
+    const words = JSON.stringify(said);
+    if (this.#sending.has(words)) return undefined;
+    this.#sending.add(words);
+    if (!this.#ids.has(words)) this.#ids.set(words, newId());
     try {
-      await json(form.getAttribute("action"), { body });
-      if (thumb === null) form.elements.text.value = "";
+      await json(form.getAttribute("action"), { body: { about: Number(this.dataset.seq), client_id: this.#ids.get(words), ...said } });
+      this.#ids.delete(words);
+      if (thumb === null) this.#sent(text);
       else this.#show(thumb);
       status.textContent = "";
       this.#tell((thumb === null ? "Note added to event #" : WORDS[thumb]).replace("#", this.dataset.seq));
@@ -62,8 +70,17 @@ class EventAnnotation extends HTMLElement {
       if (!(error instanceof RequestError)) throw error;
       status.textContent = `Not stored. ${error.sentence}`;
       this.#tell(status.textContent);
+    } finally {
+      this.#sending.delete(words);
     }
     return undefined;
+  }
+
+  /** Let go of words that are stored, also where the form was left meanwhile. */
+  #sent(text) {
+    const field = this.querySelector("textarea");
+    if (field.value.trim() === text) field.value = "";
+    if (drafts.get(this.dataset.seq)?.trim() === text) drafts.delete(this.dataset.seq);
   }
 
   #show(thumb) {
