@@ -2,6 +2,8 @@
  * Times of the page, drawn in the browser's zone by one timer. `<time datetime data-age>` says how long ago,
  * `<time datetime data-clock>` the time of day, `data-clock="time"` without the date, which a line above says, `data-clock="minute"` without seconds; a click on any shows the other form everywhere. UTC is in the title.
  */
+import { kept } from "./kept.js";
+
 const TICK_MS = 10_000;
 const KEPT = "switchboard-times"; // "swapped" when ages are shown as clock times and the reverse
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
@@ -45,11 +47,11 @@ export function drawTimes(root = document) {
 
 /** Show ages as clock times and the reverse, on this page and the next. */
 export function swapTimes() {
-  localStorage.setItem(KEPT, isSwapped() ? "" : "swapped");
+  kept.set(KEPT, isSwapped() ? "" : "swapped");
   drawTimes();
 }
 
-const isSwapped = () => localStorage.getItem(KEPT) === "swapped";
+const isSwapped = () => kept.get(KEPT) === "swapped";
 
 function draw(element, now) {
   const then = new Date(element.dateTime);

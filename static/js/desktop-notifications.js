@@ -2,7 +2,9 @@
  * A notification of the desktop when more requests wait for this person than before and the page is not in sight: only
  * for those who switched it on in the account menu. Several tabs share one notification by its tag.
  */
-const CHOICE = "switchboard.notifications"; // in localStorage: "on"
+import { kept } from "./kept.js";
+
+const CHOICE = "switchboard.notifications"; // "on" is kept
 const WORDS = { on: "on", off: "off", denied: "blocked by the browser", missing: "not available" };
 
 let before; // how many waited when this page last counted
@@ -25,12 +27,12 @@ export function notifyOf(number) {
 function state() {
   if (!("Notification" in globalThis)) return "missing";
   if (Notification.permission === "denied") return "denied";
-  return Notification.permission === "granted" && localStorage.getItem(CHOICE) === "on" ? "on" : "off";
+  return Notification.permission === "granted" && kept.get(CHOICE) === "on" ? "on" : "off";
 }
 
 async function change() {
-  if (state() === "on") localStorage.removeItem(CHOICE);
-  else if (state() === "off" && (await Notification.requestPermission()) === "granted") localStorage.setItem(CHOICE, "on");
+  if (state() === "on") kept.set(CHOICE, null);
+  else if (state() === "off" && (await Notification.requestPermission()) === "granted") kept.set(CHOICE, "on");
   show();
 }
 

@@ -1,4 +1,5 @@
 /** How much of a conversation is shown: Chat, Steps or Everything. Kept between pages; `-` and `+` change it. */
+import { kept } from "./kept.js";
 import { onKey } from "./keys.js";
 
 const KEPT = "switchboard-detail";
@@ -16,7 +17,7 @@ class DetailLevel extends HTMLElement {
     this.addEventListener("change", (event) => this.#keep(event.target.value));
     this.#stops = [onKey("-", () => this.#step(-1)), onKey("+", () => this.#step(1))];
     for (const name of DRAWN) document.addEventListener(name, this.#onDrawn);
-    this.#set(localStorage.getItem(KEPT));
+    this.#set(kept.get(KEPT));
   }
 
   disconnectedCallback() {
@@ -47,7 +48,7 @@ class DetailLevel extends HTMLElement {
 
   #keep(level) {
     this.#set(level);
-    localStorage.setItem(KEPT, level);
+    kept.set(KEPT, level);
   }
 
   #look() {

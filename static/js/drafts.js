@@ -1,4 +1,5 @@
 /** Words not yet sent, by conversation, in this browser. Where storage is off they last as long as the page. */
+import { kept as storage } from "./kept.js";
 import { lastVisibleSeq } from "./last-visible-seq.js";
 
 const PREFIX = "switchboard-draft:";
@@ -69,26 +70,15 @@ export const newId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((
 
 function parsed(key) {
   try {
-    return JSON.parse(localStorage.getItem(key));
+    return JSON.parse(storage.get(key));
   } catch {
     return null;
   }
 }
 
-function store(key, value) {
-  try {
-    if (value) localStorage.setItem(key, JSON.stringify(value));
-    else localStorage.removeItem(key);
-  } catch {
-    /* full or switched off: the field itself still has the words */
-  }
-}
+const store = (key, value) => storage.set(key, value && JSON.stringify(value));
 
 function forgetOld() {
-  try {
-    for (const key of Object.keys(localStorage).filter((one) => one.startsWith(PREFIX)))
-      if (Date.now() - (parsed(key)?.at ?? Date.now()) > KEPT_MS) localStorage.removeItem(key);
-  } catch {
-    /* switched off */
-  }
+  for (const key of storage.keys.filter((one) => one.startsWith(PREFIX)))
+    if (Date.now() - (parsed(key)?.at ?? Date.now()) > KEPT_MS) store(key, null);
 }

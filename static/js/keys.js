@@ -2,7 +2,9 @@
  * Keys of every page. Letters act only outside fields and can be switched off (WCAG 2.1.4); `Ctrl K` always acts.
  * Pages add their own by `onKey`. Rows that `j` and `k` walk carry `data-item`.
  */
-const LETTERS = "switchboard-letters"; // "off" in localStorage
+import { kept } from "./kept.js";
+
+const LETTERS = "switchboard-letters"; // "off" is kept
 const LEADER_MS = 1_000; // how long `g` waits for its letter
 const FIELDS = "input, textarea, select, [contenteditable], dialog, [popover]:popover-open";
 
@@ -31,7 +33,7 @@ export function move(step) {
   next?.scrollIntoView({ block: "nearest" });
 }
 
-const lettersAct = () => localStorage.getItem(LETTERS) !== "off";
+const lettersAct = () => kept.get(LETTERS) !== "off";
 
 function take(event) {
   if (event.defaultPrevented || event.isComposing || event.altKey || event.metaKey || event.ctrlKey) return;
@@ -57,7 +59,7 @@ class KeyHelp extends HTMLElement {
     const { signal } = this.#stop;
     const letters = this.querySelector("[data-letters]");
     letters.checked = lettersAct();
-    letters.addEventListener("change", () => localStorage.setItem(LETTERS, letters.checked ? "on" : "off"), { signal });
+    letters.addEventListener("change", () => kept.set(LETTERS, letters.checked ? "on" : "off"), { signal });
     addEventListener("click", (event) => event.target.closest?.("[data-action='help']") && this.#open(), { signal });
     signal.addEventListener("abort", onKey("?", () => this.#open()));
   }

@@ -1,4 +1,5 @@
 /** A conversation whose id was erased has another address: its pages go there, any other page is loaded again. */
+import { keptInWindow } from "./kept.js";
 
 /**
  * @param {string} from  the id that it had
@@ -23,9 +24,10 @@ const KEPT = "switchboard-erased"; // the erasure for which a page was loaded ag
 export function showsErasedId(erasedAt = 0) {
   const drawnAt = Number(document.body.dataset.drawnAt || Infinity);
   if (erasedAt < drawnAt - SLACK_US) return false;
-  const [reloadedFor, wasDrawnAt] = JSON.parse(sessionStorage.getItem(KEPT) ?? "[]");
+  if (!keptInWindow.isStored && performance.getEntriesByType("navigation")[0]?.type === "reload") return false;
+  const [reloadedFor, wasDrawnAt] = JSON.parse(keptInWindow.get(KEPT) ?? "[]");
   if (reloadedFor === erasedAt && drawnAt > wasDrawnAt) return false;
-  sessionStorage.setItem(KEPT, JSON.stringify([erasedAt, drawnAt]));
+  keptInWindow.set(KEPT, JSON.stringify([erasedAt, drawnAt]));
   return true;
 }
 

@@ -1,8 +1,9 @@
 /** `<transcript-menu data-file>`: the whole conversation to the clipboard, its two ends, and its results opened at wish. */
 import { copy } from "./clipboard.js";
+import { kept } from "./kept.js";
 import { onKey } from "./keys.js";
 
-const KEPT = "switchboard-results"; // "open" in localStorage
+const KEPT = "switchboard-results"; // "open" is kept
 const DRAWN = ["transcript:drawn", "page:drawn"];
 const MAX_CHARACTERS = 20 << 20; // characters that go to a clipboard
 
@@ -19,7 +20,7 @@ class TranscriptMenu extends HTMLElement {
     for (const name of DRAWN) document.addEventListener(name, () => this.#box?.checked && this.#unfold(), { signal });
     if (!this.#box) return;
     signal.addEventListener("abort", onKey("O", () => this.#open(!this.#box.checked)));
-    if (localStorage.getItem(KEPT) === "open") this.#open(true);
+    if (kept.get(KEPT) === "open") this.#open(true);
   }
 
   disconnectedCallback() {
@@ -44,7 +45,7 @@ class TranscriptMenu extends HTMLElement {
 
   #open(isOpen) {
     this.#box.checked = isOpen;
-    localStorage.setItem(KEPT, isOpen ? "open" : "");
+    kept.set(KEPT, isOpen ? "open" : "");
     if (isOpen) return this.#unfold();
     for (const details of this.#results) details.open = false;
     this.#known = new WeakSet();

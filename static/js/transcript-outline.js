@@ -5,10 +5,11 @@
 import { RequestError, markup } from "./fetch.js";
 import { focusNow } from "./focus-kept.js";
 import { render } from "./html.js";
+import { kept } from "./kept.js";
 import { onKey } from "./keys.js";
 import { topRow } from "./row-position.js";
 
-const KEPT = "switchboard-outline"; // "open" in localStorage
+const KEPT = "switchboard-outline"; // "open" is kept
 const PAUSE = 2000; // ms between two drawings while events come
 const HEARD = ["transcript:drawn", "page:drawn", "event:picked"];
 
@@ -26,7 +27,7 @@ class TranscriptOutline extends HTMLElement {
     this.addEventListener("click", (event) => this.#click(event), { signal });
     for (const button of this.#switch) button.addEventListener("click", () => this.#show(button.value === "outline"), { signal });
     signal.addEventListener("abort", onKey("h", () => this.#toggle()));
-    if (localStorage.getItem(KEPT) === "open") this.#show(true);
+    if (kept.get(KEPT) === "open") this.#show(true);
   }
 
   disconnectedCallback() {
@@ -82,7 +83,7 @@ class TranscriptOutline extends HTMLElement {
     this.hidden = !isShown;
     this.closest(".panel").toggleAttribute("data-outlined", isShown);
     for (const button of this.#switch) button.setAttribute("aria-pressed", (button.value === "outline") === isShown);
-    localStorage.setItem(KEPT, isShown ? "open" : "");
+    kept.set(KEPT, isShown ? "open" : "");
     if (isShown && !this.#page) await this.#draw(this.#here ? `event=${this.#here}` : "");
     this.#plan();
   }
