@@ -80,7 +80,7 @@ class Socket extends EventTarget {
     this.#tell("live", awayMs);
     for (const subscription of [...this.#topics.values()]) {
       subscription.ask();
-      if (awayMs) subscription.handlers.up?.({ awayMs });
+      subscription.regain(awayMs);
     }
   }
 
@@ -96,7 +96,7 @@ class Socket extends EventTarget {
     this.#drop();
     if (!this.#downAt) {
       this.#downAt = performance.now();
-      for (const subscription of this.#topics.values()) subscription.handlers.down?.();
+      for (const subscription of this.#topics.values()) subscription.lose();
     }
     if (FINAL[code]) return this.#tell(FINAL[code]);
     this.#tell("down");

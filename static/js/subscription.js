@@ -26,6 +26,7 @@ export class Subscription {
   #isAsked = false;
   #versions = new Map();
   #check;
+  #isLost = false; // what it follows was told that the connection is
 
   /**
    * @param {string} topic
@@ -61,6 +62,18 @@ export class Subscription {
   rest() {
     this.#forget();
     this.#isAsked = false;
+  }
+
+  /** The connection is lost. */
+  lose() {
+    this.#isLost = true;
+    this.handlers.down?.();
+  }
+
+  /** It is back. Who began to follow meanwhile has lost nothing. @param {number} awayMs */
+  regain(awayMs) {
+    if (this.#isLost) this.handlers.up?.({ awayMs });
+    this.#isLost = false;
   }
 
   /** @param {{t: string}} frame  one from the server, for this topic */

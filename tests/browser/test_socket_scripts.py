@@ -218,3 +218,16 @@ def test_the_dot_tells_of_a_loss_after_a_second_however_often_it_is_tried_again(
         line.page.clock.run_for(100)
 
     assert state.text_content() == "Reconnecting"
+
+
+def test_who_begins_to_follow_during_a_loss_has_lost_nothing(line: Line) -> None:
+    line.subscribe(after=0, epoch="e")
+    line.page.evaluate("globalThis.setTimeout = () => 0")  # no retry of its own
+    line.routes[-1].close(code=1006)
+    line.wait(lambda: line.page.evaluate("socket.state") == "down")
+
+    line.page.evaluate("socket.subscribe('fleet', {}, { up: () => heard.push(['later up', null]) }), void 0")
+    line.wait(lambda: len(line.requests) == 3)
+
+    line.wait(lambda: line.received("up"))
+    assert line.received("later up") == []
