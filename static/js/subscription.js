@@ -128,7 +128,7 @@ export class Subscription {
   }
 
   #head(seq) {
-    if (this.#last === undefined || seq <= this.#last || this.#check) return;
+    if (this.#last === undefined || seq <= this.#last || this.#check || this.#isAsked) return; // asked: it is on its way
     this.#check = setTimeout(() => {
       this.#check = undefined;
       if (this.#last < seq) this.ask();

@@ -231,3 +231,19 @@ def test_who_begins_to_follow_during_a_loss_has_lost_nothing(line: Line) -> None
 
     line.wait(lambda: line.received("up"))
     assert line.received("later up") == []
+
+
+def test_a_head_during_catching_up_asks_for_nothing_twice(line: Line) -> None:
+    line.page.clock.install()
+    line.subscribe(after=3, epoch="e")
+
+    line.send(t="head", topic="stream:c", seq=900)
+    line.events(4)
+    line.wait(lambda: line.received("events") == [[4]])
+    line.page.clock.run_for(10_000)
+
+    assert len(line.requests) == 1
+    line.send(t="caught_up", topic="stream:c", epoch="e", seq=900)
+    line.wait(lambda: line.received("caughtUp"))
+    line.page.clock.run_for(10_000)
+    line.wait(lambda: len(line.requests) == 2)
