@@ -73,11 +73,13 @@ export class LivePart {
 
   async #draw() {
     const began = performance.now();
+    const wasStale = this.#isStale;
+    this.#isStale = false; // unless history becomes another one while it is drawn
     try {
       await this.#renew();
-      if (this.#isStale) this.#report.reset();
-      this.#isStale = false;
+      if (wasStale) this.#report.reset();
     } catch (error) {
+      this.#isStale ||= wasStale;
       if (!(error instanceof RequestError)) throw error; // the server is away: it is asked again
     }
     this.#tookMs = performance.now() - began;

@@ -247,3 +247,30 @@ def test_a_head_during_catching_up_asks_for_nothing_twice(line: Line) -> None:
     line.wait(lambda: line.received("caughtUp"))
     line.page.clock.run_for(10_000)
     line.wait(lambda: len(line.requests) == 2)
+
+
+PART = """async () => {
+  document.body.innerHTML = `<main data-topic="stream:c" data-epoch="e"><p data-part data-head="4"></p></main>`;
+  const { LivePart } = await import("/static/js/live-part.js");
+  const part = document.querySelector("[data-part]");
+  globalThis.heard = [];
+  globalThis.draws = []; // each draws the part as it was after an event
+  document.addEventListener("connection:reset", () => heard.push(["reset", null]));
+  new LivePart(part.parentElement, () => new Promise((done) => draws.push((head) => done(part.dataset.head = head))));
+}"""
+
+
+def test_a_part_that_was_asked_for_before_a_reset_is_drawn_anew(line: Line) -> None:
+    line.page.evaluate(PART)
+    line.wait(lambda: len(line.requests) == 1)
+    line.events(5)
+    line.page.wait_for_function("draws.length === 1")
+
+    line.send(t="reset", topic="stream:c", epoch="f")
+    line.events(1, 2)
+    line.send(t="caught_up", topic="stream:c", epoch="f", seq=2)
+    line.page.evaluate("draws[0](5)")  # of the history before
+
+    line.page.wait_for_function("draws.length === 2")
+    line.page.evaluate("draws[1](2)")
+    line.wait(lambda: line.received("reset"))
