@@ -34,6 +34,7 @@ export class LiveText {
       if (block) this.#write(group, block, texts.join(""));
     }
     this.#waiting.clear();
+    for (const [group, { node }] of this.#open) if (!node.isConnected) this.#open.delete(group); // it would hold its whole stretch
   }
 
   #write(group, block, text) {
