@@ -22,6 +22,7 @@ class ConversationList extends HTMLElement {
   #rows;
   #isPointedAt = false;
   #asking;
+  #isWanted = false; // what is asked for, by another filter
   #pause;
   #pill;
 
@@ -32,7 +33,7 @@ class ConversationList extends HTMLElement {
     const listen = (target, type, act) => target.addEventListener(type, act, { signal });
     listen(this.#list, "change", () => this.#steer());
     if (this.querySelector("[data-bulk]")) signal.addEventListener("abort", onKey("x", tick));
-    listen(this, "filter", () => this.#refetch());
+    listen(this, "filter", () => this.#refetch({ isWanted: true }));
     listen(this.#list, "pointerenter", (event) => (this.#isPointedAt = event.pointerType === "mouse"));
     listen(this.#list, "pointerleave", () => ((this.#isPointedAt = false), this.#settle()));
     listen(this.#list, "focusout", () => setTimeout(() => this.#settle()));
@@ -115,19 +116,25 @@ class ConversationList extends HTMLElement {
     }, PAUSE_MS);
   }
 
-  async #refetch() {
+  /** Ask for the whole list. What nobody wished for is not drawn while somebody points at the list or has the focus in it. */
+  async #refetch({ isWanted = false } = {}) {
     clearTimeout(this.#pause);
     this.#pause = undefined;
+    this.#isWanted ||= isWanted;
     this.#asking?.abort();
     this.#asking = new AbortController();
     const address = new URL(location.href);
     address.searchParams.set("part", "list");
     try {
-      this.#rows.replace(render(await markup(address, { signal: this.#asking.signal })), { takesNew: this.#takesNew });
+      const drawn = render(await markup(address, { signal: this.#asking.signal }));
+      if (this.#isHeld && !this.#isWanted) return this.#refetchSoon();
+      this.#isWanted = false;
+      this.#rows.replace(drawn, { takesNew: this.#takesNew });
       this.#settle();
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
     }
+    return undefined;
   }
 
   #lose(isLost) {

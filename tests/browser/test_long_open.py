@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import open_empty_page
 
@@ -22,6 +22,17 @@ WRITTEN = """async () => {
   };
   globalThis.first = new WeakRef(write("first"));
   write("second");
+}"""
+LIST = """async () => {
+  const row = (key) => `<article data-key="${key}" data-cursor="1.1" data-messages="0">
+    <h2><a href="#">${key}</a></h2><span class="unread" hidden><i data-unread-count></i></span></article>`;
+  globalThis.list = (...keys) => `<section class="fleet" data-read-at="0">${keys.map(row).join("")}</section>`;
+  globalThis.answers = [];
+  globalThis.fetch = () => new Promise((answered) => answers.push((html) => answered(new Response(html))));
+  document.body.dataset.may = "";
+  document.body.innerHTML = `<conversation-list><p data-lost hidden></p>
+    <button data-changed hidden><span></span></button><div data-list>${list("a", "b")}</div></conversation-list>`;
+  await import("/static/js/conversation-list.js");
 }"""
 
 
@@ -42,3 +53,20 @@ def test_rows_that_left_the_page_are_let_go_with_text_that_never_ended(place: Pa
     place.context.new_cdp_session(place).send("HeapProfiler.collectGarbage")
 
     assert place.evaluate("first.deref() === undefined")
+
+
+def test_the_list_is_not_drawn_anew_under_the_focus(place: Page) -> None:
+    place.evaluate(LIST)
+    place.clock.run_for(60_000)
+    place.wait_for_function("answers.length === 1")
+    place.locator("[data-key=b] a").focus()
+
+    place.evaluate("answers[0](list('c', 'a', 'b'))")
+    place.clock.run_for(5_000)
+    assert place.evaluate("document.activeElement.textContent") == "b"
+
+    place.evaluate("document.activeElement.blur()")
+    place.clock.run_for(5_000)
+    place.wait_for_function("answers.length === 2")
+    place.evaluate("answers[1](list('c', 'a', 'b'))")
+    expect(place.locator("[data-key]")).to_have_count(3)
