@@ -9,7 +9,7 @@ const AWAY_MS = 5_000; // hidden for so long
 const PAUSE_MS = 3_000; // between two words to a screen reader
 const NAMED = 2; // people whose names are written out
 const MARKED = 3; // whose marks are drawn
-const HEARD = ["transcript:presence", "connection:down", "composer:typing", "composer:rested", "visibilitychange"];
+const HEARD = ["transcript:presence", "connection:down", "connection:restored", "composer:typing", "composer:rested", "visibilitychange"];
 
 class ConversationPresence extends HTMLElement {
   #people = [];
@@ -31,6 +31,7 @@ class ConversationPresence extends HTMLElement {
   handleEvent({ type, detail }) {
     if (type === "transcript:presence") this.#take(detail.people);
     else if (type === "connection:down") this.#draw([]);
+    else if (type === "connection:restored") this.#isAway && this.#tell("away"); // a new socket looks
     else if (type === "visibilitychange") this.#seen();
     else if (type === "composer:typing") this.#typing();
     else if (this.#state === "typing") this.#tell("looking");
@@ -55,6 +56,8 @@ class ConversationPresence extends HTMLElement {
     if (document.hidden) this.#timer = setTimeout(() => this.#tell("away"), AWAY_MS);
     else if (this.#state === "away") this.#tell("looking");
   }
+
+  get #isAway() { return document.hidden && this.#state === "away"; }
 
   async #tell(state) {
     this.#state = state;

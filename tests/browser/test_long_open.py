@@ -34,6 +34,21 @@ LIST = """async () => {
     <button data-changed hidden><span></span></button><div data-list>${list("a", "b")}</div></conversation-list>`;
   await import("/static/js/conversation-list.js");
 }"""
+PRESENCE = """async () => {
+  globalThis.told = [];
+  globalThis.fetch = async (address, { body }) => {
+    told.push(JSON.parse(body).state);
+    return new Response(null, { status: 204 });
+  };
+  globalThis.hide = (isHidden) => {
+    Object.defineProperty(document, "hidden", { configurable: true, get: () => isHidden });
+    document.dispatchEvent(new Event("visibilitychange"));
+  };
+  document.body.innerHTML = `<div><conversation-presence data-address="/presence"><i class="marks"></i>
+    <b data-words></b></conversation-presence><p data-presence-status></p></div>`;
+  await import("/static/js/conversation-presence.js");
+}"""
+RESTORED = "document.dispatchEvent(new CustomEvent('connection:restored', { detail: {} }))"
 
 
 @pytest.fixture
@@ -70,3 +85,17 @@ def test_the_list_is_not_drawn_anew_under_the_focus(place: Page) -> None:
     place.wait_for_function("answers.length === 2")
     place.evaluate("answers[1](list('c', 'a', 'b'))")
     expect(place.locator("[data-key]")).to_have_count(3)
+
+
+def test_a_hidden_page_that_reconnects_is_still_away(place: Page) -> None:
+    place.evaluate(PRESENCE)
+    place.evaluate("hide(true)")
+    place.clock.run_for(6_000)
+    assert place.evaluate("told") == ["away"]
+
+    place.evaluate(RESTORED)
+    assert place.evaluate("told") == ["away", "away"]
+
+    place.evaluate("hide(false)")
+    place.evaluate(RESTORED)
+    assert place.evaluate("told") == ["away", "away", "looking"]
