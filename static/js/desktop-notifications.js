@@ -8,6 +8,7 @@ const CHOICE = "switchboard.notifications"; // "on" is kept
 const WORDS = { on: "on", off: "off", denied: "blocked by the browser", missing: "not available" };
 
 let before; // how many waited when this page last counted
+let isRefused = false; // some browsers let no page notify, and say so only when one does
 
 /** @param {number} number requests that this person can decide */
 export function notifyOf(number) {
@@ -15,17 +16,26 @@ export function notifyOf(number) {
   before = number;
   if (!isMore || !document.hidden || state() !== "on") return;
   const words = number === 1 ? "1 request is waiting for your approval." : `${number} requests are waiting for your approval.`;
-  const shown = new Notification("Switchboard", { body: words, tag: "switchboard-waiting", renotify: true });
-  shown.addEventListener("click", () => {
+  const shown = notification({ body: words, tag: "switchboard-waiting", renotify: true });
+  shown?.addEventListener("click", () => {
     shown.close();
     focus();
     location.assign("/approvals/");
   });
 }
 
+function notification(options) {
+  try {
+    return new Notification("Switchboard", options);
+  } catch {
+    isRefused = true;
+    return show();
+  }
+}
+
 /** @returns {"on"|"off"|"denied"|"missing"} */
 function state() {
-  if (!("Notification" in globalThis)) return "missing";
+  if (isRefused || !("Notification" in globalThis)) return "missing";
   if (Notification.permission === "denied") return "denied";
   return Notification.permission === "granted" && kept.get(CHOICE) === "on" ? "on" : "off";
 }

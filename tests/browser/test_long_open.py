@@ -49,6 +49,20 @@ PRESENCE = """async () => {
   await import("/static/js/conversation-presence.js");
 }"""
 RESTORED = "document.dispatchEvent(new CustomEvent('connection:restored', { detail: {} }))"
+NOTIFIED = """async () => {
+  globalThis.Notification = class {
+    static permission = "granted";
+    constructor() { throw new TypeError("Illegal constructor"); }
+  };
+  localStorage.setItem("switchboard.notifications", "on");
+  Object.defineProperty(document, "hidden", { get: () => true });
+  document.body.innerHTML = `<b data-waiting hidden><i></i></b><button data-notifications></button>`;
+  document.head.innerHTML = `<link rel="icon" data-waiting-icon="/1" data-quiet="/2">`;
+  const { tellWaiting } = await import("/static/js/waiting-count.js");
+  tellWaiting({ waiting: 1 });
+  tellWaiting({ waiting: 2 });
+  return ["waiting", "notifications"].map((name) => document.querySelector(`[data-${name}]`).textContent);
+}"""
 
 
 @pytest.fixture
@@ -99,3 +113,7 @@ def test_a_hidden_page_that_reconnects_is_still_away(place: Page) -> None:
     place.evaluate("hide(false)")
     place.evaluate(RESTORED)
     assert place.evaluate("told") == ["away", "away", "looking"]
+
+
+def test_a_browser_that_lets_no_page_notify_still_counts(place: Page) -> None:
+    assert place.evaluate(NOTIFIED) == ["2", "not available"]
