@@ -42,9 +42,8 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     sessions.note_failed_sign_in(name, request.META["REMOTE_ADDR"], is_locked_out=is_locked)
     left = sign_in_throttle.tries_left(request, name)
     tries = "1 attempt" if left == 1 else f"{left} attempts"
-    return _draw(
-        request, status=422, name=name, error=f"Wrong name or password. {tries} left before a 15-minute lockout."
-    )
+    error = f"Wrong name or password. {tries} left before a 15-minute lockout."
+    return _draw(request, status=422, name=name, error=error, is_wrong=True)
 
 
 @login_not_required
@@ -126,6 +125,9 @@ def _to_next(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(path if is_own else reverse("conversations"))
 
 
-def _draw(request: HttpRequest, *, status: int = 200, name: str = "", error: str = "") -> HttpResponse:
+def _draw(
+    request: HttpRequest, *, status: int = 200, name: str = "", error: str = "", is_wrong: bool = False
+) -> HttpResponse:
     next_path = request.POST.get("next") or request.GET.get("next") or ""
-    return render_page(request, "sign_in.html", status=status, name=name, error=error, next_path=next_path)
+    drawn = {"name": name, "error": error, "is_wrong": is_wrong, "next_path": next_path}
+    return render_page(request, "sign_in.html", status=status, **drawn)

@@ -70,6 +70,14 @@ def test_a_wrong_password_says_how_many_tries_are_left(maria):
     assert who(client) is None
 
 
+def test_the_page_begins_at_the_name_and_after_a_wrong_password_at_the_password(maria):
+    first, again = client_of().get("/sign-in/"), try_in(client_of(), "wrong")
+
+    inputs = [re.findall(r'<input class="input"[^>]*>', words(page)) for page in (first, again)]
+    assert ["autofocus" in tag for tags in inputs for tag in tags] == [True, False, False, True]
+    assert ['aria-invalid="true"' in tag for tags in inputs for tag in tags] == [False, False, False, True]
+
+
 def test_an_unknown_name_gets_the_same_answer(maria):
     known, unknown = try_in(client_of(), "wrong"), try_in(client_of(), "wrong", name="nobody")
 
