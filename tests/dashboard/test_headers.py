@@ -265,6 +265,14 @@ def test_a_broken_page_says_so_without_details(failing):
     assert "Traceback" not in html
 
 
+def test_what_may_work_later_can_be_tried_again(failing):
+    again = '<a class="button" data-tone="primary" href="/broken/?a=1&amp;b=%3C">'
+
+    assert again in failing.get("/broken/?a=1&b=%3C").content.decode()
+    assert "Try again" not in failing.post("/broken/?a=1&b=%3C").content.decode()
+    assert "Try again" not in failing.get("/nowhere/").content.decode()
+
+
 def test_errors_of_ours_become_pages(failing):
     response = failing.get("/too-large/")
 
