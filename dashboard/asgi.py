@@ -61,7 +61,7 @@ from conversations.search import Indexer
 from conversations.transport.recorder import EmbeddedRecorder
 from dashboard.cli import COLLECT
 from dashboard.demo import Demo
-from dashboard.server import memory_allocator
+from dashboard.server import memory_allocator, starting_page
 from dashboard.server.django_handler import PageHandler
 from dashboard.server.request_ids import with_request_id
 from dashboard.server.request_scheme import https_hosts, with_browser_scheme
@@ -147,6 +147,8 @@ class Application:
             starting = Unavailable(f"this server is {self.runtime.state}")
             if path in (TRACES, LOGS):
                 await refuse_telemetry(scope, send, starting)
+            elif starting_page.is_for_browser(scope):
+                await starting_page.send_page(scope, send, self.runtime.state)
             else:
                 await (refuse_openly if path.startswith(OPEN) else refuse)(send, starting)
             return

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.browser import in_every_look, sign_in
 from tests.support.live import Server
 
+STARTING = "from dashboard.server import starting_page; print(starting_page._drawn({!r}).decode())"
 LOOK = """(blank) => {
   const frame = getComputedStyle(blank.closest(".requests, .fleet") ?? blank);
   const title = getComputedStyle(blank.querySelector("h2"));
@@ -56,3 +57,26 @@ def test_no_keys_are_offered_for_requests_that_are_not_there(page: Page) -> None
     expect(page.locator(".keys-hint")).to_be_hidden()
     assert page.locator(".requests").bounding_box()["width"] > 1_000
     assert in_every_look(page, "no requests") == {}
+
+
+def test_a_browser_waits_for_a_server_that_starts(quiet: Server, page: Page) -> None:
+    html, is_ready = quiet.command("shell", "--no-imports", "-c", STARTING.format("waiting for migrations")), False
+
+    def serve(route: Route) -> None:
+        if is_ready:
+            route.continue_()
+        elif route.request.url.endswith("/readyz"):
+            route.fulfill(status=503, body="{}")
+        else:
+            route.fulfill(status=503, body=html, content_type="text/html")
+
+    page.route("**/readyz", serve)
+    page.route("**/policies/", serve)
+    page.goto("/policies/")
+    expect(page.get_by_role("heading", name="The server is starting")).to_be_visible()
+    expect(page.get_by_text("The page opens by itself")).to_be_visible()
+    expect(page.get_by_text("Waiting for migrations.")).to_be_visible()
+    assert in_every_look(page, "starting") == {}
+
+    is_ready = True
+    expect(page).to_have_title("Policies · Switchboard")
