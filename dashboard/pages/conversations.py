@@ -2,29 +2,32 @@
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
 from conversations.access import permissions
-from conversations.conversation import conversation_list, conversation_row, since_left, visits
+from conversations.conversation import conversation_list, conversation_row, participant_names, since_left, visits
 from conversations.conversation.since_left import SinceLeft
 from conversations.core import hidden_characters
 from conversations.events import epoch
-from conversations.models import User
+from conversations.models import Agent, User
 from dashboard.pages import composer, first_steps
 from dashboard.pages.base_context import render_page
 
 PAGE = 60  # rows
 MAX_NAMES = 50  # offered by the participant field
+MAX_FOUND = 8  # agents, and participants, that the command palette offers
 
 
 @require_safe
 def conversations(request: HttpRequest) -> HttpResponse:
     """List the newest conversations, by `?q=`, `?participant=` and `?state=`. `?part=list` returns only the rows,
     `?part=bulk` the control actions over a selection, `?part=beginning` the form that starts a conversation (empty if
-    no agent is available)."""
+    no agent is available), `?part=names` the agents and participants whose names contain `?q=`, as JSON."""
+    if request.GET.get("part") == "names":
+        return JsonResponse(_named(request.GET.get("q", "").strip()[:200]))
     if request.GET.get("part") == "beginning":
         return render_page(request, "partials/new_conversation.html", composer=composer.for_new(request))
     if request.GET.get("part") == "bulk":
@@ -79,6 +82,21 @@ def _names(page: conversation_list.ConversationPage) -> list[str]:
     """Return the participants on this page to offer as filters, without names that contain hidden characters."""
     names = {conversation_row.strip_prefix(name) for row in page.rows for name, _ in row.participants}
     return sorted(name for name in names if hidden_characters.is_clean(name))[:MAX_NAMES]
+
+
+def _named(text: str) -> dict[str, list[dict[str, str]]]:
+    """Return agents with their pages, and participants with the conversations they take part in."""
+    agents = Agent.objects.filter(name__icontains=text.replace("\0", "")).order_by("name", "team")
+    return {
+        "agents": [
+            {"name": name, "team": team, "url": reverse("agent", args=[team, name])}
+            for team, name in agents.values_list("team", "name")[:MAX_FOUND]
+            if hidden_characters.is_clean(team + name)
+        ],
+        "participants": [
+            {"name": name, "url": _href("", name, "")} for name in participant_names.matching(text, MAX_FOUND)
+        ],
+    }
 
 
 def _href(q: str, participant: str, state: str, before: str = "") -> str:

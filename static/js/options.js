@@ -9,6 +9,7 @@ export class Options {
   #list;
   #template;
   #acts = new WeakMap();
+  #marked = ""; // words that are marked in the options
 
   /** @param {HTMLInputElement} input @param {HTMLElement} list @param {HTMLTemplateElement} template of a group with one option */
   constructor(input, list, template) {
@@ -29,7 +30,8 @@ export class Options {
   }
 
   /** Begin another query: no answer to the last one is chosen any more, each stays in sight till its group is drawn anew. */
-  restart() {
+  restart(words) {
+    this.#marked = words;
     for (const group of this.#list.children) group.ariaBusy = "true";
     this.#choose(undefined);
   }
@@ -52,7 +54,7 @@ export class Options {
     const old = this.#list.querySelector(`#${group.id}`);
     if (old) old.replaceWith(group);
     else this.#list.append(group);
-    markWords(this.#list, this.#input.value);
+    markWords(this.#list, this.#marked);
     if (!this.#chosen) this.#choose(this.#all[0]);
   }
 

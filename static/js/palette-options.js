@@ -14,6 +14,12 @@ export function pageActions() {
   ];
 }
 
+/** What is sought: `kind` by the sign before the words, else "". @param {string} typed @returns {{kind: string, words: string}} */
+export function queryOf(typed) {
+  const text = typed.trim();
+  return /^[>@#]/u.test(text) ? { kind: text[0], words: text.slice(1).trim() } : { kind: "", words: text };
+}
+
 /** The event that a number names, on the page of a conversation. @param {string} words @returns {Option[]} */
 export function eventByNumber(words) {
   const number = Number(/^#?(\d{1,15})$/.exec(words)?.[1] ?? 0);
@@ -54,6 +60,12 @@ export const ofConversation = ({ title, conversation_id: id, url }) => ({
   note: title ? id : "",
   href: url,
 });
+
+/** A page of an agent. @returns {Option} */
+export const ofAgent = ({ name, team, url }) => ({ symbol: "agent", words: name, note: team, href: url });
+
+/** The conversations of a participant. @returns {Option} */
+export const ofParticipant = ({ name, url }) => ({ symbol: "talk", words: name, href: url });
 
 /** An event that a search found. @returns {Option} */
 export const ofHit = ({ title, conversation_id: id, seq, kind, excerpts, url }) => ({

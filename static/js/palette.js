@@ -1,12 +1,18 @@
-/** `<command-palette>`: pages, actions, conversations and events by name, in a dialog. */
+/**
+ * `<command-palette>`: pages, actions, conversations and events by name, in a dialog. `>` before the words narrows it to
+ * actions and pages, `@` to agents and participants, `#` to conversations and the number of an event.
+ */
 import { RequestError, json } from "./fetch.js";
 import { Options } from "./options.js";
-import { eventByNumber, everyPage, everywhere, ofConversation, ofHit, pageActions } from "./palette-options.js";
+import { eventByNumber, everyPage, everywhere, ofAgent, ofConversation, ofHit, ofParticipant, pageActions, queryOf } from "./palette-options.js";
 
 const PAUSE_MS = 120; // after the last letter
 const MAX_CONVERSATIONS = 8;
 const MAX_EVENTS = 4;
+const MAX_NARROWED = 30; // conversations, where they are all that is sought
 const SEARCHED = 3; // letters that are searched for in events
+const GROUPS = { ">": ["here", "known"], "@": ["agents", "participants"], "#": ["number", "found"] }; // others: all but names
+const NAMES = GROUPS["@"];
 
 class CommandPalette extends HTMLElement {
   #stop;
@@ -15,6 +21,7 @@ class CommandPalette extends HTMLElement {
   #dialog;
   #input;
   #options;
+  #kind = ""; // the sign before the words
 
   connectedCallback() {
     this.#dialog = this.querySelector("dialog");
@@ -49,35 +56,59 @@ class CommandPalette extends HTMLElement {
     if (this.#options.click(event) || event.target === this.#dialog) this.#dialog.close();
   }
 
-  /** Draw what the page knows at once, the conversations when they come. */
+  /** Draw what the page knows at once, the rest when it comes. */
   #find() {
-    const words = this.#input.value.trim();
+    const { kind, words } = queryOf(this.#input.value);
     this.#forget();
-    this.#options.restart();
+    this.#options.restart(words);
+    this.#kind = kind;
     const matches = ({ words: name }) => name.toLowerCase().includes(words.toLowerCase());
-    this.#options.show("here", "On this page", [...eventByNumber(words), ...pageActions().filter(matches)]);
-    this.#options.show("known", "Pages and actions", everyPage().filter(matches));
+    this.#show("number", "On this page", eventByNumber(words));
+    this.#show("here", "On this page", pageActions().filter(matches));
+    this.#show("known", "Pages and actions", everyPage().filter(matches));
+    for (const id of ["found", "events", "everywhere", ...NAMES]) if (!this.#takes(id)) this.#show(id, "", []);
     this.#pause = setTimeout(() => this.#ask(words), words ? PAUSE_MS : 0);
+  }
+
+  /** Whether a group belongs to what is sought. */
+  #takes(id) {
+    return this.#kind ? GROUPS[this.#kind].includes(id) : !NAMES.includes(id);
+  }
+
+  #show(id, name, options) {
+    this.#options.show(id, name, this.#takes(id) ? options : []);
   }
 
   async #ask(words) {
     this.#asking = new AbortController();
     try {
-      const query = new URLSearchParams({ q: words, limit: MAX_CONVERSATIONS });
-      const { items } = await json(`/api/v1/conversations?${query}`, { signal: this.#asking.signal });
-      this.#options.show("found", words ? "Conversations" : "Recent conversations", items.map(ofConversation));
-      this.#options.show("events", "Events", words.length < SEARCHED ? [] : await this.#search(words));
-      this.#options.show("everywhere", "All conversations", [everywhere(words)]);
-      this.#say("");
+      if (this.#takes("found")) await this.#askConversations(words);
+      if (this.#takes("agents")) await this.#askNames(words);
+      this.#say(this.#options.size ? "" : "No results");
     } catch (error) {
       if (error instanceof RequestError) this.#say(error.sentence);
       else if (error.name !== "AbortError") throw error;
     }
   }
 
-  async #search(words) {
-    const query = new URLSearchParams({ q: words, limit: MAX_EVENTS });
-    return (await json(`/api/v1/search?${query}`, { signal: this.#asking.signal })).items.map(ofHit);
+  async #askConversations(words) {
+    const query = { q: words, limit: this.#kind ? MAX_NARROWED : MAX_CONVERSATIONS };
+    const { items } = await this.#json("/api/v1/conversations", query);
+    this.#show("found", words ? "Conversations" : "Recent conversations", items.map(ofConversation));
+    const isSearched = this.#takes("events") && words.length >= SEARCHED;
+    const hits = isSearched ? (await this.#json("/api/v1/search", { q: words, limit: MAX_EVENTS })).items : [];
+    this.#show("events", "Events", hits.map(ofHit));
+    this.#show("everywhere", "All conversations", [everywhere(words)]);
+  }
+
+  async #askNames(words) {
+    const { agents, participants } = await this.#json("/", { part: "names", q: words });
+    this.#show("agents", "Agents", agents.map(ofAgent));
+    this.#show("participants", "Conversations of a participant", participants.map(ofParticipant));
+  }
+
+  #json(address, query) {
+    return json(`${address}?${new URLSearchParams(query)}`, { signal: this.#asking.signal });
   }
 
   #forget() {

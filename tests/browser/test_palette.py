@@ -1,0 +1,102 @@
+"""The command palette narrowed by a sign, with the keyboard alone."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.browser import in_every_look, work
+from tests.support.live import Server
+
+
+@pytest.fixture(scope="module")
+def talks(served: Server) -> Server:
+    """A server with two conversations."""
+    work(
+        served,
+        "for key in ('harbour', 'lighthouse'): t.say(o, f'palette-{key}', content=f'At the {key}', client_id='1')",
+    )
+    return served
+
+
+@pytest.fixture
+def palette(desk: BrowserContext, talks: Server) -> Iterator[Page]:
+    """A fresh window on a conversation, with the palette open."""
+    page = desk.new_page()
+    page.goto("/conversations/palette-harbour/")
+    expect(page.locator("command-palette:defined")).to_be_attached()
+    page.keyboard.press("Control+k")
+    yield page
+    page.close()
+
+
+def groups(page: Page) -> list[str]:
+    """Answer the groups in sight."""
+    return [
+        name or ""
+        for name in page.locator("#palette-options > [role=group]:visible").evaluate_all(
+            "(groups) => groups.map((group) => group.getAttribute('aria-label'))"
+        )
+    ]
+
+
+def test_the_hint_names_the_signs(palette: Page) -> None:
+    hint = palette.get_by_role("dialog").locator("footer")
+
+    expect(hint).to_contain_text("> actions")
+    expect(hint).to_contain_text("@ agents and participants")
+    expect(hint).to_contain_text("# conversations")
+
+
+def test_actions_alone_are_offered_after_a_greater_sign(palette: Page) -> None:
+    expect(palette.get_by_role("group", name="Recent conversations")).to_be_visible()
+    palette.keyboard.type(">pau")
+    expect(palette.get_by_role("option")).to_have_count(1)
+    assert groups(palette) == ["On this page"]
+    marked = palette.evaluate("() => [...CSS.highlights.get('found')].map((range) => range.toString())")
+    assert marked == ["Pau"]
+
+    palette.keyboard.press("Enter")
+
+    expect(palette.get_by_role("button", name="Resume")).to_be_visible()
+    palette.keyboard.press("Control+k")
+    palette.keyboard.type("> resume")
+    palette.keyboard.press("Enter")
+    expect(palette.get_by_role("button", name="Pause")).to_be_visible()
+
+
+def test_agents_and_participants_alone_are_offered_after_an_at(palette: Page) -> None:
+    palette.keyboard.type("@dial")
+    expect(palette.get_by_role("group", name="Agents").get_by_role("option")).to_have_count(1)
+    assert groups(palette) == ["Agents", "Conversations of a participant"]
+    assert in_every_look(palette, "names") == {}
+
+    palette.keyboard.press("ArrowDown")
+    palette.keyboard.press("Enter")
+
+    palette.wait_for_url("**/?participant=Dialogue")
+    expect(palette.locator(".fleet .conversation")).to_have_count(2)
+
+
+def test_conversations_and_an_event_of_this_one_are_offered_after_a_hash(palette: Page) -> None:
+    palette.keyboard.type("#light")
+    expect(palette.get_by_role("group", name="Conversations", exact=True).get_by_role("option")).to_have_count(1)
+    assert groups(palette) == ["Conversations"]
+    palette.keyboard.press("Enter")
+    palette.wait_for_url("**/conversations/palette-lighthouse/")
+
+    palette.keyboard.press("Control+k")
+    palette.keyboard.type("#1")
+    expect(palette.get_by_role("option").first).to_contain_text("Event 1 of this conversation")
+
+
+def test_what_finds_nothing_says_so_and_without_the_sign_all_is_back(palette: Page) -> None:
+    palette.keyboard.type("@nobody at all")
+    expect(palette.get_by_role("dialog").get_by_role("status")).to_have_text("No results")
+    expect(palette.get_by_role("option")).to_have_count(0)
+
+    palette.get_by_role("combobox").fill("")
+
+    expect(palette.get_by_role("group", name="Recent conversations")).to_be_visible()
+    assert "Pages and actions" in groups(palette)
+    expect(palette.get_by_role("dialog").get_by_role("status")).to_have_text("")
