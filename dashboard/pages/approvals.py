@@ -13,6 +13,7 @@ from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, S
 from conversations.events import epoch
 from conversations.runs.approvals import auto_approval, decide, inbox
 from conversations.runs.approvals import auto_approval_edit as actions_of_rules
+from conversations.runs.approvals.inbox_filters import NAMES, Filters
 from conversations.tool_calls.schemas import argument_form
 from dashboard.pages import approval_card, auto_approvals
 from dashboard.pages.base_context import render_page
@@ -29,8 +30,8 @@ DROPPED = "You edited the arguments: choose Approve with edits, or undo the edit
 @require_safe
 @require_permission("view")
 def approvals(request: HttpRequest) -> HttpResponse:
-    """List approval requests: the waiting ones, oldest first; with `?view=decided` or `?view=all`, newest first;
-    `?before=` gives the next page. Show the first of them beside the list."""
+    """List approval requests: the waiting ones, oldest first; with `?view=decided` or `?view=all`, newest first; by
+    `?agent=`, `?tool=` and `?risk=`; `?before=` gives the next page. Show the first of them beside the list."""
     return _page(request)
 
 
@@ -123,20 +124,31 @@ def _page(
     view = request.GET.get("view", "")
     if view not in VIEWS:
         raise NotFound("There is no such list.")
-    before, is_waiting = request.GET.get("before", ""), not view
-    cards, cursor = inbox.page(status=VIEWS[view][1], before=before, limit=PAGE, is_oldest_first=is_waiting)
-    further = urlencode({name: value for name, value in (("view", view), ("before", cursor)) if value})
+    before, is_waiting, filters = request.GET.get("before", ""), not view, _filters(request)
+    listed: Any = {"status": VIEWS[view][1], "is_oldest_first": is_waiting, "filters": filters}
+    cards, cursor = inbox.page(before=before, limit=PAGE, **listed)
     shown = selected or next(iter(cards), None)
     card = approval_card.card(request, shown, request.POST if error else approval_card.NOTHING, error) if shown else {}
     also = request.GET.get("always", "")
     return render_page(
         request, "approvals.html", status=status_of(error), epoch=epoch.current(), questions=cards, drawn=inbox.drawn,
-        stranded=inbox.stranded() if is_waiting and not before else [],
-        view=view, views=VIEWS, further=f"?{further}" if cursor else "", selected=selected, shown=shown,
+        stranded=inbox.stranded() if is_waiting and not before and not filters else [],
+        view=view, views=VIEWS, further=_href(view, filters, cursor) if cursor else "", selected=selected, shown=shown,
+        filters=filters, facets=inbox.facets(**listed), href=_href, query=_href(view, filters).partition("?")[2],
         is_live=not cursor if is_waiting else not before, always=_always_words(also) if also.isdecimal() else "",
         error=approval_card.words_of(error, shown, request) if error and shown and not shown.is_open else "",
         **card,
     )  # fmt: skip
+
+
+def _filters(request: HttpRequest) -> Filters:
+    return Filters(**{name: request.GET.get(name, "")[:401] for name in NAMES})
+
+
+def _href(view: str, filters: Filters, before: str | None = "") -> str:
+    """Return the address of a list."""
+    query = urlencode({name: value for name, value in (("view", view), *filters.chosen(), ("before", before)) if value})
+    return reverse("approvals") + (f"?{query}" if query else "")
 
 
 def _is_script(request: HttpRequest) -> bool:

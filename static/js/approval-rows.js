@@ -24,10 +24,11 @@ export class ApprovalRows {
     return key ? this.#root.querySelector(`.ask[data-key="${CSS.escape(key)}"]`) : null;
   }
 
-  /** The address of a request in the view that is shown. */
+  /** The address of a request in the list that is shown. */
   address(key) {
     const { href } = this.find(key).querySelector("a");
-    return this.#root.dataset.view ? `${href}?view=${this.#root.dataset.view}` : href;
+    const { query } = this.#root.dataset;
+    return query ? `${href}?${query}` : href;
   }
 
   /** Draw rows in their places. Answers how many more wait. */
@@ -76,7 +77,7 @@ export class ApprovalRows {
       else if (isNews && !old.contains(document.activeElement)) this.#list.prepend(old);
       return isNews;
     }
-    if (!this.#takes(status)) return false;
+    if (!this.#takes(status) || !this.#passes(row)) return false;
     if (this.#root.dataset.view) this.#list.prepend(row);
     else this.#list.append(row); // the oldest is decided first
     return isNews;
@@ -85,6 +86,12 @@ export class ApprovalRows {
   #takes(status) {
     const { view, live } = this.#root.dataset;
     return live !== undefined && (view === "all" || status === (view === "decided" ? "decided" : "pending"));
+  }
+
+  /** Whether the filters let a row through. */
+  #passes({ dataset: { agent, tool, risk } }) {
+    const { onlyAgent = agent, onlyTool = tool, onlyRisk = risk } = this.#root.dataset;
+    return agent === onlyAgent && tool === onlyTool && risk === onlyRisk;
   }
 
   /** Move a row that was decided out of those that wait. */

@@ -25,7 +25,7 @@ from conversations.models import Approval, ToolCall
 from conversations.models.tool_call import NEWEST_FIRST
 from conversations.rendering import agent_colors, richtext, tool_call_block
 from conversations.rendering.participant_marks import ParticipantMark, mark_for_name
-from conversations.runs.approvals import auto_approval_rules, pending_counts, stranded_requests, terms
+from conversations.runs.approvals import auto_approval_rules, inbox_filters, pending_counts, stranded_requests, terms
 from conversations.runs.budgets import budget_requests
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect
@@ -38,6 +38,7 @@ STATUSES = ("pending", "decided", "expired", "cancelled")
 THEN = {"wait": "it keeps waiting", "reject": "the call is rejected", "notify": "{role} is notified"}
 MAX_ESCALATED = 200
 MAX_BYTES = 8 << 20  # of the requests of a page, or one request
+NO_FILTERS = inbox_filters.Filters()
 ALL_DECISIONS = frozenset({"approve", "edit", "reject", "respond"})
 VERDICTS = {
     "approve": "approved", "edit": "approved with edits", "reject": "rejected", "respond": "responded without running",
@@ -182,6 +183,11 @@ class ApprovalCard:
         return hidden_characters.spelled_out(self.tool)
 
     @property
+    def agent_name(self) -> str:
+        """The agent's name, safe in text and attributes."""
+        return hidden_characters.spelled_out(str(self.request.get("agent") or ""))
+
+    @property
     def tool(self) -> str:
         """The tool's qualified name, as recorded."""
         return str(self.request.get("qualified_name") or self.request.get("name") or "")
@@ -198,28 +204,48 @@ class ApprovalCard:
 
 
 def page(
-    *, status: str = "", before: str = "", limit: int = 50, is_oldest_first: bool = False
+    *,
+    status: str = "",
+    before: str = "",
+    limit: int = 50,
+    is_oldest_first: bool = False,
+    filters: inbox_filters.Filters = NO_FILTERS,
 ) -> tuple[list[ApprovalCard], str | None]:
     """Return requests newest first, or oldest first, and the id after which the next page starts. `status`: one of
     STATUSES, or all.
 
     Includes pending ones only if their run waits, because others cannot be decided. The first page starts with
-    escalated ones, beyond the limit. A page ends early where its requests exceed `MAX_BYTES`. Raises `Invalid`.
+    escalated ones, beyond the limit. A page ends early where its requests exceed `MAX_BYTES`, and with `filters` where
+    as many requests were looked at as one page may. Raises `Invalid`.
     """
+    approvals = _listed(status, is_oldest_first).select_related("conversation")
+    first: list[Approval] = []
+    if status == "pending":
+        first = [] if before else inbox_filters.passing(approvals.exclude(escalated_seq=None)[:MAX_ESCALATED], filters)
+        approvals = approvals.filter(escalated_seq=None)
+    if before:
+        approvals = approvals.filter(**{"id__gt" if is_oldest_first else "id__lt": before[:64]})
+    looked, is_full = inbox_filters.look(approvals) if filters else ([], False)
+    if filters:
+        approvals = approvals.filter(id__in=[one.id for one in looked if filters.takes(one)][: limit + 1])
+    rows = list(approvals[: limit + 1])
+    cards, read = _cards_within(rows[:limit], MAX_BYTES)
+    end = rows[read - 1].id if read < len(rows) else looked[-1].id if is_full else None
+    return [*_cards(first), *cards], end
+
+
+def facets(*, status: str, is_oldest_first: bool, filters: inbox_filters.Filters) -> list[inbox_filters.Facet]:
+    """Count what each agent, tool and risk would leave of the requests with this status, the first of them if they are
+    many."""
+    return inbox_filters.facets(inbox_filters.look(_listed(status, is_oldest_first))[0], filters)
+
+
+def _listed(status: str, is_oldest_first: bool) -> QuerySet[Approval]:
     if status and status not in STATUSES:
         raise Invalid(f"must be one of {', '.join(STATUSES)}", field="status")
     approvals = Approval.objects.filter(conversation__is_staged=False)
     approvals = approvals.open() if status == "pending" else approvals.filter(status=status) if status else approvals
-    approvals = approvals.order_by("id" if is_oldest_first else "-id").select_related("conversation")
-    first: list[Approval] = []
-    if status == "pending":
-        first = [] if before else list(approvals.exclude(escalated_seq=None)[:MAX_ESCALATED])
-        approvals = approvals.filter(escalated_seq=None)
-    if before:
-        approvals = approvals.filter(**{"id__gt" if is_oldest_first else "id__lt": before[:64]})
-    rows = list(approvals[: limit + 1])
-    cards, read = _cards_within(rows[:limit], MAX_BYTES)
-    return [*_cards(first), *cards], rows[read - 1].id if read < len(rows) else None
+    return approvals.order_by("id" if is_oldest_first else "-id")
 
 
 def stranded() -> list[ApprovalCard]:

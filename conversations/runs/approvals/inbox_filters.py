@@ -1,0 +1,133 @@
+"""Filter approval requests by agent, tool and risk, and count what each value would leave. Called by `inbox`.
+
+An approval's row has none of the three: they are read from the request's event, and the risk is what the policy makes
+of it now. So a filter looks at `MAX_LOOKED` requests at most; the next page goes on behind them.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import msgspec
+from django.db.models import OuterRef, QuerySet, Subquery
+
+from conversations.core import hidden_characters
+from conversations.events.log import bounded_reads
+from conversations.models import Approval, Event
+from conversations.runs.policy import evaluate
+
+MAX_LOOKED = 500  # requests
+MAX_BYTES = 16 << 20  # of their events
+SHOWN = 12  # values of a filter, the most frequent
+NAMES = {"agent": "Agent", "tool": "Tool", "risk": "Risk"}
+
+
+class _Request(msgspec.Struct):
+    agent: object = ""
+    name: object = ""
+    qualified_name: object = ""
+    effect: object = ""
+
+
+_decoder = msgspec.json.Decoder(_Request)
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What is asked for; empty: anything. As written out where people read it, without hidden characters."""
+
+    agent: str = ""
+    tool: str = ""
+    risk: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.agent or self.tool or self.risk)
+
+    def takes(self, one: "Looked") -> bool:
+        """Return whether a request passes."""
+        return all(wanted in ("", getattr(one, name)) for name, wanted in self.chosen())
+
+    def chosen(self) -> list[tuple[str, str]]:
+        """Return name and value of each filter."""
+        return [(name, getattr(self, name)) for name in NAMES]
+
+    @property
+    def none(self) -> "Filters":
+        """No filters."""
+        return Filters()
+
+    def with_value(self, name: str, value: str) -> "Filters":
+        """Return these filters and another."""
+        return replace(self, **{name: value})
+
+    def without(self, name: str) -> "Filters":
+        """Return the other filters."""
+        return replace(self, **{name: ""})
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a filter needs of a request."""
+
+    id: str
+    agent: str
+    tool: str
+    risk: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """A filter with its most frequent values, each with the number of requests it leaves under the other filters."""
+
+    name: str
+    values: list[tuple[str, int]]
+
+    @property
+    def label(self) -> str:
+        """Its name as shown."""
+        return NAMES[self.name]
+
+
+def look(approvals: QuerySet[Approval]) -> tuple[list[Looked], bool]:
+    """Return the first of these requests, in their order, and whether there may be more."""
+    bodies = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("asked_seq")).values("body")
+    rows = approvals.annotate(asked=Subquery(bodies[:1])).values_list("id", "asked")[:MAX_LOOKED]
+    looked: list[Looked] = []
+    size = 0
+    for id_, body in rows.iterator(bounded_reads.FETCHED):
+        looked.append(_looked(id_, body or "{}"))
+        size += len(body or "")
+        if size > MAX_BYTES:
+            return looked, True
+    return looked, len(looked) == MAX_LOOKED
+
+
+def passing(approvals: QuerySet[Approval], filters: Filters) -> list[Approval]:
+    """Return those of these requests, at most `MAX_LOOKED`, that pass."""
+    ids = {one.id for one in look(approvals)[0] if filters.takes(one)} if filters else set()
+    return [row for row in approvals if not filters or row.id in ids]
+
+
+def facets(looked: Iterable[Looked], filters: Filters) -> list[Facet]:
+    """Count the values of each filter; one that is chosen is always among them."""
+    requests = list(looked)
+    return [Facet(name, _values(requests, filters, name)) for name in NAMES]
+
+
+def _values(requests: list[Looked], filters: Filters, name: str) -> list[tuple[str, int]]:
+    value_of: Callable[[Looked], str] = lambda one: getattr(one, name)  # noqa: E731
+    counts = Counter(value_of(one) for one in requests if value_of(one) and filters.without(name).takes(one))
+    shown = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
+    chosen = dict(filters.chosen())[name]
+    return shown if not chosen or chosen in dict(shown) else [*shown, (chosen, counts[chosen])]
+
+
+def _looked(id_: str, body: str) -> Looked:
+    try:
+        request = _decoder.decode(body.encode("utf-8", "replace"))
+    except msgspec.MsgspecError:
+        request = _Request()
+    agent, tool = str(request.agent or ""), str(request.qualified_name or request.name or "")
+    effect: evaluate.Effect = next((name for name in evaluate.EFFECTS if name == request.effect), "unsafe")
+    risk = evaluate.for_tool(agent, tool, evaluate.Declared("ask", effect)).effect
+    return Looked(id_, hidden_characters.spelled_out(agent), hidden_characters.spelled_out(tool), risk)
