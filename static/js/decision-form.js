@@ -7,7 +7,7 @@
 import "./decision-keys.js";
 import { drawTimes } from "./clock.js";
 import { report } from "./decision-report.js";
-import { markEdits, undoEdits } from "./edited-fields.js";
+import { markEdits, undoEdits, wordsOf } from "./edited-fields.js";
 import { RequestError, markup, submit } from "./fetch.js";
 import { focusNow } from "./focus-kept.js";
 import { render } from "./html.js";
@@ -69,8 +69,8 @@ class DecisionForm extends HTMLElement {
     if (!plain || !withEdits) return;
     this.toggleAttribute("data-edited", edited > 0); // the style sheet shows the other button
     plain.hidden = edited > 0;
-    this.querySelector("[data-edits]").hidden = !edited;
-    this.querySelector("[data-edit-count]").textContent = `${edited} of ${all} ${all === 1 ? "field" : "fields"} edited; the agent is told.`;
+    this.querySelector("[data-undo]").hidden = !edited;
+    this.querySelector("[data-edit-count]").textContent = wordsOf(edited, all);
   }
 
   #undo() {

@@ -16,6 +16,12 @@ export function markEdits(root) {
   return { edited: fields.filter(isEdited).length, all: fields.length };
 }
 
+/** How many of the fields were changed. @param {number} edited @param {number} all @returns {string} */
+export function wordsOf(edited, all) {
+  const fields = `${all} ${all === 1 ? "field" : "fields"}`;
+  return edited ? `${edited} of ${fields} edited; the agent is told.` : `${fields}, as sent`;
+}
+
 /** @param {ParentNode} root */
 export function undoEdits(root) {
   for (const field of root.querySelectorAll("[data-was]")) {

@@ -179,12 +179,16 @@ def test_what_is_wrong_stands_beside_its_field(served: Server, people: tuple[Bro
     form = card(page, "wrong").locator("form")
     house, street = (form.get_by_role("textbox", name=name) for name in ("house", "street"))
     expect(form.get_by_role("button", name="Approve with edits")).to_be_hidden()
+    expect(form.locator("[data-edits]")).to_have_text("5 fields, as sent")
+    place = street.bounding_box()
 
     street.fill("Elm")
     house.fill("x")
     expect(form.get_by_role("button", name="Approve", exact=True)).to_be_hidden()  # it would drop the edits
     expect(form.get_by_text("2 of 5 fields edited")).to_be_visible()
     expect(form.get_by_text("Was Mill")).to_be_visible()
+    assert street.bounding_box() == place
+    assert form.get_by_role("button", name="Undo edits").bounding_box()["y"] < place["y"]
     form.get_by_role("button", name="Approve with edits").click()
 
     expect(house).to_be_focused()
