@@ -241,6 +241,7 @@ class _Held:
     def __init__(self, kind: str, name: str, words: str, event: Stored) -> None:
         self.kind, self.name, self.words = kind, name, words
         self.seq, self.last_seq, self.start = event.seq, event.seq, event.at
+        self.first_seq = event.seq  # of its row
         self.end: int | None = None
         self.turns: list[tuple[int, int]] = []
         self.inner: list[_Inner] = []
@@ -350,7 +351,8 @@ class _RunReader:
             self._open.words = stage if stage.casefold() != self._open.name.casefold() else ""
 
     def _within(self) -> Iterable[TimelineRow]:
-        left = sorted(self._calls, key=lambda call: call.place_seq)
+        asked = self._take_waiting()
+        left = sorted((call for call in self._calls if call not in asked), key=lambda call: call.place_seq)
         starts = [held.seq for held in self._stretches[1:]] + [1 << 62]
         for held, until in zip(self._stretches, starts, strict=True):
             yield self._row_of(held, 1)
@@ -359,6 +361,15 @@ class _RunReader:
             yield from self._calls_within(mine, held.inner, 2)
         for call in left:
             yield _call(call, 1)
+
+    def _take_waiting(self) -> list[CallTimes]:
+        """Return the calls that the run waits for now: the row of its wait stands for them, from the first one on."""
+        last = self._stretches[-1] if self._stretches else None
+        if last is None or last.kind != "wait" or last.end is not None:
+            return []
+        asked = [call for call in self._calls if call.status == "waiting"]
+        last.first_seq = min([last.seq, *(call.called_seq for call in asked)])
+        return asked
 
     def _calls_within(self, calls: Sequence[CallTimes], inner: Sequence[_Inner], depth: int) -> Iterable[TimelineRow]:
         """Yield the calls in order; those of an agent inside a call are in that agent's row."""
@@ -387,7 +398,7 @@ class _RunReader:
         state = "waiting" if held.kind == "wait" and held.end is None else ""
         name = f"agent:{held.name}" if held.name else ""
         return TimelineRow(
-            *(held.kind, depth, name, held.words, held.start, held.end, held.seq, held.last_seq, state),
+            *(held.kind, depth, name, held.words, held.start, held.end, held.first_seq, held.last_seq, state),
             turns=tuple(held.turns),
         )
 
