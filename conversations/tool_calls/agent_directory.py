@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -18,9 +18,10 @@ from conversations.rendering import json_tree, richtext
 from conversations.rendering.handoff_graph import HandoffGraph, graph_of
 from conversations.rendering.participant_marks import ParticipantMark, mark_for_name
 from conversations.rendering.sparkline import Sparkline, sparkline
-from conversations.tool_calls import agent_activity, mcp_status
+from conversations.tool_calls import agent_activity, mcp_status, tool_activity
 from conversations.tool_calls.agent_activity import AgentActivity
 from conversations.tool_calls.mcp_status import McpServerStatus
+from conversations.tool_calls.tool_activity import ToolActivity
 
 RECENT_S = 24 * 3600  # seconds of runs that are counted
 LIVE = ("running", "queued", "waiting")
@@ -113,6 +114,8 @@ class OfferedTool:
     also: bool = False
     """another tool of the team has the same public name"""
     users: list[ParticipantMark] = field(default_factory=list)
+    activity: ToolActivity = field(default_factory=ToolActivity)
+    """its calls by agents of the team"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +143,10 @@ def team_statuses() -> list[TeamStatus]:
     rows = list(Agent.objects.order_by("team", "-is_entry", "name"))
     counted, now = _counted_now(), database_now()
     agents = [_served(row, counted, now) for row in rows]
-    names, servers = dict.fromkeys(row.team for row in rows), mcp_status.servers()
+    names, servers, calls = dict.fromkeys(row.team for row in rows), mcp_status.servers(), tool_activity.by_caller()
     teams = [
-        _team(name, [agent for agent in agents if agent.row.team == name], servers.get(name, [])) for name in names
+        _team(name, [agent for agent in agents if agent.row.team == name], servers.get(name, []), calls)
+        for name in names
     ]
     return sorted(teams, key=lambda team: -len(team.agents))
 
@@ -152,13 +156,18 @@ def agent_status(row: Agent) -> AgentStatus:
     return _served(row, _counted_now(), database_now())
 
 
-def _team(name: str, agents: list[AgentStatus], servers: list[McpServerStatus]) -> TeamStatus:
+def _team(
+    name: str,
+    agents: list[AgentStatus],
+    servers: list[McpServerStatus],
+    calls: Mapping[tool_activity.Key, ToolActivity],
+) -> TeamStatus:
     edges = [(agent.row.name, other) for agent in agents for other in _names(agent.row.handoffs)]
     entries = [agent.row.name for agent in agents if agent.row.is_entry]
     graph = graph_of([(agent.row.name, agent.face) for agent in agents], edges, entries)
     problems = [f"{agent.row.name!r} {problem}" for agent in agents for problem in _names(agent.row.problems)]
     drawn = [*map(richtext.inline, problems)]
-    return TeamStatus(name, richtext.inline(name), agents, _tools(agents), graph, drawn, servers)
+    return TeamStatus(name, richtext.inline(name), agents, _tools(agents, calls), graph, drawn, servers)
 
 
 class _Counted(NamedTuple):
@@ -192,7 +201,7 @@ def _served(row: Agent, counted: _Counted, now: int) -> AgentStatus:
     )
 
 
-def _tools(agents: Sequence[AgentStatus]) -> list[OfferedTool]:
+def _tools(agents: Sequence[AgentStatus], calls: Mapping[tool_activity.Key, ToolActivity]) -> list[OfferedTool]:
     """Return one row per tool, by name and schema; the schema as the model saw it."""
     tools: dict[tuple[str, str], OfferedTool] = {}
     pairs = [(agent, tool) for agent in agents for tool in _entries(agent.row.tools)]
@@ -215,6 +224,7 @@ def _tools(agents: Sequence[AgentStatus]) -> list[OfferedTool]:
                 richtext.inline(name or "unnamed"), effect, origin, asks, drawn, key, full
             )
         tools[name, schema].users.append(agent.face)
+        tools[name, schema].activity += calls.get((agent.row.name, schema)) or ToolActivity()
     shared = _shared(tool for _, tool in pairs)
     for (name, _), offered_tool in tools.items():
         offered_tool.also = name in shared

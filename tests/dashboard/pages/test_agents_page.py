@@ -1,16 +1,18 @@
 """The agents page: teams, agents, tools and handoffs as workers told of them, and what their runs come to."""
 
 import json
+import time
 
 import pytest
+from django.db import connection
 
 from conversations.events import log
-from conversations.models import Agent
+from conversations.models import Agent, ToolCall
 from conversations.rendering import agent_colors
 from conversations.rendering.handoff_graph import graph_of
 from conversations.rendering.participant_marks import mark_for_name
 from conversations.runs import claims
-from conversations.tool_calls import agent_activity, agent_directory
+from conversations.tool_calls import agent_activity, agent_directory, tool_activity
 from tests.support import teamwork
 from tests.support.cast import client_of
 
@@ -137,3 +139,60 @@ def test_an_agent_has_its_stored_hue_everywhere(team, browser, monkeypatch):
 
     assert 'class="name clip" data-hue="9" dir="auto" title="Dialogue"' in browser.get("/agents/").content.decode()
     assert 'data-hue="9"' in browser.get("/conversations/flood/").content.decode()
+
+
+def called(number, status="done", *, agent="Coordinator", schema=teamwork.SCHEMA, run="r", ago_s=60):
+    """Store calls as the log would have folded them."""
+    at = time.time_ns() // 1000 - ago_s * 1_000_000
+    first = ToolCall.objects.count()
+    ToolCall.objects.bulk_create(
+        ToolCall(
+            id=f"call-{first + n}", conversation_id=1, run=run, call_id=f"c{first + n}", agent=agent,
+            name="file_incident", schema=schema, called_seq=first + n, status=status, started_at=at,
+        )
+        for n in range(number)
+    )  # fmt: skip
+
+
+def activity_of():
+    """The calls of the team's one tool."""
+    (town,) = agent_directory.team_statuses()
+    (tool,) = town.tools
+    return tool.activity
+
+
+def test_a_tool_tells_how_many_of_its_calls_failed(browser):
+    teamwork.team()
+    called(5)
+    called(1, "failed")
+    called(1, "timeout")
+    called(2, "rejected")  # did not run
+    called(1, "failed", ago_s=25 * 3600)
+    called(1, "failed", agent="Coordinator of another team")
+    called(1, "failed", run=None)  # observed
+    called(1, "failed", schema="00" * 32)
+
+    activity = activity_of()
+
+    assert (activity.calls, activity.failed, activity.rate) == ("7", 2, "28.6 %")
+    page = browser.get("/agents/?part=state").content.decode()
+    assert 'title="2 of 7 calls failed"><span class="state" data-state="failed">28.6 %</span>' in page
+
+
+def test_calls_are_counted_up_to_a_bound(browser, monkeypatch):
+    teamwork.team()
+    assert (activity_of().calls, activity_of().rate) == ("0", "")
+    called(5)
+    monkeypatch.setattr(tool_activity, "CALLS", 3)
+
+    assert (activity_of().calls, activity_of().rate) == ("3+", "0.0 %")
+
+
+def test_the_calls_of_a_day_are_walked_by_the_index_of_all():
+    with connection.cursor() as cursor:
+        explain = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "SET enable_seqscan=off; EXPLAIN "
+        cursor.execute(explain + tool_activity._ACTIVITY, [0, 10])
+        plan = str(cursor.fetchall())
+
+    assert "call_newest" in plan
+    assert "TEMP B-TREE FOR ORDER BY" not in plan
