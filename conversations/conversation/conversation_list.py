@@ -61,6 +61,7 @@ class ConversationGroups:
     rows: dict[str, list[ConversationRow]]  # by the groups of `GROUPS`
     runs: int  # that are running
     failed: int  # rows that need a person since their run failed
+    runs_queued: list[int]  # when those of the last hour were queued, µs UTC
 
     @property
     def oldest(self) -> datetime | None:
@@ -71,8 +72,8 @@ class ConversationGroups:
     @property
     def trends(self) -> dict[str, Sparkline]:
         """Return small drawings beside the figures, of what the rows tell anyway: who began to wait and what failed of
-        late, and the events of live conversations."""
-        return group_trends.of_rows(self.rows, time.time_ns() // 1000)
+        late, and the events of live conversations; and of the runs that were queued."""
+        return group_trends.of_rows(self.rows, self.runs_queued, time.time_ns() // 1000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,7 @@ def grouped(page: ConversationPage, reader: User | None) -> ConversationGroups:
         rows=by_group,
         runs=Run.objects.filter(status="running", parent_call=None).count(),
         failed=sum(row.need is not None and row.need.reason == "failed" for row in by_group["attention"]),
+        runs_queued=group_trends.runs_queued(page.read_at),
     )
 
 

@@ -1,27 +1,43 @@
-"""The trends beside the figures of the conversation list, from the rows that are drawn below them. No query."""
+"""The trends beside the figures of the conversation list: from the rows that are drawn below them, and of runs from
+their ids, which tell when each was queued."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from conversations.conversation.conversation_row import ConversationRow
 from conversations.core import recent_activity
+from conversations.models import Run
 from conversations.rendering.sparkline import Sparkline, sparkline
 
 HOUR_US = 3_600_000_000
 WAITS, WAIT_US = recent_activity.KEPT, recent_activity.SPAN_US  # spans of the last hour
 FAILURES, FAILURE_US = 24, HOUR_US
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7")
+MAX_RUNS = 5_000  # of the last hour, the newest
 
 
-def of_rows(groups: Mapping[str, Sequence[ConversationRow]], now: int) -> dict[str, Sparkline]:
-    """Return a drawing for each figure that has something to show, by its name; `now`: µs UTC."""
+def runs_queued(now: int) -> list[int]:
+    """Return when the runs of the hour before `now` were queued, except those inside calls; µs UTC."""
+    stamp = f"{(now - HOUR_US) // 1000:012x}"  # ids are UUIDv7: ordered by time
+    recent = Run.objects.filter(id__gte=f"{stamp[:8]}-{stamp[8:]}", parent_call=None).order_by("-id")
+    ids = recent.values_list("id", flat=True)[:MAX_RUNS]
+    return [int(id_[:8] + id_[9:13], 16) * 1000 for id_ in ids if _UUID.match(id_)]
+
+
+def of_rows(groups: Mapping[str, Sequence[ConversationRow]], runs: Iterable[int], now: int) -> dict[str, Sparkline]:
+    """Return a drawing for each figure that has something to show, by its name. `runs`: when those of the last hour
+    were queued; `now`: µs UTC."""
     needs = [row.need for row in groups["attention"] if row.need is not None]
     counts = {
         "attention": _by_span((need.since for need in needs), now, WAITS, WAIT_US),
         "live": _events(groups["live"], now),
+        "runs": _by_span(runs, now, WAITS, WAIT_US),
         "failed": _by_span((need.since for need in needs if need.reason == "failed"), now, FAILURES, FAILURE_US),
     }
     words = {
         "attention": ("conversation", "began to wait in the last hour"),
         "live": ("event", "of live conversations in the last hour"),
+        "runs": ("run", "queued in the last hour"),
         "failed": ("conversation", "failed in the last 24 hours"),
     }
     return {name: sparkline(spans, *words[name]) for name, spans in counts.items() if any(spans)}

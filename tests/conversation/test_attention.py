@@ -97,10 +97,25 @@ def test_the_trends_beside_the_figures_are_of_the_rows_below_them(team):
         "attention": "2 conversations began to wait in the last hour",
         "failed": "1 conversation failed in the last 24 hours",
         "live": f"{live} events of live conversations in the last hour",
+        "runs": "3 runs queued in the last hour",
     }
     html = client_of(team["viewer"]).get("/").content.decode()
-    assert html.count('<span class="trend">') == 3
+    assert html.count('<span class="trend">') == 4
     assert group_trends._by_span([0, 50, 99, 140], 100, 4, 25) == [0, 1, 0, 2]
+
+
+def test_runs_of_the_last_hour_are_told_by_their_ids(team, monkeypatch):
+    teamwork.say(team["operator"], key="lives")
+    queued = time.time_ns() // 1000
+
+    (at,) = group_trends.runs_queued(queued)
+
+    assert abs(queued - at) < 60_000_000
+    assert group_trends.runs_queued(queued + group_trends.HOUR_US + 60_000_000) == []
+    Run.objects.update(id="another-id")
+    assert group_trends.runs_queued(queued) == []
+    monkeypatch.setattr(group_trends, "MAX_RUNS", 0)
+    assert group_trends.runs_queued(queued) == []
 
 
 def test_a_run_without_progress_needs_a_person(team):
