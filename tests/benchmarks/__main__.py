@@ -7,7 +7,7 @@ NAMES = (
     *("append", "ingest", "bus", "history", "list", "live_list", "growth", "toolcalls", "search"),
     "audit",
     *("fanout", "latency", "latency_nodes", "resume", "render", "lanes", "timeline", "start", "runs", "responses"),
-    *("waiting_runs", "streaming_runs"),
+    *("waiting_runs", "streaming_runs", "cluster"),
     *("watch_agents", "otlp", "verify", "rebuild"),
 )
 
