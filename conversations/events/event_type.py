@@ -56,7 +56,7 @@ class Row(NamedTuple):
 
     `template` of templates/events is given the row, `fields` (what the schema declares, as text that is safe to show)
     and `extra` (all other fields but those that every row shows). Where more than that is drawn, `view` names the
-    function of `conversations/rendering` that draws it, with `glyph` and `words` where these are always the same.
+    function of `conversations/rendering` that draws it, with the `glyph` and `words` that `control_action_rows` draws.
     """
 
     template: str = ""

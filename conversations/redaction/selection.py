@@ -71,7 +71,7 @@ def parts_of_call(call_id: str, field: str) -> list[Part]:
         part = part._replace(events=[(seq, kind) for seq, kind in part.events if seq in _without(part, field)])
         if not part.events:
             raise Invalid(f"the tool call has no value in {field}", field="field")
-    return _with_copies(part)
+    return _with_copies(part, field)
 
 
 def events_of_person(name: str, words: Sequence[str]) -> dict[Conversation, list[int]]:
@@ -110,7 +110,9 @@ def _without(part: Part, field: str) -> Collection[int]:
     return call_field.without(dict(bodies), field)
 
 
-def _with_copies(first: Part) -> list[Part]:
+def _with_copies(first: Part, field: str = "") -> list[Part]:
+    """Return a part and those of its copies, each with what was noted there about a copied event; with `field`, only
+    the notes that say what stands in that field."""
     parts = [first]
     for part in parts:  # grows: forks of forks
         first_seq = min(part.seqs, default=1 << 62)
@@ -120,7 +122,11 @@ def _with_copies(first: Part) -> list[Part]:
         repeated = _said_in(part, titles) if titles else set()
         for fork, events in own_events.items():
             copies = [seq for seq in part.seqs if seq <= fork.copied_seq]
-            parts.append(part_of(fork, [*copies, *_repeating(events, fork.copied_seq + 1, part.seqs, repeated)]))
+            notes = _notes_about(fork, copies)
+            if field and notes:
+                notes &= set(_without(part_of(fork, {*copies, *notes}), field))
+            repeats = _repeating(events, fork.copied_seq + 1, part.seqs, repeated)
+            parts.append(part_of(fork, {*copies, *repeats, *notes}))
     parts += [before for part in list(parts) for before in _moved_here(part)]
     return sorted((part for part in parts if part.events), key=lambda part: part.conversation.pk)
 
@@ -195,7 +201,11 @@ def _with_companions(row: Conversation, seqs: set[int]) -> set[int]:
         near = events.filter(seq__in=(seq - 1, seq + 1)).values_list("seq", "body") if words else ()
         repeats |= {other for other, text in near if payload.parse(text.encode()).words == words}
     more |= repeats
-    return more | set(Annotation.objects.filter(conversation=row, about__in=more).values_list("seq", flat=True))
+    return more | _notes_about(row, more)
+
+
+def _notes_about(row: Conversation, seqs: Collection[int]) -> set[int]:
+    return set(Annotation.objects.filter(conversation=row, about__in=seqs).values_list("seq", flat=True))
 
 
 def _tokens_of(row: Conversation, output: Event) -> Sequence[int]:

@@ -8,7 +8,7 @@ from conversations.events.types.base import BaseEvent
 
 
 @event_type(
-    Row(view="annotated", glyph="note"), fold=event_annotations.annotated, authority=PEOPLE, author="principal",
+    Row(view="annotated"), fold=event_annotations.annotated, authority=PEOPLE, author="principal",
     level="steps", lane=Lane("commented", "text"),
     search=Search(label="note", filter="Notes and thumbs", fields=("text",)),
     traits={"copied", "outlined", "annotates"},
