@@ -51,6 +51,7 @@ class StateTopic:
     """The changes of a topic's rows, for all its subscribers. Call `start` in the loop."""
 
     right = "view"  # the permission that its subscribers need
+    changed_by = ""  # how the types of events begin that change its rows
 
     def __init__(self, topic: str, source: RowSource) -> None:
         self.topic, self._source = topic, source
@@ -87,9 +88,12 @@ class StateTopic:
         self._pool.shutdown(wait=False)
 
     async def snapshot(self) -> list[Row]:
-        """Return the newest rows. An id that is erased from now on is noticed."""
+        """Return the newest rows. An id that is erased from now on is noticed, and so is what changes."""
         if self._newest_redaction < 0:
             self._newest_redaction, self.erased_at = await self._pool.run(erase_id.newest, self._newest_redaction)
+        if not self._versions:
+            there = await self._pool.run(self._source.versions, SNAPSHOT)
+            self._versions = {key: version for key, (_, version) in there.items()} | self._versions
         self.waiting_counts = await self._pool.run(self._source.waiting_counts)
         return await self._pool.run(self._source.newest_rows, SNAPSHOT)
 
@@ -98,7 +102,8 @@ class StateTopic:
         return what ends it."""
 
         def on_stored(stored: Sequence[Stored]) -> None:
-            note(lambda: {event.conversation for event in stored})
+            if any(event.kind.startswith(self.changed_by) for event in stored):
+                note(lambda: {event.conversation for event in stored})
 
         def on_heads(heads: Mapping[str, int]) -> None:
             note(lambda: set(heads))
@@ -164,6 +169,8 @@ class ConversationListTopic(StateTopic):
 
 class ApprovalsTopic(StateTopic):
     """The topic `approvals`: approval requests."""
+
+    changed_by = "approval."
 
     def __init__(self) -> None:
         super().__init__("approvals", inbox.SOURCE)

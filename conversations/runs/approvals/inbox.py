@@ -3,7 +3,7 @@
 import json
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -47,6 +47,8 @@ OVER = {"cancelled": "withdrawn"}  # status → word
 GLYPHS = {**tool_call_block.STATES, "approved": "done", "executing": "running"}
 
 VERSION = Coalesce("decided_seq", "escalated_seq", "asked_seq")
+ROWS = 100  # of one frame of changes
+MAX_DECIDED = 3  # frames of requests that are decided at once
 
 Json = dict[str, Any]
 
@@ -290,20 +292,20 @@ class _Source:
     """The rows of the `approvals` topic."""
 
     def newest_rows(self, limit: int) -> list[Json]:
-        """Return the newest requests, whatever their outcome."""
-        return _rows(_visible().order_by("-id")[:limit])
+        """Return the requests that were asked, decided or escalated last, whatever their outcome."""
+        return _rows([key for key, _, _ in _changed_last(limit)[:limit]])
 
     def changed_rows(self, conversations: Sequence[str], versions: Mapping[str, int]) -> list[Json]:
-        """Return what is new in these conversations; most events there concern no approval request."""
-        there = _visible().filter(conversation__key__in=conversations).order_by("-id")
-        current = there.values_list("id", VERSION)[:100]
-        changed = [key for key, version in current if versions.get(key) != version]
-        return _rows(_visible().filter(id__in=changed).order_by("-id")) if changed else []
+        """Return what is new in these conversations, at most `ROWS` of it; most events there concern no request."""
+        there = set(conversations)
+        changed = [
+            key for key, of, version in _changed_last(ROWS) if of in there and versions.get(key) != version
+        ]  # fmt: skip
+        return _rows(changed[:ROWS])
 
     def versions(self, limit: int) -> dict[str, tuple[str, int]]:
-        """Return the versions of the newest requests, by id."""
-        names = ("id", "conversation__key", VERSION)
-        return {key: (of, version) for key, of, version in _visible().order_by("-id").values_list(*names)[:limit]}
+        """Return the versions of the requests that changed last, by id."""
+        return {key: (of, version) for key, of, version in _changed_last(limit)}
 
     def waiting_counts(self) -> Json:
         """Count the requests that can still be decided."""
@@ -317,14 +319,28 @@ def _visible() -> QuerySet[Approval]:
     return Approval.objects.filter(conversation__is_staged=False)
 
 
-def _rows(approvals: Iterable[Approval]) -> list[Json]:
-    assert isinstance(approvals, QuerySet)
+def _changed_last(limit: int) -> list[tuple[str, str, int]]:
+    """Return id, conversation and version of what was asked or decided last, latest first, then of what is escalated. A
+    change is there whenever it comes, however old its request is, unless very many come at once."""
+    names = ("id", "conversation__key", VERSION, Coalesce("decided_at", "asked_at"))
+    there = _visible().values_list(*names)
+    last = [
+        *there.order_by("-id")[:limit],
+        *there.filter(decided_at__isnull=False).order_by("-decided_at")[: limit * MAX_DECIDED],
+    ]
+    escalated = there.filter(status="pending").exclude(escalated_seq=None).order_by("-id")[:limit]
+    changes = [*sorted(last, key=lambda row: row[3], reverse=True), *escalated]
+    return [row[:3] for row in {row[0]: row for row in changes}.values()]
+
+
+def _rows(ids: Sequence[str]) -> list[Json]:
+    approvals = _visible().filter(id__in=ids).order_by("-id").select_related("conversation") if ids else []
     return [
         {
             "key": card.row.id, "version": card.version, "status": card.row.status, "conversation_id": card.key,
             "escalated": card.escalated, "html": str(drawn(card)),
         }
-        for card in _cards(list(approvals.select_related("conversation")))
+        for card in _cards(list(approvals))
     ]  # fmt: skip
 
 
