@@ -17,7 +17,7 @@ from conversations.runs.approvals.inbox_filters import NAMES, Filters
 from conversations.tool_calls.schemas import argument_form
 from dashboard.pages import approval_card, auto_approvals
 from dashboard.pages.base_context import render_page
-from dashboard.pages.errors import status_of
+from dashboard.pages.errors import is_from_script, status_of
 from dashboard.pages.require_permission import require_permission
 
 PAGE = 50  # approval requests
@@ -53,7 +53,7 @@ def approval(request: HttpRequest, id: str) -> HttpResponse:
         if error.code != "four_eyes":
             raise
         return _refused(request, id, error)
-    if not _is_script(request):
+    if not is_from_script(request):
         return HttpResponseRedirect(_next(request, approval_request, also))
     decided = inbox.find(id)
     words = f"{decided.verdict.partition(' by ')[0].capitalize()}: {decided.name}."
@@ -111,7 +111,7 @@ def _next(request: HttpRequest, approval_request: inbox.ApprovalCard, also: str)
 def _refused(request: HttpRequest, id: str, error: SwitchboardError) -> HttpResponse:
     """Show the request again with what was entered and what is wrong, or with the decision someone else made."""
     approval_request = inbox.find(id)
-    if not _is_script(request):
+    if not is_from_script(request):
         return _page(request, approval_request, error)
     html = approval_card.block(request, approval_request, request.POST, error)
     words = approval_card.words_of(error, approval_request, request)
@@ -149,10 +149,6 @@ def _href(view: str, filters: Filters, before: str | None = "") -> str:
     """Return the address of a list."""
     query = urlencode({name: value for name, value in (("view", view), *filters.chosen(), ("before", before)) if value})
     return reverse("approvals") + (f"?{query}" if query else "")
-
-
-def _is_script(request: HttpRequest) -> bool:
-    return request.headers.get("X-Requested-With") == "fetch"
 
 
 def _always_words(number: str) -> str:

@@ -37,8 +37,8 @@ DAMAGED = "The database is damaged. The operator of this server can run `switchb
 
 
 def answer(request: HttpRequest, error: SwitchboardError) -> HttpResponse:
-    """Return an error as a response: JSON (§3.6) below `/api/`, else a page."""
-    if request.path.startswith("/api/"):
+    """Return an error as a response: JSON (§3.6) below `/api/` and for the scripts of pages, else a page."""
+    if request.path.startswith("/api/") or is_from_script(request):
         response: HttpResponse = JsonResponse({"error": error.as_dict()}, status=error.status)
     else:
         response = _page(request, error.status, error.sentence)
@@ -47,6 +47,11 @@ def answer(request: HttpRequest, error: SwitchboardError) -> HttpResponse:
     if error.status in TRY_AGAIN:
         response["Retry-After"] = RETRY_AFTER
     return response
+
+
+def is_from_script(request: HttpRequest) -> bool:
+    """Return whether a script of an open page asks (`static/js/fetch.js`)."""
+    return request.headers.get("X-Requested-With") == "fetch"
 
 
 def status_of(error: SwitchboardError | None) -> int:
@@ -128,7 +133,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         return _no_database(request, unavailable(broken), message)
     reference = getattr(request, "id", "")
     logger.error("request %s failed: %s %s", reference, request.method, request.path)
-    if request.path.startswith("/api/"):
+    if request.path.startswith("/api/") or is_from_script(request):
         body = {"error": {"code": "error", "message": f"Server error. Reference {reference}."}}
         return JsonResponse(body, status=500)
     message = "This is not your fault. Your action may or may not have taken effect, so check before trying again."

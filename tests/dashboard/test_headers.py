@@ -151,6 +151,7 @@ def test_a_form_without_a_token_is_refused_and_counted(team):
     assert [(e.verb, e.outcome) for e in AuditEntry.objects.all()] == [("forged_form", "refused")]
 
 
+SCRIPT = {"X-Requested-With": "fetch"}
 PUBLIC = ("/api/v1/openapi.json",)  # says nothing that the source does not
 
 
@@ -186,6 +187,20 @@ def assert_nobody_changes_anything(page):
         return
 
     assert client_of().post(page).status_code == (405 if page in PUBLIC else 401)
+
+
+def test_the_script_of_an_open_page_is_told_that_its_person_is_signed_out():
+    response = client_of().get("/ops/?part=state", headers=SCRIPT)
+
+    assert (response.status_code, response.json()["error"]["code"]) == (401, "not_signed_in")
+
+
+def test_the_script_of_an_open_page_is_told_why_it_is_refused(team):
+    refused = client_of(team["viewer"]).post("/approvals/x/", {"decide": "approve"}, headers=SCRIPT)
+    missing = client_of(team["viewer"]).get("/approvals/x/?part=card", headers=SCRIPT)
+
+    assert (refused.status_code, "decide" in refused.json()["error"]["message"]) == (403, True)
+    assert (missing.status_code, missing.json()["error"]["message"]) == (404, "there is no approval 'x'")
 
 
 def test_the_way_back_is_kept():
