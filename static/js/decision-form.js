@@ -11,6 +11,7 @@ import { markEdits, undoEdits, wordsOf } from "./edited-fields.js";
 import { RequestError, markup, submit } from "./fetch.js";
 import { focusNow } from "./focus-kept.js";
 import { render } from "./html.js";
+import { composes } from "./keys.js";
 import { morph } from "./morph.js";
 import { nextOpen } from "./open-requests.js";
 
@@ -142,7 +143,7 @@ class DecisionForm extends HTMLElement {
 
 /** In the reason for rejecting Enter rejects; in any other field it decides nothing. */
 function rejectByEnter(event) {
-  if (event.key !== "Enter" || event.isComposing || event.target.name !== "message") return;
+  if (event.key !== "Enter" || composes(event) || event.target.name !== "message") return;
   event.target.form.requestSubmit(event.target.form.querySelector("button[value=reject]"));
 }
 

@@ -1,5 +1,5 @@
 /** What is shown of a conversation's graph: zoomed by keys, buttons and the wheel with Ctrl, dragged, searched by name. */
-import { onKey } from "./keys.js";
+import { composes, onKey } from "./keys.js";
 
 const STEP = 1.25; // of one zoom
 const [MIN_SCALE, MAX_SCALE] = [0.25, 3]; // of its own size
@@ -16,7 +16,7 @@ export class GraphView {
     element.addEventListener("wheel", (event) => this.#wheel(event), { signal, passive: false });
     element.addEventListener("pointerdown", (event) => this.#press(event), { signal });
     element.addEventListener("input", ({ target }) => target.matches("[data-find]") && this.#find(target.value), { signal });
-    element.addEventListener("keydown", (event) => event.target.matches("[data-find]") && event.key === "Enter" && this.#next(), { signal });
+    element.addEventListener("keydown", (event) => event.target.matches("[data-find]") && event.key === "Enter" && !composes(event) && this.#next(), { signal });
     for (const [key, name] of Object.entries({ "+": "in", "=": "in", "-": "out", 0: "all" }))
       signal.addEventListener("abort", onKey(key, () => this.#zoom(name)));
     this.settle();

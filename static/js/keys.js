@@ -35,8 +35,11 @@ export function move(step) {
 
 const lettersAct = () => kept.get(LETTERS) !== "off";
 
+/** Whether a key is of an input method, which composes a word by it. Safari tells of the last one by its number alone. */
+export const composes = (event) => event.isComposing || event.keyCode === 229;
+
 function take(event) {
-  if (event.defaultPrevented || event.isComposing || event.altKey || event.metaKey || event.ctrlKey) return;
+  if (event.defaultPrevented || composes(event) || event.altKey || event.metaKey || event.ctrlKey) return;
   if (event.target.closest?.(FIELDS) || (event.key.length === 1 && !lettersAct())) return;
   const act = keys.get(leader + event.key);
   clearTimeout(leaderEnds);

@@ -8,6 +8,7 @@ import { ComposerFold } from "./composer-fold.js";
 import { Draft, newId } from "./drafts.js";
 import { RequestError, json } from "./fetch.js";
 import { focusNow } from "./focus-kept.js";
+import { composes } from "./keys.js";
 import { SendReport } from "./send-report.js";
 
 const DONE_MS = 4_000; // that "Sent" stays
@@ -78,7 +79,7 @@ class MessageComposer extends HTMLElement {
   }
 
   #key(event) {
-    if (event.key !== "Enter" || event.isComposing) return;
+    if (event.key !== "Enter" || composes(event)) return;
     if (event.target.name === "to") event.preventDefault();
     if (event.target.name === "content" && (event.ctrlKey || event.metaKey)) this.#form.requestSubmit();
   }

@@ -1,5 +1,6 @@
 /** The listbox under a combobox: groups of options, one of them chosen, the focus stays in the input (APG pattern). */
 
+import { composes } from "./keys.js";
 import { markWords } from "./marked-words.js";
 
 /** @typedef {{symbol: string, words: string, note?: string, key?: string, href?: string, act?: () => void}} Option */
@@ -60,6 +61,7 @@ export class Options {
 
   /** Take a key of the input: arrows choose, Enter does. */
   key(event) {
+    if (composes(event)) return;
     const all = this.#all;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step && all.length) this.#choose(all[(all.indexOf(this.#chosen) + step + all.length) % all.length]);

@@ -1,0 +1,58 @@
+"""Enter of an input method chooses a word: it presses nothing, whether the browser says so in time (Safari) or not."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser import open_empty_page
+
+OPTIONS = """async () => {
+  document.body.innerHTML = `<input id="field"><div role="listbox" id="list"></div><template><div role="group">
+    <span class="group"></span><a role="option"><svg><use></use></svg><span></span><small></small><kbd></kbd></a></div>
+    </template>`;
+  const { Options } = await import("/static/js/options.js");
+  const [field, list, template] = ["input", "#list", "template"].map((name) => document.querySelector(name));
+  const options = new Options(field, list, template);
+  field.addEventListener("keydown", (event) => options.key(event));
+  options.show("found", "Found", [{ symbol: "talk", words: "Water" }]);
+  list.addEventListener("click", () => (globalThis.pressed = true));
+}"""
+REQUEST = """async () => {
+  document.body.innerHTML = `<div class="approval"><decision-form data-key="k" data-address="/k">
+    <p class="terms"></p><form><input name="message" id="field">
+    <button name="decide" value="reject">Reject</button></form></decision-form></div>`;
+  await import("/static/js/decision-form.js");
+  addEventListener("submit", () => (globalThis.pressed = true), { capture: true });
+}"""
+PRESS = """(how) => {
+  globalThis.pressed = false;
+  const event = new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true, ...how });
+  document.querySelector("#field").dispatchEvent(event);
+  return pressed;
+}"""
+
+
+@pytest.fixture
+def place(chromium: Browser) -> Iterator[Page]:
+    """An empty page that has the scripts."""
+    context = chromium.new_context()
+    page = context.new_page()
+    open_empty_page(page)
+    yield page
+    context.close()
+
+
+@pytest.mark.parametrize("page", [OPTIONS, REQUEST], ids=["palette", "rejection"])
+@pytest.mark.parametrize(
+    ("how", "is_pressed"),
+    [({"isComposing": True, "keyCode": 229}, False), ({"keyCode": 229}, False), ({"keyCode": 13}, True)],
+    ids=["composing", "chosen", "pressed"],
+)
+def test_enter_presses_only_where_nothing_is_composed(
+    place: Page, page: str, how: dict[str, Any], is_pressed: bool
+) -> None:
+    place.evaluate(page)
+
+    assert place.evaluate(PRESS, how) is is_pressed
