@@ -6,13 +6,17 @@ const form = document.querySelector("[data-fork]");
 const before = form.querySelector(".transcript");
 before.scrollTop = before.scrollHeight; // its last entry is where the fork begins
 
+let pressable = []; // what was before it was sent
+
 form.addEventListener("submit", () => {
   form.querySelector("[data-said]").textContent = "Copying…";
   requestAnimationFrame(() => {
-    for (const button of form.querySelectorAll("button")) button.disabled = true; // after the pressed one is on its way
+    pressable = [...form.querySelectorAll("button:enabled")];
+    for (const button of pressable) button.disabled = true; // after the pressed one is on its way
   });
 });
 
 addEventListener("pageshow", () => {
   form.querySelector("[data-said]").textContent = "";
+  for (const button of pressable) button.disabled = false;
 });

@@ -10,11 +10,22 @@ class RecordingUpload extends HTMLElement {
   connectedCallback() {
     this.#form = this.querySelector("form");
     this.#form.addEventListener("submit", this.#begin);
+    addEventListener("pageshow", this.#again);
   }
 
   disconnectedCallback() {
     this.#form.removeEventListener("submit", this.#begin);
+    removeEventListener("pageshow", this.#again);
   }
+
+  /** Back from what became of a file: another one may be sent. */
+  #again = ({ persisted }) => {
+    if (!persisted) return;
+    const { file, job } = this.#form.elements;
+    file.disabled = this.#form.querySelector("button").disabled = false;
+    job.value = "";
+    this.querySelector("[data-progress]").hidden = true;
+  };
 
   #begin = async (event) => {
     event.preventDefault();
