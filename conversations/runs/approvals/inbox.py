@@ -23,7 +23,7 @@ from conversations.events import log, recorded_arguments
 from conversations.events.log.records import Stored
 from conversations.models import Approval, ToolCall
 from conversations.models.tool_call import NEWEST_FIRST
-from conversations.rendering import agent_colors, richtext, tool_call_block
+from conversations.rendering import agent_colors, call_question, richtext, tool_call_block
 from conversations.rendering.participant_marks import ParticipantMark, mark_for_name
 from conversations.runs.approvals import auto_approval_rules, inbox_filters, pending_counts, stranded_requests, terms
 from conversations.runs.budgets import budget_requests
@@ -38,14 +38,12 @@ STATUSES = ("pending", "decided", "expired", "cancelled")
 THEN = {"wait": "it keeps waiting", "reject": "the call is rejected", "notify": "{role} is notified"}
 MAX_ESCALATED = 200
 MAX_BYTES = 8 << 20  # of the requests of a page, or one request
-NO_FILTERS = inbox_filters.Filters()
 ALL_DECISIONS = frozenset({"approve", "edit", "reject", "respond"})
 VERDICTS = {
     "approve": "approved", "edit": "approved with edits", "reject": "rejected", "respond": "responded without running",
 }  # fmt: skip
 OVER = {"cancelled": "withdrawn"}  # status → word
 GLYPHS = {**tool_call_block.STATES, "approved": "done", "executing": "running"}
-
 VERSION = Coalesce("decided_seq", "escalated_seq", "asked_seq")
 ROWS = 100  # of one frame of changes
 MAX_DECIDED = 3  # frames of requests that are decided at once
@@ -190,6 +188,12 @@ class ApprovalCard:
         return hidden_characters.spelled_out(str(self.request.get("agent") or ""))
 
     @property
+    def question(self) -> str:
+        """The call as a question in words, safe in text and attributes; its name if it has none."""
+        asked = "" if self.is_budget else call_question.question_of(self.tool, self.request.get("args"))
+        return asked or self.name
+
+    @property
     def tool(self) -> str:
         """The tool's qualified name, as recorded."""
         return str(self.request.get("qualified_name") or self.request.get("name") or "")
@@ -211,7 +215,7 @@ def page(
     before: str = "",
     limit: int = 50,
     is_oldest_first: bool = False,
-    filters: inbox_filters.Filters = NO_FILTERS,
+    filters: inbox_filters.Filters = inbox_filters.NONE,
 ) -> tuple[list[ApprovalCard], str | None]:
     """Return requests newest first, or oldest first, and the id after which the next page starts. `status`: one of
     STATUSES, or all.
@@ -221,9 +225,9 @@ def page(
     as many requests were looked at as one page may. Raises `Invalid`.
     """
     approvals = _listed(status, is_oldest_first).select_related("conversation")
-    first: list[Approval] = []
+    escalated = approvals.exclude(escalated_seq=None)[:MAX_ESCALATED]
+    first = inbox_filters.passing(escalated, filters) if status == "pending" and not before else []
     if status == "pending":
-        first = [] if before else inbox_filters.passing(approvals.exclude(escalated_seq=None)[:MAX_ESCALATED], filters)
         approvals = approvals.filter(escalated_seq=None)
     if before:
         approvals = approvals.filter(**{"id__gt" if is_oldest_first else "id__lt": before[:64]})
@@ -237,9 +241,8 @@ def page(
 
 
 def facets(*, status: str, is_oldest_first: bool, filters: inbox_filters.Filters) -> list[inbox_filters.Facet]:
-    """Count what each agent, tool and risk would leave of the requests with this status, the first of them if they are
-    many."""
-    return inbox_filters.facets(inbox_filters.look(_listed(status, is_oldest_first))[0], filters)
+    """Count what each agent, tool and risk would leave of the first requests with this status."""
+    return inbox_filters.facets(_listed(status, is_oldest_first), filters)
 
 
 def _listed(status: str, is_oldest_first: bool) -> QuerySet[Approval]:

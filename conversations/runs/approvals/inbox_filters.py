@@ -5,7 +5,7 @@ of it now. So a filter looks at `MAX_LOOKED` requests at most; the next page goe
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -54,7 +54,7 @@ class Filters:
     @property
     def none(self) -> "Filters":
         """No filters."""
-        return Filters()
+        return NONE
 
     def with_value(self, name: str, value: str) -> "Filters":
         """Return these filters and another."""
@@ -63,6 +63,9 @@ class Filters:
     def without(self, name: str) -> "Filters":
         """Return the other filters."""
         return replace(self, **{name: ""})
+
+
+NONE = Filters()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +111,9 @@ def passing(approvals: QuerySet[Approval], filters: Filters) -> list[Approval]:
     return [row for row in approvals if not filters or row.id in ids]
 
 
-def facets(looked: Iterable[Looked], filters: Filters) -> list[Facet]:
-    """Count the values of each filter; one that is chosen is always among them."""
-    requests = list(looked)
+def facets(approvals: QuerySet[Approval], filters: Filters) -> list[Facet]:
+    """Count the values of each filter in the first of these requests; one that is chosen is always among them."""
+    requests, _ = look(approvals)
     return [Facet(name, _values(requests, filters, name)) for name in NAMES]
 
 
