@@ -22,7 +22,8 @@ from django.db.models import Q
 from agents_app.memory.interjections import MissedMessages
 from agents_app.worker.event_writer import mask_value
 from conversations.core.node_heartbeat import database_now
-from conversations.models import Run, SessionItem
+from conversations.events.log.sql import insert
+from conversations.models import SessionItem
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,10 @@ NEWEST = (
 )
 CONTEXTS = f"""SELECT seq, payload FROM {_TABLE}
  WHERE conversation=%s AND (payload LIKE %s OR payload LIKE %s OR payload LIKE %s) ORDER BY seq"""
-INSERT = f"INSERT INTO {_TABLE} (conversation, seq, at, payload) VALUES (%s, %s, %s, %s)"
+INSERT = f"INSERT INTO {_TABLE}(conversation,seq,at,payload) VALUES %s"
+# As text: nearly each first run of a conversation asks this while it holds the write turn, and Django needs half a
+# millisecond to write it.
+ENDED = "SELECT ended_seq FROM conversations_run WHERE id=%s"
 _Kept = tuple[Any, str]  # an item, and how it is kept
 
 
@@ -134,13 +138,15 @@ class DjangoSession:
             new.append(f"{DELIVERED}{json.dumps(after)}}}")
         if context is not None and context != self.context.get(team):
             new += self._changed(team, context, run)
-        with connection.cursor() as cursor:
-            for n, payload in enumerate(new, self._last + 1):
-                cursor.execute(INSERT, [self.session_id, n, now, payload])
+        rows = [(self.session_id, seq, now, payload) for seq, payload in enumerate(new, self._last + 1)]
+        with connection.wrap_database_errors, connection.cursor() as cursor:
+            insert(cursor, INSERT, 4, [value for row in rows for value in row])
 
     def _changed(self, team: str, context: str, run: str) -> list[str]:
         """Return the rows of the earlier context, and of the one since the run's end."""
-        ended = Run.objects.filter(id=run).values_list("ended_seq", flat=True).first()
+        with connection.cursor() as cursor:
+            cursor.execute(ENDED, [run])
+            ended = next((seq for (seq,) in cursor.fetchall()), None)
         rows = []
         if team in self.context:
             saved = SessionItem.objects.filter(conversation=self.session_id, payload__startswith=_row(CONTEXT, team))

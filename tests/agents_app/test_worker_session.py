@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 from agents.memory import Session
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
 from agents_app.memory import session
 from agents_app.model_providers.providers import ModelConfig, Provider
@@ -16,6 +16,7 @@ from agents_app.teams.loading import load
 from agents_app.teams.served_team import ServedTeam
 from conversations.core.db_threads import DatabaseThreads
 from conversations.events.log import write_transaction
+from conversations.events.log.sql import BLOCK
 from conversations.models import Agent, SessionItem, ToolSchema
 
 pytestmark = pytest.mark.django_db
@@ -61,6 +62,24 @@ def test_nothing_is_stored_before_it_is_saved_and_all_of_it_then():
         transaction.set_rollback(True)
 
     assert session.load("c").items() == []
+
+
+def test_a_memory_longer_than_one_statement_comes_back_in_order():
+    numbers = [str(number) for number in range(BLOCK + 3)]
+    remember(*numbers)
+
+    assert words(session.load("c", newest=len(numbers)).items()) == numbers
+
+
+def test_a_memory_that_was_written_meanwhile_is_not_written_again():
+    first, second = session.load("c"), session.load("c")
+    for memory in (first, second):
+        asyncio.run(memory.add_items([item("1")]))
+    with write_transaction():
+        first.save()
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        second.save()
 
 
 def test_a_row_that_cannot_be_read_hides_no_other(caplog):
