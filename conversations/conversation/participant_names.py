@@ -26,8 +26,8 @@ def matching(text: str, limit: int) -> list[str]:
             for prefix in ("", "agent:", "user:"):
                 walked += _walk(prefix + begin, FURTHER)
     names = {strip_prefix(name) for name in walked}
-    found = (name for name in sorted(names, key=str.lower) if text.lower() in name.lower())
-    return list(islice(filter(_is_shown, found), limit))
+    matches = (name for name in sorted(names, key=str.lower) if text.lower() in name.lower())
+    return list(islice(filter(_is_shown, matches), limit))
 
 
 def _is_shown(name: str) -> bool:

@@ -19,7 +19,7 @@ from conversations.events.log.records import Stored
 from conversations.realtime import frames
 from conversations.realtime.conversation_subscription import SocketWriter, report_failure
 from conversations.redaction import erase_id
-from conversations.runs.approvals import inbox
+from conversations.runs.approvals import live_requests
 
 logger = logging.getLogger(__name__)
 
@@ -173,7 +173,7 @@ class ApprovalsTopic(StateTopic):
     changed_by = "approval."
 
     def __init__(self) -> None:
-        super().__init__("approvals", inbox.SOURCE)
+        super().__init__("approvals", live_requests.SOURCE)
 
 
 class AuditTopic(StateTopic):

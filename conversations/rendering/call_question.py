@@ -18,9 +18,9 @@ def question_of(name: str, arguments: object) -> str:
     if not verb:
         return ""
     sent = arguments if isinstance(arguments, dict) else {}
-    told = [f"{_words(field)} {text}" for field, value in sent.items() if (text := _text(field, value))]
-    details = ", ".join(told[:MAX_ITEMS])
-    return hidden_characters.spelled_out(f"{verb[:1].upper()}{verb[1:]}{f': {details}' if details else ''}?")
+    details = [f"{_words(field)} {text}" for field, value in sent.items() if (text := _text(field, value))]
+    named = f": {', '.join(details[:MAX_ITEMS])}" if details else ""
+    return hidden_characters.spelled_out(f"{verb[:1].upper()}{verb[1:]}{named}?")
 
 
 def _words(name: str) -> str:

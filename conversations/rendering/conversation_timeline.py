@@ -1,8 +1,7 @@
 """A whole conversation along time: runs, the agents in them, turns, calls, waits, runs inside calls, messages. No
 query.
 
-`layout` computes plain rows from any number of events; `drawn` adds marks, positions and words to one window of them,
-so a long conversation costs no more to draw than a short one.
+`layout` computes plain rows from any number of events; `timeline_drawing` draws one window of them.
 """
 
 from __future__ import annotations
@@ -10,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from conversations.core import hidden_characters
 from conversations.events import payload, registry
 from conversations.events.log.records import Stored
 from conversations.events.log.timeline_reads import CallTimes, RunTimes, TimelineEvents
-from conversations.rendering import timestamps
 from conversations.rendering.event_rows import line
-from conversations.rendering.participant_marks import ParticipantMark, mark_for
-from conversations.rendering.timeline_scale import WIDTH, TimelineScale, scale_of
+from conversations.rendering.timeline_scale import TimelineScale, scale_of
 
 ENDS = registry.run_ends()
-QUEUE_US = 1_000_000  # a shorter time in the queue has no row
 DEPTHS = 5  # that are indented; what is deeper stands at the last
+QUEUE_US = 1_000_000  # a shorter time in the queue has no row
 STATES = {"done": "done", "failed": "failed", "incompatible": "failed", "cancelled": "rejected", "waiting": "waiting"}
 STATES |= {
     "delivered": "done",
@@ -34,7 +30,6 @@ STATES |= {"timeout": "failed", "unknown": "unknown", "called": "running"} | dic
     ("rejected", "blocked"), "rejected"
 )
 BAD = ("failed", "unknown")
-MIN_OPEN_WIDTH = WIDTH // 80  # of what is not over
 
 
 class TimelineRow(NamedTuple):
@@ -82,30 +77,6 @@ class TimelineLayout(NamedTuple):
         return best
 
 
-class TimelineBar(NamedTuple):
-    """A bar of a row, in positions of the scale."""
-
-    kind: str
-    x: int
-    width: int
-
-
-class DrawnRow(NamedTuple):
-    """A row for templates/partials/conversation_timeline.html; `number` counts from 0 over all rows."""
-
-    number: int
-    kind: str
-    depth: int
-    face: ParticipantMark | None
-    name: str
-    words: str
-    state: str
-    took: str
-    since: timestamps.When | None
-    seq: int
-    bars: list[TimelineBar]
-
-
 def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> TimelineLayout:
     """Compute the rows; with `failures` only rows that failed, and those around them. `upto`: the moment until which
     ongoing waits are drawn (µs UTC), by default that of the last event."""
@@ -130,45 +101,6 @@ def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> Ti
     last = max(upto, newest) if everything else first
     scale = scale_of(_busy(everything, newest), first, last)
     return TimelineLayout(flat, scale, first, last, _totals(everything, first, last))
-
-
-def drawn(plan: TimelineLayout, start: int, count: int) -> list[DrawnRow]:
-    """Draw a window of the rows."""
-    return [_drawn(plan, n, row) for n, row in enumerate(plan.rows[start : start + count], start)]
-
-
-def _drawn(plan: TimelineLayout, number: int, row: TimelineRow) -> DrawnRow:
-    scale, is_open = plan.scale, row.end is None or row.state == "waiting"
-    end = plan.last if is_open or row.end is None else row.end
-    kind = "failed" if row.state in BAD else "wait" if row.state == "waiting" and row.kind == "call" else row.kind
-    outer = _open_bar if is_open else _bar
-    bars = [outer(kind, scale.at(row.start), scale.at(end))]
-    bars += [_bar("model", scale.at(begin), scale.at(stop)) for begin, stop in row.turns]
-    is_tool = row.kind == "call"
-    return DrawnRow(
-        number=number,
-        kind=row.kind,
-        depth=min(row.depth, DEPTHS),
-        face=mark_for(row.name) if row.name and not is_tool else None,
-        name=hidden_characters.spelled_out(row.name)[:120] if is_tool else "",
-        words=hidden_characters.spelled_out(row.words)[:160],
-        state=row.state,
-        took="" if is_open or row.kind == "message" else timestamps.duration((end - row.start) / 1000),
-        since=timestamps.moment(row.start) if is_open or row.kind == "message" else None,
-        seq=row.seq,
-        bars=bars,
-    )
-
-
-def _open_bar(kind: str, x: int, end: int) -> TimelineBar:
-    """Return the bar of something ongoing: wide enough to be seen, even if it began with the last event."""
-    start = min(x, WIDTH - MIN_OPEN_WIDTH)
-    return _bar(kind, start, max(end, start + MIN_OPEN_WIDTH))
-
-
-def _bar(kind: str, x: int, end: int) -> TimelineBar:
-    """Return a bar that is drawn, however short it is: SVG leaves out those without width."""
-    return TimelineBar(kind, min(x, WIDTH - 1), max(1, end - x))
 
 
 def _body(event: Stored) -> Mapping[str, Any]:
@@ -351,8 +283,8 @@ class _RunReader:
             self._open.words = stage if stage.casefold() != self._open.name.casefold() else ""
 
     def _within(self) -> Iterable[TimelineRow]:
-        asked = self._take_waiting()
-        left = sorted((call for call in self._calls if call not in asked), key=lambda call: call.place_seq)
+        waiting = self._take_waiting()
+        left = sorted((call for call in self._calls if call not in waiting), key=lambda call: call.place_seq)
         starts = [held.seq for held in self._stretches[1:]] + [1 << 62]
         for held, until in zip(self._stretches, starts, strict=True):
             yield self._row_of(held, 1)
@@ -367,9 +299,9 @@ class _RunReader:
         last = self._stretches[-1] if self._stretches else None
         if last is None or last.kind != "wait" or last.end is not None:
             return []
-        asked = [call for call in self._calls if call.status == "waiting"]
-        last.first_seq = min([last.seq, *(call.called_seq for call in asked)])
-        return asked
+        waiting = [call for call in self._calls if call.status == "waiting"]
+        last.first_seq = min([last.seq, *(call.called_seq for call in waiting)])
+        return waiting
 
     def _calls_within(self, calls: Sequence[CallTimes], inner: Sequence[_Inner], depth: int) -> Iterable[TimelineRow]:
         """Yield the calls in order; those of an agent inside a call are in that agent's row."""

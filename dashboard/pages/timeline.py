@@ -7,9 +7,10 @@ from typing import NamedTuple
 from conversations.core import micros
 from conversations.events.log import annotation_reads, timeline_reads
 from conversations.models import Conversation, Run
-from conversations.rendering import conversation_timeline, timestamps
+from conversations.rendering import conversation_timeline, timeline_drawing, timestamps
 from conversations.rendering.annotation_marks import Marks
-from conversations.rendering.conversation_timeline import DrawnRow, TimelineLayout
+from conversations.rendering.conversation_timeline import TimelineLayout
+from conversations.rendering.timeline_drawing import DrawnRow
 from conversations.rendering.timeline_marks import marks_by_row
 from conversations.rendering.timeline_scale import WIDTH
 from dashboard.pages.playhead import version_of
@@ -65,7 +66,7 @@ def timeline_of(
     start = max(0, min(start, total - rows))
     totals = layout.totals
     return TimelinePage(
-        rows=conversation_timeline.drawn(layout, start, rows),
+        rows=timeline_drawing.drawn(layout, start, rows),
         start=start,
         total=total,
         first=read_from,

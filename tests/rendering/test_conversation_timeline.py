@@ -8,7 +8,7 @@ import pytest
 from conversations.events.log.records import Stored
 from conversations.events.log.timeline_reads import CallTimes, RunTimes, TimelineEvents
 from conversations.models import Conversation
-from conversations.rendering import conversation_timeline
+from conversations.rendering import conversation_timeline, timeline_drawing
 from conversations.rendering.timeline_scale import WIDTH, scale_of
 from conversations.runs.approvals import decide
 from dashboard.pages.timeline import FIRST_ROWS, ROWS
@@ -78,7 +78,7 @@ def test_calls_stand_in_who_made_them_and_runs_inside_calls_in_the_call():
 
 def test_a_long_wait_is_folded_and_work_keeps_its_length():
     timeline = conversation_timeline.layout(READ)
-    drawn = {(row.kind, row.number): row for row in conversation_timeline.drawn(timeline, 0, 50)}
+    drawn = {(row.kind, row.number): row for row in timeline_drawing.drawn(timeline, 0, 50)}
     width = {key: row.bars[0].width for key, row in drawn.items()}
 
     assert [stretch.is_folded for stretch in timeline.scale.stretches].count(True) >= 1
@@ -118,7 +118,7 @@ def test_a_wait_that_goes_on_is_drawn_until_now_and_folded():
 
     timeline = conversation_timeline.layout(read, upto=events_so_far[-1].at + 3600 * SECOND)
 
-    rows = conversation_timeline.drawn(timeline, 0, 50)
+    rows = timeline_drawing.drawn(timeline, 0, 50)
     (wait,) = [row for row in rows if row.kind == "wait"]
     assert [row.name for row in rows if "file_incident" in (row.name, row.words)] == []
     assert (wait.state, wait.words, wait.seq) == ("waiting", "waiting for approval of file_incident", 11)
@@ -144,7 +144,7 @@ def test_what_goes_on_reaches_to_the_last_event(cut):
 
     timeline = conversation_timeline.layout(read)
 
-    for row in conversation_timeline.drawn(timeline, 0, 50):
+    for row in timeline_drawing.drawn(timeline, 0, 50):
         assert all(0 <= bar.x < bar.x + bar.width <= WIDTH for bar in row.bars)
         assert row.kind == "message" or row.took or row.bars[0].width >= WIDTH / 100
 
@@ -153,7 +153,7 @@ def test_a_conversation_without_anything_to_draw_has_no_rows():
     timeline = conversation_timeline.layout(TimelineEvents(1, 0, 0, [], [], []))
 
     assert timeline.rows == []
-    assert conversation_timeline.drawn(timeline, 0, 10) == []
+    assert timeline_drawing.drawn(timeline, 0, 10) == []
 
 
 def test_places_are_in_the_order_of_moments():
@@ -182,7 +182,7 @@ def test_hostile_bodies_cost_themselves_alone(body):
     timeline = conversation_timeline.layout(TimelineEvents(1, 7, at(7), events_read, [], []))
 
     assert timeline.rows[0].kind == "run"
-    assert conversation_timeline.drawn(timeline, 0, 50)
+    assert timeline_drawing.drawn(timeline, 0, 50)
 
 
 # on the page

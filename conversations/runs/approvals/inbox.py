@@ -3,14 +3,13 @@
 import json
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Q, QuerySet
-from django.db.models.functions import Coalesce
 from django.template.loader import get_template
 from django.urls import reverse
 from markupsafe import Markup
@@ -44,9 +43,6 @@ VERDICTS = {
 }  # fmt: skip
 OVER = {"cancelled": "withdrawn"}  # status → word
 GLYPHS = {**tool_call_block.STATES, "approved": "done", "executing": "running"}
-VERSION = Coalesce("decided_seq", "escalated_seq", "asked_seq")
-ROWS = 100  # of one frame of changes
-MAX_DECIDED = 3  # frames of requests that are decided at once
 
 Json = dict[str, Any]
 
@@ -190,8 +186,8 @@ class ApprovalCard:
     @property
     def question(self) -> str:
         """The call as a question in words, safe in text and attributes; its name if it has none."""
-        asked = "" if self.is_budget else call_question.question_of(self.tool, self.request.get("args"))
-        return asked or self.name
+        question = "" if self.is_budget else call_question.question_of(self.tool, self.request.get("args"))
+        return question or self.name
 
     @property
     def tool(self) -> str:
@@ -233,14 +229,14 @@ def page(
         approvals = approvals.filter(**{"id__gt" if is_oldest_first else "id__lt": before[:64]})
     looked, is_full = inbox_filters.look(approvals) if filters else ([], False)
     if filters:
-        approvals = approvals.filter(id__in=[one.id for one in looked if filters.takes(one)][: limit + 1])
+        approvals = approvals.filter(id__in=[request.id for request in looked if filters.takes(request)][: limit + 1])
     rows = list(approvals[: limit + 1])
     cards, read = _cards_within(rows[:limit], MAX_BYTES)
     end = rows[read - 1].id if read < len(rows) else looked[-1].id if is_full else None
-    return [*_cards(first), *cards], end
+    return [*cards_of(first), *cards], end
 
 
-def facets(*, status: str, is_oldest_first: bool, filters: inbox_filters.Filters) -> list[inbox_filters.Facet]:
+def facets(*, status: str, is_oldest_first: bool, filters: inbox_filters.Filters) -> list[inbox_filters.RequestFacet]:
     """Count what each agent, tool and risk would leave of the first requests with this status."""
     return inbox_filters.facets(_listed(status, is_oldest_first), filters)
 
@@ -255,13 +251,13 @@ def _listed(status: str, is_oldest_first: bool) -> QuerySet[Approval]:
 
 def stranded() -> list[ApprovalCard]:
     """Return the newest requests whose run ended before it could go on with them."""
-    return _cards(stranded_requests.newest())
+    return cards_of(stranded_requests.newest())
 
 
 def find(approval: str) -> ApprovalCard:
     """Return one request. Raises NotFound."""
     rows = Approval.objects.filter(id=approval[:64], conversation__is_staged=False).select_related("conversation")
-    cards = _cards(list(rows))
+    cards = cards_of(list(rows))
     if not cards:
         raise NotFound(f"there is no approval {approval[:80]!r}")
     return cards[0]
@@ -291,63 +287,8 @@ def drawn(card: ApprovalCard) -> Markup:
         return Markup()
 
 
-class _Source:
-    """The rows of the `approvals` topic."""
-
-    def newest_rows(self, limit: int) -> list[Json]:
-        """Return the requests that were asked, decided or escalated last, whatever their outcome."""
-        return _rows([key for key, _, _ in _changed_last(limit)[:limit]])
-
-    def changed_rows(self, conversations: Sequence[str], versions: Mapping[str, int]) -> list[Json]:
-        """Return what is new in these conversations, at most `ROWS` of it; most events there concern no request."""
-        there = set(conversations)
-        changed = [
-            key for key, of, version in _changed_last(ROWS) if of in there and versions.get(key) != version
-        ]  # fmt: skip
-        return _rows(changed[:ROWS])
-
-    def versions(self, limit: int) -> dict[str, tuple[str, int]]:
-        """Return the versions of the requests that changed last, by id."""
-        return {key: (of, version) for key, of, version in _changed_last(limit)}
-
-    def waiting_counts(self) -> Json:
-        """Count the requests that can still be decided."""
-        return pending_counts.pending_counts()
-
-
-SOURCE = _Source()
-
-
-def _visible() -> QuerySet[Approval]:
-    return Approval.objects.filter(conversation__is_staged=False)
-
-
-def _changed_last(limit: int) -> list[tuple[str, str, int]]:
-    """Return id, conversation and version of what was asked or decided last, latest first, then of what is escalated. A
-    change is there whenever it comes, however old its request is, unless very many come at once."""
-    names = ("id", "conversation__key", VERSION, Coalesce("decided_at", "asked_at"))
-    there = _visible().values_list(*names)
-    last = [
-        *there.order_by("-id")[:limit],
-        *there.filter(decided_at__isnull=False).order_by("-decided_at")[: limit * MAX_DECIDED],
-    ]
-    escalated = there.filter(status="pending").exclude(escalated_seq=None).order_by("-id")[:limit]
-    changes = [*sorted(last, key=lambda row: row[3], reverse=True), *escalated]
-    return [row[:3] for row in {row[0]: row for row in changes}.values()]
-
-
-def _rows(ids: Sequence[str]) -> list[Json]:
-    approvals = _visible().filter(id__in=ids).order_by("-id").select_related("conversation") if ids else []
-    return [
-        {
-            "key": card.row.id, "version": card.version, "status": card.row.status, "conversation_id": card.key,
-            "escalated": card.escalated, "html": str(drawn(card)),
-        }
-        for card in _cards(list(approvals))
-    ]  # fmt: skip
-
-
-def _cards(rows: Sequence[Approval]) -> list[ApprovalCard]:
+def cards_of(rows: Sequence[Approval]) -> list[ApprovalCard]:
+    """Build requests from rows. One whose event cannot be read is left out and logged."""
     return _cards_within(rows, math.inf)[0]
 
 

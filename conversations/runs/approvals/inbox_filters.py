@@ -5,7 +5,6 @@ of it now. So a filter looks at `MAX_LOOKED` requests at most; the next page goe
 """
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -17,7 +16,7 @@ from conversations.models import Approval, Event
 from conversations.runs.policy import evaluate
 
 MAX_LOOKED = 500  # requests
-MAX_BYTES = 16 << 20  # of their events
+MAX_BYTES = 4 << 20  # of their events
 SHOWN = 12  # values of a filter, the most frequent
 NAMES = {"agent": "Agent", "tool": "Tool", "risk": "Risk"}
 
@@ -34,7 +33,7 @@ _decoder = msgspec.json.Decoder(_Request)
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What is asked for; empty: anything. As written out where people read it, without hidden characters."""
+    """The values to filter by; empty: any. As written out where people read it, without hidden characters."""
 
     agent: str = ""
     tool: str = ""
@@ -43,9 +42,9 @@ class Filters:
     def __bool__(self) -> bool:
         return bool(self.agent or self.tool or self.risk)
 
-    def takes(self, one: "Looked") -> bool:
+    def takes(self, request: "Looked") -> bool:
         """Return whether a request passes."""
-        return all(wanted in ("", getattr(one, name)) for name, wanted in self.chosen())
+        return all(wanted in ("", getattr(request, name)) for name, wanted in self.chosen())
 
     def chosen(self) -> list[tuple[str, str]]:
         """Return name and value of each filter."""
@@ -79,7 +78,7 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class Facet:
+class RequestFacet:
     """A filter with its most frequent values, each with the number of requests it leaves under the other filters."""
 
     name: str
@@ -94,7 +93,7 @@ class Facet:
 def look(approvals: QuerySet[Approval]) -> tuple[list[Looked], bool]:
     """Return the first of these requests, in their order, and whether there may be more."""
     bodies = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("asked_seq")).values("body")
-    rows = approvals.annotate(asked=Subquery(bodies[:1])).values_list("id", "asked")[:MAX_LOOKED]
+    rows = approvals.annotate(body=Subquery(bodies[:1])).values_list("id", "body")[:MAX_LOOKED]
     looked: list[Looked] = []
     size = 0
     for id_, body in rows.iterator(bounded_reads.FETCHED):
@@ -107,19 +106,19 @@ def look(approvals: QuerySet[Approval]) -> tuple[list[Looked], bool]:
 
 def passing(approvals: QuerySet[Approval], filters: Filters) -> list[Approval]:
     """Return those of these requests, at most `MAX_LOOKED`, that pass."""
-    ids = {one.id for one in look(approvals)[0] if filters.takes(one)} if filters else set()
+    ids = {request.id for request in look(approvals)[0] if filters.takes(request)} if filters else set()
     return [row for row in approvals if not filters or row.id in ids]
 
 
-def facets(approvals: QuerySet[Approval], filters: Filters) -> list[Facet]:
+def facets(approvals: QuerySet[Approval], filters: Filters) -> list[RequestFacet]:
     """Count the values of each filter in the first of these requests; one that is chosen is always among them."""
     requests, _ = look(approvals)
-    return [Facet(name, _values(requests, filters, name)) for name in NAMES]
+    return [RequestFacet(name, _values(requests, filters, name)) for name in NAMES]
 
 
 def _values(requests: list[Looked], filters: Filters, name: str) -> list[tuple[str, int]]:
-    value_of: Callable[[Looked], str] = lambda one: getattr(one, name)  # noqa: E731
-    counts = Counter(value_of(one) for one in requests if value_of(one) and filters.without(name).takes(one))
+    passing_others = filter(filters.without(name).takes, requests)
+    counts = Counter(filter(None, (getattr(request, name) for request in passing_others)))
     shown = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
     chosen = dict(filters.chosen())[name]
     return shown if not chosen or chosen in dict(shown) else [*shown, (chosen, counts[chosen])]

@@ -23,7 +23,7 @@ def people():
 
 
 @pytest.fixture
-def asked(people):
+def requests(people):
     """Four requests that wait."""
     return {
         key: teamwork.ask(people["operator"], key=key, agent=agent, name=name, qualified_name=name, effect=effect)
@@ -32,7 +32,7 @@ def asked(people):
 
 
 @pytest.fixture
-def page(people, asked):
+def page(people, requests):
     """What somebody sees at an address."""
     person = client_of(people["approver"])
 
@@ -58,8 +58,8 @@ def values(html, name):
     [("", "abcd"), ("agent=Desk", "ab"), ("tool=refund", "ac"), ("risk=destructive", "d"),
      ("agent=Permits&tool=refund", "c"), ("agent=Nobody", "")],
 )  # fmt: skip
-def test_a_filter_lists_what_passes(page, asked, query, keys):
-    assert set(listed(page(f"/approvals/?{query}"))) == {asked[key].id for key in keys}
+def test_a_filter_lists_what_passes(page, requests, query, keys):
+    assert set(listed(page(f"/approvals/?{query}"))) == {requests[key].id for key in keys}
 
 
 def test_values_are_counted_under_the_other_filters(page):
@@ -72,10 +72,10 @@ def test_values_are_counted_under_the_other_filters(page):
     assert 'href="/approvals/?tool=refund&amp;risk=unsafe"' in page("/approvals/?tool=refund")
 
 
-def test_the_risk_is_that_of_the_policy_of_now(people, page, asked):
+def test_the_risk_is_that_of_the_policy_of_now(people, page, requests):
     edit_policy.set_policy(people["admin"], PolicyRule("", "refund", "ask", "destructive"))
 
-    assert set(listed(page("/approvals/?risk=destructive"))) == {asked[key].id for key in "acd"}
+    assert set(listed(page("/approvals/?risk=destructive"))) == {requests[key].id for key in "acd"}
 
 
 def test_nothing_that_passes_is_said_with_a_way_back(page):
@@ -86,15 +86,15 @@ def test_nothing_that_passes_is_said_with_a_way_back(page):
     assert 'data-only-agent="Desk"' in html
 
 
-def test_addresses_keep_the_filters(page, asked):
-    html = page(f"/approvals/{asked['a'].id}/?agent=Desk")
+def test_addresses_keep_the_filters(page, requests):
+    html = page(f"/approvals/{requests['a'].id}/?agent=Desk")
 
-    assert set(listed(html)) == {asked[key].id for key in "ab"}
+    assert set(listed(html)) == {requests[key].id for key in "ab"}
     assert 'href="/approvals/?view=decided&amp;agent=Desk"' in html
     assert 'data-query="agent=Desk"' in html
 
 
-def test_a_page_looks_at_so_many_and_the_next_goes_on(asked, monkeypatch):
+def test_a_page_looks_at_so_many_and_the_next_goes_on(requests, monkeypatch):
     monkeypatch.setattr(inbox_filters, "MAX_LOOKED", 3)
     filters = inbox_filters.Filters(agent="Permits")
 
@@ -102,10 +102,10 @@ def test_a_page_looks_at_so_many_and_the_next_goes_on(asked, monkeypatch):
     rest, end = inbox.page(status="pending", is_oldest_first=True, filters=filters, before=cursor)
 
     assert [card.key for card in [*first, *rest]] == ["c", "d"]
-    assert (cursor, end) == (asked["c"].id, None)
+    assert (cursor, end) == (requests["c"].id, None)
 
 
-def test_a_page_of_filtered_requests_is_left_off_at_its_limit(asked):
+def test_a_page_of_filtered_requests_is_left_off_at_its_limit(requests):
     filters = inbox_filters.Filters(tool="refund")
 
     first, cursor = inbox.page(status="pending", is_oldest_first=True, filters=filters, limit=1)

@@ -9,7 +9,7 @@ import pytest
 from conversations.core.micros import to_datetime
 from conversations.models import Approval, ToolSchema
 from conversations.runs import stop_and_rerun
-from conversations.runs.approvals import decide, inbox
+from conversations.runs.approvals import decide, inbox, live_requests
 from conversations.runs.policy import edit_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.support import teamwork
@@ -109,7 +109,7 @@ def test_a_question_that_cannot_be_acted_on_is_not_counted(people):
     approval = teamwork.ask(people["operator"], **ASKED)
     stop_and_rerun.stop(people["operator"], approval.run)
 
-    assert inbox.SOURCE.waiting_counts()["waiting"] == 0
+    assert live_requests.SOURCE.waiting_counts()["waiting"] == 0
     assert "Nothing is waiting for approval" in get(people["viewer"], "/approvals/")
 
 
@@ -140,7 +140,7 @@ def test_the_head_says_how_many_wait_and_since_when_the_oldest_does(people):
         get(people["viewer"], "/approvals/")
     )
     assert "Approvals 2 waiting , 1 excluded by four eyes" in words(get(people["admin"], "/approvals/"))
-    now = inbox.SOURCE.waiting_counts()
+    now = live_requests.SOURCE.waiting_counts()
     assert datetime.fromisoformat(now["oldest"]) == to_datetime(first.asked_at) - timedelta(minutes=12)
 
 
@@ -322,15 +322,15 @@ def test_pages_of_the_list_go_on_where_the_last_one_ended(people):
 def test_only_what_changed_is_told_to_those_who_follow(people):
     approval = teamwork.ask(people["operator"], **ASKED)
     teamwork.ask(people["operator"], key="other", **ASKED)
-    versions = {row["key"]: row["version"] for row in inbox.SOURCE.newest_rows(100)}
-    assert inbox.SOURCE.changed_rows(["flood", "other"], versions) == []
+    versions = {row["key"]: row["version"] for row in live_requests.SOURCE.newest_rows(100)}
+    assert live_requests.SOURCE.changed_rows(["flood", "other"], versions) == []
 
     decide.decide(people["approver"], approval.id, "approve")
-    (row,) = inbox.SOURCE.changed_rows(["flood", "other"], versions)
+    (row,) = live_requests.SOURCE.changed_rows(["flood", "other"], versions)
 
     assert (row["key"], row["status"]) == (approval.id, "decided")
     assert row["version"] > versions[approval.id]
-    assert {key: version for key, (_, version) in inbox.SOURCE.versions(100).items()} == {
+    assert {key: version for key, (_, version) in live_requests.SOURCE.versions(100).items()} == {
         **versions,
         approval.id: row["version"],
     }

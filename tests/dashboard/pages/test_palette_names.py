@@ -31,10 +31,10 @@ def test_agents_lead_to_their_page_and_participants_to_their_conversations(brows
     Agent.objects.create(team="Town Hall", name="Dialogue")
     take_part("a", "agent:Triage", "Patrick", "Rosa")
 
-    found = browser.get("/", {"part": "names", "q": "TRI"}).json()
+    names = browser.get("/", {"part": "names", "q": "TRI"}).json()
 
-    assert found["agents"] == [{"name": "Triage", "team": "Town Hall", "url": "/agents/Town%20Hall/Triage/"}]
-    assert found["participants"] == [
+    assert names["agents"] == [{"name": "Triage", "team": "Town Hall", "url": "/agents/Town%20Hall/Triage/"}]
+    assert names["participants"] == [
         {"name": "Patrick", "url": "/?participant=Patrick"},
         {"name": "Triage", "url": "/?participant=Triage"},
     ]

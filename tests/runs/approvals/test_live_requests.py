@@ -10,7 +10,7 @@ from conversations.models import Approval, User
 from conversations.realtime import state_topics
 from conversations.realtime.conversation_subscription import SocketWriter
 from conversations.realtime.state_topics import SNAPSHOT, ApprovalsTopic, StateSubscription
-from conversations.runs.approvals import decide, inbox
+from conversations.runs.approvals import decide, live_requests
 from tests.support import teamwork
 from tests.support.cast import cast
 
@@ -41,7 +41,7 @@ def oldest_request(people: dict[str, User]) -> Approval:
 
 def sent_versions() -> dict[str, int]:
     """Return the versions of all rows that were sent, as a topic keeps them."""
-    return {key: version for key, (_, version) in inbox.SOURCE.versions(SNAPSHOT).items()}
+    return {key: version for key, (_, version) in live_requests.SOURCE.versions(SNAPSHOT).items()}
 
 
 def test_a_decision_about_an_old_request_is_told(oldest_request, people):
@@ -49,14 +49,14 @@ def test_a_decision_about_an_old_request_is_told(oldest_request, people):
 
     decide.decide(people["approver"], oldest_request.id, "approve")
 
-    assert [row["key"] for row in inbox.SOURCE.changed_rows(["flood"], before)] == [oldest_request.id]
-    assert inbox.SOURCE.changed_rows(["flood"], sent_versions()) == []
+    assert [row["key"] for row in live_requests.SOURCE.changed_rows(["flood"], before)] == [oldest_request.id]
+    assert live_requests.SOURCE.changed_rows(["flood"], sent_versions()) == []
 
 
 def test_a_page_that_comes_after_it_is_told_too(oldest_request, people):
     decide.decide(people["approver"], oldest_request.id, "approve")
 
-    newest = inbox.SOURCE.newest_rows(SNAPSHOT)
+    newest = live_requests.SOURCE.newest_rows(SNAPSHOT)
 
     assert {row["key"]: row["status"] for row in newest}.get(oldest_request.id) == "decided"
     assert len(newest) == SNAPSHOT
@@ -70,7 +70,7 @@ async def rows_sent(until: Callable[[list[list[str]], int], bool], work: Callabl
     async def send(message):
         frames.append([row["key"] for row in json.loads(message["text"])["rows"]])
 
-    class Source(type(inbox.SOURCE)):
+    class Source(type(live_requests.SOURCE)):
         def versions(self, limit):
             nonlocal looks
             looks += 1

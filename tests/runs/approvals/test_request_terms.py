@@ -13,7 +13,7 @@ from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, AuditEntry, Event, Policy
 from conversations.realtime import state_topics
 from conversations.runs import stop_and_rerun
-from conversations.runs.approvals import decide, expiry, inbox, pending_counts, terms
+from conversations.runs.approvals import decide, expiry, inbox, live_requests, pending_counts, terms
 from conversations.runs.policy import edit_policy, file_format
 from conversations.runs.policy.edit_policy import load_policies
 from conversations.runs.policy.evaluate import PolicyRule
@@ -153,7 +153,7 @@ def test_the_badge_counts_what_this_person_can_still_decide(people):
     assert (now["waiting"], now["barred"]["user:ada"], now["escalated"]) == (2, 1, {})
     assert "waiting for approval: 1" in words(people["admin"], "/account/")
     assert "waiting for approval: 2" in words(people["approver"], "/account/")
-    assert state_topics.inbox.SOURCE.waiting_counts() == now
+    assert state_topics.live_requests.SOURCE.waiting_counts() == now
 
 
 # Time is up
@@ -181,10 +181,10 @@ def test_a_role_is_told_once_on_every_page_and_first_in_the_inbox(people):
 
 def test_an_escalation_changes_the_live_row(people):
     approval = teamwork.ask(people["operator"], key="late", **TO_AUDITOR)
-    before = inbox.SOURCE.versions(10)
+    before = live_requests.SOURCE.versions(10)
     expiry.expire_due()
 
-    (row,) = inbox.SOURCE.changed_rows(["late"], {key: version for key, (_, version) in before.items()})
+    (row,) = live_requests.SOURCE.changed_rows(["late"], {key: version for key, (_, version) in before.items()})
 
     assert (row["key"], row["escalated"], row["version"] > approval.asked_seq) == (approval.id, "auditor", True)
 
