@@ -155,6 +155,7 @@ def test_from_the_present_a_place_on_the_bar_leads_there(page: Page, key: str, v
     expect(page.locator("play-head [data-play]")).to_be_visible()  # by its script: keys are heard from then on
     page.keyboard.press("L")
     expect(bar).to_contain_text("200 of 200")
+    expect(page.locator("playback-bar:defined")).to_be_visible()  # the same in the present
     page.keyboard.press(",")
     expect(page.locator("[data-moment]")).to_contain_text("As of event 199 of 200")
 
