@@ -13,7 +13,7 @@ from decimal import Decimal
 from conversations.events import log
 from conversations.models import BudgetLimit
 from conversations.runs import claims
-from conversations.runs.budgets import questions
+from conversations.runs.budgets import budget_requests
 from conversations.runs.budgets.evaluate import BudgetRule, ReachedBudget
 t.say(o, "spent", content="Flood on Elm Street")
 c = t.claim("spent")
