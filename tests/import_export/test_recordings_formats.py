@@ -264,6 +264,9 @@ bodies = st.dictionaries(
 )
 
 
+IN_A_COLUMN = st.characters(exclude_categories=["Cs"], exclude_characters="\0")  # no id of a record has NUL
+
+
 def export_of(key, texts):
     """Write the lines of an export, as another record would."""
     prev, rows = hash_chain.seed(key), []
@@ -278,7 +281,7 @@ def export_of(key, texts):
 
 
 @settings(max_examples=50)
-@given(st.text(min_size=1, max_size=20), st.lists(bodies, min_size=1, max_size=5))
+@given(st.text(IN_A_COLUMN, min_size=1, max_size=20), st.lists(bodies, min_size=1, max_size=5))
 def test_bodies_of_an_export_come_back_as_they_were(key, values):
     with tempfile.TemporaryDirectory() as folder:
         path = lines(Path(folder), *export_of(key, [json.dumps(value) for value in values]))
