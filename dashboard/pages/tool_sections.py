@@ -45,7 +45,7 @@ def offer(tool_offer: tool_offers.ToolOffer) -> Part:
 def _policy(tool_offer: tool_offers.ToolOffer, agent: str) -> list[str]:
     """Return how the operators' rules tighten a tool's own settings for an agent."""
     rule: evaluate.Rule = "allow" if tool_offer.asks == "never" else "ask"
-    effect: evaluate.Effect = next((word for word in evaluate.EFFECTS if word == tool_offer.text("effect")), "unsafe")
+    effect = evaluate.as_effect(tool_offer.text("effect"))
     rows = evaluate.matching(evaluate.rows(), agent, tool_offer.text("name"))
     held = evaluate.effective(evaluate.Declared(rule, effect), rows)
     tightened = [(_RULES[held.rule], held.by), (f"treated as {held.effect}", held.effect_by)]

@@ -25,7 +25,7 @@ from conversations.runs.approvals import auto_approval_rules, decide, terms
 from conversations.runs.budgets import budget_requests
 from conversations.runs.claims import Body, Claim
 from conversations.runs.policy import evaluate
-from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect
+from conversations.runs.policy.evaluate import Declared
 
 AT_A_TIME = 200  # approvals of one call; the worker's round goes on
 MAX_ITEMS = 2_000  # approval requests that are looked at
@@ -109,8 +109,8 @@ def _use(call: auto_approval_rules.MatchedCall, run: Run) -> AutoApprovalRule | 
     if run.kind in ("replay", EXTERNAL):
         return None
     about = evaluate.about(call.agent, call.tool)
-    declared: Effect = next((effect for effect in EFFECTS if effect == call.effect), "unsafe")
-    held, call_terms = evaluate.effective(Declared("ask", declared), about), terms.of_call(about)
+    declared = Declared("ask", evaluate.as_effect(call.effect))
+    held, call_terms = evaluate.effective(declared, about), terms.of_call(about)
     if held.rule == "deny" or call_terms.no_always:
         return None
     behind = decide.authors(run) if call_terms.four_eyes else set()

@@ -27,7 +27,7 @@ from conversations.rendering.participant_marks import ParticipantMark, mark_for_
 from conversations.runs.approvals import auto_approval_rules, inbox_filters, pending_counts, stranded_requests, terms
 from conversations.runs.budgets import budget_requests
 from conversations.runs.policy import evaluate
-from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect
+from conversations.runs.policy.evaluate import Declared
 from conversations.runs.policy.file_format import describe_target
 
 logger = logging.getLogger(__name__)
@@ -342,10 +342,8 @@ def _edited(row: Approval) -> str | None:
 
 def _policy_of(agent: str, request: Json) -> evaluate.Effective:
     """Return what applies to the call: as declared, tightened by the current rules."""
-    declared = request.get("effect")
-    effect: Effect = next((name for name in EFFECTS if name == declared), "unsafe")
     tool = str(request.get("qualified_name") or request.get("name") or "")
-    return evaluate.for_tool(agent, tool, Declared("ask", effect))
+    return evaluate.for_tool(agent, tool, Declared("ask", evaluate.as_effect(request.get("effect"))))
 
 
 def _lately(agent: str) -> list[RecentCall]:

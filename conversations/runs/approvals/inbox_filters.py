@@ -130,6 +130,6 @@ def _looked(id_: str, body: str) -> Looked:
     except msgspec.MsgspecError:
         request = _Request()
     agent, tool = str(request.agent or ""), str(request.qualified_name or request.name or "")
-    effect: evaluate.Effect = next((name for name in evaluate.EFFECTS if name == request.effect), "unsafe")
-    risk = evaluate.for_tool(agent, tool, evaluate.Declared("ask", effect)).effect
+    declared = evaluate.Declared("ask", evaluate.as_effect(request.effect))
+    risk = evaluate.for_tool(agent, tool, declared).effect
     return Looked(id_, hidden_characters.spelled_out(agent), hidden_characters.spelled_out(tool), risk)

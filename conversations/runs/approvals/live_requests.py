@@ -24,9 +24,7 @@ class _Source:
     def changed_rows(self, conversations: Sequence[str], versions: Mapping[str, int]) -> list[dict[str, Any]]:
         """Return what is new in these conversations, at most `ROWS` of it; most events there concern no request."""
         there = set(conversations)
-        changed = [
-            key for key, of, version in _changed_last(ROWS) if of in there and versions.get(key) != version
-        ]  # fmt: skip
+        changed = [key for key, of, version in _changed_last(ROWS) if of in there and versions.get(key) != version]
         return _drawn_rows(changed[:ROWS])
 
     def versions(self, limit: int) -> dict[str, tuple[str, int]]:

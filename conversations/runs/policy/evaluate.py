@@ -85,6 +85,11 @@ class Effective(NamedTuple):
 Rows = Mapping[Target, PolicyRule]
 
 
+def as_effect(value: object) -> Effect:
+    """Return an effect as it was declared or recorded; `unsafe` for anything else."""
+    return next((effect for effect in EFFECTS if effect == value), "unsafe")
+
+
 def targets(agent: str, tool: str) -> Iterator[Target]:
     """Return the targets by which rows can match a call, the most specific first, for use in memory and in SQL."""
     yield from dict.fromkeys(((agent, tool), ("", tool), (agent, ""), ("", "")))

@@ -16,7 +16,7 @@ from conversations.events import recorded_arguments
 from conversations.events.recorded_arguments import arguments_changed, body_of
 from conversations.models import Agent, Approval, Run, ToolCall
 from conversations.runs.policy import evaluate
-from conversations.runs.policy.evaluate import EFFECTS, Declared, Effect, PolicyRule, Rule
+from conversations.runs.policy.evaluate import Declared, Effect, PolicyRule, Rule
 from conversations.tool_calls.schemas.tool_offers import Facts, entries
 
 PRESENT = ("lookup_key", "origin", "mcp_server")  # what makes two tools of an agent the same one
@@ -167,7 +167,7 @@ def _rule(tool: Facts) -> Rule:
 
 
 def _effect(fields: Facts) -> Effect:
-    return next((effect for effect in EFFECTS if effect == fields.get("effect")), "unsafe")
+    return evaluate.as_effect(fields.get("effect"))
 
 
 def replay_root(call: ToolCall) -> str:
