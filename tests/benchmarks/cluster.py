@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks import common
-from tests.support.deployment import Deployment, is_well
-from tests.support.live import Server, until
+from tests.support.deployment import Deployment
+from tests.support.live import Server
 
 NODES = (1, 2, 4)
 SOCKETS, CONVERSATIONS, UNFOLLOWED = 2000, 500, 50
@@ -84,8 +84,7 @@ class Cluster(Deployment):
         while len(self.nodes) < count:
             self.nodes.append(Server(self.home, "--web-only", **self.environment))
             self.nodes[-1].launch()
-        for node in self.nodes:
-            until(lambda node=node: is_well(node), within=LIMIT, what=f"{node.url} to be ready")  # type: ignore[misc]
+        self.are_ready(*self.nodes)
         return [node.port for node in self.nodes]
 
     def heads(self, prefix: str) -> dict[str, int]:

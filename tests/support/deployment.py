@@ -75,7 +75,7 @@ class Deployment:
     def are_ready(self, *nodes: Server) -> None:
         """Wait for web nodes, layer included."""
         for node in nodes:
-            until(lambda node=node: is_well(node), within=START, what=f"{node.url} to be ready")
+            until(lambda node=node: _is_well(node), within=START, what=f"{node.url} to be ready")
 
     def make_token(self, name: str, role: str) -> str:
         """Make a bearer token without starting a process."""
@@ -140,8 +140,7 @@ class Deployment:
         self.a.log.unlink(missing_ok=True)
 
 
-def is_well(node: Server) -> bool:
-    """Return whether a web node is ready, layer included."""
+def _is_well(node: Server) -> bool:
     with suppress(OSError):
         status, body = node.request("GET", "/readyz")
         return status == 200 and not body["degraded"]
