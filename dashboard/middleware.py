@@ -187,7 +187,7 @@ def _gate(request: HttpRequest, view: Callable[..., object], args: object, kwarg
 
 
 def _to_sign_in(request: HttpRequest) -> HttpResponse:
-    if request.path.startswith("/api/") or request.method not in SAFE or errors.is_from_script(request):
+    if request.method not in SAFE or errors.wants_json(request):
         return errors.answer(request, NotSignedIn("Sign in or send a token."))
     path = request.get_full_path()
     query = f"?{urlencode({'next': path})}" if path != "/" else ""

@@ -38,7 +38,7 @@ DAMAGED = "The database is damaged. The operator of this server can run `switchb
 
 def answer(request: HttpRequest, error: SwitchboardError) -> HttpResponse:
     """Return an error as a response: JSON (§3.6) below `/api/` and for the scripts of pages, else a page."""
-    if request.path.startswith("/api/") or is_from_script(request):
+    if wants_json(request):
         response: HttpResponse = JsonResponse({"error": error.as_dict()}, status=error.status)
     else:
         response = _page(request, error.status, error.sentence)
@@ -47,6 +47,11 @@ def answer(request: HttpRequest, error: SwitchboardError) -> HttpResponse:
     if error.status in TRY_AGAIN:
         response["Retry-After"] = RETRY_AFTER
     return response
+
+
+def wants_json(request: HttpRequest) -> bool:
+    """Return whether an error is answered as JSON: below `/api/` and to scripts of pages."""
+    return request.path.startswith("/api/") or is_from_script(request)
 
 
 def is_from_script(request: HttpRequest) -> bool:
@@ -133,7 +138,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         return _no_database(request, unavailable(broken), message)
     reference = getattr(request, "id", "")
     logger.error("request %s failed: %s %s", reference, request.method, request.path)
-    if request.path.startswith("/api/") or is_from_script(request):
+    if wants_json(request):
         body = {"error": {"code": "error", "message": f"Server error. Reference {reference}."}}
         return JsonResponse(body, status=500)
     message = "This is not your fault. Your action may or may not have taken effect, so check before trying again."
@@ -147,10 +152,9 @@ def server_error(request: HttpRequest) -> HttpResponse:
 def _no_database(request: HttpRequest, error: Unavailable, message: str) -> HttpResponse:
     """Return 503: nothing was changed, and the request can be repeated once the database is available."""
     logger.warning("request %s: %s", getattr(request, "id", ""), error.message)
-    is_api = request.path.startswith("/api/")
     answered = (
         JsonResponse({"error": error.as_dict()}, status=error.status)
-        if is_api
+        if wants_json(request)
         else _page(request, error.status, message, {})
     )
     answered["Retry-After"] = RETRY_AFTER
@@ -164,6 +168,8 @@ def no_role(request: HttpRequest) -> HttpResponse:
         request.META.get("REMOTE_ADDR", ""), "view", str(permissions.principal_of(request.user)), reason="no role"
     )
     message = "You are signed in but have no role yet. Ask an administrator for one."
+    if wants_json(request):
+        return JsonResponse({"error": NotAllowed(message).as_dict()}, status=403)
     return _page(request, 403, message, title="No role yet")
 
 

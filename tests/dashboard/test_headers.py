@@ -4,6 +4,7 @@ import gzip
 import re
 
 import pytest
+from django.db import OperationalError
 from django.http import HttpResponse
 from django.test import Client, override_settings
 from django.urls import path
@@ -13,7 +14,7 @@ from conversations.core import principals
 from conversations.core.errors import Conflict, TooLarge
 from conversations.models import AuditEntry
 from dashboard import urls
-from tests.support.cast import client_of
+from tests.support.cast import client_of, person
 from tests.support.grids import for_each
 
 pytestmark = pytest.mark.django_db
@@ -27,16 +28,21 @@ def too_large(request):
     raise TooLarge("at most 1 MiB")
 
 
+def away(request):
+    raise OperationalError("the server closed the connection")
+
+
 def beaten(request):
     raise Conflict("tomas was first")
 
 
 class Routes:
-    """The product's routes, and three that fail."""
+    """The product's routes, and some that fail."""
 
     urlpatterns = [
         *urls.urlpatterns,
         path("broken/", broken),
+        path("away/", away),
         path("too-large/", too_large),
         path("api/v1/beaten", beaten),
         path("api/v1/broken", broken),
@@ -201,6 +207,19 @@ def test_the_script_of_an_open_page_is_told_why_it_is_refused(team):
 
     assert (refused.status_code, "decide" in refused.json()["error"]["message"]) == (403, True)
     assert (missing.status_code, missing.json()["error"]["message"]) == (404, "there is no approval 'x'")
+
+
+def test_the_script_of_an_open_page_is_told_that_the_database_is_away(failing):
+    response = failing.get("/away/", headers=SCRIPT)
+
+    assert (response.status_code, response["Retry-After"]) == (503, "1")
+    assert response.json()["error"]["code"] == "unavailable"
+
+
+def test_the_script_of_an_open_page_is_told_that_its_person_has_no_role_any_more(team):
+    response = client_of(person("left")).get("/approvals/", headers=SCRIPT)
+
+    assert (response.status_code, "no role" in response.json()["error"]["message"]) == (403, True)
 
 
 def test_the_way_back_is_kept():
