@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
 
-from tests.browser import Faults, sign_in, team_server
+from tests.browser import Faults, open_empty_page, sign_in, team_server
 from tests.support.live import Server
 from tests.support.shared_servers import writers
 
@@ -49,6 +49,16 @@ def owner(chromium: Browser, server: Server) -> Iterator[BrowserContext]:
 def faults(owner: BrowserContext, server: Server) -> Faults:
     """Note what goes wrong in the owner's windows."""
     return Faults(owner, server)
+
+
+@pytest.fixture
+def empty_page(chromium: Browser) -> Iterator[Page]:
+    """Open an empty page that has the scripts, not in a secure context, without a server."""
+    context = chromium.new_context()
+    window = context.new_page()
+    open_empty_page(window)
+    yield window
+    context.close()
 
 
 @pytest.fixture

@@ -1,11 +1,7 @@
 """Answers that break off or are not ours: each is told as a failed request, so that whoever asked asks again."""
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Page, expect
-
-from tests.browser import open_empty_page
+from playwright.sync_api import Page, expect
 
 BROKEN = """([status, isCut]) => {
   const cut = () => new ReadableStream({ start: (line) => line.error(new TypeError("network error")) });
@@ -36,36 +32,26 @@ PAGES = """async () => {
 }"""
 
 
-@pytest.fixture
-def place(chromium: Browser) -> Iterator[Page]:
-    """An empty page that has the scripts."""
-    context = chromium.new_context()
-    page = context.new_page()
-    open_empty_page(page)
-    yield page
-    context.close()
-
-
 @pytest.mark.parametrize("name", ["json", "bytes", "markup", "submit"])
-def test_an_answer_that_breaks_off_is_a_failed_request(place: Page, name: str) -> None:
-    place.evaluate(BROKEN, [200, True])
+def test_an_answer_that_breaks_off_is_a_failed_request(empty_page: Page, name: str) -> None:
+    empty_page.evaluate(BROKEN, [200, True])
 
-    assert place.evaluate(ASK, name) == UNANSWERED
+    assert empty_page.evaluate(ASK, name) == UNANSWERED
 
 
 @pytest.mark.parametrize("name", ["json", "bytes"])
-def test_an_answer_of_somebody_else_is_a_failed_request(place: Page, name: str) -> None:
-    place.evaluate(BROKEN, [200, False])
+def test_an_answer_of_somebody_else_is_a_failed_request(empty_page: Page, name: str) -> None:
+    empty_page.evaluate(BROKEN, [200, False])
 
-    assert place.evaluate(ASK, name) == UNANSWERED
+    assert empty_page.evaluate(ASK, name) == UNANSWERED
 
 
-def test_an_older_page_that_broke_off_is_asked_for_again(place: Page) -> None:
-    place.evaluate(BROKEN, [200, True])
-    place.evaluate(PAGES)
-    place.wait_for_function("asked === 1")  # the link to it is in view
+def test_an_older_page_that_broke_off_is_asked_for_again(empty_page: Page) -> None:
+    empty_page.evaluate(BROKEN, [200, True])
+    empty_page.evaluate(PAGES)
+    empty_page.wait_for_function("asked === 1")  # the link to it is in view
 
-    place.locator("[data-older]").click()
+    empty_page.locator("[data-older]").click()
 
-    place.wait_for_function("asked === 2")
-    expect(place.locator("[data-older]")).to_have_text("The server did not respond. Try again")
+    empty_page.wait_for_function("asked === 2")
+    expect(empty_page.locator("[data-older]")).to_have_text("The server did not respond. Try again")

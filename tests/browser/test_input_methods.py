@@ -1,12 +1,9 @@
 """Enter of an input method chooses a word: it presses nothing, whether the browser says so in time (Safari) or not."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
-
-from tests.browser import open_empty_page
+from playwright.sync_api import Page
 
 OPTIONS = """async () => {
   document.body.innerHTML = `<input id="field"><div role="listbox" id="list"></div><template><div role="group">
@@ -34,16 +31,6 @@ PRESS = """(how) => {
 }"""
 
 
-@pytest.fixture
-def place(chromium: Browser) -> Iterator[Page]:
-    """An empty page that has the scripts."""
-    context = chromium.new_context()
-    page = context.new_page()
-    open_empty_page(page)
-    yield page
-    context.close()
-
-
 @pytest.mark.parametrize("page", [OPTIONS, REQUEST], ids=["palette", "rejection"])
 @pytest.mark.parametrize(
     ("how", "is_pressed"),
@@ -51,8 +38,8 @@ def place(chromium: Browser) -> Iterator[Page]:
     ids=["composing", "chosen", "pressed"],
 )
 def test_enter_presses_only_where_nothing_is_composed(
-    place: Page, page: str, how: dict[str, Any], is_pressed: bool
+    empty_page: Page, page: str, how: dict[str, Any], is_pressed: bool
 ) -> None:
-    place.evaluate(page)
+    empty_page.evaluate(page)
 
-    assert place.evaluate(PRESS, how) is is_pressed
+    assert empty_page.evaluate(PRESS, how) is is_pressed

@@ -1,12 +1,9 @@
 """What is pressed twice, or sent again for want of an answer, is done once."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
-
-from tests.browser import open_empty_page
+from playwright.sync_api import Page, expect
 
 HELD = """() => {
   globalThis.waiting = []; // [body, answer with this body, fail]
@@ -39,14 +36,10 @@ CONVERSATIONS = """async () => {
 
 
 @pytest.fixture
-def place(chromium: Browser) -> Iterator[Page]:
+def place(empty_page: Page) -> Page:
     """An empty page, not in a secure context, whose requests wait for the test to answer them."""
-    context = chromium.new_context()
-    page = context.new_page()
-    open_empty_page(page)
-    page.evaluate(HELD)
-    yield page
-    context.close()
+    empty_page.evaluate(HELD)
+    return empty_page
 
 
 def sent(page: Page, count: int) -> list[dict[str, object]]:

@@ -1,11 +1,7 @@
 """Answers that come late: who has gone elsewhere in the page meanwhile stays there, and a newer answer stays drawn."""
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Page, expect
-
-from tests.browser import open_empty_page
+from playwright.sync_api import Page, expect
 
 HELD = """() => {
   globalThis.waiting = []; // [address, answer with this body]
@@ -37,14 +33,10 @@ SENT, ANSWERED = (
 
 
 @pytest.fixture
-def place(chromium: Browser) -> Iterator[Page]:
+def place(empty_page: Page) -> Page:
     """An empty page that has the scripts, and whose requests wait for the test to answer them."""
-    context = chromium.new_context()
-    page = context.new_page()
-    open_empty_page(page)
-    page.evaluate(HELD)
-    yield page
-    context.close()
+    empty_page.evaluate(HELD)
+    return empty_page
 
 
 def answer(page: Page, body: str, number: int = 0, status: int = 200) -> None:

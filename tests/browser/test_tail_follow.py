@@ -1,11 +1,7 @@
 """`tail-follow` by itself: a reader's rows stay where they are, without the browser's own scroll anchoring."""
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Page
-
-from tests.browser import open_empty_page
+from playwright.sync_api import Page
 
 BEGIN = """async () => {
   const row = (_, n) => `<p id="e${n}" data-seq="${n}">${n}</p>`;
@@ -47,15 +43,11 @@ CHANGES = {
 
 
 @pytest.fixture
-def reading(chromium: Browser) -> Iterator[Page]:
+def reading(empty_page: Page) -> Page:
     """A page with 40 rows, of which a reader has scrolled up to one in the middle."""
-    context = chromium.new_context()
-    page = context.new_page()
-    open_empty_page(page)
-    page.evaluate(BEGIN)
-    page.evaluate(FRAMES)
-    yield page
-    context.close()
+    empty_page.evaluate(BEGIN)
+    empty_page.evaluate(FRAMES)
+    return empty_page
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
