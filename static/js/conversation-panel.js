@@ -44,7 +44,12 @@ class ConversationPanel extends HTMLElement {
 
   async #facts(seq) {
     const fresh = await this.#ask(`?event=${seq}`);
-    if (fresh && seq === this.#wanted) this.querySelector("[data-picked]").replaceChildren(fresh);
+    if (fresh && seq === this.#wanted && !this.#isWritingAbout(seq)) this.querySelector("[data-picked]").replaceChildren(fresh);
+  }
+
+  /** Whether somebody is in the form for notes on an event: the page came with it, then its script picks the event. */
+  #isWritingAbout(seq) {
+    return this.querySelector("[data-picked] event-annotation:focus-within")?.dataset.seq === seq;
   }
 
   async #ask(query) {

@@ -108,6 +108,19 @@ def test_the_panel_shows_the_event_that_is_picked_whichever_answer_comes_last(pl
     expect(place.locator("[data-picked]")).to_have_text("facts of 6")
 
 
+def test_facts_that_come_again_leave_who_writes_a_note_about_them(place: Page) -> None:
+    place.evaluate(PANEL)
+    place.evaluate(PICK, "5")
+    answer(place, '<event-annotation data-seq="5"><textarea id="words"></textarea></event-annotation>')
+    place.locator("#words").press_sequentially("Hm.")
+
+    place.evaluate(PICK, "5")
+    answer(place, "the same facts", 1)
+
+    settled(place)
+    assert place.evaluate("document.activeElement.id") == "words"
+
+
 def test_what_becomes_of_words_is_told_of_the_fields_as_they_stand(place: Page) -> None:
     place.evaluate(SPEAKER)
     for number, letters in enumerate(("Tri", "age")):
