@@ -1,4 +1,5 @@
-"""The gate: every call of a team's function tools passes it, before anything of the tool runs (§8).
+"""The gate: every call of a team's function tools passes it before anything of the tool runs, and reaches the tool's
+function through it (§8). Called by the SDK; it asks the run's `Gatekeeper` for rules and decisions.
 
     guard_agent(agent)      # at load; every function tool that the agent can come to is guarded, once
 
@@ -16,9 +17,13 @@ not call `needs_approval` if the arguments are no JSON object, but treats the ca
 therefore also run the guardrails before the wait (`GUARDED_CALLS`): the gate then passes such a call on to the tool's
 own error unless code or policy requires approval. So a team's own input guardrails run before a person is asked, and
 again afterwards. Outside a worker there are no rules.
+
+A decided call passes twice: `PolicyGuardrail._pass` puts a person's arguments in place for the guardrails after it and
+for the record, and `_wrap_invoker` calls the function with them.
 """
 
 import copy
+import functools
 import inspect
 import json
 from collections.abc import Iterator
@@ -35,16 +40,15 @@ from agents import (
     ToolInputGuardrail,
     ToolInputGuardrailData,
 )
+from agents.tool_context import ToolContext
 
-from agents_app.approval_gate.decided_invocation import apply_decisions
-from agents_app.approval_gate.gatekeeper_protocol import Refusal
-from agents_app.approval_gate.run_scope import UNRESTRICTED, Restriction, RunScope, current_scope
+from agents_app.approval_gate.edited_outputs import with_change
+from agents_app.approval_gate.gatekeeper_protocol import Decision, Refusal
+from agents_app.approval_gate.run_scope import RunScope, current_scope
 from agents_app.tools import identity
 from conversations.core.json_values import refuse_constant
 from conversations.runs.policy.evaluate import Declared, Effective, PolicyRule, effective, matching
 from conversations.runs.policy.file_format import describe_target
-
-__all__ = ["UNRESTRICTED", "Restriction"]  # for those who fill it
 
 GUARDED_CALLS = ToolExecutionConfig(pre_approval_tool_input_guardrails=True)
 """What a run config needs for calls to be refused before a person is asked."""
@@ -207,12 +211,58 @@ def _guarded(tool: Any, agent: str) -> Any:
         cast(Any, tool.on_invoke_tool).prepare_arguments = _nothing_prepared
     tool.tool_input_guardrails = [gate, *(tool.tool_input_guardrails or ()), AutoApprovalGuardrail(gate)]
     tool.needs_approval = NeedsApproval(gate)
-    apply_decisions(tool)
+    _heed_decisions(tool)
     return tool
 
 
 def _nothing_prepared(arguments: str, tool: str) -> None:
     """Tell the SDK that the arguments are read when the tool is invoked."""
+
+
+def _heed_decisions(tool: FunctionTool) -> None:
+    """Have a tool's function heed what a person decided about the call: an edited call runs with the arguments that a
+    person wrote, and one that a person answers never reaches the function.
+
+    The SDK's own invoker stays: it looks at arguments before a person is asked, and handles what the function raises.
+    """
+    invoker: Any = tool.on_invoke_tool  # Any: the SDK's invoker is private
+    inside = getattr(invoker, "_invoke_tool_impl", None)
+    if inside is None:
+        tool.on_invoke_tool = _wrap_invoker(invoker)
+    else:
+        invoker._invoke_tool_impl = _wrap_invoker(inside)
+
+
+def _wrap_invoker(inner: Any) -> Any:
+    if getattr(inner, "heeds_decisions", False):
+        return inner
+
+    async def invoke(ctx: ToolContext[Any], arguments: str) -> Any:
+        scope = current_scope()
+        gatekeeper = scope.gatekeeper if scope is not None else None
+        decided = gatekeeper.decision_of_running(ctx) if gatekeeper is not None else None
+        if gatekeeper is None or decided is None or decided.decision not in ("respond", "edit"):
+            return await inner(ctx, arguments)
+        if decided.decision == "respond":
+            return decided.output
+        ctx._function_tool_arguments = None  # what the SDK had read of the arguments that were asked for
+        output = await inner(ctx, decided.arguments or "{}")
+        requested_args = ctx.tool_call.arguments if ctx.tool_call is not None else arguments
+        replacement = _with_note(output, decided, ctx, requested_args)
+        gatekeeper.record_replaced_output(ctx, replacement, output)
+        return replacement
+
+    functools.update_wrapper(invoke, inner, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    del invoke.__dict__["__wrapped__"]  # the SDK reads the signature: ours takes the whole context
+    invoke.heeds_decisions = True  # type: ignore[attr-defined]  # a mark on a function
+    return invoke
+
+
+def _with_note(output: Any, decided: Decision, ctx: ToolContext[Any], requested_args: str) -> Any:
+    """Tell the model what ran, unless the tool's output is the run's answer."""
+    if getattr(ctx.agent, "tool_use_behavior", "run_llm_again") != "run_llm_again":
+        return output
+    return with_change(output, requested=requested_args, ran=decided.arguments or "{}")
 
 
 def _reached(agent: Agent[Any]) -> Iterator[Agent[Any]]:
