@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ag_ui.core import AssistantMessage, Message, ResumeEntry, RunAgentInput, SystemMessage, UserMessage
 
-from agents_app.approval_gate.gatekeeper_protocol import Decision
+from agents_app.approval_gate.gate import Decision
 from conversations.core.ids import new_id
 from conversations.events.payload import clean_text
 from conversations.runs.begin_tool_call import our_call_id

@@ -27,7 +27,7 @@ import functools
 import inspect
 import json
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from agents import (
     Agent,
@@ -43,7 +43,6 @@ from agents import (
 from agents.tool_context import ToolContext
 
 from agents_app.approval_gate.edited_outputs import with_change
-from agents_app.approval_gate.gatekeeper_protocol import Decision, Refusal
 from agents_app.approval_gate.run_scope import RunScope, current_scope
 from agents_app.tools import identity
 from conversations.core.json_values import refuse_constant
@@ -52,6 +51,33 @@ from conversations.runs.policy.file_format import describe_target
 
 GUARDED_CALLS = ToolExecutionConfig(pre_approval_tool_input_guardrails=True)
 """What a run config needs for calls to be refused before a person is asked."""
+
+
+class Decision(NamedTuple):
+    """A person's decision. `digest` is of the arguments that were decided about, as they run."""
+
+    decision: str
+    message: str
+    digest: str = ""
+    arguments: str | None = None
+    """of an edit: what runs instead of the requested arguments"""
+    output: str = ""
+    """of a response: the output that a person gave"""
+    by: str = ""
+    server: str = ""
+    """the MCP server of the call's tool"""
+
+
+class Refusal(NamedTuple):
+    """Why a call may not run: `reason` for people, `model_message` for the model.
+
+    `by`: policy, allowed_tools, tool_choice.
+    """
+
+    by: str
+    reason: str
+    model_message: str
+    row: PolicyRule | None = None
 
 
 def guard_agent(agent: Agent[Any]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agents import RunConfig, RunContextWrapper, RunHooks, StreamEvent
 
 if TYPE_CHECKING:
-    from agents_app.approval_gate.gatekeeper_protocol import GatekeeperProtocol
+    from agents_app.approval_gate.run_approvals import Gatekeeper
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class RunScope:
     """what the run's own agents may call at all; the gate heeds it"""
     is_resumed: bool = False
     """it goes on from where it waited: the tools that it waited for are offered in any case"""
-    gatekeeper: "GatekeeperProtocol | None" = None
+    gatekeeper: "Gatekeeper | None" = None
     """answers the operators' rules to the gate, and records what it refuses"""
     key: str = ""
     """of a replay, the call under whose key its own call goes; empty for any other run"""

@@ -15,9 +15,9 @@ from agents import MaxTurnsExceeded, RunConfig, Runner, RunState, StreamEvent
 from agents.result import RunResultStreaming
 from django.conf import settings
 
-from agents_app.approval_gate import sdk_approvals
+from agents_app.approval_gate import run_approvals
 from agents_app.approval_gate.gate import GUARDED_CALLS
-from agents_app.approval_gate.run_gatekeeper import Gatekeeper
+from agents_app.approval_gate.run_approvals import Gatekeeper
 from agents_app.approval_gate.run_scope import RunScope, current_parent_call, enter_scope
 from agents_app.memory import team_context
 from agents_app.memory.interjections import InterjectionFilter
@@ -202,7 +202,7 @@ class AgentRun(ClaimedRun):
         self._interjected = InterjectionFilter(
             saved.interjections, run_input.missed.all, self._delivery.take, has_begun=True
         )
-        sdk_approvals.apply_to_state(state, self._hooks.calls, run_input.decided)
+        run_approvals.apply_to_state(state, self._hooks.calls, run_input.decided)
         return state
 
     async def _on_nested_event(self, event: StreamEvent) -> None:
@@ -278,7 +278,7 @@ class AgentRun(ClaimedRun):
         turn = self._hooks.turns.current
         stopped = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
         rules = await self._gatekeeper.rules()
-        requests = sdk_approvals.pending_requests(stopped, self._hooks.calls, self._served, turn, rules)
+        requests = run_approvals.pending_requests(stopped, self._hooks.calls, self._served, turn, rules)
         await self._services.do(self._put_aside, "approval", requests, self._signed_state(result))
 
     async def _stopped(self, result: RunResultStreaming) -> None:

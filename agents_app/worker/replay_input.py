@@ -9,8 +9,8 @@ from agents.tool_context import ToolContext
 from django.conf import settings
 from pydantic import BaseModel
 
-from agents_app.approval_gate import sdk_approvals
-from agents_app.approval_gate.gatekeeper_protocol import Decision
+from agents_app.approval_gate import run_approvals
+from agents_app.approval_gate.gate import Decision
 from agents_app.memory import session, team_context
 from agents_app.teams.definition import Team
 from agents_app.tools import identity
@@ -70,7 +70,7 @@ def load_replay_input(claim: Claim, team: Team) -> ReplayInput:
         raise Incompatible(f"this worker does not run the team {request.text('team')}")
     memory = session.load(claim.conversation, newest=1, days=settings.CONFIG.session_days)
     context = team_context.read(team.context, memory.context.get(team.name), claim.conversation)
-    decided = sdk_approvals.decisions(claim.run)
+    decided = run_approvals.decisions(claim.run)
     return ReplayInput(request, context, known_calls(claim), decided, _metadata(claim, request))
 
 

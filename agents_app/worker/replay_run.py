@@ -18,8 +18,8 @@ from agents.tool_context import ToolContext
 from agents.tool_guardrails import ToolInputGuardrailData, ToolOutputGuardrailData
 from openai.types.responses import ResponseFunctionToolCall
 
-from agents_app.approval_gate import gate, sdk_approvals
-from agents_app.approval_gate.run_gatekeeper import Gatekeeper
+from agents_app.approval_gate import gate, run_approvals
+from agents_app.approval_gate.run_approvals import Gatekeeper
 from agents_app.approval_gate.run_scope import RunScope, current_parent_call, enter_scope
 from agents_app.memory.team_context import ContextRefused
 from agents_app.teams.served_team import ServedTeam, as_timeout
@@ -194,7 +194,7 @@ class ReplayRun(ClaimedRun):
         """Set the run aside until a person has decided."""
         item = self._item(context, agent, tool)
         rules = await self._gatekeeper.rules()
-        requests = sdk_approvals.pending_requests(
+        requests = run_approvals.pending_requests(
             [item], self._hooks.calls, self._served, self._hooks.turns.current, rules
         )
         signed_state = saved_state.sign(self.claim.run, SavedState("replay", 0), saved_state.tools_hash([item]))

@@ -13,7 +13,7 @@ from agents import Agent, FunctionTool, ModelResponse, RunContextWrapper, RunHoo
 from agents.tool_context import ToolContext
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
-from agents_app.approval_gate.gatekeeper_protocol import Decision
+from agents_app.approval_gate.gate import Decision
 from agents_app.approval_gate.run_scope import current_parent_call
 from agents_app.model_providers.unique_call_ids import original
 from agents_app.teams import agent_registry

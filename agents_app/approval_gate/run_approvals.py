@@ -1,0 +1,214 @@
+"""A run's approvals: ask for calls that wait, read what was decided, and tell the SDK and, as `Gatekeeper`, the gate.
+
+Called by `AgentRun` and `ReplayRun`. The gatekeeper also reads the operators' rules, approves by auto-approval rule,
+and records `policy.refused`.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agents import Agent, FunctionTool, RunState, ToolApprovalItem
+from agents.tool_context import ToolContext
+
+from agents_app.approval_gate import gate
+from agents_app.approval_gate.gate import Decision, Refusal
+from agents_app.approval_gate.run_scope import current_parent_call
+from agents_app.model_providers.unique_call_ids import original
+from agents_app.open_responses.request_tools import is_external
+from agents_app.teams.served_team import ServedTeam
+from agents_app.tools import identity
+from agents_app.worker.call_ids import APPROVAL_STATUSES, CallIdMap, EarlierCall
+from agents_app.worker.event_writer import RunEventWriter, mask, truncate_fields
+from agents_app.worker.run_hooks import Do, RecordingHooks, arguments, digest, recorded_digests, requested_arguments
+from agents_app.worker.saved_state import Incompatible, tool_of
+from conversations.core.errors import Fenced
+from conversations.core.ids import new_id
+from conversations.models import Approval, Event
+from conversations.runs.approvals import auto_approval, auto_approval_rules
+from conversations.runs.approvals.terms import of_call
+from conversations.runs.claims import Body
+from conversations.runs.policy import evaluate
+from conversations.runs.policy.evaluate import Declared, PolicyRule, Rows
+
+EXPIRED = "Nobody decided in time, so the call was not made. Continue without it."
+
+
+def pending_requests(
+    items: Sequence[ToolApprovalItem], calls: CallIdMap, served: ServedTeam, turn: int, rules: Rows
+) -> list[Body]:
+    """Return an `approval.requested` for each call that has not been asked about yet."""
+    bodies: list[Body] = []
+    seen_ids: set[str] = set()
+    for item in items:
+        call_id, sent = item.call_id or "", item.arguments or ""
+        if our_id := calls.find_requested(call_id, recorded_digests(sent), besides=seen_ids):
+            seen_ids.add(our_id)
+            continue
+        tool, our_id = tool_of(item), calls.new(call_id)
+        body = build_request(
+            item.agent.name, turn, our_id, item.call_id, sent, parent=calls.take_parent_call(call_id, sent)
+        )
+        body |= {"name": item.name} | (of_tool(tool, item.tool_namespace, item.agent.name, served) if tool else {})
+        about = evaluate.matching(rules, item.agent.name, item.qualified_name or item.name or "")
+        bodies.append(
+            body | {"why": why(item.qualified_name or item.name or "", tool, about)} | of_call(about).request_fields()
+        )
+    return bodies
+
+
+def build_request(agent: str, turn: int, our_id: str, call_id: str | None, sent: str, *, parent: str | None) -> Body:
+    """Make an `approval.requested`, apart from what the tool tells; `sent` are the arguments as the model sent them."""
+    body: Body = {"event": "approval.requested", "approval_id": new_id(), "tool_call": our_id, "agent": agent}
+    own = original(call_id) if call_id is not None else None
+    body |= {"turn": turn, "tool_call_id": own, **arguments(mask(sent)), "digest": digest(sent)}
+    return body | ({"parent_call": parent} if parent else {})
+
+
+def of_tool(tool: FunctionTool, called_as: str | None, agent: str, served: ServedTeam) -> Body:
+    """Return the fields of an approval request that describe its tool."""
+    return identity.layers(tool, called_as) | {"effect": served.effect(tool, agent)}
+
+
+def why(name: str, tool: FunctionTool | None, about: list[PolicyRule]) -> str:
+    """Return who wants a call to wait: the operators' policy, or the tool's code."""
+    guarded = gate.gate_of(tool)
+    declared = Declared("ask" if guarded is not None and guarded.declared_needs_approval is True else "allow")
+    row = evaluate.effective(declared, about).by
+    return (
+        gate.why(row)
+        if row is not None and row.rule == "ask"
+        else f"{name} requires approval, as set in the team's code"
+    )
+
+
+def decisions(run: str) -> dict[str, Decision]:
+    """Return what was decided about a run's calls, by our ids. Sync."""
+    decisions_by_call: dict[str, Decision] = {}
+    for row in Approval.objects.filter(run=run, status="expired"):
+        decisions_by_call[row.tool_call] = Decision("reject", EXPIRED)
+    for row in Approval.objects.filter(run=run, status="decided"):
+        both = Event.objects.filter(conversation=row.conversation_id, seq__in=(row.asked_seq, row.decided_seq or 0))
+        request_body, decision_body = (json.loads(body) for body in both.order_by("seq").values_list("body", flat=True))
+        decisions_by_call[row.tool_call] = Decision(
+            row.decision or "",
+            decision_body.get("message") or "",
+            digest=decision_body.get("digest") or request_body.get("digest") or "",
+            arguments=decision_body.get("args_raw"),
+            output=decision_body.get("output") or "",
+            by=row.decided_by or "",
+            server=request_body.get("mcp_server") or "",
+        )
+    return decisions_by_call
+
+
+def apply_to_state(state: RunState[Any, Any], calls: CallIdMap, decided: dict[str, Decision]) -> None:
+    """Tell the SDK's state what was decided. Raises Incompatible when a call in it was never asked about."""
+    seen_ids: set[str] = set()
+    for item in state.get_interruptions():
+        if is_external(item):
+            continue  # its client's to answer, and nobody's here to decide
+        sent = recorded_digests(item.arguments or "")
+        our_id = calls.find_requested(
+            item.call_id or "", sent, besides=seen_ids, statuses=(*APPROVAL_STATUSES, "blocked")
+        )  # its time was up
+        seen_ids.add(our_id or "")
+        decision = decided.get(our_id or "")
+        if decision is None:
+            raise Incompatible(f"there is no decision about {item.qualified_name or item.name}")
+        if decision.decision == "reject":
+            state.reject(item, rejection_message=decision.message or None)
+        else:
+            state.approve(item)
+
+
+class Gatekeeper:
+    """The gatekeeper of one attempt. `hooks` returns its hooks: a resumed run has new ones."""
+
+    def __init__(
+        self, event_writer: RunEventWriter, served: ServedTeam, do: Do, hooks: Callable[[], RecordingHooks]
+    ) -> None:
+        self._event_writer, self._served, self._do, self._hooks = event_writer, served, do, hooks
+        self._calls_to_approve: set[tuple[str | None, str]] = set()  # calls that would wait for a person
+
+    async def rules(self) -> Rows:
+        """Return the operators' rules: one query in half a second, of all runs of the worker."""
+        rows = evaluate.cached_rows()
+        return rows if rows is not None else await self._read()
+
+    def decision(self, context: ToolContext[Any]) -> Decision | None:
+        """Return what a person decided about a call that is about to be checked."""
+        return self._hooks().decision(context.tool_call_id, requested_arguments(context))
+
+    def decision_of_running(self, context: ToolContext[Any]) -> Decision | None:
+        """Return what a person decided about a call that is invoked now."""
+        return self._hooks().decision_of_running(context.tool_call_id)
+
+    def record_replaced_output(self, context: ToolContext[Any], replacement: Any, output: Any) -> None:
+        """Note that a model gets `replacement` instead of a tool's `output`: the record keeps the output."""
+        self._hooks().record_replaced_output(context.tool_call_id, replacement, output)
+
+    def mark_needs_approval(self, call_id: str) -> None:
+        """Mark a call that needs a person's approval unless a rule approves it."""
+        self._calls_to_approve.add((current_parent_call(), call_id))
+
+    async def apply_auto_approval(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> bool:
+        """Have an auto-approval rule approve a call that has to wait; record that it did, and which. A query only where
+        a rule is about the tool."""
+        key = current_parent_call(), context.tool_call_id
+        if key not in self._calls_to_approve:
+            return False
+        self._calls_to_approve.discard(key)
+        cached = auto_approval_rules.cached_rules()
+        rules = cached if cached is not None else await self._do(auto_approval_rules.rules)
+        if identity.identity_of(tool).lookup_key not in rules:
+            return False
+        return await self._approved(context, agent, tool)
+
+    async def _approved(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> bool:
+        hooks, parent, call_id, sent = (
+            self._hooks(),
+            current_parent_call(),
+            context.tool_call_id,
+            requested_arguments(context),
+        )
+        if hooks.calls.find_requested(call_id, recorded_digests(sent)) is not None:
+            return False  # a person was asked already
+        our_id = hooks.calls.new(call_id)
+        request = build_request(agent.name, hooks.turns.current, our_id, call_id, sent, parent=parent)
+        request |= of_tool(tool, context.tool_namespace, agent.name, self._served)
+        about = evaluate.matching(evaluate.latest(), agent.name, tool.qualified_name)
+        request |= {"why": why(tool.qualified_name, tool, about)}
+        try:
+            rule = await self._do(auto_approval.approve_call, self._event_writer.claim, truncate_fields(request))
+        except Fenced:
+            self._event_writer.is_lost = True
+            raise
+        if rule is None:
+            hooks.calls.give_back(call_id, our_id)
+            return False
+        hooks.calls.approve(EarlierCall(our_id, call_id, "approved", recorded_digests(sent)[-1], parent), sent)
+        by = f"an auto-approval rule by {rule.made_by}"
+        hooks.decided = {**hooks.decided, our_id: Decision("approve", "", digest=digest(sent), by=by)}
+        return True
+
+    async def refuse(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, refusal: Refusal) -> None:
+        """Commit that a call was refused; only then is the model told."""
+        hooks, parent = self._hooks(), current_parent_call()
+        call_id = context.tool_call_id
+        digests = recorded_digests(requested_arguments(context))
+        our_id = hooks.calls.find_requested(call_id, digests) or hooks.calls.new(call_id)
+        body: Body = {"event": "policy.refused", "agent": agent.name, "turn": hooks.turns.current, "tool_call": our_id}
+        body |= {"tool_call_id": original(call_id), "effect": self._served.effect(tool, agent.name)}
+        body |= identity.layers(tool, context.tool_namespace)
+        body |= arguments(mask(context.tool_arguments)) | ({"parent_call": parent} if parent else {})
+        body |= {"reason": refusal.reason, "by": refusal.by}
+        await self._event_writer.store(body | ({"rule": _rule(refusal.row)} if refusal.row else {}))
+
+    async def _read(self) -> Rows:
+        rows: Rows = await self._do(evaluate.rows)
+        return rows
+
+
+def _rule(row: PolicyRule) -> dict[str, str]:
+    return {name: value for name, value in row._asdict().items() if value}
