@@ -11,7 +11,7 @@ from ag_ui.core import AssistantMessage, Message, ResumeEntry, RunAgentInput, Sy
 from agents_app.approval_gate.gate import Decision
 from conversations.core.ids import new_id
 from conversations.events.payload import clean_text
-from conversations.runs.begin_tool_call import our_call_id
+from conversations.runs.claims import our_call_id
 
 ACTION = "remote_action"  # the tool that an interrupt is asked as
 WENT_ON = "approved: the agent elsewhere goes on"  # what it returns

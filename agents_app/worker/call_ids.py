@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from agents_app.model_providers.unique_call_ids import original
-from conversations.runs.begin_tool_call import our_call_id
-from conversations.runs.claims import Body
+from conversations.runs.claims import Body, our_call_id
 
 Key = tuple[str | None, str]  # the call that it is inside, and the provider's id
 

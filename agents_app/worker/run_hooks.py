@@ -25,7 +25,7 @@ from agents_app.worker.model_turns import ModelAnswer, ModelTurns, StreamedMessa
 from agents_app.worker.saved_state import Incompatible
 from conversations.core.errors import Fenced
 from conversations.core.failpoints import failpoint
-from conversations.runs import begin_tool_call
+from conversations.runs import claims
 from conversations.runs.claims import Body
 
 Do = Callable[..., Awaitable[Any]]
@@ -201,7 +201,7 @@ class RecordingHooks(RunHooks[Any]):
 
     async def _begin_known(self, body: Body) -> None:
         try:
-            await self._do(begin_tool_call.begin_execution, self._event_writer.claim, self._event_writer.fit(body))
+            await self._do(claims.begin_execution, self._event_writer.claim, self._event_writer.fit(body))
         except Fenced:
             self._event_writer.is_lost = True
             raise

@@ -1,9 +1,10 @@
-"""Claim runs for a worker, renew their leases, and end, set aside or return them (law F). Called by workers.
+"""Claim runs for a worker, renew their leases, begin their tool calls, and end, set aside or return them (law F).
 
-A worker identifies a run it holds by its `Claim`. Its events are stored only while the claim is valid; otherwise
-`Fenced` is raised and the worker stops at once. Lock order: conversation, run (law B).
+Called by workers. A worker identifies a run it holds by its `Claim`. Its events are stored only while the claim is
+valid; otherwise `Fenced` is raised and the worker stops at once. Lock order: conversation, run (law B).
 """
 
+import hashlib
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -24,6 +25,8 @@ from conversations.models.run import ENDING
 from conversations.runs import leases
 
 Body = dict[str, object]
+
+ENTERABLE = ("called", "approved")  # statuses of a call that may be entered
 
 
 class Claim(NamedTuple):
@@ -151,6 +154,28 @@ def renew(claims: Collection[Claim]) -> dict[str, str]:
         stops = {run: stop for run, attempt, stop in held.order_by("id") if mine[run] == attempt}
         Run.objects.filter(id__in=stops).update(lease_until=until)
     return stops
+
+
+def our_call_id(run: str, call_id: str | None, nth: int) -> str:
+    """Return our id of a call: the same in every attempt of the run, so that no call is entered twice."""
+    noise = hashlib.sha256(f"{run}\0{call_id}\0{nth}".encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{run[:18]}-{noise[:4]}-{noise[4:16]}" if len(run) >= 18 else noise[:36]
+
+
+def begin_execution(claimed: Claim, payload: Body) -> None:
+    """Commit that the call is executing. Raises `Fenced`: do not call the tool, end the attempt.
+
+    `payload` is the tool step with `status: start` and `tool_call`. A call that was entered before, in any attempt, is
+    never entered again; the log checks the run's own fence.
+    """
+    call = str(payload["tool_call"])
+    with write_transaction():
+        Conversation.objects.locked(key=claimed.conversation)
+        status = ToolCall.objects.filter(id=call).values_list("status", flat=True).first()
+        # The conditional update only guards against a race; the fold of the tool step sets the same status.
+        if status is not None and not ToolCall.objects.filter(id=call, status__in=ENTERABLE).update(status="executing"):
+            raise Fenced(f"call {call} is {status} and will not run again")
+        log.append([claimed.event(payload)])
 
 
 def finish(claimed: Claim, payload: Body, *more: Body) -> None:

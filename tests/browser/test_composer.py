@@ -16,12 +16,12 @@ LONG = "Wasser in der Unterführung " * 40 + "\n" + "مرحبا، الماء ف�
 
 ASK = """
 c = t.claim(Conversation.objects.get(title="Water on Elm Street").key)
-from conversations.runs import begin_tool_call, claims
+from conversations.runs import claims
 from conversations.events import log
 turn = {"event": "model.turn", "turn": 1, "model": "demo", "demo": True, "tools": ["a"], "duration_ms": 9}
 log.append([c.event(turn)])
 claims.wait(c, "approval", {"event": "approval.requested", "approval_id": "ask-" + c.run, "tool_call_id": "c1",
-  "tool_call": begin_tool_call.our_call_id(c.run, "c1", 1), **t.ASKED}, **t.SEALED)
+  "tool_call": claims.our_call_id(c.run, "c1", 1), **t.ASKED}, **t.SEALED)
 """
 
 
@@ -193,7 +193,7 @@ def test_without_scripts_one_speaks_and_decides_by_forms(chromium: Browser, serv
 
 FULL = f"""
 from conversations.runs.approvals import decide as approvals
-from conversations.runs import claims, begin_tool_call
+from conversations.runs import claims
 from conversations.events import log
 t.ask(o, "looks", client_id="1", why={LONG!r}, args={{"street": {LONG!r}, "position": None}}, name="file_" * 30)
 approvals.decide(o, Approval.objects.get(conversation__key="looks").id, "reject", message={LONG!r})

@@ -112,7 +112,7 @@ def test_a_selection_is_stopped_and_the_list_filtered_live(served: Server, owner
 
 STUCK = f"""
 from conversations.events import log
-from conversations.runs import begin_tool_call as calls
+from conversations.runs import claims as calls
 from conversations.conversation import control
 t.say(o, "stuck", content={LONG!r}); {CLAIM.format("stuck")}
 for n in range(6):

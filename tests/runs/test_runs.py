@@ -10,7 +10,7 @@ from conversations.core.errors import Conflict, Fenced, IdReused, Invalid, NotAl
 from conversations.events import commit_listeners, log
 from conversations.events import payload as envelopes
 from conversations.models import Agent, Approval, AuditEntry, Conversation, Event, Run, ToolCall
-from conversations.runs import begin_tool_call, claims, leases, stop_and_rerun
+from conversations.runs import claims, leases, stop_and_rerun
 from conversations.runs.approvals import decide
 
 pytestmark = pytest.mark.django_db
@@ -161,7 +161,7 @@ def test_a_worker_that_lost_its_run_writes_nothing_more():
     with pytest.raises(Fenced):
         log.append([claim.event({"event": "token", "text": "x", "index": 0, "turn": 1})])
     with pytest.raises(Fenced):
-        begin_tool_call.begin_execution(claim, step("start"))
+        claims.begin_execution(claim, step("start"))
     with pytest.raises(Fenced):
         claims.finish(claim, {"event": "run.done"})
     with pytest.raises(Fenced):
@@ -173,7 +173,7 @@ def test_a_worker_that_lost_its_run_writes_nothing_more():
 
 def test_a_call_that_was_executing_when_its_worker_died_is_unknown_and_never_entered_again():
     claim = claimed()
-    begin_tool_call.begin_execution(claim, step("start"))
+    claims.begin_execution(claim, step("start"))
     Run.objects.update(lease_until=1)
 
     leases.interrupt_expired()
@@ -185,10 +185,10 @@ def test_a_call_that_was_executing_when_its_worker_died_is_unknown_and_never_ent
 
 def test_a_call_is_entered_once_in_whatever_attempt():
     claim = claimed()
-    begin_tool_call.begin_execution(claim, step("start"))
+    claims.begin_execution(claim, step("start"))
 
     with pytest.raises(Fenced):
-        begin_tool_call.begin_execution(claim, step("start"))
+        claims.begin_execution(claim, step("start"))
 
     assert ToolCall.objects.count() == 1
 
@@ -210,7 +210,7 @@ def test_an_approval_is_decided_once_and_its_run_goes_on_with_the_next_attempt(p
     (again,) = claims.claim("host:2", ["Dialogue"], at_most=1)
     assert (again.run, again.attempt, again.state) == (claim.run, 2, "s")
     assert ToolCall.objects.get().status == "approved"
-    begin_tool_call.begin_execution(again, step("start"))
+    claims.begin_execution(again, step("start"))
     assert ToolCall.objects.get().status == "executing"
     assert [e.outcome for e in AuditEntry.objects.filter(verb="decide").order_by("seq")] == ["done", "refused"]
 

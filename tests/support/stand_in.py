@@ -19,7 +19,7 @@ from conversations.core.errors import Fenced
 from conversations.events import commit_listeners, log
 from conversations.events.response_ids import PLAIN_MODEL, PLAIN_TEAM, call_item_id, message_item_id, words_of
 from conversations.models import Agent, Event, Run
-from conversations.runs import begin_tool_call, claims
+from conversations.runs import claims
 from conversations.runs.claims import Claim
 
 MODEL, LABEL = "Stand-in", "stand-in-1"
@@ -81,7 +81,7 @@ class Answer:
     def call(self, name: str, arguments: str, call_id: str) -> None:
         """Ask the client to call something."""
         nth = self._uses[call_id] = self._uses.get(call_id, 0) + 1
-        our = begin_tool_call.our_call_id(self.claim.run, call_id, nth)
+        our = claims.our_call_id(self.claim.run, call_id, nth)
         step: Body = {"event": "tool_step", "name": name, "tool_call": our, "tool_call_id": call_id}
         self.store(step | {"origin": "external", "args": json.loads(arguments), "args_raw": arguments})
         item: Body = {"type": "function_call", "id": call_item_id(self.response, call_id, nth), "call_id": call_id}
@@ -137,7 +137,7 @@ def _hosted(answer: Answer) -> None:
     step = {
         "event": "tool_step",
         "name": "look_up",
-        "tool_call": begin_tool_call.our_call_id(answer.claim.run, "h1", 1),
+        "tool_call": claims.our_call_id(answer.claim.run, "h1", 1),
     }
     step |= {"tool_call_id": "h1", "origin": "hosted", "args": {}}
     answer.store(step | {"status": "start"})
@@ -189,7 +189,7 @@ def _unstreamed(answer: Answer) -> None:
 
 
 def _ask(answer: Answer) -> None:
-    call = begin_tool_call.our_call_id(answer.claim.run, "c1", 1)
+    call = claims.our_call_id(answer.claim.run, "c1", 1)
     if answer.claim.state is not None:
         answer.say("It is decided.")
         answer.finish()

@@ -7,7 +7,7 @@ from conversations.conversation import post_message
 from conversations.core.principals import token_principal
 from conversations.events import log
 from conversations.models import Agent, Approval, Run, ToolSchema, User
-from conversations.runs import begin_tool_call, claims
+from conversations.runs import claims
 from tests.support.unchecked import unchecked
 
 ASKED = {"name": "file_incident", "args": {"street": "Elm"}, "why": "It goes to the city."}
@@ -50,7 +50,7 @@ def ask(by: User, key: str = "flood", client_id: str = "1", **fields: Any) -> Ap
     """Bring a run to its question; answer the approval."""
     say(by, key, client_id=client_id)
     claimed = claim(key)
-    call = begin_tool_call.our_call_id(claimed.run, "c1", 1)
+    call = claims.our_call_id(claimed.run, "c1", 1)
     facts = {"event": "approval.requested", "approval_id": f"ask-{key}"[:64], "tool_call": call, "tool_call_id": "c1"}
     claims.wait(claimed, "approval", {**facts, **ASKED, **fields}, **SEALED)
     return Approval.objects.get(run=claimed.run)
@@ -61,7 +61,7 @@ def go_on(approval: Approval, output: Any = "Filed as 48-2219") -> None:
     claimed = claim(approval.conversation.key)
     if approval.decision == "approve":
         step = {"event": "tool_step", "name": "file_incident", "tool_call": approval.tool_call, "tool_call_id": "c1"}
-        begin_tool_call.begin_execution(claimed, {**step, "status": "start", "args": {"street": "Elm"}})
+        claims.begin_execution(claimed, {**step, "status": "start", "args": {"street": "Elm"}})
         log.append([claimed.event({**step, "status": "success", "output": output, "duration_ms": 12})])
     payload = {"event": "output", "text": "It is filed.", "turn": 2, "final": True}
     claims.finish(claimed, {"event": "run.done", "duration_ms": 1200}, payload)

@@ -15,9 +15,8 @@ from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import Approval, BudgetRaise, Conversation, ToolCall
 from conversations.runs.approvals import terms
-from conversations.runs.begin_tool_call import our_call_id
 from conversations.runs.budgets.evaluate import ORIGIN, ReachedBudget
-from conversations.runs.claims import Body, Claim
+from conversations.runs.claims import Body, Claim, our_call_id
 
 NAME = "continue_over_budget"
 DECISIONS = ("approve", "reject")

@@ -20,8 +20,7 @@ from conversations.core.ids import new_id
 from conversations.core.principals import Principal
 from conversations.events import log, recorded_arguments
 from conversations.models import Conversation, Event, ToolCall
-from conversations.runs.begin_tool_call import our_call_id
-from conversations.runs.claims import Body
+from conversations.runs.claims import Body, our_call_id
 from conversations.runs.policy import evaluate
 from conversations.runs.replay.eligibility import ReplayEligibility, as_ran, eligibility_of, replay_root
 from conversations.tool_calls.schemas import edited_arguments

@@ -14,7 +14,7 @@ from conversations.conversation import control, conversation_list
 from conversations.core.errors import Invalid
 from conversations.events import log
 from conversations.models import Agent, AuditEntry, Conversation, Event
-from conversations.runs import begin_tool_call, claims, stuck_detection
+from conversations.runs import claims, stuck_detection
 from tests.support import teamwork
 from tests.support.cast import client_of
 
@@ -214,9 +214,7 @@ def call(claimed, n, args):
         "tool_call": f"{claimed.run[:20]}-{n}",
         "agent": "Dialogue",
     }
-    begin_tool_call.begin_execution(
-        claimed, {**payload, "tool_call_id": f"c{n}", "status": "start", "args": args, "turn": n}
-    )
+    claims.begin_execution(claimed, {**payload, "tool_call_id": f"c{n}", "status": "start", "args": args, "turn": n})
 
 
 def alarm():

@@ -9,7 +9,7 @@ from agents import ToolGuardrailFunctionOutput, ToolInputGuardrail, ToolOutputGu
 
 from conversations.core.errors import Fenced
 from conversations.models import Approval, Event, Run, ToolCall
-from conversations.runs import begin_tool_call, claims, leases, stop_and_rerun
+from conversations.runs import claims, leases, stop_and_rerun
 from conversations.runs.approvals import decide
 from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
@@ -215,14 +215,14 @@ def test_of_a_worker_that_dies_in_the_call_nothing_is_done_again_and_the_doubt_i
     claim, replay = begun(people, desk)
     step = {"event": "tool_step", "name": "put", "tool_call": replay.call, "status": "start"}
     step["tool_call_id"] = event_bodies("replay.requested")[0]["tool_call_id"]
-    begin_tool_call.begin_execution(claim, step)
+    claims.begin_execution(claim, step)
 
     dies()
 
     run, new = Run.objects.get(id=replay.run), ToolCall.objects.get(id=replay.call)
     assert (run.status, new.status, len(desk.ran)) == ("interrupted", "unknown", 1)
     with pytest.raises(Fenced):
-        begin_tool_call.begin_execution(claim, step)
+        claims.begin_execution(claim, step)
     with working(desk.team()):
         pass
     assert len(desk.ran) == 1
@@ -241,7 +241,7 @@ def test_a_call_that_was_entered_is_not_entered_by_the_next_who_claims_it(people
     claim, replay = begun(people, desk)
     step = {"event": "tool_step", "name": "put", "tool_call": replay.call, "status": "start"}
     step["tool_call_id"] = event_bodies("replay.requested")[0]["tool_call_id"]
-    begin_tool_call.begin_execution(claim, step)
+    claims.begin_execution(claim, step)
     claims.put_back(claim, "as if it had not begun")  # what no worker does
 
     with working(desk.team()):
