@@ -25,7 +25,7 @@ from agents_app.memory.session import DjangoSession
 from agents_app.open_responses.request import Limited, Unfit
 from agents_app.open_responses.response_run import ResponseRun, reply_to
 from agents_app.teams.served_team import ServedTeam
-from agents_app.worker import resume, saved_state
+from agents_app.worker import saved_state
 from agents_app.worker.budget_watch import BudgetWatch
 from agents_app.worker.call_ids import CallIdMap, EarlierCall
 from agents_app.worker.claimed_run import ClaimedRun, WorkerServices
@@ -34,7 +34,7 @@ from agents_app.worker.event_writer import reason_of, truncate_fields
 from agents_app.worker.message_delivery import MessageDelivery
 from agents_app.worker.model_turns import ModelTurns, TurnTooLarge
 from agents_app.worker.run_hooks import RecordingHooks, total_of
-from agents_app.worker.run_input import RunInput, load_run_input
+from agents_app.worker.run_input import RunInput, ServerAway, load_run_input, restore_run_state
 from agents_app.worker.saved_state import Incompatible, SavedState, SignedRunState
 from conversations.core.errors import Fenced, SwitchboardError
 from conversations.core.failpoints import failpoint
@@ -101,7 +101,7 @@ class AgentRun(ClaimedRun):
             if not self._is_aborted:
                 raise  # not by us: the loop ends
             await self._cancelled()
-        except resume.ServerAway as away:
+        except ServerAway as away:
             await self._services.do(self._wait_for, away)
         except Exception as error:
             await self._unwound()
@@ -196,7 +196,7 @@ class AgentRun(ClaimedRun):
 
     async def _restore_state(self, run_input: RunInput) -> RunState[Any, Any]:
         """Restore the saved state, and apply the decisions. Raises Incompatible, ServerAway."""
-        state, saved = await resume.restore_run_state(self.claim, run_input, self._served.team, self._services.away)
+        state, saved = await restore_run_state(self.claim, run_input, self._served.team, self._services.away)
         self._hooks = self._new_hooks(run_input.calls, max(saved.turns, run_input.turns))
         self._hooks.decided = run_input.decided
         self._interjected = InterjectionFilter(
@@ -356,7 +356,7 @@ class AgentRun(ClaimedRun):
             self._save(None)
             claims.wait(self.claim, reason, *map(self._truncated, requests), state=state, state_mac=mac, sdk=sdk)
 
-    def _wait_for(self, away: resume.ServerAway) -> None:
+    def _wait_for(self, away: ServerAway) -> None:
         """Set the run aside unchanged, because it has not started anything."""
         saved = {"state": self.claim.state or "", "state_mac": self.claim.state_mac or "", "sdk": self.claim.sdk or ""}
         claims.wait(self.claim, "server", about={"server": away.server, "detail": away.why}, **saved)

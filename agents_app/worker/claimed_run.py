@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from agents_app.open_responses.request_tools import Hosted
 from agents_app.teams.served_team import ServedTeam
-from agents_app.worker import resume
+from agents_app.worker import run_input
 from agents_app.worker.event_writer import RunEventWriter
 from agents_app.worker.run_bus import RunBus
 from agents_app.worker.run_hooks import Do, RecordingHooks, ms_since
@@ -27,7 +27,7 @@ class WorkerServices(NamedTuple):
     do: Do
     bus: RunBus
     hosted: Mapping[str, Hosted] = {}
-    away: resume.Away = resume.nobody_away
+    away: run_input.Away = run_input.nobody_away
 
 
 class ClaimedRun:
