@@ -32,8 +32,7 @@ from agents_app.teams.served_team import ServedTeam
 from agents_app.worker import blocked_runs
 from agents_app.worker.agent_run import AgentRun
 from agents_app.worker.claimed_run import WorkerServices
-from agents_app.worker.replay_input import request_of
-from agents_app.worker.replay_run import ReplayRun
+from agents_app.worker.replay_run import ReplayRun, request_of
 from agents_app.worker.run_bus import RunBus
 from conversations.asgi.agui import registration
 from conversations.asgi.agui.registered import RemoteAgent
