@@ -14,8 +14,8 @@ from conversations.core import secret_masking
 from conversations.core.errors import Busy, Fenced, NotAllowed, TooLarge
 from conversations.events import log, registry
 from conversations.events import payload as envelopes
-from conversations.events.log.open_tokens import OpenTokens
 from conversations.events.log.records import NewEvent
+from conversations.events.log.write_job import OpenTokens
 from conversations.runs.claims import Body, Claim
 
 logger = logging.getLogger(__name__)

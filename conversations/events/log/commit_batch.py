@@ -1,9 +1,13 @@
-"""Store jobs in one transaction and, if that fails, find out which job caused it. Called by the writer's threads.
+"""Store jobs in one transaction and resolve their callers' futures; if it fails, find out which job caused it.
+
+Called by the writer's threads; calls `append`. A job is the events of one caller, stored together or not at all.
 
 Jobs that need rows locked by others wait; a job that cannot be stored fails alone; all other jobs are stored at once.
 Only an error of the database itself fails all jobs.
 """
 
+import asyncio
+import contextlib
 import logging
 import sqlite3
 import threading
@@ -19,8 +23,8 @@ from conversations.core.errors import NotSignedIn, TooLarge
 from conversations.events.log import lock_waits, token_check
 from conversations.events.log.append import DEADLOCKS, append
 from conversations.events.log.lock_waits import AT_ONCE, LockedElsewhere, LockWait
-from conversations.events.log.records import NewEvent
-from conversations.events.log.write_job import Job, answer
+from conversations.events.log.records import NewEvent, Stored
+from conversations.events.log.write_job import Done, Job
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +36,8 @@ SEARCH_FOR = 0.3  # seconds one batch may spend to find out which of its jobs wa
 # can take, and a statement that was cancelled; SQLite's for a statement that it cannot run.
 TOO_LARGE, CANCELLED = "54", "57014"
 SQLITE_OWN = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_RANGE, sqlite3.SQLITE_MISMATCH)
+
+Answer = list[Stored] | Exception
 
 
 class Tally:
@@ -124,6 +130,38 @@ class Committer:
         gone = [job for job in jobs if _is_of(principals, job)]
         answer([(job, NotSignedIn("this token has been revoked; nothing was stored")) for job in gone])
         self._store([job for job in jobs if not _is_of(principals, job)])
+
+
+def answer(answers: Sequence[tuple[Job, Answer]]) -> None:
+    """Resolve all waiting futures, with one call into each event loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Done, Answer]]] = {}
+    for done, result in _waiters(answers):
+        if isinstance(done, asyncio.Future):
+            by_loop.setdefault(done.get_loop(), []).append((done, result))
+        else:
+            _settle([(done, result)])
+    for loop, pairs in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # a loop that is closed has nobody who waits
+            loop.call_soon_threadsafe(_settle, pairs)
+
+
+def _waiters(answers: Sequence[tuple[Job, Answer]]) -> list[tuple[Done, Answer]]:
+    waiters: list[tuple[Done, Answer]] = []
+    for job, result in answers:
+        if job.on_done is not None:
+            waiters.append((job.on_done, result))
+        waiters += [(done, result if isinstance(result, Exception) else []) for done in job.joined]
+    return waiters
+
+
+def _settle(answers: Sequence[tuple[Done, Answer]]) -> None:
+    for done, result in answers:
+        if done.done():  # given up
+            continue
+        if isinstance(result, Exception):
+            done.set_exception(result)
+        else:
+            done.set_result(result)
 
 
 def configure_writer_connection() -> None:

@@ -13,9 +13,9 @@ from django.db import connection
 
 from conversations.core.db_threads import release_connection
 from conversations.core.errors import Busy, Unavailable
-from conversations.events.log.commit_batch import Committer, Tally
+from conversations.events.log.commit_batch import Committer, Tally, answer
 from conversations.events.log.lock_waits import AT_ONCE, BRIEFLY
-from conversations.events.log.write_job import Job, answer
+from conversations.events.log.write_job import Job
 
 logger = logging.getLogger(__name__)
 

@@ -5,9 +5,8 @@ from functools import partial
 
 import msgspec
 
-from conversations.events.log.open_tokens import FULL
 from conversations.events.log.records import NewEvent
-from conversations.events.log.write_job import Job
+from conversations.events.log.write_job import FULL, Job
 
 PATIENCE = 0.05  # seconds between two stored parts of a turn
 

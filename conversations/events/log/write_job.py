@@ -1,16 +1,46 @@
-"""The writer's unit of work: the events of one caller, and the futures that wait for them."""
+"""The writer's unit of work: the events of one caller, or the pieces of an answer that are not stored yet."""
 
 import asyncio
-import contextlib
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from conversations.events.log.open_tokens import OpenTokens
 from conversations.events.log.records import NewEvent, Stored
 
+FULL = 1024  # characters of one stored part
+
 Done = asyncio.Future[list[Stored]] | Future[list[Stored]]
-Answer = list[Stored] | Exception
+
+
+class OpenTokens:
+    """Pieces of one turn, made by a run's event writer. The run's thread adds to them until the writer's thread takes
+    them all, so only the first piece of a stored part passes the queue."""
+
+    __slots__ = ("_guard", "_is_open", "_pieces", "keeps_lengths", "size")
+
+    def __init__(self, first: str, *, keeps_lengths: bool = False) -> None:
+        """Start with a piece. `keeps_lengths`: where one piece ends and the next begins is stored."""
+        self.keeps_lengths = keeps_lengths
+        self.size = len(first)  # characters
+        self._pieces = [first]
+        self._is_open = True
+        self._guard = threading.Lock()
+
+    def add(self, piece: str) -> bool:
+        """Add a piece; return False if they are full or taken."""
+        with self._guard:
+            if not self._is_open or self.size >= FULL:
+                return False
+            self._pieces.append(piece)
+            self.size += len(piece)
+            return True
+
+    def take(self) -> list[str]:
+        """Return the pieces; none can be added any more."""
+        with self._guard:
+            self._is_open = False
+        return self._pieces
 
 
 class Job(NamedTuple):
@@ -28,35 +58,3 @@ class Job(NamedTuple):
         """The conversation whose order it must keep; None for a job with several conversations or none."""
         keys = {event.conversation for event in self.events}
         return keys.pop() if len(keys) == 1 else None
-
-
-def answer(answers: Sequence[tuple[Job, Answer]]) -> None:
-    """Resolve all waiting futures, with one call into each event loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Done, Answer]]] = {}
-    for done, result in _waiters(answers):
-        if isinstance(done, asyncio.Future):
-            by_loop.setdefault(done.get_loop(), []).append((done, result))
-        else:
-            _settle([(done, result)])
-    for loop, pairs in by_loop.items():
-        with contextlib.suppress(RuntimeError):  # a loop that is closed has nobody who waits
-            loop.call_soon_threadsafe(_settle, pairs)
-
-
-def _waiters(answers: Sequence[tuple[Job, Answer]]) -> list[tuple[Done, Answer]]:
-    waiters: list[tuple[Done, Answer]] = []
-    for job, result in answers:
-        if job.on_done is not None:
-            waiters.append((job.on_done, result))
-        waiters += [(done, result if isinstance(result, Exception) else []) for done in job.joined]
-    return waiters
-
-
-def _settle(answers: Sequence[tuple[Done, Answer]]) -> None:
-    for done, result in answers:
-        if done.done():  # given up
-            continue
-        if isinstance(result, Exception):
-            done.set_exception(result)
-        else:
-            done.set_result(result)

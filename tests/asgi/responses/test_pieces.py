@@ -10,7 +10,7 @@ from conversations.asgi.responses.stored_response import received_of
 from conversations.asgi.responses.stream_encoder import Encoder
 from conversations.core.errors import Busy
 from conversations.events import log
-from conversations.events.log.open_tokens import FULL
+from conversations.events.log.write_job import FULL
 from conversations.models import Run
 from conversations.runs import claims
 from conversations.runs.responses import stored_response
