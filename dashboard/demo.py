@@ -57,7 +57,7 @@ class Demo:
         if event.kind == "token":
             self._runtime.writer.submit([event])
             return 0
-        (stored,) = await self._runtime.store([event])
+        (stored,) = await self._runtime.writer.store([event])
         return stored.seq
 
     def _has_viewers(self) -> bool:

@@ -56,7 +56,7 @@ class HooksEndpoint(route.Route):
         hook, events = await self._waiting.do(_read, tool, body, caller)
         await self._require_own(caller, {hook.speaker.conversation, *(event.conversation or "" for event in events)})
         if events:
-            await self._runtime.store(events)
+            await self._runtime.writer.store(events)
         if hooks.ended_call(hook) is not None or hook.name in hooks.ENDS_TURN:
             await self._waiting.do(_settle, hook, caller)
         if hooks.asked_by(hook) is None:

@@ -1,4 +1,4 @@
-"""`POST /api/v1/publish`: publish messages to the bus; the response is sent after their commit (§3.6). A raw ASGI
+"""`POST /api/v1/publish`: parse what is published, and answer when the log's writer has committed it (§3.6). A raw ASGI
 route."""
 
 import asyncio
@@ -65,12 +65,12 @@ class PublishEndpoint(route.Route):
             parsed = await asyncio.get_running_loop().run_in_executor(self._readers, reading)
         parsed = self._prepared_events(parsed)
         if isinstance(parsed, NewEvent):
-            (stored,) = await self._runtime.store([parsed])
+            (stored,) = await self._runtime.writer.store([parsed])
             if stored.clashes:
                 raise batch_publish.reused()
             return 201, msgspec.json.encode(parse_message.answer_of(parsed, stored.seq))
         items, events = parsed
-        return 200, batch_publish.answer(items, await self._runtime.store(events) if events else [])
+        return 200, batch_publish.answer(items, await self._runtime.writer.store(events) if events else [])
 
     def _prepared_events(self, parsed: NewEvent | ParsedBatch) -> NewEvent | ParsedBatch:
         return parsed

@@ -19,6 +19,7 @@ from conversations.access.audit import refusal_counter
 from conversations.access.authentication import NOT_ALLOWED, SIGNED_OUT, TRY_AGAIN, Caller
 from conversations.asgi import route
 from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
+from conversations.events import log
 from conversations.events.payload import MAX_KEY, clean_text
 from conversations.realtime import frames
 from conversations.realtime.conversation_subscription import NEWEST, ConversationSubscription, SocketWriter, TooSlow
@@ -130,7 +131,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         read = hub.readers.run
         if self.caller.agent and not await read(permissions.may_follow, self.caller.agent, topic):
             raise NotAllowed(f"{self.caller.principal} may not view this topic", field="topic")
-        head = await read(self.runtime.head, key)
+        head = await read(log.head, key)
         new_id = request.get("erased_id") or ""
         if new_id and not head and not self.caller.agent and await read(erase_id.is_erased, new_id):
             await self.writer.text(frames.control("moved", topic=topic, to=new_id))

@@ -113,7 +113,7 @@ class TelemetryEndpoint:
         again, and events already stored are dropped by their ids."""
         for at in range(0, len(events), BLOCK):
             block = events[at : at + BLOCK]
-            await self._runtime.store(block)
+            await self._runtime.writer.store(block)
             stored = [(event.conversation or "", event.event_id or "") for event in block]
             self._reader.submit(self._memory.note_stored, stored)
 

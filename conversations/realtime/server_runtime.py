@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 from django.conf import settings
@@ -20,7 +20,6 @@ from conversations.core.db_threads import DatabaseThreads, unavailable
 from conversations.core.errors import Unavailable
 from conversations.core.node_heartbeat import Heartbeat
 from conversations.events import epoch, log
-from conversations.events.log.records import NewEvent, Stored
 from conversations.realtime.broadcast_listener import BroadcastListener
 from conversations.realtime.hub import Hub
 from conversations.realtime.node_facts import NodeMetrics
@@ -134,17 +133,6 @@ class ServerRuntime:
                 logger.warning("%s", reason)
                 self.state = reason
             await asyncio.sleep(LOOK_AGAIN)
-
-    async def store(self, events: Sequence[NewEvent]) -> list[Stored]:
-        """Store events together; return after the commit. Raises Busy, Unavailable, or the reason why they are
-        invalid."""
-        done: asyncio.Future[list[Stored]] = asyncio.get_running_loop().create_future()
-        self.writer.submit(events, done)
-        return await done
-
-    def head(self, key: str) -> int:
-        """Return a conversation's head. Sync; call it in a thread."""
-        return log.head(key)
 
     async def change_epoch(self, old: str, *, spared: GuardedSocket) -> bool:
         """Start a new epoch, once, because a client has seen a later history than the database has. Return whether this

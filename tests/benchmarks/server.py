@@ -63,7 +63,7 @@ def ours(port: int) -> None:
     async def emit(batch: int) -> None:
         bodies = [EVENT % time.monotonic() for _ in range(batch)]
         events = [log.from_bus("stream:f", None, b, envelopes.parse(b.encode()), robot) for b in bodies]
-        await application.runtime.store(events)
+        await application.runtime.writer.store(events)
 
     async def control(scope: Any, receive: Any, send: Any) -> None:
         parameters = dict(parse_qsl(scope["query_string"].decode()))
@@ -72,7 +72,7 @@ def ours(port: int) -> None:
         if "fill" in parameters:
             big = log.from_internal("g", {"event": "log", "text": "x" * 200_000}, robot)
             for _ in range(int(parameters["fill"])):
-                await application.runtime.store([big])
+                await application.runtime.writer.store([big])
         if "load" in parameters:
             work = _stream_runs if parameters["load"] == "runs" else _load
             await asyncio.to_thread(work, loads, parameters["load"], parameters["on"] == "1")
@@ -111,7 +111,7 @@ def _view(engine: Any) -> Any:
         body = json.dumps(request_body["payload"])
         parsed = envelopes.parse(body.encode())
         event = log.from_bus(request_body["topic"], None, body, parsed, caller.principal)
-        (stored,) = await engine.store([event])
+        (stored,) = await engine.writer.store([event])
         return JsonResponse({"id": event.bus_id, "conversation_id": event.conversation, "seq": stored.seq}, status=201)
 
     @async_only_middleware

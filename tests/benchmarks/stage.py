@@ -69,7 +69,7 @@ async def serve(port: int, secret: str) -> None:
             due = min(n, int((time.monotonic() - start) * rate))
             batch = [from_internal(key, payload(i, key), principals.SYSTEM) for i in range(sent, due)]
             if batch:
-                waiting.append(asyncio.create_task(application.runtime.store(batch)))
+                waiting.append(asyncio.create_task(application.runtime.writer.store(batch)))
             sent = due
             await asyncio.sleep(0.016)
         await asyncio.gather(*waiting)

@@ -134,7 +134,7 @@ class ResponsesContext:
     async def _store(self, response: NewResponse) -> Received:
         follower = self.followers.expect(response.target.key)
         try:
-            return response.received(await self.runtime.store(response.events))
+            return response.received(await self.runtime.writer.store(response.events))
         except BaseException:
             self.followers.leave(follower)
             raise

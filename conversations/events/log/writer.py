@@ -13,6 +13,7 @@ before any other event of that run (§3.1). Jobs whose conversation is locked ar
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import threading
@@ -40,7 +41,7 @@ CLOSE_WITHIN = 8.0  # seconds the database may take for what is queued: less tha
 
 
 class Writer:
-    """The writer threads of one process. Call `start`, then `submit`; end it with `close`."""
+    """The writer threads of one process. Call `start`, then `store` or `submit`, and `close` at the end."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -59,6 +60,13 @@ class Writer:
         """Start the threads."""
         for thread in self._all:
             thread.start()
+
+    async def store(self, events: Sequence[NewEvent]) -> list[Stored]:
+        """Store events together; return after the commit. Raises Busy, Unavailable, or the reason why they are
+        invalid."""
+        done: asyncio.Future[list[Stored]] = asyncio.get_running_loop().create_future()
+        self.submit(events, done)
+        return await done
 
     def submit(
         self,

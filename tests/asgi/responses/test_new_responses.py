@@ -112,7 +112,7 @@ def test_a_token_revoked_before_the_commit_is_refused_as_by_any_action(desk, bus
         busy.set()
         return await asking
 
-    monkeypatch.setattr(desk.runtime, "store", revoking(desk))
+    monkeypatch.setattr(desk.runtime.writer, "store", revoking(desk))
     answer = desk.run(ask)
 
     assert answer.status == 403
@@ -123,7 +123,7 @@ def test_a_token_revoked_before_the_commit_is_refused_as_by_any_action(desk, bus
 
 def revoking(desk):
     """Return the writer's way to store, which has the token revoked first."""
-    store = desk.runtime.store
+    store = desk.runtime.writer.store
 
     async def revoke_then_store(events):
         await asyncio.to_thread(tokens.revoke_token, SYSTEM, "asker-operator")
