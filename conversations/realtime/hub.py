@@ -23,9 +23,17 @@ from conversations.events.log.records import Stored
 from conversations.events.types.redaction import REDACTED
 from conversations.realtime import frames
 from conversations.realtime.catch_up_reader import CatchUpReader
-from conversations.realtime.feed import DRAWING_BYTES, MAX_DRAWING, MODES, TURN_BYTES, Feed, Mode, Subscriber
+from conversations.realtime.feed import (
+    DRAWING_BYTES,
+    MAX_DRAWING,
+    MODES,
+    TURN_BYTES,
+    Feed,
+    LiveRenderer,
+    Mode,
+    Subscriber,
+)
 from conversations.realtime.frames import Frame
-from conversations.realtime.live_renderer import LiveRenderer
 from conversations.realtime.send_gate import SendGate
 
 logger = logging.getLogger(__name__)

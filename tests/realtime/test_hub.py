@@ -11,8 +11,8 @@ from conversations.core.db_threads import with_connection
 from conversations.events import commit_listeners, log, payload
 from conversations.realtime import feed as feed_module
 from conversations.realtime import hub
+from conversations.realtime.feed import LiveRenderer
 from conversations.realtime.hub import Hub
-from conversations.realtime.live_renderer import LiveRenderer
 from conversations.realtime.send_gate import SendGate
 from tests.support.protocol_client import Client, Line
 
