@@ -22,7 +22,7 @@ from conversations.import_export.staged_import import StagedImport
 from conversations.models import Agent, Approval, Conversation, Event, Participant, Post, Response, Run, ToolCall, Turn
 from tests.events.test_projections import event, rows
 from tests.support.cast import audit_summary, last_entry
-from tests.support.examples import EXAMPLES
+from tests.support.event_types import EXAMPLES
 from tests.support.recorded import THEIRS
 from tests.support.redacted import redact
 

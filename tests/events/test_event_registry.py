@@ -20,7 +20,7 @@ from conversations.rendering.event_renderer import EventRenderer
 from conversations.rendering.lane_cards import LaneRenderer, ends
 from tests.events.test_projections import event
 from tests.support.drawn_html import Seen
-from tests.support.examples import EXAMPLES
+from tests.support.event_types import EXAMPLES
 from tests.support.searching import catch_up, search_all
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -194,7 +194,7 @@ def test_every_type_is_complete(name):
     assert known.lane is not None or "call_step" in known.traits
     assert bool(known.row.template) is not bool(known.row.view)
     assert known.row.view in event_rows.VIEWS if known.row.view else _has_template(known.row.template)
-    assert name == ".stage" or EXAMPLES.get(name), f"add a sample of {name} to tests/support/examples.py"
+    assert name == ".stage" or EXAMPLES.get(name), f"add a sample of {name} to tests/support/event_types.py"
 
 
 @pytest.mark.parametrize("name", registry.names())

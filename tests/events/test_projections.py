@@ -11,7 +11,7 @@ from conversations.events import log, registry
 from conversations.events import payload as envelopes
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Annotation, Approval, Conversation, Participant, Response, Run, ToolCall, Turn
-from tests.support.examples import EXAMPLES
+from tests.support.event_types import EXAMPLES
 from tests.support.grids import for_each
 from tests.support.tiers import sampled
 

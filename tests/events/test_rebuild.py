@@ -21,7 +21,7 @@ from conversations.events.log.refold import Refold
 from conversations.models import Approval, Conversation, Meta, Participant, Response, Run, ToolCall, Turn
 from tests.events.test_open_calls import step
 from tests.events.test_projections import WHO, event, rows, told_once
-from tests.support.examples import EXAMPLES
+from tests.support.event_types import EXAMPLES
 from tests.support.growth import cpu_of, no_garbage_collection, ratio, read_numbers, sqlite_steps
 from tests.support.live import Server, until
 

@@ -20,7 +20,7 @@ from tests.events.test_projections import WHO, event, rows, told_once
 from tests.events.test_rebuild import ASKED
 from tests.support.auditlog import in_format_1
 from tests.support.cast import cast, client_of
-from tests.support.examples import EXAMPLES
+from tests.support.event_types import EXAMPLES
 from tests.support.redacted import to_format_1
 from tests.support.tiers import variants
 

@@ -12,7 +12,7 @@ from conversations.models import Conversation, Participant, ToolCall
 from conversations.transport.recorder import parse_entry
 from conversations.transport.recorder.store import EntryStore
 from conversations.transport.recorder.streams import first_seen
-from tests.support.examples import EXAMPLES, RUN
+from tests.support.event_types import EXAMPLES, RUN
 from tests.support.grids import for_each
 
 pytestmark = pytest.mark.django_db

@@ -18,7 +18,7 @@ from conversations.events import payload as envelopes
 from conversations.realtime.feed import LiveRenderer
 from dashboard.pages.conversation_entries import entries_of
 from dashboard.pages.lanes import cards_alone
-from tests.support.examples import EXAMPLES
+from tests.support.event_types import EXAMPLES
 from tests.support.grids import for_each
 from tests.support.tiers import sampled
 

@@ -5,7 +5,7 @@ import pytest
 from conversations.rendering import event_renderer
 from tests.rendering.test_fragments_drawing import draw, stored
 from tests.support.drawn_html import Seen
-from tests.support.examples import COMPLETED, RECEIVED
+from tests.support.event_types import COMPLETED, RECEIVED
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202eevil\" onclick='x'"
 

@@ -13,7 +13,7 @@ from conversations.core.errors import Invalid
 from conversations.events.log import Stored
 from conversations.models import Event
 from conversations.search import finder, query, searchable_text
-from tests.support.examples import EXAMPLES
+from tests.support.event_types import EXAMPLES
 from tests.support.growth import ratio, read_numbers
 from tests.support.hostile import payloads
 from tests.support.searching import catch_up, say, search_all

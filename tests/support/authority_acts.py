@@ -27,7 +27,7 @@ from switchboard.bus import BusMessage
 from tests.support import authority_rows as rows
 from tests.support.authority_model import GUESTS, Deed, World
 from tests.support.cast import cast
-from tests.support.examples import EXAMPLES
+from tests.support.event_types import EXAMPLES
 from tests.support.unchecked import unchecked
 
 KEYS = ("payroll", "Billing", "duty-1")  # one of an agent's name, one to which the team may post

@@ -25,7 +25,7 @@ from tests.support import authority_rows as rows
 from tests.support.authority_acts import KEYS, PEOPLE, AuthorityActs, agent_of, named_agent
 from tests.support.authority_model import GUESTS, Deed
 from tests.support.databases import IS_POSTGRESQL
-from tests.support.examples import EXAMPLES
+from tests.support.event_types import EXAMPLES
 
 STEERING = ("approval.decided", "conversation.taken_over", "conversation.paused", "conversation.handed_back",
             "conversation.opened", "conversation.forked", "approval.escalated", "replay.requested")  # fmt: skip

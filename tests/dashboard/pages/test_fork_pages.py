@@ -16,7 +16,7 @@ from tests.events.test_projections import event, told_once
 from tests.support import teamwork
 from tests.support.cast import client_of
 from tests.support.drawn_html import Seen
-from tests.support.examples import EXAMPLES
+from tests.support.event_types import EXAMPLES
 from tests.support.hostile import payloads
 
 pytestmark = pytest.mark.django_db

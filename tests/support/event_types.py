@@ -1,7 +1,9 @@
-"""One example of every kind this version emits or imports, as payloads. A type without one fails
-`test_event_registry`."""
+"""What the tests know of each event type: a sample of it, as payloads, and who may set which of its fields (`TABLE`).
 
-from typing import Any
+A type without a sample fails `test_event_registry`, one without a rule `test_field_authority`.
+"""
+
+from typing import Any, NamedTuple
 
 RUN = {"run_id": "run-1", "turn": 1, "agent": "Dialogue"}
 
@@ -258,3 +260,88 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     ],
     "unknown": [{"what": "nobody knows"}],
 }
+
+
+class Rule(NamedTuple):
+    """What holds of some fields of some kinds."""
+
+    kinds: str
+    fields: str
+    who: str
+    changes: str
+    binds: str
+
+
+ANYBODY = "anybody who may publish here; an agent's token as itself"
+TABLE = (
+    Rule("every kind", "event type id conversation_id created_at", ANYBODY, "where it is filed, counted once",
+         "the id is one of this conversation's; the topic when the payload names none"),
+    Rule("message user_message output response.received", "sender agent recipient", ANYBODY,
+         "participants; an agent is let in", "let in only by whom `projections.guests` names"),
+    Rule("control", "sender agent recipient", ANYBODY, "participants", "lets nobody in"),
+    Rule("message user_message output token", "content text index role metadata input", ANYBODY,
+         "the last line, counters, whether an envelope repeats an output", "this conversation"),
+    Rule("message", "metadata recipient", "anybody but an import; live", "a run is queued (§3.4)",
+         "agents served here; hops end at 20"),
+    Rule("tool_step", "name args args_raw result_summary output status error duration_ms tool_call_id namespace "
+         "qualified_name lookup_key mcp_server output_bytes origin schema replay_of", ANYBODY,
+         "an observed call, by call id or name", "this conversation; of another principal's run never"),
+    Rule("tool_step", "tool_call run_id turn", "a run of ours, behind its fence", "the call of ours with this id",
+         "the event's run; what a tool relays has none"),
+    Rule("conversation.opened", "title", "people, the system, an import", "the title", "this conversation"),
+    Rule("conversation.opened", "handler demo parent forked_at", "people, the system", "who answers, its parent",
+         "this conversation; closes it for agents that others name"),
+    Rule("conversation.forked", "title handler parent forked_at", "people, the system; of an import only the parent",
+         "whose fork it is, which events are copies", "copies: all before it, or none; no right comes of a parent "
+         "that an import tells"),
+    Rule("conversation.moved", "to reason", "the system", "nothing: the page of what moved leads there",
+         "the system's, as the last event of a conversation that is hidden"),
+    Rule("conversation.handler", "handler", "people, the system, a run's worker", "who answers", "this conversation"),
+    Rule("conversation.paused conversation.resumed conversation.taken_over conversation.handed_back", "by",
+         "people; the system for a token", "state, owner", "the principal is who did it; `by` of the system for a "
+         "token alone"),
+    Rule("run.queued", "agent run_kind input_seq parent_call response_id previous_response_id store socket "
+         "at_next_step",
+         "people, the system, a worker", "a run, a response", "a row of this conversation"),
+    Rule("run.started run.waiting run.resumed run.done run.failed run.cancelled run.interrupted run.incompatible",
+         "attempt reason calls", "people, the system, the run's worker", "the run, its calls, its open questions",
+         "the event's run, of this conversation"),
+    Rule("run.delivered", "into", "the worker of the run that took it in, behind its fence",
+         "the run, which never began",
+         "the event's run, of this conversation"),
+    Rule("approval.requested", "approval_id tool_call deadline", "the run's worker; the system for an agent elsewhere",
+         "a question, its call",
+         "the event's run, of this conversation, or a call observed in it"),
+    Rule("approval.decided", "approval_id tool_call decision by rule", "people; the system for a token or a rule",
+         "the question, the call", "a question and a call of this conversation; the principal decided"),
+    Rule("approval.cancelled approval.expired", "approval_id tool_call", "people, the system, the run's worker",
+         "the question, the call that waits", "of this conversation"),
+    Rule("approval.escalated", "approval_id to", "the system", "whom the question was told to",
+         "of this conversation"),
+    Rule("policy.refused", "tool_call rule", "the run's worker", "the call is blocked", "the event's run"),
+    Rule("replay.requested", "tool_call", "people, the system", "a new call", "the event's run"),
+    Rule("model.turn", "agent model demo usage", "the run's worker", "what a turn spent", "the event's run"),
+    Rule("output model.call", "usage agent model demo error", ANYBODY, "what a foreign turn spent; of a failed one an "
+         "error", "this conversation"),
+    Rule("response.completed", "response_id status", "the run's worker", "the response's end",
+         "a response of this conversation"),
+    Rule("response.deleted", "response_id", "people, the system for a token", "the response is reached no more",
+         "a response of this conversation"),
+    Rule("response.received", "input recipient agent", "the responses door, before the run that answers",
+         "what the model is given", "a response's row names its seq; a claim is no item that a client may refer to"),
+    Rule("agent.handoff", "from_agent to_agent reason agent", ANYBODY, "nothing: the graph, lanes and comparisons show "
+         "it", "an agent's token hands over from itself; who answers changes by `conversation.handler` alone"),
+    Rule("run.stopping", "by how reason", "people; the system for a token", "nothing: it tells whoever is second",
+         "the principal asked; a claim is told to nobody as who was first"),
+    Rule("log signal signal_send signal_recv dead_letter", "agent sender", ANYBODY, "nothing: they are shown",
+         "an agent's token as itself; names nobody, lets nobody in"),
+    Rule("event.annotated", "about thumb speaker by", "people; the system for a token",
+         "the thumb and the note under that event", "an earlier event of this conversation; the principal is whose it "
+         "is, `by` of the system for a token alone"),
+    Rule("event.redacted", "events reason by", "people; the system for a token",
+         "which events may be without a salt", "the digest of what stands there; a claim counts nothing in `verify`"),
+    Rule("conversation.id_erased", "new_id reason by", "people; the system for a token",
+         "whether the conversation may be without the salt of its id",
+         "the id that stands there, made of its digest; a claim counts nothing in `verify`"),
+    Rule("record.gap", "reason why lost", "the recorder, as the system", "nothing: it is shown", "a claim is marked"),
+)  # fmt: skip
