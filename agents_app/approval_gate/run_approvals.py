@@ -138,7 +138,9 @@ class Gatekeeper:
 
     def decision(self, context: ToolContext[Any]) -> Decision | None:
         """Return what a person decided about a call that is about to be checked."""
-        return self._hooks().decision(context.tool_call_id, requested_arguments(context))
+        hooks = self._hooks()
+        our_id = hooks.calls.find_requested(context.tool_call_id, recorded_digests(requested_arguments(context)))
+        return hooks.decided.get(our_id) if our_id else None
 
     def decision_of_running(self, context: ToolContext[Any]) -> Decision | None:
         """Return what a person decided about a call that is invoked now."""

@@ -167,7 +167,7 @@ class ReplayRun(ClaimedRun):
         self._request, self._hooks = replay_input.request, self._new_hooks(replay_input)
         agent = self._served.team.agent(self.claim.agent)
         self._served.schemas(agent)  # its tools are guarded and watched from now on
-        tool = tool_of(agent, self._request)
+        tool = requested_tool(agent, self._request)
         await self._services.do(self._check_arguments, tool)
         decided = replay_input.decided.get(self._request.call)
         if decided is not None and decided.decision == "reject":
@@ -359,7 +359,7 @@ def load_replay_input(claim: Claim, team: Team) -> ReplayInput:
     return ReplayInput(request, context, known_calls(claim), decided, _metadata(claim, request))
 
 
-def tool_of(agent: Agent[Any], request: ReplayRequest) -> FunctionTool:
+def requested_tool(agent: Agent[Any], request: ReplayRequest) -> FunctionTool:
     """Find the tool by its registered identity, as it was when the replay was requested. Raises Incompatible."""
     expected, name = identity_in(request.body), request.text("qualified_name")
     for tool in agent.tools:

@@ -148,11 +148,6 @@ class RecordingHooks(RunHooks[Any]):
         if self.on_progress is not None and current_parent_call() is None:
             await self.on_progress(agent)
 
-    def decision(self, call_id: str, requested_args: str) -> Decision | None:
-        """Return a person's decision about a call that is about to be checked; `requested_args` are its arguments."""
-        our_id = self.calls.find_requested(call_id, recorded_digests(requested_args))
-        return self.decided.get(our_id) if our_id else None
-
     def decision_of_running(self, call_id: str) -> Decision | None:
         """Return a person's decision about a call that is being invoked."""
         key = current_parent_call(), call_id

@@ -12,8 +12,7 @@ from conversations.core.errors import NotAllowed
 from conversations.core.json_values import text_of
 from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import Principal
-from conversations.events import recorded_arguments
-from conversations.events.recorded_arguments import arguments_changed, body_of
+from conversations.events.recorded_arguments import body_of
 from conversations.models import Agent, Approval, Run, ToolCall
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import Declared, Effect, PolicyRule, Rule
@@ -179,13 +178,6 @@ def replay_root(call: ToolCall) -> str:
             return root.id
         root = before
     return root.id
-
-
-def as_ran(call: ToolCall) -> dict[str, Any]:
-    """Return the body of the event that called a call, with the arguments that it ran with: a person's, if edited."""
-    changed = arguments_changed(Approval.objects.filter(tool_call=call.id))
-    text = next((ran for _, ran in changed.values()), None)
-    return recorded_arguments.as_ran(body_of(call.conversation_id, call.called_seq), text)
 
 
 def require_second_approver(principal: Principal, approval: Approval, run: Run) -> None:

@@ -19,10 +19,10 @@ from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.core.ids import new_id
 from conversations.core.principals import Principal
 from conversations.events import log, recorded_arguments
-from conversations.models import Conversation, Event, ToolCall
+from conversations.models import Approval, Conversation, Event, ToolCall
 from conversations.runs.claims import Body, our_call_id
 from conversations.runs.policy import evaluate
-from conversations.runs.replay.eligibility import ReplayEligibility, as_ran, eligibility_of, replay_root
+from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, replay_root
 from conversations.tool_calls.schemas import edited_arguments
 
 MAX_REASON = 2_000  # characters
@@ -56,7 +56,7 @@ def request_replay(
         event_id = _request_event_id(principal, call, client_id) if client_id else new_id()
         if client_id and (existing := _existing_replay(conversation, event_id)) is not None:
             return existing
-        body = as_ran(old)
+        body = _body_as_ran(old)
         eligibility = eligibility_of(old, body, rows=evaluate.stored())
         if eligibility.why_not:
             raise _refusal(eligibility)
@@ -144,6 +144,13 @@ def _append_request(principal: Principal, conversation_key: str, event_id: str, 
     queued: Body = {"event": "run.queued", "id": new_id(), "run_kind": "replay", "input_seq": stored.seq}
     queued |= {"run_id": fields["run_id"], "agent": fields["agent"], "replay_of": fields["replay_of"], **by_whom}
     log.append([log.from_internal(conversation_key, queued, writer)])
+
+
+def _body_as_ran(call: ToolCall) -> dict[str, Any]:
+    """Return the body of the event that called a call, with the arguments that it ran with: a person's, if edited."""
+    changed = recorded_arguments.arguments_changed(Approval.objects.filter(tool_call=call.id))
+    text = next((ran for _, ran in changed.values()), None)
+    return recorded_arguments.as_ran(recorded_arguments.body_of(call.conversation_id, call.called_seq), text)
 
 
 def _is_edited(body: dict[str, Any], sent: dict[str, Any]) -> bool:
