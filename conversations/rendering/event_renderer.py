@@ -8,8 +8,8 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from conversations.core import hidden_characters
+from conversations.events.log.call_events import STEPS
 from conversations.events.log.records import CallEvents, Cut, Stored
-from conversations.events.log.tool_calls import STEPS
 from conversations.events.payload import ParsedPayload
 from conversations.events.projections import ECHOING, SpokenMessages
 from conversations.events.types.redaction import redactions_of

@@ -8,9 +8,9 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from conversations.core.errors import Invalid
+from conversations.events.log.call_events import COLUMNS
 from conversations.events.log.records import Stored
 from conversations.events.log.sql import marks
-from conversations.events.log.tool_calls import COLUMNS
 from conversations.events.types.redaction import FIELD_MARK
 from conversations.listing.page import read_cursor
 from conversations.search import recorded_times

@@ -2,6 +2,7 @@
 
 from conversations.core.write_transaction import asked_at, write_transaction
 from conversations.events.log.append import append
+from conversations.events.log.call_events import STEPS, TooManyBytes, call_ids, calls_of, ended_by
 from conversations.events.log.fork_copy import ForkCopy
 from conversations.events.log.import_staging import StagedBatch, discard_staged, remove
 from conversations.events.log.reads import (
@@ -30,7 +31,6 @@ from conversations.events.log.records import (
     from_people,
     spoken_text,
 )
-from conversations.events.log.tool_calls import STEPS, TooManyBytes, call_ids, calls_of, ended_by
 from conversations.events.log.writer import Writer
 
 __all__ = [

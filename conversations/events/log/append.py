@@ -18,12 +18,12 @@ from conversations.core.failpoints import failpoint
 from conversations.core.write_transaction import in_write_transaction, write_transaction
 from conversations.events import commit_listeners, projections
 from conversations.events.log import approval_cancellation, fencing, hash_chain, lock_waits, open_calls, sql
+from conversations.events.log.call_events import BROKEN_OFF, STEPS
 from conversations.events.log.deduplication import ExistingIds, load_existing
 from conversations.events.log.lock_waits import LockWait
 from conversations.events.log.message_triggers import MessageTriggers
 from conversations.events.log.records import NewEvent, Stored
 from conversations.events.log.token_buffers import merge_tokens
-from conversations.events.log.tool_calls import BROKEN_OFF, STEPS
 from conversations.events.projections import ConversationHead, EventFacts, RowChanges
 
 TRIES = 3

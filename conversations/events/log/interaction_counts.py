@@ -7,8 +7,8 @@ from django.db import connection
 from django.db.models import Count, Max, Q
 
 from conversations.events.log import bounded_reads
+from conversations.events.log.call_events import COLUMNS
 from conversations.events.log.records import Stored
-from conversations.events.log.tool_calls import COLUMNS
 from conversations.models import ToolCall
 
 NEWEST = 2000  # events looked at; of those before nothing is counted

@@ -13,9 +13,9 @@ from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
+from conversations.events.log.call_events import BROKEN_OFF
 from conversations.events.log.records import NewEvent
 from conversations.events.log.sql import BLOCK, CALL, marks
-from conversations.events.log.tool_calls import BROKEN_OFF
 from conversations.events.projections import FoldedCall, starts_call
 from conversations.events.projections.open_calls import OpenCalls
 

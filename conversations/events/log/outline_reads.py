@@ -10,9 +10,9 @@ from django.db.backends.utils import CursorWrapper
 
 from conversations.events import registry
 from conversations.events.log import bounded_reads
+from conversations.events.log.call_events import COLUMNS
 from conversations.events.log.records import Stored
 from conversations.events.log.sql import marks
-from conversations.events.log.tool_calls import COLUMNS
 
 NEWEST = 10_000  # events looked at; what was before is not in an outline
 PAGE = 300  # events of a page

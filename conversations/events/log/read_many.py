@@ -7,8 +7,8 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from conversations.events.log import bounded_reads
+from conversations.events.log.call_events import COLUMNS
 from conversations.events.log.records import Stored
-from conversations.events.log.tool_calls import COLUMNS
 
 EVENTS = 2000  # of one read, all conversations together
 MIN_ITEMS = 20  # events of each

@@ -8,10 +8,10 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from conversations.core.errors import NotFound
-from conversations.events.log import bounded_reads, tool_calls
+from conversations.events.log import bounded_reads, call_events
+from conversations.events.log.call_events import COLUMNS
 from conversations.events.log.records import CallEvents, Cut, Stored
 from conversations.events.log.sql import marks, wanted
-from conversations.events.log.tool_calls import COLUMNS
 from conversations.events.projections import ECHO_WITHIN, ECHOING
 
 PAGE = 60  # drawn entries
@@ -191,7 +191,7 @@ def _fitting(
         try:
             with connection.cursor() as cursor:
                 return read(_Window(cursor, key), position, limit)
-        except tool_calls.TooManyBytes:
+        except call_events.TooManyBytes:
             limit = max(FEWEST, limit // 4)
 
 
@@ -253,7 +253,7 @@ class _Window:
                 self.cursor, COLUMNS, source, [self.id, start], order=order, limit=limit + 1, most=most
             )
             rows = [Stored(self.key, *row) for row in page]
-            results = tool_calls.folded(self.cursor, self.id, rows)
+            results = call_events.folded(self.cursor, self.id, rows)
             entries += [row for row in rows if row.seq not in results]
             is_cut = bounded_reads.size(page) > most
             if len(entries) > limit or (len(rows) <= limit and not is_cut):
@@ -276,7 +276,7 @@ class _Window:
         return EventWindow(
             key=self.key,
             events=entries,
-            calls=tool_calls.of_window(
+            calls=call_events.of_window(
                 self.cursor, self.id, self.key, entries, is_whole=len(entries) <= FEWEST, upto=self.upto
             ),
             open_tokens=tokens,

@@ -8,9 +8,9 @@ from django.db import connection
 
 from conversations.events import registry
 from conversations.events.log import bounded_reads
+from conversations.events.log.call_events import COLUMNS
 from conversations.events.log.records import Stored
 from conversations.events.log.sql import marks
-from conversations.events.log.tool_calls import COLUMNS
 from conversations.events.projections.row_changes import RunRow
 from conversations.models import Event, Run, ToolCall
 

@@ -8,10 +8,10 @@ from django.db import connection
 from django.db.models import OuterRef, Subquery
 
 from conversations.events.log import bounded_reads
+from conversations.events.log.call_events import COLUMNS
 from conversations.events.log.records import Stored
 from conversations.events.log.run_history import KINDS
 from conversations.events.log.sql import marks
-from conversations.events.log.tool_calls import COLUMNS
 from conversations.models import Event, Run, ToolCall
 
 NEWEST = 10_000  # events looked at; what was before has no rows
