@@ -1,4 +1,5 @@
-"""A claimed run of any kind in this process: it runs until it ends, or is lost with its lease."""
+"""The base of `AgentRun` and `ReplayRun`: a claimed run in this process, which the worker starts with `run`, and which
+ends, or is lost with its lease."""
 
 import asyncio
 import logging

@@ -1,4 +1,5 @@
-"""The worker: claims runs and executes many of them in one loop (law F, §3.4). Run by `runagents` and in `serve`.
+"""The worker: claims queued runs and executes many of them in one loop, each as an `AgentRun` or a `ReplayRun` (law F,
+§3.4). Run by `runagents` and in `serve`.
 
     worker = Worker(writer, teams.load())
     await worker.run()      # returns after worker.stop(), called from any thread

@@ -1,4 +1,5 @@
-"""Parse a published message: validate it and keep its body as the text that arrived. Used by the publish endpoint."""
+"""Make a `NewEvent` of a published message: validate it, and keep its body as the text that arrived. Called by the
+endpoints for publishing and telemetry."""
 
 import json
 

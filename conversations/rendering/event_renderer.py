@@ -1,4 +1,5 @@
-"""Event → HTML, no query (§1): an `EventRenderer` draws one conversation's events in seq order."""
+"""Event → HTML, no query (§1): an `EventRenderer` draws one conversation's events in seq order, each by
+`event_rows.draw` or from its cache. Called by pages and, live, by `LiveRenderer`."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence

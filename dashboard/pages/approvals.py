@@ -1,4 +1,4 @@
-"""The approvals page: a list of requests, and beside it one request with its decision form."""
+"""The approvals page: a list of requests, and beside it one with its decision form; a POST decides that one."""
 
 from typing import Any
 

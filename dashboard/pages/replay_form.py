@@ -1,4 +1,5 @@
-"""The replay form on a call's page: what would be sent, and what that requires. It starts nothing."""
+"""The replay form on a call's page: what would be sent, what that requires, and which arguments were posted. It starts
+nothing."""
 
 import json
 from collections.abc import Mapping

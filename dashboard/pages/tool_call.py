@@ -1,4 +1,4 @@
-"""The page of one tool call, the comparison of two, and the replay form (§3.4)."""
+"""The page of one tool call, and the comparison of two; a POST of the page's form requests a replay (§3.4)."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 """`append`: the only function that assigns `seq` and stores events (law B), in one transaction, without gaps, each id
-once."""
+once. It folds each event into the state rows, and its commit notifies `commit_listeners`."""
 
 import os
 import time

@@ -1,4 +1,5 @@
-"""The records that go into the log and come out of it."""
+"""`NewEvent` goes into the log, `Stored` comes out of it; the functions make a `NewEvent` of what arrived or of what we
+write."""
 
 import json
 from collections.abc import Iterable

@@ -1,5 +1,5 @@
 """Decide approval requests: each is created by a waiting run and decided once, by a person or by an auto-approval rule
-(law E)."""
+(law E). The last decision of a run queues it again."""
 
 import hashlib
 import json

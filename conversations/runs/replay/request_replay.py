@@ -1,4 +1,5 @@
-"""Request the replay of a recorded call (§3.4): a run of kind replay, executed by the worker.
+"""Request the replay of a recorded call (§3.4): record `replay.requested` and queue a run of kind replay, executed
+by a worker.
 
 Requirements depend on the effect that the code declares and the policy tightens. `read`: one click. `idempotent`: one
 click with the recorded arguments, which are sent under the first call's key. Any other: the grant, a reason and the

@@ -1,4 +1,4 @@
-"""Turn a tool's schema into form fields, and a posted form into arguments. Called by `approval_card`."""
+"""Turn a tool's schema into form fields, and a posted form into arguments. Called by pages of approvals and replays."""
 
 import json
 from collections.abc import Mapping
