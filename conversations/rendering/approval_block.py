@@ -9,7 +9,7 @@ from markupsafe import Markup
 from conversations.core import principals
 from conversations.events import registry
 from conversations.events.log.records import LEFT, CallEvents
-from conversations.rendering import event_rows, json_diff, json_tree, richtext, timestamps
+from conversations.rendering import diff_rows, event_rows, json_tree, richtext, timestamps
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
 from conversations.rendering.timestamps import When
 
@@ -35,7 +35,7 @@ class ApprovalBlock(NamedTuple):
     message: Markup | None
     reason: Markup | None
     edited: Markup | None = None  # the arguments that a person wrote
-    changes: json_diff.RenderedDiff | None = None  # what they made of those that were sent
+    changes: diff_rows.RenderedDiff | None = None  # what they made of those that were sent
     answer: Markup | None = None  # what a person answered for the tool
     rule: str = ""  # the auto-approval rule that approved it, or that was made with the decision
     is_auto_approved: bool = False  # `decider` made the rule; nobody was asked
@@ -114,11 +114,11 @@ def _json(read: event_rows.ParsedEvent, name: str) -> Markup | None:
     return json_tree.draw(text) if name == "args_raw" else json_tree.draw_text(text)
 
 
-def _changes(request: event_rows.ParsedEvent, decided: event_rows.ParsedEvent) -> json_diff.RenderedDiff | None:
+def _changes(request: event_rows.ParsedEvent, decided: event_rows.ParsedEvent) -> diff_rows.RenderedDiff | None:
     sent, ran = request.body.get("args_raw"), decided.body.get("args_raw")
     if sent is None and "args" in request.body:
         sent = json.dumps(request.body["args"])
-    return json_diff.draw(sent, ran) if isinstance(sent, str) and isinstance(ran, str) else None
+    return diff_rows.draw(sent, ran) if isinstance(sent, str) and isinstance(ran, str) else None
 
 
 def _words(read: event_rows.ParsedEvent, name: str) -> Markup | None:

@@ -13,7 +13,7 @@ from conversations.core import hidden_characters
 from conversations.core.errors import Invalid, NotFound, SwitchboardError
 from conversations.core.ids import new_id
 from conversations.models import AutoApprovalRule
-from conversations.rendering import event_rows, json_diff, json_tree, richtext
+from conversations.rendering import diff_rows, event_rows, json_tree, richtext
 from conversations.runs.approvals import auto_approval_rules, terms
 from conversations.runs.policy import evaluate
 from conversations.runs.replay import recorded_call, request_replay
@@ -71,7 +71,7 @@ def form_context(
         "by": _by(eligibility),
         "request": request_parts(recorded, eligibility, is_edited=prepared[2]),
         "goes": json_tree.draw(prepared[1]) if prepared[1] else None,
-        "changes": json_diff.draw(recorded.ran, prepared[1]) if prepared[2] else None,
+        "changes": diff_rows.draw(recorded.ran, prepared[1]) if prepared[2] else None,
         "entries": argument_form.entries(schema, sent, entered or None, problems_of(wrong)) if schema else [],
         "has_schema": bool(schema),
         "raw": entered.get("raw") or (json.dumps(sent, indent=2, ensure_ascii=False) if sent is not None else ""),

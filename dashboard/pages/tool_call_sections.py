@@ -14,8 +14,8 @@ from conversations.events import log, registry
 from conversations.events.log.records import Stored
 from conversations.models import ToolCall
 from conversations.rendering import (
+    diff_rows,
     event_rows,
-    json_diff,
     json_tree,
     message_body,
     richtext,
@@ -130,7 +130,7 @@ def arguments(recorded: RecordedCall, schema: str) -> Part:
         "tree": json_tree.draw(text) if text else None,
         "raw": json_tree.draw_verbatim(raw) if isinstance(raw, str) else None,
         "edited": json_tree.draw(edited) if edited is not None else None, "by": _editor(recorded),
-        "edits": json_diff.draw(text, edited) if edited is not None else None,
+        "edits": diff_rows.draw(text, edited) if edited is not None else None,
         "is_object": sent is not None, "then": _fits(sent, before, then, len(recorded.ran)),
         "now": _fits(sent, before, now, len(recorded.ran)) if schema != recorded.row.schema else [],
         "hash": recorded.row.schema or "", "hash_now": schema, "is_known": bool(then),
@@ -172,7 +172,7 @@ def _sorted(value: Any) -> str:
 
 def _changes(then: dict[str, Any], now: dict[str, Any]) -> Part:
     diff = versions.compared(then, now)
-    return {"rows": [json_diff.draw_row(change, change.path[:400]) for change in diff.changes], "is_cut": diff.is_cut}
+    return {"rows": [diff_rows.draw_row(change, change.path[:400]) for change in diff.changes], "is_cut": diff.is_cut}
 
 
 def outcome(recorded: RecordedCall) -> Part:
@@ -193,11 +193,11 @@ def _error(recorded: RecordedCall) -> Markup | None:
     return json_tree.draw_text(as_text(text))
 
 
-def compared(first: RecordedCall, other: RecordedCall) -> list[tuple[str, json_diff.RenderedDiff]]:
+def compared(first: RecordedCall, other: RecordedCall) -> list[tuple[str, diff_rows.RenderedDiff]]:
     """Return the differences between two calls in arguments, output and error, where either has any."""
     parts = [("Arguments", first.ran, other.ran), ("Output", first.output, other.output)]
     parts.append(("Error", first.error, other.error))
-    return [(name, json_diff.draw(before, after)) for name, before, after in parts if before or after]
+    return [(name, diff_rows.draw(before, after)) for name, before, after in parts if before or after]
 
 
 def decision(call: RecordedCall) -> Part | None:

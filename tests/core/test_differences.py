@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 
 from conversations.core import json_diff
 from conversations.core.json_diff import MAX_ITEMS, diff
-from conversations.rendering import json_diff as fragments
+from conversations.rendering import diff_rows as fragments
 from tests.support.growth import ratio, read_numbers
 
 ANY = some.recursive(

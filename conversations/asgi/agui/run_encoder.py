@@ -106,7 +106,7 @@ class RunSegment(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """Return the prefix of its message ids, by which `run_input` finds the response."""
+        """Return the prefix of its message ids, by which `front_end_input` finds the response."""
         return self.response or f"run_{self.run}"
 
 

@@ -14,7 +14,7 @@ from ag_ui.core import BaseEvent
 
 from conversations.access.authentication import Caller
 from conversations.asgi import route
-from conversations.asgi.agui import resume, run_input
+from conversations.asgi.agui import front_end_input, interrupt_answers
 from conversations.asgi.agui.run_encoder import RunEncoder, RunSegment, as_sse
 from conversations.asgi.responses.endpoint import STILL_HERE, STREAM_HEADERS, Wire, following, stopping
 from conversations.asgi.responses.shared import ResponsesContext, apart, trouble
@@ -80,16 +80,16 @@ class RunEndpoint:
 
 def _begin(caller: Caller, agent: str, body: bytes) -> _Begun:
     """Start the requested run, or continue one. Sync, in a thread."""
-    request = run_input.read(body)
+    request = front_end_input.read(body)
     create.agent_of(agent)
     warnings: list[str] = []
     if request.resume:
-        if (resumed := resume.resume(caller, request)) is not None:
+        if (resumed := interrupt_answers.resume(caller, request)) is not None:
             received = Received("", request.thread, resumed.segment.run, resumed.seq, 0, {}, False)
             return _Begun(received, RunEncoder(resumed.segment, resumed.open), resumed.warnings)
         warnings = [f"{entry.interrupt_id[:80]!r} is no interrupt of this thread" for entry in request.resume]
-    resume.require_none_open(request.thread)
-    received = create.receive(caller.principal, run_input.request_of(agent, request))
+    interrupt_answers.require_none_open(request.thread)
+    received = create.receive(caller.principal, front_end_input.request_of(agent, request))
     segment = RunSegment(request.thread, request.run, received.run, received.response, agent)
     return _Begun(received._replace(body={}), RunEncoder(segment), warnings)
 

@@ -6,7 +6,7 @@ import pytest
 from ag_ui.core import EventType, ResumeEntry
 
 from conversations.access.accounts import tokens
-from conversations.asgi.agui.resume import answer_of
+from conversations.asgi.agui.interrupt_answers import answer_of
 from conversations.asgi.agui.run_encoder import RunEncoder, RunSegment
 from conversations.core.principals import SYSTEM
 from conversations.events.log.records import Stored

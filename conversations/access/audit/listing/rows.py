@@ -19,7 +19,7 @@ from conversations.core.json_values import as_text
 from conversations.core.micros import YEAR_10000, to_datetime
 from conversations.events import recorded_arguments
 from conversations.models import Approval
-from conversations.rendering import agent_colors, json_diff, richtext
+from conversations.rendering import agent_colors, diff_rows, richtext
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
 
 SHORT = 200  # characters of a reason or a target in a row; all of them are in its details
@@ -44,7 +44,7 @@ class AuditRow:
     correlation: Json
     """what it was part of"""
     places: Mapping[str, TargetPlace] = field(repr=False)
-    changes: json_diff.RenderedDiff | None = field(default=None, repr=False)
+    changes: diff_rows.RenderedDiff | None = field(default=None, repr=False)
     """what a person changed of a call's arguments, where the entry is such a decision and the record still has it"""
     message: str = field(default="", repr=False)
     """what a decision said to the agent, where the record still has it"""
@@ -188,7 +188,7 @@ def rows(entries: Sequence[EntryRow], may: Collection[str], *, revealed: int = 0
     ]
 
 
-def _changed(entries: Sequence[EntryRow], parts: Mapping[int, Json]) -> dict[str, json_diff.RenderedDiff]:
+def _changed(entries: Sequence[EntryRow], parts: Mapping[int, Json]) -> dict[str, diff_rows.RenderedDiff]:
     """Return the edits that decisions made to arguments, by target. The log has only hashes: the texts come from the
     record."""
     decided = [entry for entry in entries if entry.outcome == "done" and entry.target.startswith("approval:")]
@@ -198,7 +198,7 @@ def _changed(entries: Sequence[EntryRow], parts: Mapping[int, Json]) -> dict[str
         return {}
     approvals = Approval.objects.filter(id__in=ids, conversation__is_staged=False)
     return {
-        f"approval:{id_}": json_diff.draw(requested, ran)
+        f"approval:{id_}": diff_rows.draw(requested, ran)
         for id_, (requested, ran) in recorded_arguments.arguments_changed(approvals).items()
     }
 

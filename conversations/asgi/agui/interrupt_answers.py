@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from ag_ui.core import Interrupt, ResumeEntry
 
 from conversations.access.authentication import Caller
+from conversations.asgi.agui.front_end_input import FrontEndInput
 from conversations.asgi.agui.run_encoder import RunSegment, interrupt_of, read
-from conversations.asgi.agui.run_input import FrontEndInput
 from conversations.core.errors import Conflict, Invalid
 from conversations.models import Approval, Event, Response, Run, ToolCall
 from conversations.runs.approvals import decide
