@@ -1,5 +1,5 @@
 """What a model is given of a call whose arguments a person changed: the tool's output, and beside it what ran. Called
-by `decided_invocation` and `fork_memory`.
+by `gate` and `fork_memory`.
 
 An output that is a JSON object stays one, with `changed_by_person` beside its own fields; anything else stands under
 `output` in an object of that form. Parts that are no text (images, files) stay as they are, the note before them.
