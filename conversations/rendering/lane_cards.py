@@ -42,7 +42,8 @@ class Card(NamedTuple):
     sign: str = ""  # the word of the state, where it has to be told
 
 
-CALLS = registry.names_with("opens_call")  # one of a server's tools points at the server
+CALLS = registry.names_with("opens_call")  # they point at the lane of their tool
+TOOLS = mark_for_name("Tools", "tool")._replace(key="server:", title="Tools of no MCP server")
 _SIGNS = {"failed": "failed", "rejected": "stopped", "unknown": "outcome unknown"}
 
 
@@ -54,7 +55,7 @@ class LaneRenderer(EventRenderer):
     def draw(self, event: Stored, call: CallEvents | None = None, ended: Sequence[CallEvents] = ()) -> Fragment:
         """Draw the next event; the fragment's `ends` say in whose lane it is."""
         drawn = super().draw(event, call, ended)
-        return drawn._replace(within="", ends=ends(event, call) if drawn.html or drawn.opens else None)
+        return drawn._replace(within="", ends=lanes_between(event, call) if drawn.html or drawn.opens else None)
 
     def open_block(self, group: str, text: str, event: Stored, cut: Cut | None = None) -> Markup:
         """Draw the card of a turn that is still being written."""
@@ -74,7 +75,7 @@ class LaneRenderer(EventRenderer):
 
 
 def ends(event: Stored, call: CallEvents | None) -> tuple[ParticipantMark, ParticipantMark | None]:
-    """Return the owner of the lane in which an event is drawn, and of the lane to which its arrow points, if any."""
+    """Return whose event it is, and for whom, if anybody: the call of a server's tool is for the server."""
     read = event_rows.read(call.called if call else event)
     sender, recipient = mark_for(_sender(read) or NOBODY, read.event.principal), _recipient(read)
     if read.payload.mcp_server and read.event.kind in CALLS:
@@ -84,6 +85,19 @@ def ends(event: Stored, call: CallEvents | None) -> tuple[ParticipantMark, Parti
     return sender, mark_for(recipient) if recipient else None
 
 
+def lanes_between(event: Stored, call: CallEvents | None) -> tuple[ParticipantMark, ParticipantMark | None]:
+    """Return the owner of the lane in which an event is drawn, and of the lane to which its arrow points, if any.
+
+    A call points at its tool: each MCP server has a lane, all other tools share one, however many there are.
+    """
+    sender, recipient = ends(event, call)
+    if not call and event.kind not in CALLS:
+        return sender, recipient
+    if recipient is None:
+        return sender, TOOLS
+    return sender, recipient._replace(kind="tool", title=f"MCP server {recipient.title}")
+
+
 def _draw(card: Card) -> Markup:
     return event_rows.render("lane", card)
 
@@ -91,7 +105,7 @@ def _draw(card: Card) -> Markup:
 def _card(
     row: RowFields, event: Stored, call: CallEvents | None, *, text: Markup, verb: str = "", code: bool = False
 ) -> Card:
-    sender, recipient = ends(event, call)
+    sender, recipient = lanes_between(event, call)
     read = event_rows.read(call.called if call else event)
     is_to_all = recipient is None and event_rows.is_to_all(read)
     card = Card(row, sender, recipient, is_to_all, verb, text, is_code=code, sign=_SIGNS.get(row.state, ""))

@@ -17,10 +17,10 @@ from conversations.core import hidden_characters
 from conversations.rendering import hue_slots, richtext
 from conversations.rendering.hue_slots import HUES
 
-Kind = Literal["person", "agent", "operator", "system"]
+Kind = Literal["person", "agent", "operator", "system", "tool"]
 
 EMPTY: Mapping[str, int] = MappingProxyType({})
-KINDS: tuple[Kind, ...] = ("agent", "person", "operator", "system")
+KINDS: tuple[Kind, ...] = ("agent", "person", "operator", "system", "tool")
 _PREFIXES: dict[str, Kind] = {
     "agent": "agent",
     "user": "person",

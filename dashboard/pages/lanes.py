@@ -17,11 +17,17 @@ WINDOW = 28  # cards that are about in view: where participants are many, theirs
 
 
 class Lanes(NamedTuple):
-    """The participants with a lane, in order of their first event in the window, and the cards with their positions."""
+    """The participants with a lane, in order of their first event in the window, then the tools, and the cards with
+    their positions."""
 
     heads: list[ParticipantMark]
     cards: list[Markup]
     others: int  # who share the last lane
+
+    @property
+    def first_tool(self) -> int:
+        """Return the number of the first lane of tools, from 1; 0 without one."""
+        return next((n for n, head in enumerate(self.heads, 1) if head.kind == "tool"), 0)
 
 
 def lanes_of(page: log.EventWindow, notes: Notes = NO_NOTES, event: int = 0) -> Lanes:
@@ -41,7 +47,8 @@ def cards_alone(page: log.EventWindow, notes: Notes = NO_NOTES) -> list[Markup]:
 
 
 def _voices(ends: Iterable[Ends]) -> dict[str, ParticipantMark]:
-    return {voice.key: voice for both in ends for voice in both if voice is not None}
+    voices = {voice.key: voice for both in ends for voice in both if voice is not None}
+    return dict(sorted(voices.items(), key=lambda item: item[1].kind == "tool"))
 
 
 def _in_view(cards: Sequence[tuple[Markup, Ends]], event: int) -> Sequence[tuple[Markup, Ends]]:

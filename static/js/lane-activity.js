@@ -1,4 +1,4 @@
-/** Bars on lanes: who holds a run while each event of a conversation in lanes happens. Used by `lane-heads`. */
+/** Bars on lanes: who holds a run while each event of a conversation in lanes happens, and which tool is called. Used by `lane-heads`. */
 
 const BEGINS = new Set(["run.started", "run.resumed"]);
 const LEAVES = new Set(["run.waiting", "run.done", "run.failed", "run.cancelled", "run.interrupted", "run.incompatible"]);
@@ -16,6 +16,7 @@ export class LaneActivity {
       const old = document.getElementById(card.id);
       if (!isNewer && old?.matches(".lane-event") && old !== card) copy(old, card);
       else put(card, active(card.dataset, holders));
+      if (isAtTool(card.dataset)) add(card, card.dataset.recipient).toggleAttribute("data-tool", true);
     }
     if (isNewer) this.#last = Number(cards.at(-1).dataset.seq);
   }
@@ -31,15 +32,23 @@ const active = ({ run, kind, sender, recipient }, holders) => {
   return keys;
 };
 
+/** Whether a call has come to its tool. */
+const isAtTool = ({ calls, state }) => calls !== undefined && state !== "waiting" && state !== "rejected";
+
 const put = (card, keys) => {
-  for (const bar of card.querySelectorAll(":scope > .activity")) bar.remove();
-  for (const key of keys) {
-    const bar = Object.assign(document.createElement("i"), { className: "activity" });
-    bar.dataset.of = key;
-    card.append(bar);
-  }
+  for (const bar of barsOf(card)) bar.remove();
+  for (const key of keys) add(card, key);
+};
+
+const add = (card, key) => {
+  const bar = Object.assign(document.createElement("i"), { className: "activity" });
+  bar.dataset.of = key;
+  card.append(bar);
+  return bar;
 };
 
 const copy = (old, card) => {
-  for (const bar of old.querySelectorAll(":scope > .activity")) card.append(bar.cloneNode());
+  for (const bar of barsOf(old)) if (!bar.hasAttribute("data-tool")) card.append(bar.cloneNode());
 };
+
+const barsOf = (card) => card.querySelectorAll(":scope > .activity");

@@ -4,6 +4,7 @@
  * (`dashboard/pages/lanes.py`).
  */
 import { LaneActivity } from "./lane-activity.js";
+import { headFrom, laneOf } from "./lane-head.js";
 import { CROWDED, LanePlaces, keysOf } from "./lane-places.js";
 import { visibleRows } from "./visible-rows.js";
 
@@ -21,12 +22,12 @@ class LaneHeads extends HTMLElement {
 
   connectedCallback() {
     const { signal } = this.#stop;
-    for (const head of this.querySelectorAll(":scope > [data-key]")) this.#places.add(head.dataset.key, { head, hue: head.dataset.hue });
+    for (const head of this.querySelectorAll(":scope > [data-key]")) this.#places.add(head.dataset.key, laneOf(head));
     this.#places.begin([...this.querySelectorAll(":scope > [data-key]")].map((head) => head.dataset.key));
     const cards = this.#cards;
     for (const card of cards) this.#know(card);
     if (cards.length) this.#activity.draw(cards);
-    for (const card of cards) this.#put(card);
+    this.#putAll();
     for (const name of HEARD) document.addEventListener(name, this, { signal });
     this.parentElement.addEventListener("scroll", () => this.#plan(), { signal, passive: true });
   }
@@ -48,7 +49,7 @@ class LaneHeads extends HTMLElement {
     const cards = [...drawn.querySelectorAll(".lane-event")].filter((card) => !this.#isFolded(card));
     for (const card of cards) this.#know(card);
     if (this.#places.areMany) this.#count();
-    else if (this.#places.fold(new Set())) this.#draw();
+    else if (this.#places.fold(new Set())) this.#draw(), this.#putAll(); // a newcomer's lane comes before those of the tools
     if (cards.length) this.#activity.draw(cards);
     for (const card of cards) this.#put(card);
   }
@@ -74,14 +75,7 @@ class LaneHeads extends HTMLElement {
   }
 
   #add(key, mark, name) {
-    if (this.#places.voice(key)) return;
-    const head = this.querySelector("template").content.firstElementChild.cloneNode(true);
-    const symbol = mark.cloneNode(true);
-    symbol.removeAttribute("data-size");
-    head.querySelector(".mark").replaceWith(symbol);
-    head.querySelector(".name").textContent = head.title = name.title;
-    Object.assign(head.dataset, { key }, mark.dataset.hue ? { hue: mark.dataset.hue } : {});
-    this.#places.add(key, { head, hue: mark.dataset.hue });
+    if (!this.#places.voice(key)) this.#places.add(key, headFrom(this.querySelector("template"), key, mark, name));
   }
 
   #plan() {
@@ -99,7 +93,7 @@ class LaneHeads extends HTMLElement {
     const [inView, near] = [keysOf(visibleRows(scroller)), keysOf(visibleRows(scroller, NEAR))];
     if (this.#places.suit(inView, near) || !this.#places.fold(near)) return;
     this.#draw();
-    for (const card of this.#cards) this.#put(card);
+    this.#putAll();
     if (this.closest("tail-follow").isFollowing) this.#aside(this.#newest);
   }
 
@@ -116,7 +110,10 @@ class LaneHeads extends HTMLElement {
     else shared.remove();
     const lanes = (this.parentElement.dataset.lanes = keys.length + (others ? 1 : 0));
     this.parentElement.toggleAttribute("data-crowded", lanes > CROWDED);
+    set(this.parentElement, { tools: this.#places.firstTool || "" });
   }
+
+  #putAll() { for (const card of this.#cards) this.#put(card); }
 
   #put(card) {
     const { sender, recipient } = card.dataset;

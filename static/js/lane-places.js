@@ -1,6 +1,6 @@
 /**
- * Whose lane is which: all participants in the order in which they came, and while these are many, those alone who take
- * part in what is in view; the last lane is then that of all others. Used by `lane-heads`.
+ * Whose lane is which: all participants in the order in which they came, then the tools that they call, and while these are
+ * many, those alone who take part in what is in view; the last lane is then that of all others. Used by `lane-heads`.
  */
 
 const MAX_OWN_LANES = 12; // participants who all have a lane (dashboard/pages/lanes.py)
@@ -8,12 +8,12 @@ export const CROWDED = 6; // lanes whose heads stand beside their marks; of more
 const MAX_LANES = 40; // lanes (static/css/lanes.css)
 
 export class LanePlaces {
-  /** @type {Map<string, {hue?: string}>} everybody, in order */
+  /** @type {Map<string, {hue?: string, isTool: boolean}>} everybody, in order */
   #voices = new Map();
   /** @type {Map<string, number>} */
   #lanes = new Map();
 
-  /** @param {string} key @param {{hue?: string}} voice */
+  /** @param {string} key @param {{hue?: string, isTool: boolean}} voice */
   add(key, voice) {
     if (!this.#voices.has(key)) this.#voices.set(key, voice);
   }
@@ -32,6 +32,11 @@ export class LanePlaces {
     return [...this.#lanes.keys()];
   }
 
+  /** The number of the first lane of tools; 0: there is none. */
+  get firstTool() {
+    return this.keys.findIndex((key) => this.#voices.get(key).isTool) + 1;
+  }
+
   /** How many share the last lane. */
   get others() {
     return this.areMany ? this.#voices.size - this.#lanes.size : 0;
@@ -40,6 +45,12 @@ export class LanePlaces {
   /** The number of a participant's lane. */
   of(key) {
     return this.#lanes.get(key) ?? this.#lanes.size + 1;
+  }
+
+  get #inOrder() {
+    const [people, tools] = [[], []];
+    for (const [key, { isTool }] of this.#voices) (isTool ? tools : people).push(key);
+    return [...people, ...tools];
   }
 
   hueOf(key) {
@@ -57,7 +68,7 @@ export class LanePlaces {
 
   /** Give lanes to those who are active, or to all while they are few. Answers whether any lane changed. */
   fold(active) {
-    const wanted = [...this.#voices.keys()].filter((key) => !this.areMany || active.has(key)).slice(0, MAX_LANES - 1);
+    const wanted = this.#inOrder.filter((key) => !this.areMany || active.has(key)).slice(0, MAX_LANES - 1);
     const others = this.others;
     const isSame = wanted.length === this.#lanes.size && wanted.every((key, n) => this.#lanes.get(key) === n + 1);
     if (!isSame) this.begin(wanted);

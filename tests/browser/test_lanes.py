@@ -59,7 +59,7 @@ def test_events_come_live_and_none_is_lost_or_doubled_over_a_cut_connection(lane
     lanes.open(VIEW)
     assert live == lanes.page.evaluate(CARDS)
     assert [int(card[0]) for card in live] == [1, 2, 3, 4, 9, 10, 11]
-    assert names == heads(lanes.page) == ["Rosa", "Desk", "Dialogue", "Triage", "Insights"]
+    assert names == heads(lanes.page) == ["Rosa", "Desk", "Dialogue", "Triage", "Insights", "Tools"]
 
 
 SIDES = "(one) => { const box = one.getBoundingClientRect(); return [box.left, box.right]; }"
@@ -77,6 +77,35 @@ def test_a_card_stands_beside_its_lane_and_an_arrow_reaches_from_head_to_head(la
     assert abs(arrow[1] - head[3]) < 2
     assert arrow[0] < words[0] < words[1] < arrow[1]
     assert 0 < card[0] - head[3] < 20
+
+
+PLACES = (
+    "() => [...document.querySelectorAll('.lane-event')].map(({ dataset }) => [dataset.seq, dataset.at, dataset.far])"
+)
+
+
+def test_calls_point_at_the_lane_of_their_tool_which_stays_last_as_voices_come(lanes: Transcript) -> None:
+    lanes.call(status="start")
+    lanes.open(VIEW)
+    assert heads(lanes.page) == ["Rosa", "Desk", "Dialogue", "Triage", "Tools"]
+    expect(lanes.row(4)).to_have_attribute("data-far", "5")
+    arrow, tools = lanes.row(4).locator(".reach").evaluate(SIDES), lanes.page.locator(".lane-head").last.evaluate(SIDES)
+    assert abs(arrow[1] - sum(tools) / 2) < 2
+    expect(lanes.row(4).locator(".activity")).to_have_count(2)  # the agent's, the tool's
+
+    lanes.say("from a new voice", sender="agent:Insights")
+    lanes.call(call_id="c2", status="start", mcp_server="gis")
+    lanes.call(status="success", output="found", duration_ms=412)
+    lanes.sees()
+
+    live, names = lanes.page.evaluate(PLACES), heads(lanes.page)
+    assert names == ["Rosa", "Desk", "Dialogue", "Triage", "Insights", "Tools", "gis"]
+    assert live[3:] == [["4", "4", "6"], ["5", "5", "4"], ["6", "4", "7"]]
+    expect(lanes.row(4).locator(".activity")).to_have_count(2)
+    back = "(reach) => getComputedStyle(reach, '::before').content"
+    assert [lanes.row(seq).locator(".reach").evaluate(back) for seq in (4, 6)] == ['""', "none"]
+    lanes.open(VIEW)
+    assert (lanes.page.evaluate(PLACES), heads(lanes.page)) == (live, names)
 
 
 @pytest.mark.thorough
@@ -127,7 +156,7 @@ def test_bars_show_who_holds_a_run_live_and_after_a_reload(server: Server, page:
 
     assert bars[0] == []  # the question
     assert bars[2:4] == [[2], [2]]  # the first agent, from when its run starts
-    assert bars[5:7] == [[3], [3]]  # the second, from the handoff on
+    assert bars[5:7] == [[3, 5], [3]]  # the second, from the handoff on, and the tool that it calls
     assert 3 in bars[-1]  # until the run ends
 
 

@@ -71,6 +71,19 @@ def test_a_call_and_its_end_are_one_card_that_points_at_the_server_of_the_tool(b
     assert [word in unescape(html) for word in ("locate", "Mill", "412 ms", "503 after 2 tries")] == [True] * 4
 
 
+def test_tools_of_no_server_share_a_lane_and_tools_come_after_all_participants(browser: Client) -> None:
+    step = {"event": "tool_step", "agent": "Triage", "status": "start"}
+    store({**step, "name": "classify", "tool_call_id": "c1"}, {**step, "name": "look_up", "tool_call_id": "c2"})
+    store({**step, "name": "locate", "tool_call_id": "c3", "mcp_server": "gis"})
+    store(message_payload("agent:Triage", "Rosa"))
+
+    html = page(browser)
+
+    assert HEAD.findall(html) == ["agent:Triage", "Rosa", "server:", "server:gis"]
+    assert places(html) == [("1", "1", "3", "on"), ("2", "1", "3", "on"), ("3", "1", "4", "on"), ("4", "1", "2", "on")]
+    assert 'data-tools="3"' in html  # from there on, lanes are dashed
+
+
 def test_a_turn_that_is_being_written_is_an_open_card_and_its_output_takes_its_place(browser: Client) -> None:
     store(message_payload("Rosa", "agent:Dialogue"), token("A crew "), token("is coming"))
     written = page(browser)
