@@ -24,6 +24,9 @@ MAX_PARTICIPANTS = 400  # of them at most
 EDGES = 3  # drawn for each, the strongest
 ROWS = 200  # of the table
 LEGIBLE = 0.6  # of its own size: the least at which the picture is shown
+LOW = 0.85  # the least for the sake of its height; one that is higher than TALL scrolls
+TALL = 720  # px
+MAX_SIZE = 1.6  # of its own, where there is room (static/js/graph-view.js)
 WORDS: dict[Sort, str] = {"message": "messages", "handoff": "hands off", "call": "calls"}
 EVERYONE = mark_for_name(event_rows.EVERYBODY, "system")
 
@@ -96,6 +99,16 @@ class Drawing(NamedTuple):
         """Return the smallest width at which all of it is shown at once; smaller text would be unreadable."""
         return round(self.width * LEGIBLE)
 
+    @property
+    def least_height(self) -> int:
+        """Return the smallest height of the room in which it is shown."""
+        return round(self.height if self.height > TALL else self.height * LOW)
+
+    @property
+    def largest(self) -> tuple[int, int]:
+        """Return the width and height at which it is shown in a large room."""
+        return round(self.width * MAX_SIZE), round(self.height * MAX_SIZE)
+
 
 def edges_of(events: Iterable[Stored], calls: Iterable[CallCount]) -> list[Edge]:
     """Count the edges, the most frequent first."""
@@ -139,7 +152,9 @@ def drawing_of(edges: Sequence[Edge], most: int = DRAWN, always: Edge | None = N
     order = {face: n for n, face in enumerate(sorted(shown, key=lambda face: (face.kind != "agent", face.key)))}
     tools = {edge.taker for edge in between if edge.sort == "call"}
     roots = [n for face, n in order.items() if face.kind != "agent" and face not in tools]
-    placed = layered_layout.layout(len(order), [(order[edge.giver], order[edge.taker]) for edge in strong], roots)
+    placed = layered_layout.layout(
+        len(order), [(order[edge.giver], order[edge.taker]) for edge in strong], roots, fills_room=True
+    )
     did = _did(edges)
     nodes = [InteractionNode(placed.boxes[n], face, face in tools, did[face]) for face, n in order.items()]
     arcs = [_arc(edge, line) for edge, line in zip(strong, placed.lines, strict=True)]

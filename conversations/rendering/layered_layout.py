@@ -19,6 +19,8 @@ _BETWEEN_BOXES, _BETWEEN_LABELS = 14.0, 6.0  # px at least
 _PORT = 7.0  # px between two lines at one side of a box, less where there are many
 _HEAD = 8.0  # px of an arrow's head
 _SWEEPS = 6
+_FLAT = 0.45  # of its width: columns of a lower drawing stand by turns higher and lower
+_ASIDE = 150.0  # px by which they do at most
 
 Point = tuple[float, float]
 
@@ -59,10 +61,15 @@ class Layout(NamedTuple):
     height: float
 
 
-def layout(boxes: int, lines: Sequence[tuple[int, int]], roots: Iterable[int] = ()) -> Layout:
-    """Lay out so many boxes and the lines between them (pairs of box numbers); roots are at the left."""
+def layout(
+    boxes: int, lines: Sequence[tuple[int, int]], roots: Iterable[int] = (), *, fills_room: bool = False
+) -> Layout:
+    """Lay out so many boxes and the lines between them (pairs of box numbers); roots are at the left. A drawing that
+    `fills_room` is not left a low strip."""
     columns = _Columns(boxes, lines, _layers(boxes, lines, roots))
     columns.settle()
+    if fills_room:
+        columns.stagger()
     return columns.drawn()
 
 
@@ -115,6 +122,21 @@ class _Columns:
         for _ in range(_SWEEPS):
             for members in self._members:
                 self._place(members, [self._wish(item, (0, 1)) for item in members])
+
+    def stagger(self) -> None:
+        """Move every other column of boxes down if the drawing is low for its width, as a chain is: lines and labels
+        are between columns, so nothing comes to lie over anything else.
+        """
+        if not self._middle:
+            return
+        tops, bottoms = (
+            [self._middle[n] + side * self._room(n) / 2 for n in range(len(self._column))] for side in (-1, 1)
+        )
+        layers = max(self._column) // 2 + 1
+        wanted = _FLAT * layers * (BOX[0] + LABEL[0] + 2 * GAP)
+        aside = min(_ASIDE, max(0.0, wanted - (max(bottoms) - min(tops)))) if layers > 1 else 0.0
+        for item, column in enumerate(self._column):
+            self._middle[item] += aside / 2 if column % 2 else aside * (column // 2 % 2)
 
     def _sort(self, column: int, sides: Sequence[int]) -> None:
         wishes = {item: self._wish(item, sides) for item in self._members[column]}

@@ -3,6 +3,7 @@ import { composes, onKey } from "./keys.js";
 
 const STEP = 1.25; // of one zoom
 const [MIN_SCALE, MAX_SCALE] = [0.25, 3]; // of its own size
+const MAX_SIZE = 1.6; // to which it grows in a large room by itself (conversations/rendering/interaction_graph.py)
 
 export class GraphView {
   #element;
@@ -36,15 +37,15 @@ export class GraphView {
 
   /** How large it is drawn now. */
   get #shown() {
-    return this.#svg.getBoundingClientRect().width / this.#svg.viewBox.baseVal.width || 1;
+    return this.#svg.getScreenCTM()?.a || 1;
   }
 
   #size(svg) {
     if (!svg) return;
     const { width, height } = svg.viewBox.baseVal;
     svg.toggleAttribute("data-zoomed", this.#scale > 0);
-    svg.setAttribute("width", Math.round(width * (this.#scale || 1)));
-    svg.setAttribute("height", Math.round(height * (this.#scale || 1)));
+    svg.setAttribute("width", Math.round(width * (this.#scale || MAX_SIZE)));
+    svg.setAttribute("height", Math.round(height * (this.#scale || MAX_SIZE)));
   }
 
   #zoom(name) {

@@ -47,10 +47,29 @@ def prove_nothing_overlaps(page: Page) -> None:
 
 
 def size(page: Page) -> float:
-    """Return how wide the picture is."""
-    box = page.locator(".graph-scroll .picture").bounding_box()
-    assert box
-    return box["width"]
+    """Return how large the picture is drawn, 1 being its own size."""
+    return float(page.locator(".graph-scroll .picture").evaluate("(picture) => picture.getScreenCTM().a"))
+
+
+DRAWN = """() => [...document.querySelectorAll(".graph-scroll .voice > path")].map((one) => one.getBoundingClientRect())
+  .reduce(([left, top, right, bottom], box) => [Math.min(left, box.left), Math.min(top, box.top),
+    Math.max(right, box.right), Math.max(bottom, box.bottom)], [Infinity, Infinity, 0, 0])"""
+
+
+def prove_it_fills_its_room(page: Page) -> None:
+    """The room reaches from the head to the table, and the picture is as large as it has room for, up to 1.6 times."""
+    room, box = page.locator(".graph-scroll").bounding_box(), page.evaluate(DRAWN)
+    view, table = page.locator(".graph").bounding_box(), page.locator(".graph .table").bounding_box()
+    assert room
+    assert view
+    assert table
+    assert room["height"] > 0.4 * view["height"]
+    assert table["y"] - room["y"] - room["height"] < 40
+    assert room["x"] <= box[0]
+    assert room["y"] <= box[1]
+    assert box[2] <= room["x"] + room["width"] + 1
+    share = max((box[2] - box[0]) / room["width"], (box[3] - box[1]) / room["height"])
+    assert share > 0.8 or size(page) > 1.55
 
 
 def test_nothing_overlaps_as_the_browser_draws_it(talk: Transcript) -> None:
@@ -62,6 +81,33 @@ def test_nothing_overlaps_as_the_browser_draws_it(talk: Transcript) -> None:
     expect(talk.page.locator(".graph .voice", has_text="everyone")).to_contain_text("1 to everyone")
     prove_nothing_overlaps(talk.page)
     expect(talk.page.locator(".graph tbody tr", has_text="everyone")).to_have_count(1)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("others", [1, 6])
+def test_it_fills_the_room_it_has_and_stays_legible_as_it_grows(
+    talk: Transcript, others: int, scheme: Literal["light", "dark"]
+) -> None:
+    for n in range(others):
+        talk.publish({"type": "message", "sender": "agent:Hub", "recipient": f"agent:W{n}", "content": "hello"})
+    talk.page.emulate_media(color_scheme=scheme)
+    talk.page.set_viewport_size({"width": 1440, "height": 900})
+    expect(talk.page.locator(".graph .voice", has_text=f"W{others - 1}")).to_be_attached()
+
+    prove_it_fills_its_room(talk.page)
+    prove_nothing_overlaps(talk.page)
+    before = size(talk.page)
+    talk.page.keyboard.press("+")
+    assert size(talk.page) == pytest.approx(1.25 * before, rel=0.02)
+    talk.page.keyboard.press("0")
+    prove_it_fills_its_room(talk.page)
+
+    talk.page.set_viewport_size({"width": 390, "height": 844})
+    talk.page.reload()
+    prove_nothing_overlaps(talk.page)
+    assert size(talk.page) >= 0.59
+    scrolls = "(e) => [e.scrollHeight - e.clientHeight, getComputedStyle(e).overflowX]"
+    assert talk.page.locator(".graph-scroll").evaluate(scrolls) == [0, "auto"]
 
 
 @pytest.mark.thorough

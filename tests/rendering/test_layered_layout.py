@@ -65,7 +65,7 @@ def test_nothing_overlaps_in_any_graph(boxes: int, data: st.DataObject) -> None:
     box = st.integers(0, boxes - 1)
     lines = data.draw(st.lists(st.tuples(box, box), max_size=60))
 
-    prove(layout(boxes, lines, data.draw(st.lists(box, max_size=5))))
+    prove(layout(boxes, lines, data.draw(st.lists(box, max_size=5)), fills_room=data.draw(st.booleans())))
 
 
 def test_two_hundred_and_their_lines_are_placed_without_overlaps() -> None:
@@ -80,6 +80,19 @@ def test_a_box_stands_right_of_the_one_that_leads_to_it_and_level_with_it() -> N
 
     assert drawn.boxes[0].right < drawn.lines[0].label.x < drawn.boxes[1].x < drawn.boxes[2].x
     assert len({box.middle for box in drawn.boxes}) == 1
+
+
+def test_a_chain_that_fills_its_room_goes_up_and_down() -> None:
+    drawn = layout(3, [(0, 1), (1, 2)], roots=[0], fills_room=True)
+
+    assert drawn.boxes[0].middle == drawn.boxes[2].middle
+    assert drawn.boxes[0].middle < drawn.lines[0].label.middle < drawn.boxes[1].middle
+
+
+def test_a_drawing_that_is_high_enough_is_not_staggered() -> None:
+    drawn = layout(9, [(0, n) for n in range(1, 9)], roots=[0], fills_room=True)
+
+    assert drawn.boxes[0].middle == pytest.approx(sum(box.middle for box in drawn.boxes[1:]) / 8, abs=0.2)
 
 
 def test_the_same_graph_is_drawn_the_same() -> None:
