@@ -1,4 +1,4 @@
-/** How the connection stands: the dot in the top bar, and the strips that say it ended for good. */
+/** How the connection stands: the dot in the top bar, the strips that say it ended for good, and the button to try at once. */
 import { socket } from "./socket.js";
 
 const WORDS = { live: "Live", connecting: "Connecting", down: "Reconnecting", "signed-out": "Signed out", forbidden: "Not live" };
@@ -49,5 +49,33 @@ class ConnectionStrip extends HTMLElement {
   }
 }
 
+/** `<reconnect-now>`: a button in the strip of a lost connection. Pressed, it rests until the try has come to an end. */
+class ReconnectNow extends HTMLElement {
+  #stop = new AbortController();
+
+  connectedCallback() {
+    const { signal } = this.#stop;
+    this.addEventListener("click", () => this.#press(), { signal });
+    socket.addEventListener("state", () => this.#show(false), { signal });
+  }
+
+  disconnectedCallback() {
+    this.#stop.abort();
+  }
+
+  #press() {
+    if (socket.state !== "down") return;
+    this.#show(true);
+    socket.tryNow();
+  }
+
+  #show(isTrying) {
+    const button = this.querySelector("button");
+    button.ariaDisabled = isTrying ? "true" : null; // `disabled` would take the focus away
+    button.textContent = isTrying ? "Trying…" : "Try now";
+  }
+}
+
 customElements.define("live-state", LiveState);
+customElements.define("reconnect-now", ReconnectNow);
 customElements.define("connection-strip", ConnectionStrip);

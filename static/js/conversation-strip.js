@@ -18,7 +18,7 @@ class ConversationStrip extends HTMLElement {
 
   connectedCallback() {
     for (const name of HEARD) this.parentElement.addEventListener(`connection:${name}`, this);
-    this.querySelector("button").addEventListener("click", () => this.#close());
+    this.querySelector("[data-dismiss]").addEventListener("click", () => this.#close());
   }
 
   disconnectedCallback() {
@@ -79,6 +79,7 @@ class ConversationStrip extends HTMLElement {
     this.querySelector("use").setAttribute("href", `#i-${symbol}`);
     this.querySelector("span").replaceChildren(...words);
     this.querySelector("a").hidden = true;
+    this.querySelector("reconnect-now").hidden = kind !== "down";
     this.hidden = false;
     if (kind === "back") this.#hide = setTimeout(() => this.#close(), KEPT);
   }

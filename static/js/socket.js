@@ -23,8 +23,8 @@ class Socket extends EventTarget {
 
   constructor() {
     super();
-    addEventListener("online", () => this.#now());
-    document.addEventListener("visibilitychange", () => document.hidden || this.#now());
+    addEventListener("online", () => this.tryNow());
+    document.addEventListener("visibilitychange", () => document.hidden || this.tryNow());
     addEventListener("pagehide", () => this.#hangUp()); // an open socket would keep the page out of the back cache
     addEventListener("pageshow", (event) => event.persisted && this.#topics.size && this.#connect());
   }
@@ -48,6 +48,11 @@ class Socket extends EventTarget {
     if (this.#state === "live") subscription.ask();
     else this.#connect();
     return () => this.#leave(subscription);
+  }
+
+  /** Connect without waiting for the next try; a try that is under way is left to end. */
+  tryNow() {
+    if (this.#state === "down") this.#connect();
   }
 
   #leave(subscription) {
@@ -109,10 +114,6 @@ class Socket extends EventTarget {
     const silence = performance.now() - this.#heardAt;
     const isStuck = this.#wire?.readyState === WebSocket.CONNECTING && silence > 2 * LOOK_MS;
     if (this.#wire && (isStuck || (this.#hasHeads && silence > SILENCE_MS))) this.#closed(0);
-  }
-
-  #now() {
-    if (this.#state === "down" && !this.#wire) this.#connect();
   }
 
   #hangUp() {

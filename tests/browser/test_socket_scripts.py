@@ -190,6 +190,43 @@ def test_a_network_that_comes_back_is_used_at_once(line: Line) -> None:
     line.wait(lambda: len(line.routes) == 2)
 
 
+def test_a_button_has_it_try_at_once_and_never_twice_at_a_time(line: Line) -> None:
+    line.subscribe(after=0, epoch="e")
+    line.page.evaluate(
+        """async () => {
+          await import("/static/js/connection.js");
+          document.body.innerHTML = "<reconnect-now><button>Try now</button></reconnect-now>";
+          globalThis.setTimeout = () => 0; // no retry of its own
+          globalThis.opened = 0;
+          globalThis.WebSocket = class extends EventTarget { // opens when the test says so
+            static CONNECTING = 0;
+            constructor() { super(); opened += 1; globalThis.wire = this; }
+            send() {}
+            close() {}
+          };
+        }"""
+    )
+    line.routes[-1].close(code=1006)
+    line.wait(lambda: line.page.evaluate("socket.state") == "down")
+    button = line.page.get_by_role("button")
+    button.focus()
+
+    for _ in range(3):
+        line.page.keyboard.press("Enter")
+    assert line.page.evaluate("opened") == 1
+    assert button.inner_text() == "Trying…"
+    line.page.evaluate("wire.dispatchEvent(new CloseEvent('close', { code: 1006 }))")
+    assert button.inner_text() == "Try now"
+
+    line.page.keyboard.press("Enter")
+    assert line.page.evaluate("opened") == 2
+    line.page.evaluate("wire.dispatchEvent(new Event('open'))")
+    assert line.page.evaluate("socket.state") == "live"
+    line.page.keyboard.press("Enter")
+    assert line.page.evaluate("opened") == 2
+    assert button.inner_text() == "Try now"
+
+
 def test_nobody_listening_means_no_socket(line: Line) -> None:
     line.subscribe(after=0, epoch="e")
 

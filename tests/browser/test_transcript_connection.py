@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, WebSocketRoute, expect
 
-from tests.browser import violations
+from tests.browser import Wires, in_every_look, violations
 from tests.browser.transcript import Transcript
 from tests.support.live import Server, until
 
@@ -59,6 +59,30 @@ def test_a_killed_server_comes_back_and_the_strip_counts_what_was_restored(trans
     transcript.say("and on")
     transcript.sees()
     assert transcript.rows[-2:] == [43, 44]
+
+
+NO_RETRY = """() => {
+  const wait = setTimeout;
+  globalThis.setTimeout = (act, ...rest) => (String(act).includes("#connect") ? 0 : wait(act, ...rest));
+}"""
+
+
+@pytest.mark.parametrize("address", ["", "/", "/approvals/", "/calls/", "/audit/"])
+def test_the_strip_of_a_lost_connection_has_it_try_at_once(transcript: Transcript, address: str) -> None:
+    page, wires = transcript.page, Wires(transcript.page)
+    page.goto(address or page.url)
+    expect(page.locator("live-state[data-state=live]")).to_be_visible()
+    page.evaluate(NO_RETRY)
+    wires.cut()
+    button = page.get_by_role("button", name="Try now")
+    expect(button).to_be_visible()
+    assert in_every_look(page, "lost") == {}
+
+    wires.mend()
+    button.dblclick()
+
+    expect(button).to_be_hidden()
+    assert len(wires.open) == 1
 
 
 @pytest.mark.thorough
