@@ -8,9 +8,10 @@ from pydantic import Field
 from conversations import search as searching
 from conversations.core import page_urls
 from conversations.rendering import event_rows
+from conversations.rendering.participant_marks import mark_for
 from dashboard.api.openapi.operations import TEXT, Operation, endpoint
 from dashboard.api.request_input import LIMIT, limit_of
-from dashboard.api.schemas.core import Paged, Seq, Shape
+from dashboard.api.schemas.core import MarkDrawn, Paged, Seq, Shape
 from dashboard.pages.require_permission import require_permission
 
 FIELDS = ("q", "conversation", "kind", "sender", "since", "until")
@@ -33,6 +34,7 @@ class Hit(Shape):
     kind: str
     at: int
     sender: str
+    mark: MarkDrawn
     principal: str
     excerpts: list[Excerpt]
     url: str
@@ -73,6 +75,8 @@ def search(request: HttpRequest) -> JsonResponse:
 
 def _item(hit: searching.SearchHit, cut: list[searching.Excerpt]) -> Hit:
     event = hit.event
+    sender = event_rows.author(event_rows.read(event))
+    mark = mark_for(sender, event.principal)
     excerpts = [Excerpt(label=excerpt.label, text=excerpt.text, marks=list(excerpt.marks)) for excerpt in cut]
     return Hit(
         conversation_id=event.conversation,
@@ -80,7 +84,8 @@ def _item(hit: searching.SearchHit, cut: list[searching.Excerpt]) -> Hit:
         seq=event.seq,
         kind=event.kind,
         at=event.at,
-        sender=event_rows.author(event_rows.read(event)),
+        sender=sender,
+        mark=MarkDrawn(kind=mark.kind, letters=mark.letters, hue=mark.hue, pattern=mark.pattern),
         principal=event.principal,
         excerpts=excerpts,
         url=page_urls.event_url(event.conversation, event.seq),

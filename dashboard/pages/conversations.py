@@ -13,6 +13,7 @@ from conversations.conversation.since_left import SinceLeft
 from conversations.core import hidden_characters
 from conversations.events import epoch
 from conversations.models import Agent, User
+from conversations.rendering.participant_marks import mark_for_name
 from dashboard.pages import composer, first_steps
 from dashboard.pages.base_context import render_page
 
@@ -84,12 +85,12 @@ def _names(page: conversation_list.ConversationPage) -> list[str]:
     return sorted(name for name in names if hidden_characters.is_clean(name))[:MAX_NAMES]
 
 
-def _named(text: str) -> dict[str, list[dict[str, str]]]:
+def _named(text: str) -> dict[str, list[dict[str, Any]]]:
     """Return agents with their pages, and participants with the conversations they take part in."""
     agents = Agent.objects.filter(name__icontains=text.replace("\0", "")).order_by("name", "team")
     return {
         "agents": [
-            {"name": name, "team": team, "url": reverse("agent", args=[team, name])}
+            {"name": name, "team": team, "url": reverse("agent", args=[team, name]), "mark": _mark(name)}
             for team, name in agents.values_list("team", "name")[:MAX_FOUND]
             if hidden_characters.is_clean(team + name)
         ],
@@ -97,6 +98,11 @@ def _named(text: str) -> dict[str, list[dict[str, str]]]:
             {"name": name, "url": _href("", name, "")} for name in participant_names.matching(text, MAX_FOUND)
         ],
     }
+
+
+def _mark(agent: str) -> dict[str, Any]:
+    mark = mark_for_name(agent)
+    return {"kind": mark.kind, "letters": mark.letters, "hue": mark.hue, "pattern": mark.pattern}
 
 
 def _href(q: str, participant: str, state: str, before: str = "") -> str:

@@ -9,7 +9,7 @@ export function markWords(root, words) {
 const textsOf = (root) => {
   const texts = [];
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) if (walker.currentNode.parentElement.closest("[role=option]")) texts.push(walker.currentNode);
+  while (walker.nextNode()) if (walker.currentNode.parentElement.matches("[role=option] > :is(span:not(.mark), small)")) texts.push(walker.currentNode);
   return texts;
 };
 

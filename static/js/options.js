@@ -3,7 +3,12 @@
 import { composes } from "./keys.js";
 import { markWords } from "./marked-words.js";
 
-/** @typedef {{symbol: string, words: string, note?: string, key?: string, href?: string, act?: () => void}} Option */
+/**
+ * `symbol`, `state` with its words or a participant's `mark` stand before the words; `at` is when it last changed.
+ * @typedef {{kind: string, letters: string, hue: ?number, pattern: number}} Mark
+ * @typedef {{symbol?: string, state?: {state: string, words: string}, mark?: Mark, words: string, note?: string, at?: string,
+ *   key?: string, href?: string, act?: () => void}} Option
+ */
 
 export class Options {
   #input;
@@ -93,15 +98,35 @@ export class Options {
     else this.#input.removeAttribute("aria-activedescendant");
   }
 
-  #draw(element, { symbol, words, note = "", key = "", href, act }, id) {
+  #draw(element, { symbol, state, mark, words, note = "", at, key = "", href, act }, id) {
     element.id = id;
     if (href) element.href = href;
     if (act) this.#acts.set(element, act);
-    element.querySelector("use").setAttribute("href", `#i-${symbol}`);
+    const icon = element.querySelector(".icon");
     element.querySelector("span").textContent = words;
+    if (mark) icon.replaceWith(drawnMark(mark));
+    else icon.firstElementChild.setAttribute("href", `#i-${symbol}`);
+    if (state) icon.replaceWith(drawnState(state, icon));
+    if (at) Object.assign(element.querySelector("time"), { dateTime: at, hidden: false });
     element.querySelector("small").textContent = note;
     element.querySelector("kbd").textContent = key;
     element.querySelector("kbd").hidden = !key;
     return element;
   }
 }
+
+/** The mark of a participant, as `macros/mark.html` draws it. @param {Mark} mark */
+const drawnMark = ({ kind, letters, hue, pattern }) => {
+  const element = Object.assign(document.createElement("span"), { className: "mark", textContent: letters, ariaHidden: "true" });
+  const shown = { kind: kind === "agent" ? "" : kind, hue, pattern, size: "small" };
+  for (const [name, value] of Object.entries(shown)) if (value) element.dataset[name] = value;
+  return element;
+};
+
+/** A state in its color; its words are read out. */
+const drawnState = ({ state, words }, icon) => {
+  const element = Object.assign(document.createElement("span"), { className: "state", title: words, role: "img", ariaLabel: words });
+  element.dataset.state = state;
+  element.append(icon.cloneNode(true));
+  return element;
+};

@@ -54,22 +54,25 @@ export const everywhere = (words) => ({
 });
 
 /** @returns {Option} */
-export const ofConversation = ({ title, conversation_id: id, url }) => ({
-  symbol: "talk",
+export const ofConversation = ({ title, conversation_id: id, url, shown_state: state, last_activity_at: at }) => ({
+  symbol: `s-${state.state}`,
+  state,
+  at,
   words: title || id,
   note: title ? id : "",
   href: url,
 });
 
 /** A page of an agent. @returns {Option} */
-export const ofAgent = ({ name, team, url }) => ({ symbol: "agent", words: name, note: team, href: url });
+export const ofAgent = ({ name, team, url, mark }) => ({ mark, words: name, note: team, href: url });
 
 /** The conversations of a participant. @returns {Option} */
 export const ofParticipant = ({ name, url }) => ({ symbol: "talk", words: name, href: url });
 
 /** An event that a search found. @returns {Option} */
-export const ofHit = ({ title, conversation_id: id, seq, kind, excerpts, url }) => ({
-  symbol: kind === "tool_step" ? "tool" : "talk",
+export const ofHit = ({ title, conversation_id: id, seq, at, mark, excerpts, url }) => ({
+  mark,
+  at: new Date(at / 1000).toISOString(),
   words: excerpts[0]?.text ?? `Event ${seq}`,
   note: `${title || id}, ${seq}`,
   href: url,

@@ -90,6 +90,28 @@ def test_conversations_and_an_event_of_this_one_are_offered_after_a_hash(palette
     expect(palette.get_by_role("option").first).to_contain_text("Event 1 of this conversation")
 
 
+def test_conversations_have_their_state_and_agents_and_hits_their_mark(palette: Page, talks: Server) -> None:
+    work(talks, "t.ask(o, 'palette-lighthouse', client_id='mark', name='refund', qualified_name='refund')")
+    palette.keyboard.type("palette-")
+    waiting = palette.get_by_role("option", name="lighthouse")
+    expect(waiting.get_by_role("img", name="Waiting for approval")).to_be_visible()
+    expect(waiting.locator(".state")).to_have_attribute("data-state", "waiting")
+    expect(waiting.locator("time")).to_have_text("now")
+    expect(palette.get_by_role("option", name="harbour").locator(".state")).to_have_attribute("data-state", "open")
+
+    palette.keyboard.press("Control+a")
+    palette.keyboard.type("At the")
+    hit = palette.get_by_role("group", name="Events").get_by_role("option").first
+    expect(hit.locator(".mark")).to_have_text("OW")
+    expect(hit.locator(".mark")).to_have_attribute("data-kind", "operator")
+
+    palette.keyboard.press("Control+a")
+    palette.keyboard.type("@")
+    agent = palette.get_by_role("group", name="Agents").get_by_role("option").first
+    expect(agent.locator(".mark[data-hue]")).to_be_visible()
+    assert in_every_look(palette, "marks") == {}
+
+
 def test_what_finds_nothing_says_so_and_without_the_sign_all_is_back(palette: Page) -> None:
     palette.keyboard.type("@nobody at all")
     expect(palette.get_by_role("dialog").get_by_role("status")).to_have_text("No results")

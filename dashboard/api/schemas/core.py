@@ -102,6 +102,24 @@ class Place(Shape):
     seq: int
 
 
+class ShownState(Shape):
+    """The state that the list shows before a title: what needs a person, else what is going on. `state` is waiting,
+    stuck, failed, running, person, paused or open."""
+
+    state: str
+    words: str
+
+
+class MarkDrawn(Shape):
+    """How a participant is drawn: kind (agent, person, operator, system), letters, and for agents a hue, 1 to 10, and a
+    pattern that tells it from others of that hue."""
+
+    kind: str
+    letters: str
+    hue: int | None
+    pattern: int
+
+
 class Conversation(Shape):
     """A conversation and the values computed from its events."""
 
@@ -114,6 +132,7 @@ class Conversation(Shape):
     tool_calls: int
     errors: int
     state: str
+    shown_state: ShownState
     owner: str
     last_activity_at: str
     forked_from: Place | None

@@ -231,6 +231,7 @@ def test_the_api_lists_what_design_3_6_names(browser: Client) -> None:
         "tool_calls": 3,
         "errors": 1,
         "state": "open",
+        "shown_state": {"state": "open", "words": "Open"},
         "owner": "",
         "last_activity_at": "1970-01-01T00:00:05+00:00",
         "url": "/conversations/a%20b/",
