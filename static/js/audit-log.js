@@ -51,16 +51,21 @@ class AuditLog extends HTMLElement {
   /** What the address says now: the rows, and where else the filter stands. */
   async #filter() {
     for (const link of this.querySelectorAll("[data-export]")) link.search = location.search;
-    const list = await this.#parts.ask("list");
-    if (!list) return;
-    this.#draw(list);
-    await this.#drawFacets();
+    await this.#renew();
   }
 
-  async #drawFacets() {
-    const asked = this.#chosen;
-    const facets = await this.#parts.ask("facets");
-    if (facets && this.#chosen === asked) keepingFocus(this.querySelector("[data-facets]"), facets); // else more was chosen
+  /** Draw the list anew, then what `more` draws and the counts of the filter. */
+  async #renew(more = () => {}) {
+    const [asked, form] = [this.#chosen, this.querySelector("list-filter")];
+    const fail = (error, part) => form.fail(error, part);
+    const list = await this.#parts.ask("list", fail);
+    if (!list) return;
+    this.#draw(list);
+    await more();
+    const facets = await this.#parts.ask("facets", fail);
+    if (!facets || this.#chosen !== asked) return; // more was chosen
+    keepingFocus(this.querySelector("[data-facets]"), facets);
+    form.settle();
   }
 
   #draw(list) {
@@ -98,16 +103,16 @@ class AuditLog extends HTMLElement {
 
   /** Draw the list anew, with what is new in it, and what the page says of the whole log. */
   async #show() {
-    const list = await this.#parts.ask("list");
-    if (!list) return;
-    this.#draw(list);
+    await this.#renew(() => this.#goUp());
+  }
+
+  async #goUp() {
     scrollTo({ top: 0 });
     this.querySelector("[data-list] [data-key] a")?.focus({ preventScroll: true });
     const totals = await this.#parts.ask("totals");
     for (const fresh of totals?.querySelectorAll("[data-total]") ?? [])
       morph(this.querySelector(`[data-total="${fresh.dataset.total}"]`), fresh);
     drawTimes(this);
-    await this.#drawFacets();
   }
 
   /** A click anywhere in an entry, as long as it does nothing else and selects nothing. */

@@ -62,15 +62,16 @@ class CallList extends HTMLElement {
   }
 
   async #renew() {
+    if (this.querySelector("list-filter").hasFailed) return this.#filter(); // its rows are not there yet
     const fresh = await this.#parts.ask("list");
-    if (!fresh) return;
+    if (!fresh) return undefined;
     this.#fresh = fresh;
     const newer = new Map(keyed(fresh));
     for (const [key, row] of keyed(this.#list)) if (newer.has(key)) morph(row, newer.get(key).cloneNode(true));
     const [figure, drawn] = [this.#list, fresh].map((part) => part.querySelector("[data-figure]"));
     if (figure && drawn) morph(figure, drawn.cloneNode(true)); // the reader's rows stay, the count goes on
     drawTimes(this.#list);
-    this.#settle();
+    return this.#settle();
   }
 
   /** The drawing that waits, in the place of the old one, unless somebody reads there. */
@@ -103,11 +104,14 @@ class CallList extends HTMLElement {
     const query = location.search.slice(1);
     for (const field of this.querySelectorAll("[data-query]")) field.value = query;
     for (const link of this.querySelectorAll("[data-export]")) link.search = query;
-    const asked = this.#chosen;
-    const list = await this.#parts.ask("list");
+    const [asked, form] = [this.#chosen, this.querySelector("list-filter")];
+    const fail = (error, part) => form.fail(error, part);
+    const list = await this.#parts.ask("list", fail);
     if (list) this.#list.replaceChildren(list);
-    const facets = list && (await this.#parts.ask("facets"));
-    if (facets && this.#chosen === asked) keepingFocus(this.querySelector("[data-facets]"), facets); // else more was chosen
+    const facets = list && (await this.#parts.ask("facets", fail));
+    if (!facets || this.#chosen !== asked) return; // more was chosen
+    keepingFocus(this.querySelector("[data-facets]"), facets);
+    form.settle();
   }
 }
 

@@ -61,6 +61,7 @@ class ConversationList extends HTMLElement {
     clearTimeout(this.#pause);
   }
 
+  get #filter() { return this.querySelector("list-filter"); }
   get #list() { return this.querySelector("[data-list]"); }
   get #takesNew() { return !this.#hasFilter && !this.#has("before"); }
   get #hasFilter() { return this.#has("q") || this.#has("participant") || this.#has("state"); }
@@ -131,8 +132,10 @@ class ConversationList extends HTMLElement {
       this.#isWanted = false;
       this.#rows.replace(drawn, { takesNew: this.#takesNew });
       this.#settle();
+      this.#filter?.settle();
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
+      if (this.#isWanted && error instanceof RequestError) this.#filter?.fail(error);
     }
     return undefined;
   }

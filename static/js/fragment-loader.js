@@ -8,9 +8,10 @@ export class FragmentLoader {
   /**
    * Ask for a part. A later question for the same one ends an earlier one.
    * @param {string} name
+   * @param {(error: RequestError, name: string) => void} [fail] told why there is no answer
    * @returns {Promise<DocumentFragment | undefined>} none where it was ended, or the server did not answer
    */
-  async ask(name) {
+  async ask(name, fail = () => {}) {
     this.#asking.get(name)?.abort();
     const asking = new AbortController();
     this.#asking.set(name, asking);
@@ -19,7 +20,8 @@ export class FragmentLoader {
     try {
       return render(await markup(address, { signal: asking.signal }));
     } catch (error) {
-      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
+      if (error instanceof RequestError) fail(error, name);
+      else if (error.name !== "AbortError") throw error;
       return undefined;
     }
   }

@@ -1,5 +1,9 @@
-/** `<list-filter>`: the form over a list. Typing asks for the list after a pause; the address holds the filter. */
+/**
+ * `<list-filter>`: the form over a list. Typing asks for the list after a pause; the address holds the filter. Whoever hears
+ * `filter` draws the list and tells it what came of that: `settle()`, or `fail()`, which says so and offers to try again.
+ */
 const PAUSE_MS = 250;
+const FROM_BEFORE = { list: "The rows are those from before.", facets: "The counts beside the filters are those from before." };
 
 class ListFilter extends HTMLElement {
   #stop;
@@ -10,11 +14,34 @@ class ListFilter extends HTMLElement {
     const { signal } = this.#stop;
     this.addEventListener("input", ({ target }) => target.form === this.#form && this.#wait(), { signal });
     this.addEventListener("submit", (event) => this.#submit(event), { signal });
+    this.#strip.querySelector("button").addEventListener("click", () => this.#again(), { signal });
   }
 
   disconnectedCallback() {
     clearTimeout(this.#pause);
     this.#stop.abort();
+  }
+
+  /** What was to be filtered is as it was. @param {import("./fetch.js").RequestError} error @param {"list" | "facets"} [part] */
+  fail(error, part = "list") {
+    const refusal = part === "list" ? "Filter not applied. " : "";
+    this.#strip.querySelector("span").textContent = `${refusal}${error.sentence} ${FROM_BEFORE[part]}`;
+    this.#strip.hidden = false;
+  }
+
+  /** All is drawn as the filter says. */
+  settle() {
+    if (this.#strip.contains(document.activeElement)) this.querySelector("input").focus(); // else the focus would be lost
+    this.#strip.hidden = true;
+  }
+
+  get hasFailed() { return !this.#strip.hidden; }
+
+  get #strip() { return document.querySelector("[data-unfiltered]"); }
+
+  #again() {
+    this.#strip.querySelector("span").textContent = "Trying again…";
+    this.#tell();
   }
 
   /** The filter itself: the list beside it may have forms of its own. */

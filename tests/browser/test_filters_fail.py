@@ -1,0 +1,97 @@
+"""A filter whose request fails: the list says that its rows are from before, and offers to try again."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, Route, expect
+
+from tests.browser import in_every_look, team_server, work
+from tests.support.live import Server
+
+CALLS = """
+for name in ('harbour', 'lighthouse'):
+    t.say(o, name, content=f'At the {name}', client_id=name)
+    t.log.append(toolcalls.call(name, 1))
+"""
+PAGES = {"/": "lighthouse", "/calls/": "nothing has this", "/audit/": "nothing has this"}
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Server]:
+    """A server with something in each list."""
+    with team_server("t.team()") as started:
+        work(started, f"from tests.support import toolcalls\n{CALLS}")
+        yield started
+
+
+def rows(page: Page) -> int:
+    """Return how many rows the list has."""
+    return page.locator("[data-list] [data-item]").count()
+
+
+def failure(page: Page, words: str) -> Locator:
+    """Return the strip that says what could not be applied, once it says these words."""
+    strip = page.locator("[data-unfiltered]")
+    expect(strip).to_be_visible()
+    expect(strip).to_have_role("alert")
+    expect(strip).to_contain_text(words)
+    return strip
+
+
+def reject(route: Route) -> None:
+    """Answer as a server that cannot now."""
+    error = '{"error": {"code": "busy", "message": "The database is busy."}}'
+    route.fulfill(status=503, body=error, content_type="application/json")
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_a_filter_that_fails_says_so_and_is_tried_again_by_keyboard(window: Page, address: str) -> None:
+    window.goto(address)
+    expect(window.locator("live-state[data-state=live]")).to_be_visible()
+    before = rows(window)
+    assert before > 1
+    window.route("**part=list*", reject)
+    window.locator("list-filter input[name=q]").fill(PAGES[address])
+
+    strip = failure(window, "Filter not applied.")
+    expect(strip).to_contain_text("The database is busy. The rows are those from before.")
+    assert rows(window) == before
+    assert in_every_look(window, "failed filter") == {}
+
+    window.unroute("**part=list*")
+    strip.get_by_role("button", name="Try again").press("Enter")
+    expect(strip).to_be_hidden()
+    assert rows(window) < before
+
+
+def test_a_filter_that_fails_again_keeps_saying_so_until_another_is_applied(window: Page) -> None:
+    window.goto("/calls/")
+    expect(window.locator("live-state[data-state=live]")).to_be_visible()
+    window.route("**part=list*", lambda route: route.abort())
+    window.locator("input[name=q]").fill("nothing has this")
+    strip = failure(window, "Filter not applied.")
+    expect(strip).to_contain_text("The server did not respond.")
+    with window.expect_request("**part=list*"):
+        strip.get_by_role("button", name="Try again").click()
+    expect(strip).to_be_visible()
+
+    window.unroute("**part=list*")
+    window.locator("input[name=q]").fill("nor this")
+
+    expect(strip).to_be_hidden()
+    assert rows(window) == 0
+
+
+@pytest.mark.parametrize("address", ["/calls/", "/audit/"])
+def test_counts_beside_the_filters_that_are_from_before_are_told(window: Page, address: str) -> None:
+    window.goto(address)
+    expect(window.locator("live-state[data-state=live]")).to_be_visible()
+    window.route("**part=facets*", reject)
+    window.locator("input[name=q]").fill("nothing has this")
+
+    strip = failure(window, "The counts beside the filters are those from before.")
+    expect(strip).to_be_visible()
+    assert rows(window) == 0
+    window.unroute("**part=facets*")
+    strip.get_by_role("button", name="Try again").click()
+    expect(strip).to_be_hidden()
