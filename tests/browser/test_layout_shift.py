@@ -1,9 +1,10 @@
 """Nothing moves while a page loads: what scripts draw anew has its room, and its words, from the first paint on."""
 
 import pytest
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser import team_server, work
+from tests.browser.piecewise import open_in_pieces
 from tests.support.live import ROOT, Server
 from tests.support.tiers import sampled
 
@@ -71,6 +72,33 @@ def addresses(served: Server) -> list[str]:
     approval, call, recorded = work(served, ADDRESSES).split()[-3:]
     talks = [f"/conversations/{talk}/{view}" for talk in ("noise", recorded) for view in VIEWS]
     return [*PAGES, f"/approvals/{approval}/", f"/calls/{call}/", *talks]
+
+
+CUTS = [
+    '<nav class="nav"', 'href="/approvals/"', 'href="/calls/"', 'href="/agents/"', 'popovertarget="more-menu"',
+    "<list-filter", "<form role", "<select",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_nothing_moves_while_a_document_comes_in_pieces(served: Server, noted: Page, cut: str) -> None:
+    noted.set_viewport_size({"width": 390, "height": 844})
+    html = noted.request.get("/").text()
+    at = html.index(cut) if cut.startswith("<") else html.rindex("<", 0, html.index(cut))
+
+    open_in_pieces(noted, served, html, at)
+
+    assert noted.evaluate("shifts") == []
+
+
+def test_the_word_for_the_connection_moves_nothing_as_it_comes(noted: Page) -> None:
+    noted.set_viewport_size({"width": 390, "height": 844})
+    noted.goto("/")
+    expect(noted.locator("live-state[data-state=live]")).to_be_visible()
+
+    shifts = noted.evaluate(SETTLED)
+
+    assert [shift for shift in shifts if "tools" in str(shift)] == []
 
 
 @pytest.mark.parametrize("width", ["phone", pytest.param("desk", marks=pytest.mark.thorough)])
