@@ -4,9 +4,8 @@ Called periodically by the worker."""
 import json
 from collections.abc import Collection, Mapping
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 
-from agents_app.worker import saved_state
 from conversations.core.node_heartbeat import database_now
 from conversations.models import Agent, Event, Run
 from conversations.runs import stop_and_rerun
@@ -22,7 +21,7 @@ def requeue_runs_with_server(connected: Mapping[str, Collection[str]]) -> list[s
     requeued: list[str] = []
     for run in _next(waiting, "server"):
         server = _server_of(run)
-        is_there = server in connected.get(_team_of(run), ())
+        is_there = server in connected.get(run.team, ())
         if is_there and stop_and_rerun.requeue_waiting_for_server(run.id, f"the MCP server {server} is connected"):
             requeued.append(run.id)
     return requeued
@@ -33,13 +32,12 @@ def end_orphaned_runs(teams: Collection[str]) -> list[str]:
 
     Runs of teams that are not served at the moment stay queued until their worker returns.
     """
-    served = Agent.objects.filter(served_until__gt=database_now()).values("name")
-    left = Run.objects.filter(status="queued", state__isnull=False).exclude(agent__in=served)
+    served = Agent.objects.filter(team=OuterRef("team"), name=OuterRef("agent"), served_until__gt=database_now())
+    left = Run.objects.filter(status="queued", team__in=teams).exclude(team="").exclude(Exists(served))
     ended: list[str] = []
     for run in _next(left, "agent"):
-        team = _team_of(run)
-        why = f"the team {team} no longer has the agent {run.agent}: it was removed or renamed"
-        if team in teams and stop_and_rerun.end_as_incompatible(run.id, why):
+        why = f"the team {run.team} no longer has the agent {run.agent}: it was removed or renamed"
+        if stop_and_rerun.end_as_incompatible(run.id, why):
             ended.append(run.id)
     return ended
 
@@ -50,10 +48,6 @@ def _next(runs: QuerySet[Run], what: str) -> list[Run]:
     page = list(runs.filter(id__gt=_looked_upto.get(what, "")).order_by("id").defer("state")[:AT_A_TIME])
     _looked_upto[what] = page[-1].id if len(page) == AT_A_TIME else ""
     return page
-
-
-def _team_of(run: Run) -> str:
-    return saved_state.team_of(Run.objects.filter(id=run.id).values_list("state", flat=True).first() or "")
 
 
 def _server_of(run: Run) -> str:

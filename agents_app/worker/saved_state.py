@@ -59,14 +59,6 @@ def verify(claim: Claim) -> tuple[SavedState, str]:
     return _parse_state(text), tools
 
 
-def team_of(state: str) -> str:
-    """Return the team of a saved state, if it can be read; the state is not verified here."""
-    try:
-        return _parse_state(state).team
-    except (ValueError, KeyError, TypeError):
-        return ""
-
-
 def tools_hash(items: Iterable[ToolApprovalItem]) -> str:
     """Return the hash of the tools for which calls wait, as their agents have them now. Raises Incompatible if one is
     missing."""

@@ -23,7 +23,6 @@ from django.conf import settings
 
 import switchboard
 from agents_app.mcp.tools import McpTools
-from agents_app.memory import session
 from agents_app.model_providers.providers import ModelConfig, Provider, configured
 from agents_app.open_responses import plain_model_team
 from agents_app.open_responses.request_tools import hosted_by
@@ -33,7 +32,7 @@ from agents_app.teams.served_team import ServedTeam
 from agents_app.worker import blocked_runs
 from agents_app.worker.agent_run import AgentRun
 from agents_app.worker.claimed_run import WorkerServices
-from agents_app.worker.replay_run import ReplayRun, request_of
+from agents_app.worker.replay_run import ReplayRun
 from agents_app.worker.run_bus import RunBus
 from conversations.asgi.agui import registration
 from conversations.asgi.agui.registered import RemoteAgent
@@ -45,7 +44,7 @@ from conversations.core.node_heartbeat import BEAT_EVERY, Heartbeat, worker_node
 from conversations.core.status import OK
 from conversations.events import commit_listeners, log, registry
 from conversations.events.log.records import Stored
-from conversations.models import Run, SessionItem
+from conversations.models import Run
 from conversations.runs import claims, leases
 from conversations.runs.approvals import auto_approval, expiry
 from conversations.runs.claims import Claim
@@ -169,35 +168,18 @@ class Worker:
             return
 
     async def _claim(self, served: ServedTeam, at_most: int) -> None:
-        names = [agent.name for agent in served.team.agents]
-        claimed = await self._do(partial(claims.claim, self.name, names, at_most=at_most))
+        team = served.team
+        agents = claims.ServedAgents(team.name, [agent.name for agent in team.agents], team.entry)
+        claimed = await self._do(partial(claims.claim, self.name, agents, at_most=at_most))
         for claim in claimed:
             failpoint("after-lease")
-            try:
-                team = await self._served_team_of(claim, served)
-            except Exception:  # the run itself will say what is wrong; the others begin
-                logger.exception("the team of a run could not be read", extra={"run": claim.run})
-                team = served
-            self._start(claim, team)
+            self._start(claim, served)
         if len(claimed) == at_most:  # there may be more, of which nobody tells
             self._news.set()
 
     def _free(self) -> list[tuple[ServedTeam, int]]:
         busy = Counter(id(served) for _, served, _ in self._active_runs.values())
         return [(r, self._per_team - busy[id(r)]) for r in self.served_teams if busy[id(r)] < self._per_team]
-
-    async def _served_team_of(self, claim: Claim, default: ServedTeam) -> ServedTeam:
-        """Return the team of a run: for agents with the same name, the one with an entry agent, or else the team that
-        was active last."""
-        if claim.kind == "replay":
-            team = (await self._do(request_of, claim)).text("team")
-            return next((r for r in self.served_teams if r.team.name == team), default)
-        named = [r for r in self.served_teams if claim.agent in [agent.name for agent in r.team.agents]]
-        entries = [r for r in named if claim.agent in r.team.entry]
-        if len(named) == 1 or entries:
-            return (entries or named)[0]
-        last = await self._do(_last_team, claim.conversation)
-        return next((r for r in named if r.team.name == last), default)
 
     def _start(self, claim: Claim, served: ServedTeam) -> None:
         run_class = ReplayRun if claim.kind == "replay" else AgentRun
@@ -293,12 +275,6 @@ class Worker:
 
 def _stop_requests(worker: str) -> list[tuple[str, str]]:
     return list(Run.objects.filter(status="running", worker=worker).exclude(stop="").values_list("id", "stop"))
-
-
-def _last_team(conversation: str) -> str:
-    items = SessionItem.objects.filter(conversation=conversation, payload__startswith=session.CONTEXT)
-    newest = items.order_by("-seq").values_list("payload", flat=True).first()
-    return session.team_of(newest) if newest else ""
 
 
 def _look_after(teams: Collection[str]) -> None:

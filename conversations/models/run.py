@@ -28,7 +28,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
 
 class Run(models.Model):
-    """A run. Status, reason and attempt are a fold of its events; lease and saved state are not."""
+    """A run. Status, reason and attempt are a fold of its events; lease, team and saved state are not."""
 
     id = models.CharField(max_length=64, primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, db_index=False, db_constraint=False)
@@ -51,6 +51,12 @@ class Run(models.Model):
     attempt = models.IntegerField(default=0)
     lease_until = models.BigIntegerField(null=True, help_text="µs UTC, by the database's clock")
     worker = models.CharField(max_length=100, default="")
+    team = models.CharField(
+        max_length=100,
+        default="",
+        db_default="",
+        help_text="whose worker continues it; empty: it has not begun, and any team with the agent may",
+    )
     stop = models.CharField(
         max_length=10, default="", help_text="what a person asked of the worker: pause, stop, cancel or abort"
     )

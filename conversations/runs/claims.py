@@ -53,16 +53,29 @@ class Claim(NamedTuple):
         return log.from_internal(self.conversation, fields | payload, self.principal)._replace(attempt=self.attempt)
 
 
-def claim(worker: str, agents: Collection[str], *, at_most: int) -> list[Claim]:
+class ServedAgents(NamedTuple):
+    """The agents of one team that a worker serves; those of `entry` are the ones that messages may be sent to."""
+
+    team: str
+    names: Collection[str]
+    entry: Collection[str]
+
+
+def claim(worker: str, agents: ServedAgents | Collection[str], *, at_most: int) -> list[Claim]:
     """Claim queued runs of these agents, oldest first, one per conversation, and none of a paused or taken-over
-    conversation. Replays run regardless of waiting runs, pauses and takeovers."""
+    conversation. Replays run regardless of waiting runs, pauses and takeovers.
+
+    A worker names the team of its agents, since another team may have one of the same name: it gets the runs that are
+    its own team's, and of those that have no team yet the ones that no other team comes before it for. Stand-ins for a
+    worker name only agents.
+    """
     taken: list[Claim] = []
     while len(taken) < at_most:
         ids = _next(agents, at_most - len(taken))
         if not ids:
             break
         failpoint("before-lease")
-        claimed = _take_all(ids, worker)
+        claimed = _take_all(ids, worker, agents.team if isinstance(agents, ServedAgents) else "")
         if not claimed:
             break
         taken += claimed
@@ -78,6 +91,12 @@ CLAIMABLE_RUNS_SQL = """SELECT r.id, r.kind, r.conversation_id, r.queued_seq FRO
  AND (r.kind<>'agent' OR NOT EXISTS (SELECT 1 FROM conversations_run b WHERE b.conversation_id=r.conversation_id
   AND b.kind='agent' AND b.parent_call IS NULL AND b.status IN ('running', 'waiting')))"""
 
+# A run without a team is for the team whose agent may be addressed; if none may, for the team that ran last in its
+# conversation; else for whoever comes first.
+_OF_TEAM_SQL = """ AND (r.team=%s OR r.team='' AND ((r.agent || '') IN ({entry}) OR NOT EXISTS
+ (SELECT 1 FROM conversations_agent a WHERE a.name=r.agent AND a.team<>%s AND (a.is_entry OR a.team=
+  (SELECT b.team FROM conversations_run b WHERE b.conversation_id=r.conversation_id AND b.team<>''
+   ORDER BY b.queued_seq DESC LIMIT 1)))))"""
 
 _LOCK_SQL = """SELECT 1 FROM conversations_conversation WHERE id IN
  (SELECT conversation_id FROM conversations_run WHERE id IN ({marks})) ORDER BY id FOR UPDATE"""
@@ -85,23 +104,32 @@ _STARTABLE_SQL = """SELECT r.id, r.attempt+1, c.key, r.agent, r.kind, r.input_se
  FROM conversations_run r JOIN conversations_conversation c ON c.id=r.conversation_id
  WHERE r.id IN ({marks}) AND r.status='queued' AND (r.kind='replay' OR c.state='open' AND c.owner='')
  ORDER BY r.queued_seq, r.id"""
-_START_SQL = """UPDATE conversations_run SET attempt=attempt+1, status='running', worker=%s, stop='', lease_until=%s
- WHERE id IN ({marks})"""
+_START_SQL = """UPDATE conversations_run SET attempt=attempt+1, status='running', worker=%s, stop='', lease_until=%s,
+ team=COALESCE(NULLIF(%s, ''), team) WHERE id IN ({marks})"""
 
 
-def _next(agents: Collection[str], at_most: int) -> list[str]:
+def _claimable(agents: ServedAgents | Collection[str]) -> tuple[str, list[str]]:
+    """Return the query for the runs that may be claimed, and its parameters."""
+    if not isinstance(agents, ServedAgents):
+        return CLAIMABLE_RUNS_SQL.format(agents=marks(len(agents))), [*agents]
+    entry = agents.entry or ("",)
+    sql = CLAIMABLE_RUNS_SQL.format(agents=marks(len(agents.names))) + _OF_TEAM_SQL.format(entry=marks(len(entry)))
+    return sql, [*agents.names, agents.team, *entry, agents.team]
+
+
+def _next(agents: ServedAgents | Collection[str], at_most: int) -> list[str]:
     """Return ids of runs that may be claimed, the first of each conversation."""
-    if not agents:
+    if not (agents.names if isinstance(agents, ServedAgents) else agents):
         return []
-    sql = CLAIMABLE_RUNS_SQL.format(agents=marks(len(agents)))
+    sql, parameters = _claimable(agents)
     with connection.cursor() as cursor:
-        cursor.execute(f"{sql} ORDER BY r.id LIMIT %s", [*agents, at_most])
+        cursor.execute(f"{sql} ORDER BY r.id LIMIT %s", [*parameters, at_most])
         rows = cursor.fetchall()
         replays = [id_ for id_, kind, *_ in rows if kind != "agent"]
         places = {conversation for _, kind, conversation, _ in rows if kind == "agent"}
         if places and len(rows) == at_most:  # ids of one millisecond have no order, and the rest was cut off
             among = marks(len(places))
-            cursor.execute(f"{sql} AND r.kind='agent' AND r.conversation_id IN ({among})", [*agents, *places])
+            cursor.execute(f"{sql} AND r.kind='agent' AND r.conversation_id IN ({among})", [*parameters, *places])
             rows = cursor.fetchall()
     latest_first = sorted(
         ((seq, conversation, id_) for id_, kind, conversation, seq in rows if kind == "agent"), reverse=True
@@ -110,19 +138,19 @@ def _next(agents: Collection[str], at_most: int) -> list[str]:
     return [*first.values(), *replays]
 
 
-def _take_all(ids: Sequence[str], worker: str) -> list[Claim]:
+def _take_all(ids: Sequence[str], worker: str, team: str) -> list[Claim]:
     """Claim them in one transaction, or one by one if another worker started a run in one of their conversations."""
     try:
-        return _take(ids, worker)
+        return _take(ids, worker, team)
     except IntegrityError:
         taken: list[Claim] = []
         for run in ids:
             with suppress(IntegrityError):
-                taken += _take([run], worker)
+                taken += _take([run], worker, team)
         return taken
 
 
-def _take(ids: Sequence[str], worker: str) -> list[Claim]:
+def _take(ids: Sequence[str], worker: str, team: str = "") -> list[Claim]:
     with write_transaction(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":  # apart: a statement that waits for a row sees the runs as they were
             cursor.execute(_LOCK_SQL.format(marks=marks(len(ids))), ids)
@@ -130,7 +158,8 @@ def _take(ids: Sequence[str], worker: str) -> list[Claim]:
         claims = [Claim(*row) for row in cursor.fetchall()]
         if claims:
             taken = [claimed.run for claimed in claims]
-            cursor.execute(_START_SQL.format(marks=marks(len(taken))), [worker[:100], leases.end_of_new(), *taken])
+            lease: list[str | int] = [worker[:100], leases.end_of_new(), team]
+            cursor.execute(_START_SQL.format(marks=marks(len(taken))), [*lease, *taken])
         body: Body = {"event": "run.started", "worker": worker[:100]}
         log.append([claimed.event(body | _started(claimed)) for claimed in claims])
     return claims

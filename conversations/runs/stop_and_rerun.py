@@ -89,6 +89,8 @@ def run_again(by: Who, run: str) -> str:
         writer, by_whom = event_author(principal)
         queued: Body = {"event": "run.queued", "id": new_id(), "run_id": new, **fields, **by_whom}
         log.append([log.from_internal(conversation.key, queued, writer)])
+        if Agent.objects.filter(name=old.agent, team=old.team).exists():
+            Run.objects.filter(id=new).update(team=old.team)
         chain.enter(principal, "run_again", f"run:{run}", correlation={"conversation": conversation.key, "run": new})
     return new
 

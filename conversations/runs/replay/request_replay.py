@@ -20,7 +20,7 @@ from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.core.ids import new_id
 from conversations.core.principals import Principal
 from conversations.events import log, recorded_arguments
-from conversations.models import Approval, Conversation, Event, ToolCall
+from conversations.models import Approval, Conversation, Event, Run, ToolCall
 from conversations.runs.claims import Body, our_call_id
 from conversations.runs.policy import evaluate
 from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, replay_root
@@ -145,6 +145,7 @@ def _append_request(principal: Principal, conversation_key: str, event_id: str, 
     queued: Body = {"event": "run.queued", "id": new_id(), "run_kind": "replay", "input_seq": stored.seq}
     queued |= {"run_id": fields["run_id"], "agent": fields["agent"], "replay_of": fields["replay_of"], **by_whom}
     log.append([log.from_internal(conversation_key, queued, writer)])
+    Run.objects.filter(id=fields["run_id"]).update(team=fields["team"])  # no other team's worker may make the call
 
 
 def _body_as_ran(call: ToolCall) -> dict[str, Any]:
