@@ -7,6 +7,7 @@ a chain that mixes kinds hops at every border.
 import ipaddress
 import uuid
 from collections.abc import Callable
+from urllib.parse import unquote
 
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import DisallowedHost
@@ -19,7 +20,8 @@ from conversations.access import authentication, permissions
 from conversations.access.accounts import tokens
 from conversations.access.audit import chain, refusal_counter
 from conversations.core import log_format
-from conversations.core.errors import MethodNotAllowed, NotAllowed, NotSignedIn, SwitchboardError
+from conversations.core.errors import MethodNotAllowed, NotAllowed, NotSignedIn, OtherPerson, SwitchboardError
+from conversations.models import User
 from dashboard.pages import errors
 
 Handler = Callable[[HttpRequest], HttpResponse]
@@ -40,6 +42,7 @@ FIXED = {
     "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 
+PAGE_PERSON = "X-Switchboard-Person"  # for whom the page of a script was rendered (`static/js/fetch.js`)
 HSTS = "max-age=31536000"  # seconds: a year; without subdomains, which may be others'
 
 
@@ -177,6 +180,8 @@ def _gate(request: HttpRequest, view: Callable[..., object], args: object, kwarg
     who = request.user
     if isinstance(who, AnonymousUser) or not who.is_authenticated:
         return _to_sign_in(request)
+    if isinstance(who, User) and (opened_by := unquote(request.headers.get(PAGE_PERSON, who.username))) != who.username:
+        return errors.answer(request, OtherPerson(opened_by, who.username))
     if (
         getattr(view, "open_without_role", False)
         or request.path.startswith("/api/")

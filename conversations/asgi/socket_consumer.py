@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 MAX_FRAME = 64 * 1024  # bytes in
 MAX_TOPICS = 200  # of one socket
 STATE_TOPICS = ("fleet", "approvals", "audit")
-TOO_SLOW, TOO_BIG, TOO_MANY = 4408, 1009, 4429
+TOO_SLOW, TOO_BIG, TOO_MANY, OTHER_PERSON = 4408, 1009, 4429, 4409
 
 
 class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyped
@@ -104,6 +104,9 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
     async def _handle_command(self, text: str) -> None:
         request = _parse(text)
         topic = request["topic"]
+        if self.caller.user_id is not None and request.get("person") not in (None, self.caller.principal.name):
+            self.dismiss(OTHER_PERSON)
+            return
         if (old := self.topics.pop(topic, None)) is not None:
             old.close()
             self.runtime.socket_registry.remove_socket(self.caller.principal, 1)
@@ -226,7 +229,7 @@ def _parse(text: str) -> dict[str, Any]:
     after = request.get("after")
     if after is not None and (type(after) is not int or not 0 <= after < 1 << 53):
         raise Invalid("must be a seq: a whole number, 0 or more", field="after")
-    for name in ("epoch", "erased_id"):
+    for name in ("epoch", "erased_id", "person"):
         if request.get(name) is not None and not isinstance(request[name], str):
             raise Invalid("must be a string", field=name)
     return request

@@ -136,6 +136,18 @@ class IdReused(Conflict, switchboard.IdReused):
     code = "id_reused"
 
 
+class OtherPerson(Conflict):
+    """A page of one person asks in a browser in which another one has signed in since."""
+
+    code = "other_person"
+
+    def __init__(self, opened_by: str, signed_in: str) -> None:
+        super().__init__(
+            f"This page was opened by {opened_by}, but {signed_in} has signed in in this browser since, so nothing was "
+            "done. Reload the page."
+        )
+
+
 class TooLate(Conflict):
     """Someone already did it, or the opposite: `did` is what, `by` a principal, `at` ISO 8601; empty if unknown.
 

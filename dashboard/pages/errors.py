@@ -20,6 +20,7 @@ logger = logging.getLogger("dashboard")
 
 TRY_AGAIN, RETRY_AFTER = (429, 503), "1"  # statuses, and the seconds after which it may work
 
+FORM_TOKEN_OLD = "CSRF token from POST incorrect."  # Django's words
 TITLES = {
     400: "Invalid request",
     401: "Sign in required",
@@ -123,9 +124,11 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     refusal_counter.record_refusal(
         request.META.get("REMOTE_ADDR", "unknown"), "forged_form", "pages", reason=reason or "no token"
     )
-    return answer(
-        request, NotAllowed("The form has expired or came from another site. Go back, reload the page and try again.")
-    )
+    what = "The form has expired or came from another site."
+    if reason == FORM_TOKEN_OLD and request.user.is_authenticated:  # each sign-in makes a new one
+        name = request.user.get_username()
+        what = f"This form was opened before {name} signed in in this browser, so nothing was done."
+    return answer(request, NotAllowed(f"{what} Go back, reload the page and try again."))
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -1,7 +1,7 @@
 /** How the connection stands: the dot in the top bar, the strips that say it ended for good, and the button to try at once. */
 import { socket } from "./socket.js";
 
-const WORDS = { live: "Live", connecting: "Connecting", down: "Reconnecting", "signed-out": "Signed out", forbidden: "Not live" };
+const WORDS = { live: "Live", connecting: "Connecting", down: "Reconnecting", "signed-out": "Signed out", forbidden: "Not live", "other-person": "Not live" };
 const BLINK_MS = 1_000; // a shorter loss is not worth a word
 
 /** `<live-state>`: the dot. Hidden on pages that follow nothing. */
@@ -33,19 +33,26 @@ class LiveState extends HTMLElement {
   }
 }
 
-/** `<connection-strip>`: shows the strip whose `data-state` is the socket's. */
+/** `<connection-strip>`: shows the strip whose `data-state` is the socket's, or that a request found another person. */
 class ConnectionStrip extends HTMLElement {
+  #isOther = false;
+
   connectedCallback() {
     socket.addEventListener("state", this);
+    document.addEventListener("other-person", this);
     this.handleEvent();
   }
 
   disconnectedCallback() {
     socket.removeEventListener("state", this);
+    document.removeEventListener("other-person", this);
   }
 
-  handleEvent() {
-    for (const strip of this.children) strip.hidden = strip.dataset.state !== socket.state;
+  /** @param {Event} [event] */
+  handleEvent(event) {
+    this.#isOther ||= event?.type === "other-person";
+    const state = this.#isOther ? "other-person" : socket.state;
+    for (const strip of this.children) strip.hidden = strip.dataset.state !== state;
   }
 }
 

@@ -77,12 +77,15 @@ export async function submit(address, body) {
 /** Ask, and read the answer: one that breaks off, or that somebody else gave in our place, is none. */
 async function send(address, options, read, isAnswer = () => false) {
   const isRead = (options.method ?? "GET") === "GET"; // reading a cookie waits for another process: only where it is needed
-  const headers = isRead ? options.headers : { ...options.headers, "X-CSRFToken": cookie("switchboard_csrf") };
+  const headers = isRead ? { ...options.headers } : { ...options.headers, "X-CSRFToken": cookie("switchboard_csrf") };
+  const { person } = document.body.dataset;
+  if (person) headers["X-Switchboard-Person"] = encodeURIComponent(person); // who signed in since does not act here
   try {
     const answer = await fetch(address, { ...options, headers, credentials: "same-origin", redirect: "error" });
     if (answer.ok) return await read(answer);
     const told = await answer.json().catch(() => ({}));
     if (isAnswer(told)) return told;
+    if (told.error?.code === "other_person") document.dispatchEvent(new CustomEvent("other-person"));
     throw new RequestError(answer.status, told.error ?? { code: "error", message: `The server responded with ${answer.status}.` });
   } catch (error) {
     throw error.name === "AbortError" || error instanceof RequestError ? error : new RequestError(0);

@@ -5,10 +5,11 @@ const FIRST_MS = 250; // back-off: doubles from here
 const LONGEST_MS = 8_000; // to here
 const SILENCE_MS = 40_000; // a head comes every 15 s; none for so long means the line is dead
 const LOOK_MS = 5_000;
-const FINAL = { 4401: "signed-out", 4403: "forbidden" };
+const FINAL = { 4401: "signed-out", 4403: "forbidden", 4409: "other-person" };
 
 /**
- * Tells `state` events: detail `{state, awayMs}`, state one of idle, connecting, live, down, signed-out, forbidden.
+ * Tells `state` events: detail `{state, awayMs}`, state one of idle, connecting, live, down, signed-out, forbidden,
+ * other-person.
  */
 class Socket extends EventTarget {
   #topics = new Map();
@@ -43,7 +44,9 @@ class Socket extends EventTarget {
    */
   subscribe(topic, from, handlers) {
     if (this.#topics.has(topic)) throw new Error(`already subscribed to ${topic}`);
-    const subscription = new Subscription(topic, from, handlers, (frame) => this.#wire.send(JSON.stringify(frame)));
+    const { person } = document.body.dataset;
+    const send = (frame) => this.#wire.send(JSON.stringify({ ...frame, person }));
+    const subscription = new Subscription(topic, from, handlers, send);
     this.#topics.set(topic, subscription);
     if (this.#state === "live") subscription.ask();
     else this.#connect();
@@ -64,7 +67,7 @@ class Socket extends EventTarget {
   }
 
   #connect() {
-    if (this.#wire || this.#state in { "signed-out": 1, forbidden: 1 }) return;
+    if (this.#wire || Object.values(FINAL).includes(this.#state)) return;
     clearTimeout(this.#retry);
     const address = new URL("/ws/", location.href);
     address.protocol = address.protocol.replace("http", "ws");
