@@ -42,6 +42,11 @@ class Approval(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["id"], name="approval_pending", condition=Q(status="pending")),
+            models.Index(  # few of the pending ones: a list of the latest changes looks for them once a second
+                fields=["escalated_seq"],
+                name="approval_escalated",
+                condition=Q(status="pending", escalated_seq__isnull=False),
+            ),
             models.Index(fields=["conversation", "asked_seq"], name="approval_by_conversation"),
             models.Index(fields=["run"], name="approval_by_run"),
             models.Index(fields=["rule", "id"], name="approval_by_rule", condition=Q(rule__isnull=False)),
