@@ -1,6 +1,7 @@
 """JSON values: converted to our types, as texts, and without values that JSON does not have. No Django."""
 
 import json
+import math
 from typing import Any, Generic, NoReturn, TypeVar
 
 import msgspec
@@ -33,6 +34,12 @@ def text_of(value: object) -> str | None:
 def as_text(value: object) -> str:
     """Return a text as it is, any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def number_of(text: str) -> float | str:
+    """Read a number; one that no float holds stays as it was written, since JSON has no infinity. For `parse_float`."""
+    value = float(text)
+    return value if math.isfinite(value) else text
 
 
 def refuse_constant(name: str) -> NoReturn:

@@ -7,7 +7,6 @@ Django.
 import contextlib
 import hashlib
 import json
-import math
 import re
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +14,7 @@ import msgspec
 
 from conversations.core import json_depth
 from conversations.core.errors import Invalid, TooLarge
-from conversations.core.json_values import refuse_constant
+from conversations.core.json_values import number_of, refuse_constant
 from switchboard import topics
 
 MAX_BYTES = 1 << 20  # of one payload
@@ -164,7 +163,7 @@ def decoded(body: bytes) -> Any:  # any JSON
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
-        value = json.loads(body.decode(), parse_int=_whole, parse_float=_number, parse_constant=refuse_constant)
+        value = json.loads(body.decode(), parse_int=_whole, parse_float=number_of, parse_constant=refuse_constant)
         return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
@@ -264,7 +263,7 @@ def _read_slowly(payload: bytes) -> ParsedPayload:
     """Parse like `_parse_leniently` a payload with half a surrogate pair, which only Python's own parser accepts."""
     try:
         text = payload.decode()  # UTF-8: json guesses at bytes
-        value: Any = json.loads(text, parse_constant=refuse_constant, parse_float=_number)
+        value: Any = json.loads(text, parse_constant=refuse_constant, parse_float=number_of)
     except (ValueError, RecursionError) as error:
         raise Invalid(f"must be a JSON object: {error}", field="payload") from None
     if not isinstance(value, dict):
@@ -284,9 +283,3 @@ def _read_slowly(payload: bytes) -> ParsedPayload:
 def _whole(text: str) -> int | str:
     """Read a whole number of 18 digits at most; a longer one stays as it was written."""
     return int(text) if len(text) < 19 else text
-
-
-def _number(text: str) -> float | str:
-    """Read a number; one that no float holds stays as it was written, since JSON has no infinity."""
-    value = float(text)
-    return value if math.isfinite(value) else text

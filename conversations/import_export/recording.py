@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,14 +13,16 @@ import msgspec
 
 from conversations.core.errors import Invalid
 from conversations.core.ids import new_id
-from conversations.core.json_values import text_of
+from conversations.core.json_values import number_of, refuse_constant, text_of
 from conversations.core.plain_text import short_title
 
+NEWLINE = b"\n"
 HERE = "chat:"  # a recipient that is the conversation itself, its key not yet known
 SUMMARY = 500  # characters of `result_summary`; the whole result is in `output`
 
 _FIRST_SECOND = datetime(1, 1, 1, tzinfo=UTC).timestamp()
 _END_OF_TIME = datetime(9999, 12, 31, tzinfo=UTC).timestamp() + 24 * 3600
+_CONSTANT = re.compile(rb'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)', re.DOTALL)  # beside texts, which may contain the word
 
 Payload = Mapping[str, Any]  # any JSON
 
@@ -139,17 +142,28 @@ def encoded(value: object) -> bytes:
 
 
 def decoded(raw: bytes | msgspec.Raw) -> Any:  # any JSON
-    """Parse JSON. Raises Invalid with the position of the error."""
+    """Parse JSON, strictly: it has no NaN and no infinities. Raises Invalid with the position of the error."""
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass  # lone surrogates are fine for us, and the standard library says line and column of what is not
     try:
-        return json.loads(bytes(raw))
+        return json.loads(bytes(raw), parse_constant=refuse_constant, parse_float=number_of)
     except RecursionError:
         raise Invalid("must be JSON with fewer levels of nesting") from None
     except ValueError as error:
-        raise Invalid(f"must be JSON: {error}") from None
+        place = "" if isinstance(error, json.JSONDecodeError) else _place_of_constant(bytes(raw))
+        raise Invalid(f"must be JSON: {error}{place}") from None
+
+
+def _place_of_constant(text: bytes) -> str:
+    """Return where the first NaN or infinity stands, as the standard library says it of other errors; empty: there is
+    none."""
+    at = next((match.start(1) for match in _CONSTANT.finditer(text) if match[1]), None)
+    if at is None:
+        return ""
+    before = text[:at]
+    return f": line {before.count(NEWLINE) + 1} column {at - before.rfind(NEWLINE)}"
 
 
 def caption(text: object) -> str:

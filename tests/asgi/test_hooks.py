@@ -171,7 +171,11 @@ def test_a_sub_agent_has_a_conversation_of_its_own(server, agent):
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{", b'{"session_id":"x"}', b'{"session_id":7,"hook_event_name":"Stop"}', b'"\xff"']
+    "body",
+    [
+        *(b"", b"[]", b"{", b'{"session_id":"x"}', b'{"session_id":7,"hook_event_name":"Stop"}', b'"\xff"'),
+        *(b'{"session_id":"x","hook_event_name":"Stop","n":%b}' % n for n in (b"NaN", b"Infinity", b"-Infinity")),
+    ],
 )
 def test_what_is_no_hook_is_refused(agent, body):
     assert agent.ask("POST", CLAUDE, body).status == 400

@@ -66,7 +66,9 @@ def test_an_empty_export_is_fine_in_both_encodings(caller):
 
 
 @pytest.mark.parametrize(
-    ("content_type", "body"), [(PROTOBUF, b"\xff\xff"), (JSON, b"[1]"), (JSON, b"{"), ("", b"{}")], ids=str
+    ("content_type", "body"),
+    [(PROTOBUF, b"\xff\xff"), (JSON, b"[1]"), (JSON, b"{"), ("", b"{}"), (JSON, b'{"resourceSpans":NaN}')],
+    ids=str,
 )
 def test_what_is_no_export_is_refused_for_good(caller, content_type, body):
     reply = raw_export(caller, body, content_type=content_type)
