@@ -72,3 +72,38 @@ def test_place_that_is_gone_ends_the_watch() -> None:
 
     with pytest.raises(UnknownPosition):
         next(watch(TOPIC, after="never", bus=bus))
+
+
+class Bursting(InMemoryBus):
+    """A bus on which more come at once than one read returns: while a reader waits, or while the bus is away."""
+
+    def __init__(self, *, while_away: bool) -> None:
+        super().__init__()
+        self._is_away, self._has_burst = while_away, False
+
+    def read_blocking(
+        self, topic: str, last_id: str | None = None, limit: int = 100, block_ms: int = 1000
+    ) -> list[BusMessage]:
+        """Have them come at the first wait; in the reader's place, the wait ends with the first of them."""
+        if self._has_burst:
+            return super().read_blocking(topic, last_id, limit, block_ms)
+        self._has_burst = True
+        publish(self, *range(1, BURST + 1))
+        if self._is_away:
+            raise Unreachable("away")
+        return [self._topics[topic][0]]
+
+
+BURST = 1_200
+
+
+def test_watch_of_an_empty_topic_skips_nothing_of_a_burst() -> None:
+    messages = watch(TOPIC, bus=Bursting(while_away=False))
+
+    assert next(messages).payload["n"] == 1
+    assert [got.payload["n"] for got in islice(messages, BURST - 1)] == list(range(2, BURST + 1))
+
+
+def test_watch_of_an_empty_topic_ends_where_it_would_skip_messages() -> None:
+    with pytest.raises(UnknownPosition, match="more than 500 messages came on chat:c1, which was empty, while the bus"):
+        next(watch(TOPIC, bus=Bursting(while_away=True)))
