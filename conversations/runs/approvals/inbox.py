@@ -217,14 +217,15 @@ def page(
     STATUSES, or all.
 
     Includes pending ones only if their run waits, because others cannot be decided. The first page starts with
-    escalated ones, beyond the limit. A page ends early where its requests exceed `MAX_BYTES`, and with `filters` where
-    as many requests were looked at as one page may. Raises `Invalid`.
+    escalated ones, beyond the limit, as far as they do not exceed `MAX_BYTES`. A page ends early where its requests
+    exceed `MAX_BYTES`, and with `filters` where as many requests were looked at as one page may. Raises `Invalid`.
     """
     approvals = _listed(status, is_oldest_first).select_related("conversation")
-    escalated = approvals.exclude(escalated_seq=None)[:MAX_ESCALATED]
-    first = inbox_filters.passing(escalated, filters) if status == "pending" and not before else []
+    first: list[Approval] = []
     if status == "pending":
-        approvals = approvals.filter(escalated_seq=None)
+        escalated = approvals.filter(id__in=_first_escalated(approvals))
+        first = [] if before else inbox_filters.passing(escalated, filters)
+        approvals = approvals.exclude(id__in=escalated.values_list("id", flat=True))
     if before:
         approvals = approvals.filter(**{"id__gt" if is_oldest_first else "id__lt": before[:64]})
     looked, is_full = inbox_filters.look(approvals) if filters else ([], False)
@@ -234,6 +235,20 @@ def page(
     cards, read = _cards_within(rows[:limit], MAX_BYTES)
     end = rows[read - 1].id if read < len(rows) else looked[-1].id if is_full else None
     return [*cards_of(first), *cards], end
+
+
+def _first_escalated(approvals: QuerySet[Approval]) -> list[str]:
+    """Return the ids of the escalated requests that come before all others. The database measures them; none is
+    read."""
+    escalated = approvals.filter(status="pending", escalated_seq__gt=0)
+    ids: list[str] = []
+    total = 0
+    for id_, size in inbox_filters.sizes(escalated, MAX_ESCALATED):
+        total += size
+        if ids and total > MAX_BYTES:
+            break
+        ids.append(id_)
+    return ids
 
 
 def facets(*, status: str, is_oldest_first: bool, filters: inbox_filters.Filters) -> list[inbox_filters.RequestFacet]:

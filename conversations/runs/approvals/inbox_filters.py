@@ -6,9 +6,10 @@ of it now. So a filter looks at `MAX_LOOKED` requests at most; the next page goe
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import BigIntegerField, Func, OuterRef, QuerySet, Subquery
 
 from conversations.core import hidden_characters
 from conversations.events.log import bounded_reads
@@ -19,6 +20,17 @@ MAX_LOOKED = 500  # requests
 MAX_BYTES = 4 << 20  # of their events
 SHOWN = 12  # values of a filter, the most frequent
 NAMES = {"agent": "Agent", "tool": "Tool", "risk": "Risk"}
+
+
+class _ByteSize(Func):
+    """The size of a text in bytes. SQLite has `octet_length` since 3.43 only."""
+
+    function = "octet_length"
+    output_field = BigIntegerField()
+
+    def as_sqlite(self, compiler: Any, connection: Any, **more: Any) -> Any:  # Any: as Django passes them
+        """Measure the text as a blob."""
+        return self.as_sql(compiler, connection, template="length(CAST(%(expressions)s AS BLOB))", **more)
 
 
 class _Request(msgspec.Struct):
@@ -88,6 +100,13 @@ class RequestFacet:
     def label(self) -> str:
         """Its name as shown."""
         return NAMES[self.name]
+
+
+def sizes(approvals: QuerySet[Approval], limit: int) -> list[tuple[str, int]]:
+    """Return the first of these requests, each with the size of its event in bytes, which the database measures."""
+    events = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("asked_seq"))
+    sized = approvals.annotate(size=Subquery(events.values(size=_ByteSize("body"))[:1]))
+    return [(id_, size or 0) for id_, size in sized.values_list("id", "size")[:limit]]
 
 
 def look(approvals: QuerySet[Approval]) -> tuple[list[Looked], bool]:
