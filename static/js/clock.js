@@ -3,6 +3,7 @@
  * `<time datetime data-clock>` the time of day, `data-clock="time"` without the date, which a line above says, `data-clock="minute"` without seconds; a click on any shows the other form everywhere. UTC is in the title.
  */
 import { kept } from "./kept.js";
+import { serverNow } from "./server-time.js";
 
 const TICK_MS = 10_000;
 const KEPT = "switchboard-times"; // "swapped" when ages are shown as clock times and the reverse
@@ -16,7 +17,7 @@ const year = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short"
  * @param {Date} then
  * @param {Date} [now]
  */
-export function age(then, now = new Date()) {
+export function age(then, now = serverNow()) {
   const seconds = (now - then) / 1000;
   if (seconds <= -10) return seconds > -24 * 3600 ? `in ${age(now, then)}` : timeOfDay(then, now);
   if (seconds < 10) return "now";
@@ -32,7 +33,7 @@ export function age(then, now = new Date()) {
  * @param {Date} [now]
  * @param {Intl.DateTimeFormat} [time] how exact
  */
-export function timeOfDay(then, now = new Date(), time = clock) {
+export function timeOfDay(then, now = serverNow(), time = clock) {
   return then.toDateString() === now.toDateString() ? time.format(then) : `${day.format(then)} ${time.format(then)}`;
 }
 
@@ -41,7 +42,7 @@ export function timeOfDay(then, now = new Date(), time = clock) {
  * @param {ParentNode} [root]
  */
 export function drawTimes(root = document) {
-  const now = new Date();
+  const now = serverNow();
   for (const element of root.querySelectorAll("time[data-age], time[data-clock]")) draw(element, now);
 }
 
@@ -66,7 +67,7 @@ function drawNew(changes) {
   for (const { addedNodes } of changes) {
     for (const node of addedNodes) {
       if (node.nodeType !== Node.ELEMENT_NODE) continue;
-      if (node.matches("time[data-age], time[data-clock]")) draw(node, new Date());
+      if (node.matches("time[data-age], time[data-clock]")) draw(node, serverNow());
       else if (node.firstElementChild) drawTimes(node);
     }
   }

@@ -3,6 +3,7 @@ import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
 import { morph } from "./morph.js";
 import { addBox } from "./pick-box.js";
+import { serverNow } from "./server-time.js";
 import { Unread } from "./unread.js";
 
 const MAX_ROWS = 200; // rows kept; older ones are a page away
@@ -159,7 +160,7 @@ const needsPerson = (row) => "since" in row.dataset;
 /** The group of a row, as `ConversationRow.group` has it. */
 function groupOf(row) {
   if (needsPerson(row)) return "attention";
-  return "live" in row.dataset || place(row)[0] / 1000 > Date.now() - LIVE_MS ? "live" : "quiet";
+  return "live" in row.dataset || place(row)[0] / 1000 > serverNow() - LIVE_MS ? "live" : "quiet";
 }
 
 const place = (row) => row.dataset.cursor.split(".").map(Number);

@@ -14,6 +14,7 @@ import { render } from "./html.js";
 import { composes } from "./keys.js";
 import { morph } from "./morph.js";
 import { nextOpen } from "./open-requests.js";
+import { serverNow } from "./server-time.js";
 
 const TICK_MS = 1_000; // of the bar that says how much time is left
 const URGENT = 20; // hundredths of the time
@@ -37,8 +38,7 @@ class DecisionForm extends HTMLElement {
     this.addEventListener("focusin", () => (this.#isInUse = true), { signal });
     this.addEventListener("focusout", ({ relatedTarget }) => relatedTarget && (this.#isInUse = this.contains(relatedTarget)), { signal });
     this.#ticks = setInterval(() => this.#drawTimeLeft(), TICK_MS);
-    if (this.querySelector(".terms")) this.#begin();
-    else this.#load();
+    this.querySelector(".terms") ? this.#begin() : this.#load();
   }
 
   disconnectedCallback() {
@@ -133,7 +133,7 @@ class DecisionForm extends HTMLElement {
     const bar = this.querySelector("svg[data-until]");
     if (!bar) return;
     const [since, until] = [bar.dataset.since, bar.dataset.until].map(Date.parse);
-    const left = Math.max(0, Math.min(100, (100 * (until - Date.now())) / (until - since)));
+    const left = Math.max(0, Math.min(100, (100 * (until - serverNow())) / (until - since)));
     bar.firstElementChild.setAttribute("width", left.toFixed(1));
     bar.toggleAttribute("data-urgent", left < URGENT);
   }

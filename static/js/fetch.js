@@ -1,5 +1,7 @@
 /** Requests to our own server: the CSRF header set, errors in one shape. Called by elements and pages. */
 
+import { noteServerTime } from "./server-time.js";
+
 /** An answer that is no success. `status` 0: there was no answer. */
 export class RequestError extends Error {
   /** @param {number} status @param {{code?: string, message?: string, field?: string}} [error]; `told`: what else it says */
@@ -82,6 +84,7 @@ async function send(address, options, read, isAnswer = () => false) {
   if (person) headers["X-Switchboard-Person"] = encodeURIComponent(person); // who signed in since does not act here
   try {
     const answer = await fetch(address, { ...options, headers, credentials: "same-origin", redirect: "error" });
+    noteServerTime(Date.parse(answer.headers.get("Date")));
     if (answer.ok) return await read(answer);
     const told = await answer.json().catch(() => ({}));
     if (isAnswer(told)) return told;

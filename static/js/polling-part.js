@@ -7,13 +7,14 @@ import { timeOfDay } from "./clock.js";
 import { RequestError, markup } from "./fetch.js";
 import { redraw } from "./redraw.js";
 import { openRow } from "./row-links.js";
+import { serverNow } from "./server-time.js";
 import { followWaiting } from "./waiting-count.js";
 
 const EVERY_MS = 3_000;
 
 class PollingPart extends HTMLElement {
   #renewals;
-  #renewedAt = new Date();
+  #renewedAt = serverNow();
 
   connectedCallback() {
     this.addEventListener("click", openRow);
@@ -28,7 +29,7 @@ class PollingPart extends HTMLElement {
   async #renew(signal) {
     try {
       redraw(this, await markup(this.dataset.src, { signal }));
-      this.#renewedAt = new Date();
+      this.#renewedAt = serverNow();
       this.#say("");
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
