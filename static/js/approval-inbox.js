@@ -38,7 +38,7 @@ class ApprovalInbox extends HTMLElement {
       rows: (frame) => this.#take(frame),
       down: () => (this.querySelector("[data-lost]").hidden = false),
       up: () => (this.querySelector("[data-lost]").hidden = true),
-      reset: () => location.reload(),
+      reset: () => location.reload(), missed: () => location.reload(),
     }));
   }
 

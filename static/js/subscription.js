@@ -2,6 +2,7 @@
 
 import { erasedId, goTo, showsErasedId } from "./moved-page.js";
 
+const SNAPSHOT = 100; // rows that a topic begins with: those that changed last (`realtime/state_topics.py`)
 const PATIENCE_MS = 2_000; // how long the head may be ahead of us before we ask again
 
 /**
@@ -11,6 +12,7 @@ const PATIENCE_MS = 2_000; // how long the head may be ahead of us before we ask
  * @property {(frame: {from: number, to: number, reason: string}) => void} [gap]
  * @property {(frame: {epoch: string}) => void} [reset]  history is another one: what is drawn may be wrong
  * @property {(frame: {rows: object[], isSnapshot: boolean}) => void} [rows]  the latest version of each key
+ * @property {() => void} [missed]  more rows changed while the connection was lost than it is told: what is drawn is old
  * @property {(frame: {people: object[]}) => void} [presence]
  * @property {(frame: {code: string, message: string}) => void} [error]
  * @property {() => void} [down]  the connection is lost
@@ -25,6 +27,7 @@ export class Subscription {
   #isFirstPage; // the newest page may start anywhere
   #isAsked = false;
   #versions = new Map();
+  #known; // what was there before it asked again; undefined: it asks for the first time
   #check;
   #isLost = false; // what it follows was told that the connection is
 
@@ -52,6 +55,7 @@ export class Subscription {
   ask() {
     this.#isAsked = true;
     this.#isFirstPage = this.#last === undefined;
+    if (this.#versions.size || this.#known) this.#known = new Map(this.#versions);
     this.#versions.clear();
     this.#forget();
     const place = this.topic.startsWith("stream:") ? { after: this.#last, epoch: this.#epoch, erased_id: erasedId() } : {};
@@ -139,9 +143,16 @@ export class Subscription {
     const isSnapshot = this.#isAsked;
     this.#isAsked = false;
     if (this.handlers.reset && showsErasedId(frame.erased_at)) return this.#reset({});
+    if (isSnapshot && this.handlers.missed && this.#misses(frame.rows)) return this.handlers.missed();
+    this.#known ??= new Map();
     const rows = frame.rows.filter((row) => row.version > (this.#versions.get(row.key) ?? -1));
     for (const row of rows) this.#versions.set(row.key, row.version);
     if (rows.length || isSnapshot) this.handlers.rows?.({ ...frame, rows, isSnapshot });
+  }
+
+  /** Whether more changed meanwhile than a snapshot has: it has nothing that is as it was. */
+  #misses(rows) {
+    return this.#known && rows.length >= SNAPSHOT && rows.every(({ key, version }) => this.#known.get(key) !== version);
   }
 
   #forget() {

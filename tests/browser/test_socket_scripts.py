@@ -14,7 +14,7 @@ SETUP = """async ([topic, from]) => {
   globalThis.heard = [];
   const told = (frame) => frame?.events?.map((e) => e.seq) ?? frame?.rows?.map((r) => r.html) ?? null;
   const note = (name) => (frame) => heard.push([name, told(frame)]);
-  const names = ["events", "caughtUp", "gap", "reset", "rows", "down", "up"];
+  const names = ["events", "caughtUp", "gap", "reset", "rows", "missed", "down", "up"];
   globalThis.stop = socket.subscribe(topic, from, Object.fromEntries(names.map((name) => [name, note(name)])));
   globalThis.socket = socket;
 }"""
@@ -166,6 +166,29 @@ def test_an_id_erased_since_the_page_was_drawn_is_told_once_whatever_the_clocks_
     line.wait(lambda: len(line.received("rows")) == 2)
 
     assert line.received("reset") == [None]
+
+
+def rows(first: int, last: int, version: int = 1) -> list[dict[str, Any]]:
+    """Rows of a topic, the newest first."""
+    return [{"key": str(n), "version": version, "html": str(n)} for n in range(last, first - 1, -1)]
+
+
+@pytest.mark.parametrize(
+    ("after", "is_missed"),
+    [(rows(101, 200), True), (rows(1, 100, 2), True), (rows(100, 199), False), (rows(1, 99, 2), False)],
+    ids=["100 new ones", "100 changed ones", "99 new ones", "99 changed ones"],
+)
+def test_a_page_that_missed_more_than_it_is_told_notices(line: Line, after: list[Any], is_missed: bool) -> None:
+    line.subscribe("approvals")
+    line.send(t="rows", topic="approvals", rows=rows(1, 100))
+    line.wait(lambda: len(line.received("rows")) == 1)
+
+    line.routes[-1].close(code=1006)
+    line.wait(lambda: len(line.requests) == 2)
+    line.send(t="rows", topic="approvals", rows=after)
+
+    line.wait(lambda: len(line.received("rows")) + len(line.received("missed")) == 2)
+    assert len(line.received("missed")) == is_missed
 
 
 @pytest.mark.parametrize(("code", "state"), [(4401, "signed-out"), (4403, "forbidden")])
