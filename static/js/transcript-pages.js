@@ -1,12 +1,14 @@
 /** Older and newer pages of a transcript, loaded as the reader comes near. Used by `live-transcript`. */
 import { json } from "./fetch.js";
 import { followPlayhead } from "./playhead-follow.js";
+import { socket } from "./socket.js";
 
 /**
  * Rows in the page, what is farther away is taken out and loaded again; those while the tail is followed; how far outside
  * of the view a page is loaded. Lanes have short rows whose words are drawn as they come near (static/css/lanes.css).
  */
 const SIZES = { html: { most: 2000, followed: 600, near: "900px 0px" }, lanes: { most: 300, followed: 300, near: "3000px 0px" } };
+const RETRY_MS = 2_000;
 const BARREN = 3; // pages; after them the link waits for a press, else a level of detail would load all history
 
 export class TranscriptPages {
@@ -20,6 +22,7 @@ export class TranscriptPages {
   #barren = 0; // older pages in a row of which nothing is shown
   #watch;
   #leave = () => {};
+  #unwatch = null; // while the page is not live
 
   /**
    * @param {HTMLElement} host `data-entries` is the address of pages, with or without a query; `data-first`, `data-last` what is drawn
@@ -37,11 +40,13 @@ export class TranscriptPages {
       link.addEventListener("click", (event) => this.#pressed(event, name));
       this.#watch.observe(link);
     }
+    if (host.dataset.at || host.hasAttribute("data-has-newer")) this.#watchRedactions();
     if (host.dataset.at) this.#leave = followPlayhead(host, "entries", () => this.newest().then(() => tail.follow()));
   }
 
   close() {
     this.#leave();
+    this.#live();
     this.#watch.disconnect();
   }
 
@@ -123,10 +128,29 @@ export class TranscriptPages {
     this.#host.dataset.last = seq;
     this.#show("newer", true);
     this.#host.dispatchEvent(new CustomEvent("page:left"));
+    this.#watchRedactions();
+  }
+
+  /** Look for redactions while nothing else of the record is followed: what they name may be drawn here as it was. */
+  #watchRedactions() {
+    const { topic, head, epoch } = this.#host.dataset;
+    const again = ({ events }) => (!events || events.some(({ kind }) => kind === "event.redacted")) && this.#again();
+    this.#unwatch ??= socket.subscribe(topic, { after: Number(head), epoch }, { events: again, reset: again });
+  }
+
+  #live() {
+    this.#unwatch = void this.#unwatch?.() ?? null;
+  }
+
+  /** Draw the rows anew that are there, from the first on. */
+  async #again() {
+    const isThere = () => (this.#host.dataset.at ? this.newest() : this.#after("newer", this.#rows.firstSeq - 1));
+    while (this.#unwatch && !(await isThere())) await new Promise((wait) => setTimeout(wait, RETRY_MS));
   }
 
   #atTail({ head, epoch }) {
     this.#show("newer", false);
+    if (!this.#host.dataset.at) this.#live();
     if (!this.#host.dataset.at) this.#host.dispatchEvent(new CustomEvent("page:newest", { detail: { head, epoch } }));
   }
 

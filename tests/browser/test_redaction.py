@@ -66,6 +66,27 @@ def test_redacted_words_leave_an_open_transcript_within_a_second(served: Server,
     expect(window.locator(".transcript")).to_contain_text("wombat")
 
 
+@pytest.mark.parametrize("view", ["?event=1", "?at=3", "?view=lanes&at=3"])
+def test_redacted_words_leave_a_page_that_does_not_follow_the_newest_events(
+    served: Server, window: Page, view: str
+) -> None:
+    key = f"redaction-old-{len(view)}"
+    token = served.token(key)
+    say = {"type": "message", "conversation_id": key, "sender": "agent:Rosa", "recipient": "agent:Ben"}
+    for n in range(3):
+        served.publish(token, f"chat:{key}", say | {"content": f"{WORD} {n}"}, f"{key}{n}")
+    for n in range(250):
+        served.publish(token, f"chat:{key}", say | {"content": f"later {n}"}, f"{key}later{n}")
+    window.goto(f"/conversations/{key}/{view}")
+    expect(window.locator(".transcript")).to_contain_text(f"{WORD} 1")
+
+    what = {"conversation_id": key, "events": [1, 2, 3], "reason": "asked for"}
+    assert served.request("POST", "/api/v1/redactions", json.dumps(what).encode(), token)[0] == 201
+
+    expect(window.locator(".transcript")).not_to_contain_text(WORD, timeout=20_000)
+    expect(window.locator('.transcript [data-seq="2"]')).to_be_attached()
+
+
 @pytest.mark.parametrize("key", ["alice@example.com", "Åsa/7"])
 def test_pages_of_a_conversation_whose_id_is_erased_go_to_its_new_address(
     served: Server, window: Page, key: str
