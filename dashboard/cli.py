@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-COLLECT = (20_000, 20, 20)  # new objects until the garbage collector looks: what is imported is no garbage, nor a batch
+COLLECT = (5_000, 5, 400)  # new objects until the garbage collector looks, and how often until it looks at older ones
 
 
 def main() -> None:
