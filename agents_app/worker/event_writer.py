@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
 from django.conf import settings
 from pydantic_core import to_json
 
@@ -15,7 +14,7 @@ from conversations.core.errors import Busy, Fenced, NotAllowed, TooLarge
 from conversations.events import log, registry
 from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
-from conversations.events.log.write_job import OpenTokens
+from conversations.events.log.write_job import OpenTokens, TokenSource
 from conversations.runs.claims import Body, Claim
 
 logger = logging.getLogger(__name__)
@@ -33,6 +32,7 @@ class RunEventWriter:
         self.keeps_lengths = False  # of the pieces of an answer: a client is told each piece
         self._writer = writer
         self._open_tokens: dict[int, OpenTokens] = {}  # by turn: nothing else of the run came after them
+        self._token_source = TokenSource(claim.conversation, claim.run, claim.attempt, str(claim.principal))
         self._head = {"run_id": claim.run, "conversation_id": claim.conversation}
 
     def add_piece(self, turn: int, text: str) -> bool:
@@ -43,18 +43,9 @@ class RunEventWriter:
     def token(self, text: str, fields: Mapping[str, Any]) -> None:
         """Write a piece of an answer without waiting; a full queue drops it, because the turn's output contains it
         too."""
-        body = msgspec.json.encode({"event": "token", **self._head, **fields, "text": text})
-        parsed = envelopes.ParsedPayload(
-            event="token", text=text, index=fields["index"], turn=fields["turn"], agent=fields["agent"],
-            run_id=self.claim.run, conversation_id=self.claim.conversation,
-        )  # fmt: skip
-        event = NewEvent(
-            conversation=self.claim.conversation, kind="token", body=body.decode(), payload=parsed, run=self.claim.run,
-            principal=str(self.claim.principal), turn=fields["turn"], attempt=self.claim.attempt,
-        )  # fmt: skip
-        tokens = OpenTokens(text, keeps_lengths=self.keeps_lengths)
+        tokens = OpenTokens(self._token_source, fields, text, keeps_lengths=self.keeps_lengths)
         try:
-            self._writer.submit([event], open_tokens=tokens)
+            self._writer.submit((), open_tokens=tokens)
             self._open_tokens[fields["turn"]] = tokens
         except Busy:
             self._open_tokens.pop(fields["turn"], None)

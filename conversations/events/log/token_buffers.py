@@ -1,17 +1,22 @@
-"""Buffer the tokens of our own runs and join them (§3.1); join those of one request."""
+"""Buffer the tokens of our own runs and join them (§3.1); join those of one request.
 
-from collections.abc import Callable, Sequence
-from functools import partial
+What is due in any run is stored in one transaction: a transaction for each piece of 300 answers would cost thirty times
+as much. Other events do not wait for it: they are stored first, and at most `SLICE` parts are stored together.
+"""
+
+from collections.abc import Sequence
 
 import msgspec
 
 from conversations.events.log.records import NewEvent
 from conversations.events.log.write_job import FULL, Job
 
-PATIENCE = 0.05  # seconds between two stored parts of a turn
+PATIENCE = 0.05  # seconds between two stored parts of a turn, at most
+EVERY = 0.01  # seconds between two transactions that store buffered tokens
+SLICE = 100  # parts in one of them
 
 
-Key = tuple[str | None, str, int | None]  # conversation, run, turn
+RunKey = tuple[str | None, str]  # conversation, run
 
 
 class TokenBuffer:
@@ -25,15 +30,16 @@ class TokenBuffer:
         """Return the buffered tokens as one job, which resolves every caller's future."""
         if not self.jobs:
             return []
-        job, last = self.jobs[0], self.jobs[-1]
+        job, rest = self.jobs[0], self.jobs[1:]
         parts = [_pieces_of(job) for job in self.jobs]
-        if (pieces := [piece for part in parts for piece in part])[1:]:
-            last_index = (last.events[0].payload.index or 0) + len(parts[-1]) - 1
-            keeps_lengths = job.open_tokens is not None and job.open_tokens.keeps_lengths
-            job = job._replace(events=[_joined_token(job.events[0], pieces, last_index, keeps_lengths=keeps_lengths)])
-        joined = [waiter.on_done for waiter in self.jobs[1:] if waiter.on_done is not None]
+        pieces = parts[0] if not rest else [piece for part in parts for piece in part]
+        last_index = _index_of(self.jobs[-1]) + len(parts[-1]) - 1
         self.jobs, self.sent_at = [], now
-        return [job._replace(joined=joined)]
+        joined = [waiter.on_done for waiter in rest if waiter.on_done is not None]
+        if job.open_tokens is not None:
+            event = job.open_tokens.event_of(pieces, last_index)
+            return [Job([event], job.on_done, len(event.body), job.in_same_transaction, joined)]
+        return [job._replace(events=[_joined_token(job.events[0], pieces, last_index)], joined=joined)]
 
     def is_due(self, now: float) -> bool:
         """Return whether the buffer is old or large enough to be stored."""
@@ -44,32 +50,51 @@ class TokenBuffers:
     """The buffered turns of one of the writer's threads. Used only by that thread."""
 
     def __init__(self) -> None:
-        self._turns: dict[Key, TokenBuffer] = {}
+        self._runs: dict[RunKey, dict[int | None, TokenBuffer]] = {}  # by turn
+        self._next_at = 0.0  # what is due is stored then, not before
 
     def join(self, jobs: Sequence[Job], now: float, *, is_last: bool) -> list[Job]:
         """Return the jobs to store now, in order: tokens are joined or buffered; any other event of their run comes
         after them."""
         ready: list[Job] = []
         for job in jobs:
-            if _may_wait(job):
-                event = job.events[0]
-                key = (event.conversation, event.run or "", event.turn)
-                self._turns.setdefault(key, TokenBuffer()).jobs.append(job)
+            if (place := _place_of(job)) is not None:
+                run, turn = place
+                self._runs.setdefault(run, {}).setdefault(turn, TokenBuffer()).jobs.append(job)
                 continue
-            for run in {(e.conversation, e.run) for e in job.events if e.run}:
-                ready += self._take(now, partial(_is_of, run))
+            if self._runs:
+                for run in {(e.conversation, e.run) for e in job.events if e.run}:
+                    ready += [part for buffer in self._runs.get(run, {}).values() for part in buffer.take(now)]
             ready.append(job)
-        ready += self._take(now, lambda key, buffer: is_last or buffer.is_due(now))
-        self._turns = {k: s for k, s in self._turns.items() if s.jobs or now < s.sent_at + PATIENCE}
+        has_others = bool(ready)
+        if is_last:
+            ready += [part for turns in self._runs.values() for buffer in turns.values() for part in buffer.take(now)]
+        elif now >= self._next_at + (EVERY if has_others else 0.0):
+            ready += self._take_due(now)
         return ready
 
     def due_in(self, now: float) -> float | None:
-        """Return the seconds until the next buffer is due; None if none is buffered."""
-        waits = [s.sent_at + PATIENCE - now for s in self._turns.values() if s.jobs]
-        return max(0.0, min(waits)) if waits else None
+        """Return the seconds until `join` is to be called again, although no other event comes; None if nothing is
+        buffered, and what comes may be stored at once."""
+        if now < self._next_at:
+            return self._next_at - now
+        sent = [buffer.sent_at for turns in self._runs.values() for buffer in turns.values() if buffer.jobs]
+        return max(0.0, min(sent) + PATIENCE - EVERY - now) if sent else None
 
-    def _take(self, now: float, chosen: Callable[[Key, TokenBuffer], bool]) -> list[Job]:
-        return [job for key, buffer in self._turns.items() if chosen(key, buffer) for job in buffer.take(now)]
+    def _take_due(self, now: float) -> list[Job]:
+        """Return what is due before the next transaction of its kind, and forget the turns that are silent."""
+        ready: list[Job] = []
+        for run, turns in tuple(self._runs.items()):
+            for turn, buffer in tuple(turns.items()):
+                if len(ready) < SLICE and buffer.is_due(now + EVERY):
+                    ready += buffer.take(now)
+                elif not buffer.jobs and now >= buffer.sent_at + PATIENCE:
+                    del turns[turn]
+            if not turns:
+                del self._runs[run]
+        if ready:
+            self._next_at = now + (EVERY if len(ready) < SLICE else 0.0)
+        return ready
 
 
 def merge_tokens(tokens: Sequence[NewEvent]) -> NewEvent:
@@ -78,28 +103,32 @@ def merge_tokens(tokens: Sequence[NewEvent]) -> NewEvent:
     return _joined_token(tokens[0], pieces, tokens[-1].payload.index)._replace(topic="", merge_group=0)
 
 
-def _is_of(run: tuple[str | None, str | None], key: Key, _: TokenBuffer) -> bool:
-    return key[:2] == run
-
-
-def _may_wait(job: Job) -> bool:
-    return len(job.events) == 1 and job.events[0].kind == "token" and bool(job.events[0].run)
+def _place_of(job: Job) -> tuple[RunKey, int | None] | None:
+    """Return the run and the turn of a token that may wait; None for anything else."""
+    if (tokens := job.open_tokens) is not None:
+        return (tokens.source.conversation, tokens.source.run), tokens.turn
+    if len(job.events) == 1 and (event := job.events[0]).kind == "token" and event.run:
+        return (event.conversation, event.run), event.turn
+    return None
 
 
 def _pieces_of(job: Job) -> list[str]:
     return [job.events[0].payload.text or ""] if job.open_tokens is None else job.open_tokens.take()
 
 
+def _index_of(job: Job) -> int:
+    return (job.events[0].payload.index or 0) if job.open_tokens is None else job.open_tokens.index
+
+
 def _size_of(job: Job) -> int:
     return len(job.events[0].payload.text or "") if job.open_tokens is None else job.open_tokens.size
 
 
-def _joined_token(
-    first: NewEvent, pieces: Sequence[str], last_index: int | None, *, keeps_lengths: bool = False
-) -> NewEvent:
+def _joined_token(first: NewEvent, pieces: Sequence[str], last_index: int | None) -> NewEvent:
+    if len(pieces) == 1:
+        return first
     text = "".join(pieces)
     body = msgspec.json.decode(first.body) | {"text": text, "last_index": last_index}
-    body |= {"lengths": [len(piece) for piece in pieces]} if keeps_lengths else {}
     return first._replace(
         body=msgspec.json.encode(body).decode(), payload=msgspec.structs.replace(first.payload, text=text)
     )

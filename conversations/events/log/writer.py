@@ -8,7 +8,8 @@ to the thread of its first. SQLite has one thread, because its file has one lock
 
 Jobs that a caller waits for are committed with the next free transaction, together with those that arrived in the
 meantime. Only the tokens of our own runs are buffered: the first is stored at once, then every 50 ms or 1 kB, and
-before any other event of that run (§3.1). Jobs whose conversation is locked are passed to the retry thread.
+before any other event of that run (§3.1). While answers stream, their pieces do not wake the thread: it looks every 10
+ms for what is due. Jobs whose conversation is locked are passed to the retry thread.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from conversations.events.log.commit_batch import Committer, Tally, answer
 from conversations.events.log.records import NewEvent, Stored
 from conversations.events.log.retry_thread import RetryThread
 from conversations.events.log.token_buffers import TokenBuffers
-from conversations.events.log.write_job import Done, Job, OpenTokens
+from conversations.events.log.write_job import FULL, Done, Job, OpenTokens
 
 logger = logging.getLogger(__name__)
 
@@ -79,17 +80,21 @@ class Writer:
         """Queue events; `done` is resolved after their commit. Raises Busy above 32 MiB, Unavailable once closed.
 
         `in_same_transaction` changes further rows, after the events. It may run again; if it raises, `done` gets
-        that exception and nothing is stored. `open_tokens` are the pieces that the only event, a token, begins.
+        that exception and nothing is stored. `open_tokens` are pieces of an answer, in place of events; they count as
+        large as they may grow.
         """
-        size = sum(len(e.body) for e in events)
+        size = sum([len(event.body) for event in events]) if open_tokens is None else FULL
         with self._guard:
             if not self._is_open:
                 raise Unavailable("the server is stopping")
             if self.waiting_bytes + size > MAX_BYTES:
                 raise Busy("the write queue is full: try again later")
-            self._thread_of(events).put(Job(events, done, size, in_same_transaction, open_tokens=open_tokens))
+            thread = self._thread_of(events, open_tokens)
+            thread.put(Job(events, done, size, in_same_transaction, open_tokens=open_tokens))
 
-    def _thread_of(self, events: Sequence[NewEvent]) -> WriteThread:
+    def _thread_of(self, events: Sequence[NewEvent], open_tokens: OpenTokens | None) -> WriteThread:
+        if open_tokens is not None:
+            return self._threads[hash(open_tokens.source.conversation) % len(self._threads)]
         first = events[0] if events else None
         return self._threads[hash(first and (first.conversation or first.topic)) % len(self._threads)]
 
@@ -168,6 +173,7 @@ class WriteThread(threading.Thread):
         self.size = 0  # bytes of them
         self.under_way: Sequence[Job] = ()
         self._is_open = True
+        self._is_resting = False  # until something comes; otherwise it looks again by itself
         self._news = threading.Condition(guard)
         self._token_buffers = TokenBuffers()
         self._committer = Committer(tally)
@@ -177,7 +183,8 @@ class WriteThread(threading.Thread):
         """Queue a job. Called with the guard held."""
         self.size += job.size
         self.jobs.append(job)
-        self._news.notify()
+        if job.open_tokens is None or self._is_resting:
+            self._news.notify()
 
     def close(self) -> None:
         """Write what is queued, then end. Returns at once."""
@@ -230,6 +237,7 @@ class WriteThread(threading.Thread):
         """Wait for this many seconds, or until a token buffer is due; return False if there is nothing to do then."""
         with self._news:
             due = self._token_buffers.due_in(time.monotonic())
+            self._is_resting = due is None
             has_come = self._news.wait_for(lambda: self.jobs or not self._is_open, seconds if due is None else due)
             return bool(has_come) or due is not None
 
