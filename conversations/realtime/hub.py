@@ -112,10 +112,12 @@ class Hub:
         self.advance(feed, seq)
 
     def _on_committed(self, stored: Sequence[Stored]) -> None:
-        """Handle a commit of this process. Called in the thread that committed."""
+        """Handle a commit of this process. Called in the thread that committed: the loop is not woken for what nobody
+        follows. Whoever begins to follow after this look reads what was committed before it."""
         if self._loop is None or should_drop("notification"):
             return
-        self._loop.call_soon_threadsafe(self._dispatch, stored)
+        if followed := [event for event in stored if self._is_followed(event.conversation)]:
+            self._loop.call_soon_threadsafe(self._dispatch, followed)
 
     def _on_heads(self, heads: Mapping[str, int]) -> None:
         """Handle heads from other processes, or of conversations that became visible here. Called in any thread."""
@@ -127,6 +129,9 @@ class Hub:
         for key, seq in heads.items():
             for feed in self._feeds_of(key):
                 self.advance(feed, seq)
+
+    def _is_followed(self, key: str) -> bool:
+        return any((key, mode) in self.feeds for mode in MODES)
 
     def _feeds_of(self, key: str) -> list[Feed]:
         return [feed for mode in MODES if (feed := self.feeds.get((key, mode))) is not None]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -134,3 +135,19 @@ def test_what_was_not_announced_is_read_once_for_all(announced, monkeypatch):
     asyncio.run(following(work))
 
     assert reads == [], "a subscriber read for itself"
+
+
+def test_the_loop_is_not_woken_for_what_nobody_follows():
+    woken = []
+
+    async def work(running, line):
+        call = running._loop.call_soon_threadsafe
+        running._loop = SimpleNamespace(call_soon_threadsafe=lambda *work: (woken.append(work), call(*work)))
+        stored = await asyncio.to_thread(with_connection, log.append, [event(1), other(1)])
+        await asyncio.to_thread(with_connection, log.append, [other(2)])
+        assert [work for work in woken if work[0] == running._dispatch] == [(running._dispatch, stored[:1])]
+
+    def other(n):
+        return event(n)._replace(conversation="other")
+
+    asyncio.run(following(work))
