@@ -31,8 +31,13 @@ COUNTED = 1000  # conversations whose lag is counted
 MAX_COUNTED = 10_000  # events
 PURGED = 500  # pages of the index written in one step
 
-_PENDING = """SELECT id,indexed_seq,head_seq FROM conversations_conversation
-WHERE indexed_seq<head_seq AND id>%s AND NOT is_staged ORDER BY id LIMIT %s"""
+_BEHIND = """SELECT id,indexed_seq,head_seq FROM conversations_conversation
+WHERE indexed_seq<head_seq AND id>%s AND NOT is_staged"""
+_PENDING = f"{_BEHIND} ORDER BY id LIMIT %s"
+# With an offset PostgreSQL looks into each conversation; without it may join all of them with the whole record. SQLite
+# uses the partial index only where its condition is written as the index has it.
+_PENDING_WORDS = f"""{_BEHIND} AND EXISTS(SELECT 1 FROM conversations_event e WHERE NOT e.kind='token'
+AND e.conversation_id=conversations_conversation.id AND e.seq>indexed_seq LIMIT 1 OFFSET 0) ORDER BY id LIMIT %s"""
 _COLUMNS = "id,seq,at,kind,principal,erased_by,body"
 _EVENTS = "FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s AND kind<>'token'"
 _LAG = """SELECT COUNT(*) FROM (SELECT 1 FROM (SELECT id,indexed_seq FROM conversations_conversation
@@ -90,7 +95,7 @@ def read(after: int, most: int, *, passes_tokens: bool = True) -> Round:
     erased: dict[int, str] = {}
     size = last = 0
     with connection.cursor() as cursor:
-        cursor.execute(_PENDING, [after, MAX_CONVERSATIONS])
+        cursor.execute(_PENDING if passes_tokens else _PENDING_WORDS, [after, MAX_CONVERSATIONS])
         pending = cursor.fetchall()
         for conversation, indexed, head in pending:
             bounds, before = [conversation, indexed, head], len(rows)

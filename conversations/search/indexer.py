@@ -7,13 +7,14 @@ to continue.
 
 import logging
 import time
-from collections.abc import Sized
+from collections.abc import Sequence
 
 from django.db import DatabaseError, DataError, connection
 
 from conversations.core.db_threads import sqlstate, with_connection
 from conversations.events.background_thread import ExclusiveThread
 from conversations.events.log.commit_batch import be_writer
+from conversations.events.log.records import Stored
 from conversations.search import index_writer
 
 logger = logging.getLogger(__name__)
@@ -58,9 +59,10 @@ class Indexer(ExclusiveThread):
         if self._is_open:
             time.sleep(seconds)
 
-    def _committed(self, stored: Sized) -> None:
+    def _committed(self, stored: Sequence[Stored]) -> None:
         self._new_events += len(stored)
-        self.wake()
+        if any(event.kind != "token" for event in stored):  # tokens alone wait for the sweep
+            self.wake()
 
     def _round(self) -> bool:
         """Index one batch if this process holds the lease; return whether there is more at once."""

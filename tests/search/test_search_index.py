@@ -233,15 +233,17 @@ def test_a_very_long_event_is_found_by_its_first_words_and_costs_no_other():
     assert search_all("refund") == [("desk", 3)]
 
 
-def test_what_is_behind_is_found_by_the_partial_index():
+@pytest.mark.parametrize("query", [index_writer._PENDING, index_writer._PENDING_WORDS])
+def test_what_is_behind_is_found_by_the_partial_index(query):
     explain = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN "
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SET LOCAL enable_seqscan=off")
-        cursor.execute(explain + index_writer._PENDING, [0, 10])
+        cursor.execute(explain + query, [0, 10])
         plan = " ".join(str(row) for row in cursor.fetchall())
 
     assert "conversation_unindexed" in plan
+    assert query == index_writer._PENDING or "event_drawn" in plan
 
 
 def test_one_lease_is_one_holders_until_it_lets_go():
@@ -288,6 +290,17 @@ def test_while_an_answer_streams_nothing_is_written_for_its_tokens():
     indexer._swept_at = -inf
     indexer.step()
     assert Conversation.objects.get(key="desk").indexed_seq == 10
+
+
+def test_tokens_alone_do_not_wake_the_indexer():
+    indexer = Indexer()
+    say("desk", {"event": "token", "text": "re", "index": 0}, "refund")
+    tokens, words = log.read_after("desk", 0)
+
+    indexer._committed([tokens])
+    assert not indexer._news.is_set()
+    indexer._committed([tokens, words])
+    assert indexer._news.is_set()
 
 
 def test_a_row_that_no_index_takes_is_left_without_its_words(monkeypatch, caplog):
