@@ -26,7 +26,7 @@ class TokenSource(NamedTuple):
 
 
 class OpenTokens:
-    """Pieces of one turn, made by a run's event writer. The run's thread only adds text, until the writer's thread takes
+    """Pieces of one turn, made by a run's event writer. The run's thread only adds text until the writer's thread takes
     them all and makes one event of them: only the first piece of a stored part passes the queue."""
 
     __slots__ = ("_fields", "_guard", "_is_open", "_pieces", "index", "keeps_lengths", "size", "source", "turn")
