@@ -9,8 +9,11 @@ RECORDERS = (
     "tests/transport/test_relay.py",
 )
 
-# Hours of a processor in 200 parts that share nothing: each goes to the process that is free.
-PARTS = "tests/evidence/test_honest_histories.py::test_none_of_10_000"
+# Most of an hour of a processor, in parts that share nothing: each goes to the process that is free.
+PARTS = (
+    "tests/asgi/test_doors_fuzz.py::test_thousands_of_requests",
+    "tests/evidence/test_honest_histories.py::test_none_of_10_000",
+)
 
 
 class ByFile(LoadFileScheduling):
