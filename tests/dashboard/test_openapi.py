@@ -36,6 +36,40 @@ def test_every_kind_we_write_is_in_the_document():
     assert set(mapping) == set(registry.names())
 
 
+STORED_AS_SENT = ("/api/v1/publish", "/api/v1/report")  # payloads: the database looks up none of their numbers
+
+
+def test_each_number_of_a_request_is_one_that_a_database_can_look_up():
+    unbounded = [
+        f"{method} {path}: {place}"
+        for path, item in document()["paths"].items()
+        for method, operation in item.items()
+        if path not in STORED_AS_SENT
+        for place in _unbounded([p for p in operation["parameters"] if p["in"] != "path"], operation.get("requestBody"))
+    ]
+
+    assert unbounded == []
+
+
+def _unbounded(*parts):
+    """Return where a whole number has no maximum, in these parts of the document and what they refer to."""
+    places, names, left = [], set(), [("", part) for part in parts]
+    while left:
+        place, part = left.pop()
+        if isinstance(part, list):
+            left += [(f"{place}/{n}", item) for n, item in enumerate(part)]
+        if not isinstance(part, dict):
+            continue
+        if part.get("type") == "integer" and not part.keys() & {"maximum", "exclusiveMaximum", "enum", "const"}:
+            places.append(place)
+        name = part.get("$ref", "").rpartition("/")[2]
+        if name and name not in names:
+            names.add(name)
+            left.append((name, _schema(name)))
+        left += [(f"{place}/{field}", item) for field, item in part.items()]
+    return places
+
+
 def test_answers_have_the_shapes_that_the_document_tells(door_server, callers):
     admin, desk, viewer = callers["admin"], callers["desk"], callers["viewer"]
     published = admin.publish("chat:told", message_payload("told", "x", recipient="agent:Desk"), "t1")

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from dashboard.api.schemas.core import Seq, Shape, Wrong
+from dashboard.api.schemas.core import RowNumber, Seq, Shape, Wrong
 
 Action = Literal["pause", "resume", "take_over", "hand_back", "stop", "abort"]
 
@@ -77,7 +77,7 @@ class ToFork(ToRerun):
     """A fork after event `at`. With `words`, that event, which must be a message, is replaced by this text; with `run`
     an agent continues: `agent`, or the one that would answer."""
 
-    at: Annotated[int, Field(ge=1)]
+    at: RowNumber
     words: Annotated[str, Field(min_length=1, max_length=100_000)] | None = None
     run: bool = False
     agent: Annotated[str, Field(max_length=200)] = ""

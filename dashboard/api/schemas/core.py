@@ -10,6 +10,8 @@ Topic = Annotated[
     str, Field(pattern=r"^(stream|chat|control|signal|dlq):", max_length=208, examples=["stream:hello", "chat:Desk"])
 ]
 Seq = Annotated[int, Field(ge=0, description="position in the conversation, from 1, without gaps")]
+RowNumber = Annotated[int, Field(ge=1, le=2**53)]
+"""The number of an event or an entry in a request: what all readers of JSON read alike, and a database can look up."""
 Item = TypeVar("Item")
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from dashboard.api.schemas.core import Paged, Shape
+from dashboard.api.schemas.core import Paged, RowNumber, Shape
 
 Reason = Annotated[str, Field(max_length=500)]
 Name = Annotated[str, Field(max_length=200)]
@@ -17,12 +17,12 @@ class ToPreviewRedaction(BaseModel):
     that contains one of these `words`; or `entries` of the audit log."""
 
     conversation_id: Name = ""
-    events: Annotated[list[Annotated[int, Field(ge=1)]], Field(max_length=500)] = []
+    events: Annotated[list[RowNumber], Field(max_length=500)] = []
     call_id: Annotated[str, Field(max_length=64)] = ""
     field: Name = ""
     person: Annotated[str, Field(max_length=150)] = ""
     words: Annotated[list[Name], Field(max_length=20)] = []
-    entries: Annotated[list[Annotated[int, Field(ge=1)]], Field(max_length=2000)] = []
+    entries: Annotated[list[RowNumber], Field(max_length=2000)] = []
     erase_id: bool = False
 
 

@@ -47,6 +47,14 @@ def test_a_link_at_an_event_leads_to_what_would_go(admin, spoken):
     assert Event.objects.filter(salt=None).count() == 0
 
 
+@pytest.mark.parametrize("field", ["events", "entries"])
+def test_a_number_that_no_row_can_have_is_an_error_in_its_field(admin, spoken, field):
+    answer = posted(admin, "/api/v1/redactions/preview", conversation_id=KEY, **{field: [2**70]})
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["field"].startswith(field)
+
+
 def test_it_is_redacted_with_a_reason_and_not_without(admin, spoken):
     fields = {"conversation": KEY, "events": "2", "do": "redact"}
 
