@@ -246,7 +246,7 @@ def test_no_frame_breaks_the_server(callers: dict[str, Caller]) -> None:
 
 
 # A hundred thousand in all, whatever of an operation's cases there are not so many different ones of.
-REQUESTS = {operation: 1000 if operation[0] == SLOW else 3000 for operation in OPERATIONS}
+REQUESTS = {operation: 1000 if operation[0] == SLOW else 1500 for operation in OPERATIONS}
 BODIES_BY = {"admin": 30_000, "fuzzer": 10_000}
 FRAMES_SENT = max(20_000, 100_000 - sum(BODIES_BY.values()) - sum(REQUESTS.values()) // 2)
 Told = Callable[[str, object], None]
