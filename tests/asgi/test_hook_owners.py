@@ -54,7 +54,8 @@ def post(endpoint: HooksEndpoint) -> int:
 @pytest.mark.django_db(transaction=True)
 def test_a_token_whose_first_hook_was_not_stored_does_not_own_the_session():
     writer, authenticator = Writer(), SimpleNamespace()
-    endpoint: Any = HooksEndpoint(writer, authenticator)  # type: ignore[arg-type]  # what it uses of them
+    runtime = SimpleNamespace(writer=writer)
+    endpoint: Any = HooksEndpoint(runtime, authenticator)  # type: ignore[arg-type]  # what it uses of them
 
     def post_as(caller: Caller) -> int:
         async def authenticate(*_: object) -> Caller:

@@ -7,8 +7,8 @@ from playwright.sync_api import Page
 
 OPTIONS = """async () => {
   document.body.innerHTML = `<input id="field"><div role="listbox" id="list"></div><template><div role="group">
-    <span class="group"></span><a role="option"><svg><use></use></svg><span></span><small></small><kbd></kbd></a></div>
-    </template>`;
+    <span class="group"></span><a role="option"><svg class="icon"><use></use></svg><span></span><small></small>
+    <time></time><kbd></kbd></a></div></template>`;
   const { Options } = await import("/static/js/options.js");
   const [field, list, template] = ["input", "#list", "template"].map((name) => document.querySelector(name));
   const options = new Options(field, list, template);

@@ -118,7 +118,7 @@ def test_message_of_its_gateway_is_read_once_and_its_worker_by_name(
     _, shown = site.request("GET", f"/api/v1/conversations/{key}", token=token)
     assert (shown["messages"], shown["tool_calls"], shown["errors"]) == (2, 1, 0)
     lanes = page(site, token, f"/conversations/{key}/?view=lanes")
-    assert re.findall(r'class="lane-head" data-key="([^"]*)"', lanes) == ["user:rosa", desk, "system"]
+    assert re.findall(r'class="lane-head" data-key="([^"]*)"', lanes) == ["user:rosa", desk, "system", "server:"]
 
 
 def test_operator_and_worker_talk_and_its_gateway_sees_it(

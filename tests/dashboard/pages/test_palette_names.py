@@ -33,7 +33,9 @@ def test_agents_lead_to_their_page_and_participants_to_their_conversations(brows
 
     names = browser.get("/", {"part": "names", "q": "TRI"}).json()
 
-    assert names["agents"] == [{"name": "Triage", "team": "Town Hall", "url": "/agents/Town%20Hall/Triage/"}]
+    mark = {"kind": "agent", "letters": "Tr", "hue": 1, "pattern": 0}
+    agent = {"name": "Triage", "team": "Town Hall", "url": "/agents/Town%20Hall/Triage/", "mark": mark}
+    assert names["agents"] == [agent]
     assert names["participants"] == [
         {"name": "Patrick", "url": "/?participant=Patrick"},
         {"name": "Triage", "url": "/?participant=Triage"},
