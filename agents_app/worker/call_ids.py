@@ -20,7 +20,7 @@ APPROVAL_STATUSES = ("waiting", "approved", "rejected")  # statuses of a call th
 
 
 class EarlierCall(NamedTuple):
-    """A call of an earlier attempt."""
+    """A call that the record has before an attempt begins: of an earlier attempt, or the one that a replay requests."""
 
     id: str
     call_id: str | None

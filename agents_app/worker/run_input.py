@@ -111,7 +111,8 @@ def _memory(conversation: Conversation, answers: int, team: str) -> tuple[Django
 
 
 def known_calls(claim: Claim) -> list[EarlierCall]:
-    """Read the calls of earlier attempts, each with its parent call, which only its event contains."""
+    """Read the calls of earlier attempts and the one that a replay requests, each with its parent call, which only its
+    event contains."""
     rows = ToolCall.objects.filter(run=claim.run).exclude(origin=ORIGIN).order_by("called_seq")
     calls = list(rows.values_list("id", "call_id", "status", "arguments_digest", "called_seq"))
     events = Event.objects.filter(conversation__key=claim.conversation, seq__in=[seq for *_, seq in calls])

@@ -18,7 +18,7 @@ from conversations.events import commit_listeners
 def audited_action(
     by: Who, verb: str, target: str, *, right: str = "", acting_as: str = "", is_shared: bool = False
 ) -> Iterator[Principal]:
-    """Run the block in one transaction; yield the principal who acts.
+    """Run the block in one transaction; yield the principal who acts. The block enters what it did with `chain.enter`.
 
     - `right`: the permission to require inside the transaction. Empty: the block checks permissions itself.
     - `is_shared`: other actions that are also shared may run at the same time (`lock_actions`).

@@ -62,8 +62,8 @@ class ServedAgents(NamedTuple):
 
 
 def claim(worker: str, agents: ServedAgents | Collection[str], *, at_most: int) -> list[Claim]:
-    """Claim queued runs of these agents, oldest first, one per conversation, and none of a paused or taken-over
-    conversation. Replays run regardless of waiting runs, pauses and takeovers.
+    """Claim queued runs of these agents, oldest first: one agent's run per conversation, and none of a paused or
+    taken-over one; replays regardless of other runs, pauses and takeovers.
 
     A worker names the team of its agents, since another team may have one of the same name: it gets the runs that are
     its own team's, and of those that have no team yet the ones that no other team comes before it for. Stand-ins for a
@@ -118,7 +118,7 @@ def _claimable(agents: ServedAgents | Collection[str]) -> tuple[str, list[str]]:
 
 
 def _next(agents: ServedAgents | Collection[str], at_most: int) -> list[str]:
-    """Return ids of runs that may be claimed, the first of each conversation."""
+    """Return ids of runs that may be claimed: the first agent's run of each conversation, and all replays."""
     if not (agents.names if isinstance(agents, ServedAgents) else agents):
         return []
     sql, parameters = _claimable(agents)

@@ -15,7 +15,7 @@ from conversations.core.micros import to_datetime
 from conversations.core.node_heartbeat import database_now
 from conversations.models import Agent, Approval, Run, ToolCall, ToolSchema
 from conversations.rendering import json_tree, richtext
-from conversations.rendering.handoff_graph import HandoffGraph, graph_of
+from conversations.rendering.agents_graph import HandoffGraph, graph_of
 from conversations.rendering.participant_marks import ParticipantMark, mark_for_name
 from conversations.rendering.sparkline import Sparkline, sparkline
 from conversations.tool_calls import agent_activity, mcp_status, tool_activity

@@ -35,7 +35,7 @@ from dashboard.pages.conversation_entries import Notes, entries_of, notes_of
 from dashboard.pages.require_permission import require_permission
 from dashboard.pages.row_separators import separated
 
-PARTS = {"graph": "partials/exchanges.html", "timeline": "partials/conversation_timeline.html"}
+PARTS = {"graph": "partials/conversation_graph.html", "timeline": "partials/conversation_timeline.html"}
 LARGE = 256 << 10  # characters of the bodies of a page
 _drawing_large = BoundedSemaphore(2)
 VIEWS = {  # `?view=` → template

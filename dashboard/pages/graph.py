@@ -8,9 +8,9 @@ from conversations.events.log.annotation_reads import RecordedAnnotation
 from conversations.events.log.interaction_counts import caller_at, callers_at
 from conversations.events.log.interaction_counts import interactions as read
 from conversations.models import Conversation
-from conversations.rendering import interaction_graph
+from conversations.rendering import conversation_graph
 from conversations.rendering.annotation_marks import NONE, AnnotationMarks, marks_of
-from conversations.rendering.interaction_graph import Between, Drawing, Edge
+from conversations.rendering.conversation_graph import Between, Drawing, Edge
 from dashboard.pages.playhead import version_of
 
 
@@ -53,10 +53,10 @@ def graph_of(conversation: Conversation, *, event: int = 0, whole: bool = False,
     head, version = at or conversation.head_seq, version_of(conversation)
     counted = _counted(conversation.pk, conversation.key, head, version)
     picked = _edge_at(conversation.pk, counted, event) if event else None
-    table = counted.edges[: interaction_graph.ROWS]
+    table = counted.edges[: conversation_graph.ROWS]
     if picked is not None and picked not in table:
         table = [*table[:-1], picked]
-    most = interaction_graph.MAX_PARTICIPANTS if whole else interaction_graph.DRAWN
+    most = conversation_graph.MAX_PARTICIPANTS if whole else conversation_graph.DRAWN
     drawing = _drawn(conversation.pk, conversation.key, head, version, most, picked)
     left = len(counted.edges) - len(table)
     marks = _marks(conversation.pk, conversation.key, head, version)
@@ -66,20 +66,20 @@ def graph_of(conversation: Conversation, *, event: int = 0, whole: bool = False,
 def _edge_at(conversation: int, counted: _Counted, seq: int) -> Edge | None:
     between = counted.by_seq.get(seq)
     if between is None and (call := caller_at(conversation, seq)):
-        between = interaction_graph.between_of_call(*call)
+        between = conversation_graph.between_of_call(*call)
     return next((edge for edge in counted.edges if edge[:3] == between), None)
 
 
 @lru_cache(maxsize=64)
 def _counted(conversation: int, key: str, head: int, _version: str) -> _Counted:
     history = read(conversation, key, head)
-    by_seq = {event.seq: between for event in history.events if (between := interaction_graph.between_of(event))}
-    return _Counted(interaction_graph.edges_of(history.events, history.calls), by_seq, history.first)
+    by_seq = {event.seq: between for event in history.events if (between := conversation_graph.between_of(event))}
+    return _Counted(conversation_graph.edges_of(history.events, history.calls), by_seq, history.first)
 
 
 @lru_cache(maxsize=64)
 def _drawn(conversation: int, key: str, head: int, _version: str, most: int, always: Edge | None) -> Drawing:
-    return interaction_graph.drawing_of(_counted(conversation, key, head, _version).edges, most, always)
+    return conversation_graph.drawing_of(_counted(conversation, key, head, _version).edges, most, always)
 
 
 @lru_cache(maxsize=64)
@@ -90,7 +90,7 @@ def _marks(conversation: int, key: str, head: int, _version: str) -> dict[Betwee
     calls = callers_at(conversation, annotations.keys() - between.keys())
     by_edge: dict[Between, list[RecordedAnnotation]] = {}
     for seq, those in annotations.items():
-        edge = interaction_graph.between_of_call(*calls[seq]) if seq in calls else between.get(seq)
+        edge = conversation_graph.between_of_call(*calls[seq]) if seq in calls else between.get(seq)
         if edge:
             by_edge.setdefault(edge, []).extend(those)
     return {edge: marks_of(those) for edge, those in by_edge.items()}

@@ -1,5 +1,5 @@
-"""The replay form on a call's page: what would be sent, what that requires, and which arguments were posted. It starts
-nothing."""
+"""The replay form on a call's page: what would be sent, what that requires, which arguments were posted, and what a
+replay's approval request would show today (`approval_today`). It starts nothing."""
 
 import json
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 /**
- * One call's page. `<call-outcome data-src data-conversation data-after>` draws its part anew when the call goes on: each
- * event of its conversation that names it. `r` goes to the form that makes it again.
+ * One call's page. `<call-outcome data-src data-call data-conversation data-after>` draws its part anew when the call goes on:
+ * at each event of its conversation that names it, and until it is over at those about runs and approvals. `r` goes to the form that makes it again.
  */
 import "./copy-field.js";
 import "./json-copy.js";

@@ -3,7 +3,7 @@ import { composes, onKey } from "./keys.js";
 
 const STEP = 1.25; // of one zoom
 const [MIN_SCALE, MAX_SCALE] = [0.25, 3]; // of its own size
-const MAX_SIZE = 1.6; // to which it grows in a large room by itself (conversations/rendering/interaction_graph.py)
+const MAX_SIZE = 1.6; // to which it grows in a large room by itself (conversations/rendering/conversation_graph.py)
 
 export class GraphView {
   #element;

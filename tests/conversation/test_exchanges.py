@@ -15,7 +15,7 @@ from conversations.events.log import interaction_counts as counting
 from conversations.events.log.interaction_counts import CallCount
 from conversations.events.log.records import Stored
 from conversations.models import Conversation
-from conversations.rendering import interaction_graph
+from conversations.rendering import conversation_graph
 from dashboard.pages import graph
 from tests.dashboard.pages.test_conversation_page import KEY, store
 from tests.import_export.test_recordings_counts import imported
@@ -119,8 +119,8 @@ def test_the_most_active_are_drawn_and_the_others_on_wish(browser: Client) -> No
 
     html, whole = page(browser), page(browser, "?view=graph&whole=1")
 
-    assert html.count('<g class="voice"') == interaction_graph.DRAWN
-    assert f"and {31 - interaction_graph.DRAWN} more</a>" in html
+    assert html.count('<g class="voice"') == conversation_graph.DRAWN
+    assert f"and {31 - conversation_graph.DRAWN} more</a>" in html
     assert len(ROW.findall(html)) == 30
     assert whole.count('<g class="voice"') == 31
     assert whole.count('<g class="arc"') == 30
@@ -141,9 +141,9 @@ def test_an_edge_stands_for_the_selected_event_and_leads_to_its_newest_else(brow
 def test_a_drawing_moves_nothing_when_a_number_grows_and_overlaps_nowhere() -> None:
     tool = CallCount("Agent 1", "look_up", 3, 9)
     events = [stored(message_payload(f"citizen {n % 40}", f"agent:Agent {n % 30}")) for n in range(200)]
-    few, more = (interaction_graph.edges_of(batch, [tool]) for batch in (events, events + events[:7]))
+    few, more = (conversation_graph.edges_of(batch, [tool]) for batch in (events, events + events[:7]))
 
-    first, second = interaction_graph.drawing_of(few, 400), interaction_graph.drawing_of(more, 400)
+    first, second = conversation_graph.drawing_of(few, 400), conversation_graph.drawing_of(more, 400)
 
     assert [node.place for node in first.nodes] == [node.place for node in second.nodes]
     places = [*(node.place for node in first.nodes), *(arc.label for arc in first.arcs)]

@@ -1,4 +1,4 @@
-"""Tool steps → tool call rows: which step starts a call, and which call a result ends."""
+"""Tool steps and requested replays → tool call rows: which step starts a call, and which call a result ends."""
 
 import hashlib
 
@@ -12,7 +12,7 @@ BAD_STATUSES = {"error": "failed", "failed": "failed", "timeout": "timeout"}
 
 
 def tool_step(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
-    """Start a call or end one; a call of ours that was asked about first goes on from there."""
+    """Start a call or end one; a call of ours that was asked about or requested first goes on from there."""
     if starts_call(event.payload):
         call = _open_call(changes.open_calls[head.id], event) if event.run and event.payload.tool_call else None
         if call is None:

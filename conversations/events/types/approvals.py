@@ -35,8 +35,8 @@ class ApprovalRequested(CallEvent):
     traits={"call_step", "by_person", "remembered"},
 )  # fmt: skip
 class ApprovalDecided(RunEvent):
-    """The one decision about a call, made by `by`. `edit`: `args_raw` runs, `digest` is its SHA-256. `rule`: an always
-    rule approved it, made by `rule_by`; `makes_rule`: who decided made that rule with it."""
+    """The one decision about a call, made by `by`. `edit`: `args_raw` runs, `digest` is its SHA-256. `rule`: an
+    auto-approval rule approved it, made by `rule_by`; `makes_rule`: who decided made that rule with it."""
 
     event: Literal["approval.decided"] = "approval.decided"
     run_id: str

@@ -1,5 +1,6 @@
 """Determine whether a recorded call could run today: its current tool, found by registered identity, or the reason why
-not. Only reads rows. Called by the pages of a call, the API, and `request_replay`.
+not; and who else must approve it. Only reads rows. Called by the pages of a call, the API, `request_replay`, `decide`
+and the worker's `replay_run`.
 
 A tool is identified by the agent that called it, the lookup key, the origin and the MCP server, never by its name
 alone: a tool that took over another's name is a different tool.

@@ -3,7 +3,7 @@ by a worker.
 
 Requirements depend on the effect that the code declares and the policy tightens. `read`: one click. `idempotent`: one
 click with the recorded arguments, which are sent under the first call's key. Any other: the grant, a reason and the
-tool's name typed in. The worker checks policy, approval, guardrails and is_enabled again before the call
+tool's name typed in. The worker checks policy again before the call, and approval, guardrails and is_enabled
 (`ReplayRun._replay`).
 """
 
@@ -44,8 +44,8 @@ def request_replay(
     """Request a replay of a call, with other `arguments` (an object, or its text) or those that it ran with.
 
     `tool` is its qualified name as typed by the person. The same `client_id` again returns the same replay. Raises
-    `NotFound`, `Conflict` (code not_replayable) if there is nothing to call, `NotAllowed` without the permission,
-    `Invalid` naming what is missing.
+    `NotFound`, `Conflict` (not_replayable if there is nothing to call, id_reused for another replay's `client_id`),
+    `NotAllowed` without permission or grant or by the policy, `Invalid` naming what is missing.
     """
     if len(client_id) > 100:
         raise Invalid("must be at most 100 characters", field="client_id")

@@ -9,7 +9,7 @@ from django.db import connection
 from conversations.events import log
 from conversations.models import Agent, ToolCall
 from conversations.rendering import agent_colors
-from conversations.rendering.handoff_graph import graph_of
+from conversations.rendering.agents_graph import graph_of
 from conversations.rendering.participant_marks import mark_for_name
 from conversations.runs import claims
 from conversations.tool_calls import agent_activity, agent_directory, tool_activity

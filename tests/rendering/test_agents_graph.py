@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from conversations.rendering.handoff_graph import HandoffGraph, graph_of
+from conversations.rendering.agents_graph import HandoffGraph, graph_of
 from conversations.rendering.participant_marks import mark_for_name
 
 TEAMS = {
