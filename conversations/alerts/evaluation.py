@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from django.db import connection
-from django.db.models import Subquery
+from django.db.models import Exists, OuterRef, Q, Subquery
 
 from conversations.alerts import alarms, causes, conditions
 from conversations.alerts.kinds import KINDS
@@ -89,17 +89,15 @@ def _went_well(alarm: Alarm) -> bool:
 
 def _notify_unshelved(now: int) -> None:
     """Send alarms that opened while shelved and are still open when the shelf ends."""
-    pending = list(Alarm.objects.filter(closed_at=None, notified_at=None).select_related("rule")[:AT_A_TIME])
-    due = [alarm for alarm in pending if alarm.group not in alarms.shelved(alarm.rule, now)]
+    is_shelved = Shelf.objects.filter(Q(group="") | Q(group=OuterRef("group")), rule=OuterRef("rule"), until__gt=now)
+    unshelved = Alarm.objects.filter(~Exists(is_shelved), closed_at=None, notified_at=None).select_related("rule")
+    due = list(unshelved.values_list("id", flat=True)[:AT_A_TIME])
     if not due:
         return
     with write_transaction():
         lock_actions()
-        for alarm in Alarm.objects.filter(id__in=[a.id for a in due], closed_at=None, notified_at=None).select_related(
-            "rule"
-        ):
-            if alarm.group not in alarms.shelved(alarm.rule, now):
-                alarms.notify(alarm, now)
+        for alarm in unshelved.filter(id__in=due):
+            alarms.notify(alarm, now)
 
 
 def forget(now: int) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conversations.alerts import handle_alarms
+from conversations.alerts import evaluation, handle_alarms
 from tests.support.alerting import fail, look, opened, rule, sent
 
 pytestmark = pytest.mark.django_db
@@ -63,3 +63,19 @@ def test_shelving_anew_moves_the_end(people):
     look(2)
 
     assert len(sent()) == 1
+
+
+def test_alarms_that_stay_shelved_hold_back_none_whose_shelf_has_ended(people, monkeypatch):
+    monkeypatch.setattr(evaluation, "AT_A_TIME", 1)
+    both = rule()
+    for conversation in ("long", "short"):
+        fail(conversation)
+    handle_alarms.shelve(people["admin"], both.id, 600)
+    look()
+    for alarm in opened():
+        seconds = 3600 * 3 if alarm.conversation == "long" else 1800
+        handle_alarms.shelve(people["admin"], both.id, seconds, alarm=alarm.id)
+
+    look(31)
+
+    assert [conversation for _, conversation, _ in sent()] == ["short"]
