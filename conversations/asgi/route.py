@@ -53,12 +53,19 @@ class Route:
             await answer(send, status, payload)
 
 
-async def body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """Read a request's body. Raises TooLarge as soon as it exceeds, or announces that it will exceed, the limit
-    (bytes); Invalid if the client disconnects."""
+def announced_size(scope: Scope, limit: int) -> int:
+    """Return how many bytes a request's body has, as its header says; the limit for one in chunks. Raises TooLarge
+    above the limit."""
     content_length = header(scope, b"content-length")
     if len(content_length) > 18 or (content_length and int(content_length) > limit):
         raise too_large(limit)
+    return int(content_length or limit)
+
+
+async def body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """Read a request's body. Raises TooLarge as soon as it exceeds, or announces that it will exceed, the limit
+    (bytes); Invalid if the client disconnects."""
+    announced_size(scope, limit)
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body", False):
         whole: bytes = message.get("body", b"")

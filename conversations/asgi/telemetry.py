@@ -62,7 +62,7 @@ class TelemetryEndpoint:
         self._reader = DatabaseThreads("telemetry")  # one: the memory is of one thread
         self._memory = intake.Memory()
         self._epoch = ""
-        self._bytes_under_way = 0  # bytes
+        self._bytes_under_way = 0  # of bodies, from before they are read
         self._storing: set[asyncio.Future[None]] = set()  # requests that are read and not stored yet
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
@@ -81,16 +81,19 @@ class TelemetryEndpoint:
         caller = await self._authenticator.caller(scope, "report")
         if (encoding := _encoding_of(scope)) is None:
             raise Invalid("Content-Type must be application/x-protobuf or application/json")
-        if self._bytes_under_way > MAX_HELD:
+        held = route.announced_size(scope, MAX_BODY)
+        if self._bytes_under_way + held > MAX_HELD:
             raise Busy("too many requests are in progress: send again later")
-        body = await route.body(scope, receive, MAX_BODY)
-        self._bytes_under_way += len(body)
+        self._bytes_under_way += held
         try:
+            body = await route.body(scope, receive, MAX_BODY)
+            self._bytes_under_way += len(body) - held
+            held = len(body)
             reading = partial(self._read, scope, body, encoding, caller)
             read = await asyncio.get_running_loop().run_in_executor(self._reader, reading)
             await self._take(read, caller)
         finally:
-            self._bytes_under_way -= len(body)
+            self._bytes_under_way -= held
         return otlp_answer.accepted(encoding, read.rejected, read.reason, field=_REJECTED[scope["path"]])
 
     async def _take(self, read: DecodedRequest, caller: Caller) -> None:

@@ -45,3 +45,51 @@ def test_what_cannot_be_taken_now_is_sent_again_later(content_type, error, statu
     assert int(answer[1][b"retry-after"]) > 0
     status_message = Status.FromString(answer[2]) if content_type == PROTOBUF else Status(**json.loads(answer[2]))
     assert (status_message.code, status_message.message) == (code, error.message)
+
+
+def request(length, *headers):
+    fixed = [(b"content-type", PROTOBUF.encode()), *headers]
+    if length is not None:
+        fixed.append((b"content-length", b"%d" % length))
+    return {"type": "http", "method": "POST", "path": "/v1/traces", "headers": fixed}
+
+
+class Everybody:
+    """A check of tokens that lets everybody in."""
+
+    async def caller(self, scope, right):
+        return None
+
+
+@pytest.mark.parametrize("length", [telemetry.MAX_BODY, None])  # None: in chunks of which nobody knows the sum
+def test_bodies_that_are_still_sent_count_among_those_that_are_held(length):
+    asyncio.run(fill_up(length))
+
+
+async def fill_up(length):
+    endpoint = telemetry.TelemetryEndpoint(None, Everybody())
+    reading, statuses, never = asyncio.Queue(), [], asyncio.Event()
+
+    async def receive():
+        reading.put_nowait(length)
+        await never.wait()
+
+    async def send(message):
+        statuses.append(message.get("status"))
+
+    def begin():
+        return asyncio.create_task(endpoint(request(length), receive, send))
+
+    slow = [begin() for _ in range(telemetry.MAX_HELD // telemetry.MAX_BODY)]
+    for _ in slow:
+        await asyncio.wait_for(reading.get(), 10)
+
+    await asyncio.wait_for(begin(), 10)
+
+    assert (statuses[0], reading.empty()) == (429, True)
+    slow[0].cancel()  # its client goes away
+    await asyncio.wait([slow[0]])
+    slow.append(begin())
+    await asyncio.wait_for(reading.get(), 10)
+    for task in slow:
+        task.cancel()
