@@ -118,7 +118,7 @@ def _beginnings(key: str, after: int) -> list[tuple[int, str]]:
         cursor.execute(
             "SELECT e.seq, substr(e.body, 1, %s) FROM conversations_event e"
             " JOIN conversations_conversation c ON c.id=e.conversation_id"
-            " WHERE c.key=%s AND e.seq>%s AND e.kind<>'token' ORDER BY e.seq LIMIT %s",
+            " WHERE c.key=%s AND e.seq>%s AND NOT e.kind='token' ORDER BY e.seq LIMIT %s",
             [_BEGINNING, key, after, BLOCK],
         )
         return list(cursor.fetchall())

@@ -39,10 +39,10 @@ _PENDING = f"{_BEHIND} ORDER BY id LIMIT %s"
 _PENDING_WORDS = f"""{_BEHIND} AND EXISTS(SELECT 1 FROM conversations_event e WHERE NOT e.kind='token'
 AND e.conversation_id=conversations_conversation.id AND e.seq>indexed_seq LIMIT 1 OFFSET 0) ORDER BY id LIMIT %s"""
 _COLUMNS = "id,seq,at,kind,principal,erased_by,body"
-_EVENTS = "FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s AND kind<>'token'"
+_EVENTS = "FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s AND NOT kind='token'"
 _LAG = """SELECT COUNT(*) FROM (SELECT 1 FROM (SELECT id,indexed_seq FROM conversations_conversation
 WHERE indexed_seq<head_seq AND NOT is_staged LIMIT %s) AS behind JOIN conversations_event e
-ON e.conversation_id=behind.id AND e.seq>behind.indexed_seq AND e.kind<>'token' LIMIT %s) AS events"""
+ON e.conversation_id=behind.id AND e.seq>behind.indexed_seq AND NOT e.kind='token' LIMIT %s) AS events"""
 _ADVANCE = "UPDATE conversations_conversation SET indexed_seq=%s WHERE id=%s AND indexed_seq=%s AND NOT is_staged"
 
 
@@ -190,7 +190,7 @@ def index_again(conversation: int, seqs: Sequence[int]) -> None:
 def _indexed(cursor: CursorWrapper, conversation: int, seqs: Sequence[int] | None) -> Iterator[list[IndexRow]]:
     """Yield the index rows of these events of a conversation (or all) that the indexer has passed, page by page."""
     source = (
-        "FROM conversations_event WHERE conversation_id=%s AND kind<>'token' AND seq<=(SELECT indexed_seq FROM"
+        "FROM conversations_event WHERE conversation_id=%s AND NOT kind='token' AND seq<=(SELECT indexed_seq FROM"
         " conversations_conversation WHERE id=%s)"
     )
     values = [conversation, conversation]

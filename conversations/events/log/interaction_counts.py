@@ -57,7 +57,7 @@ def _spoken(conversation: int, key: str, least: int, head: int) -> tuple[int, li
     """Read backwards until the limit or the beginning; return the first event read, and the events in order."""
     source = (
         "FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND seq<=%s"
-        " AND kind<>'token' AND kind IN ('message','agent.handoff')"
+        " AND NOT kind='token' AND kind IN ('message','agent.handoff')"
     )
     with connection.cursor() as cursor:
         rows = bounded_reads.rows(

@@ -68,7 +68,7 @@ def _read(
         f" AND status IN ({marks(len(BAD))})"
     )
     source = (
-        f"FROM conversations_event WHERE conversation_id=%s AND {condition} AND kind<>'token'"
+        f"FROM conversations_event WHERE conversation_id=%s AND {condition} AND NOT kind='token'"
         f" AND (kind IN ({marks(len(KINDS))}) OR (kind='tool_step' AND seq IN ({failed})))"
     )
     parameters = [conversation, *values, *KINDS, conversation, *BAD]

@@ -95,7 +95,7 @@ def read_after(key: str, after: int, limit: int = RESUME) -> list[Stored]:
 
 def read_told(key: str, after: int, limit: int = RESUME) -> list[Stored]:
     """Read like `read_after`, without the tokens whose output repeats them."""
-    return _read(key, "seq>%s AND kind<>'token'", after, "seq", limit)
+    return _read(key, "seq>%s AND NOT kind='token'", after, "seq", limit)
 
 
 def read_before(key: str, before: int, limit: int = RESUME) -> list[Stored]:
@@ -141,7 +141,7 @@ def _preview_before(cursor: CursorWrapper, conversation: int, newest: int, seq: 
     if newest <= seq:
         return newest
     cursor.execute(
-        "SELECT seq FROM conversations_event WHERE conversation_id=%s AND seq BETWEEN %s AND %s AND kind<>'token'"
+        "SELECT seq FROM conversations_event WHERE conversation_id=%s AND seq BETWEEN %s AND %s AND NOT kind='token'"
         " AND kind='output' AND run IS NULL ORDER BY seq DESC LIMIT 1",
         [conversation, seq - PREVIEW, seq],
     )
@@ -247,7 +247,7 @@ class _Window:
         """Read entries. A later step of a known call is not an entry of its own: it is rendered in the call's block."""
         entries: list[Stored] = []
         where += "" if self.upto is None else f" AND seq<={self.upto:d}"
-        source = f"FROM conversations_event WHERE conversation_id=%s AND {where} AND kind<>'token'"
+        source = f"FROM conversations_event WHERE conversation_id=%s AND {where} AND NOT kind='token'"
         while True:
             page = bounded_reads.rows(
                 self.cursor, COLUMNS, source, [self.id, start], order=order, limit=limit + 1, most=most
@@ -265,7 +265,7 @@ class _Window:
     def _is_drawn(self, where: str, start: int) -> bool:
         """Return whether there are events other than tokens."""
         self.cursor.execute(
-            f"SELECT 1 FROM conversations_event WHERE conversation_id=%s AND {where} AND kind<>'token' LIMIT 1",
+            f"SELECT 1 FROM conversations_event WHERE conversation_id=%s AND {where} AND NOT kind='token' LIMIT 1",
             [self.id, start],
         )
         return self.cursor.fetchone() is not None
@@ -324,7 +324,7 @@ class _Window:
 
     def _has_output(self, run: str, turn: int | None, after: int) -> bool:
         self.cursor.execute(
-            "SELECT 1 FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s AND kind<>'token'"
+            "SELECT 1 FROM conversations_event WHERE conversation_id=%s AND seq>%s AND seq<=%s AND NOT kind='token'"
             " AND kind='output' AND run=%s AND turn IS NOT DISTINCT FROM %s LIMIT 1",
             [self.id, after, self.head if self.upto is not None else 1 << 62, run, turn],
         )

@@ -31,7 +31,7 @@ def events_of_runs(conversation: int, key: str, runs: Sequence[Run]) -> list[Sto
     if not runs:
         return []
     source = (
-        "FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND kind<>'token'"
+        "FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND NOT kind='token'"
         f" AND (kind IN ({marks(len(KINDS))}) OR kind LIKE %s) AND run IN ({marks(len(runs))})"
     )
     values = [conversation, min(r.queued_seq for r in runs), *KINDS, "%.stage", *(r.id for r in runs)]
@@ -45,7 +45,7 @@ def working_agent(conversation: int, run: Run | RunRow, upto: int = 1 << 62) -> 
     own."""
     sql = (
         "SELECT kind,body FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND seq<=%s"
-        " AND kind<>'token' AND kind IN ('agent.handoff','model.turn') AND run=%s ORDER BY seq DESC LIMIT %s"
+        " AND NOT kind='token' AND kind IN ('agent.handoff','model.turn') AND run=%s ORDER BY seq DESC LIMIT %s"
     )
     with connection.cursor() as cursor:
         cursor.execute(sql, [conversation, run.queued_seq, upto, run.id, LOOKED_AT])

@@ -112,7 +112,7 @@ def _run_then(run: RunTimes, ended: int | None, head: int, statuses: Mapping[str
 
 def _events(conversation: int, key: str, least: int, head: int) -> tuple[int, list[Stored]]:
     source = (
-        "FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND seq<=%s AND kind<>'token'"
+        "FROM conversations_event WHERE conversation_id=%s AND seq>=%s AND seq<=%s AND NOT kind='token'"
         f" AND (kind='message' OR kind IN ({marks(len(KINDS))}) OR kind LIKE %s)"
     )
     values = [conversation, least, head, *KINDS, "%.stage"]

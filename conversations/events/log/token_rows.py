@@ -19,7 +19,7 @@ def row_of(conversation: Conversation, seq: int, upto: int) -> int:
         _, run, turn = event
         whose, values = ("run IS NULL", []) if run is None else ("run=%s AND turn IS NOT DISTINCT FROM %s", [run, turn])
         last = min(upto, seq + PREVIEW)
-        output = f"{_EVENTS} AND kind<>'token' AND kind='output' AND {whose} ORDER BY seq LIMIT 1"
+        output = f"{_EVENTS} AND NOT kind='token' AND kind='output' AND {whose} ORDER BY seq LIMIT 1"
         cursor.execute(f"SELECT seq {output}", [conversation.pk, seq, last, *values])
         if row := cursor.fetchone():
             return int(row[0])
