@@ -116,8 +116,9 @@ class Hub:
         follows. Whoever begins to follow after this look reads what was committed before it."""
         if self._loop is None or should_drop("notification"):
             return
-        if followed := [event for event in stored if self._is_followed(event.conversation)]:
-            self._loop.call_soon_threadsafe(self._dispatch, followed)
+        followed = {key for key in {event.conversation for event in stored} if self._is_followed(key)}
+        if followed:
+            self._loop.call_soon_threadsafe(self._dispatch, [e for e in stored if e.conversation in followed])
 
     def _on_heads(self, heads: Mapping[str, int]) -> None:
         """Handle heads from other processes, or of conversations that became visible here. Called in any thread."""
