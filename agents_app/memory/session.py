@@ -203,11 +203,6 @@ def _written(item: TResponseInputItem) -> str:
     return text if value is item else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def team_of(payload: str) -> str:
-    """Return the team of a context row."""
-    return _context(payload)[0]
-
-
 def _readable(conversation: str, newest_first: list[tuple[int, str]]) -> list[tuple[int, TResponseInputItem]]:
     items: list[tuple[int, Any]] = []
     for seq, payload in reversed(newest_first):
