@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from conversations.core import hidden_characters
 from conversations.rendering import hue_slots, richtext
@@ -45,6 +45,11 @@ class ParticipantMark(NamedTuple):
     hue: int | None
     key: str  # the sender's own text, fit for an attribute: equal keys are one voice
     pattern: int = 0  # tells it from others with its hue where there are more agents than hues; 0: none
+
+    @property
+    def symbol_fields(self) -> dict[str, Any]:
+        """Return what a script needs to draw its symbol (`static/js/options.js`)."""
+        return {"kind": self.kind, "letters": self.letters, "hue": self.hue, "pattern": self.pattern}
 
 
 class Attribution(NamedTuple):

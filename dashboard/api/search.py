@@ -76,7 +76,6 @@ def search(request: HttpRequest) -> JsonResponse:
 def _item(hit: searching.SearchHit, cut: list[searching.Excerpt]) -> Hit:
     event = hit.event
     sender = event_rows.author(event_rows.read(event))
-    mark = mark_for(sender, event.principal)
     excerpts = [Excerpt(label=excerpt.label, text=excerpt.text, marks=list(excerpt.marks)) for excerpt in cut]
     return Hit(
         conversation_id=event.conversation,
@@ -85,7 +84,7 @@ def _item(hit: searching.SearchHit, cut: list[searching.Excerpt]) -> Hit:
         kind=event.kind,
         at=event.at,
         sender=sender,
-        mark=MarkDrawn(kind=mark.kind, letters=mark.letters, hue=mark.hue, pattern=mark.pattern),
+        mark=MarkDrawn(**mark_for(sender, event.principal).symbol_fields),
         principal=event.principal,
         excerpts=excerpts,
         url=page_urls.event_url(event.conversation, event.seq),

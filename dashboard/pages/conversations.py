@@ -90,7 +90,12 @@ def _named(text: str) -> dict[str, list[dict[str, Any]]]:
     agents = Agent.objects.filter(name__icontains=text.replace("\0", "")).order_by("name", "team")
     return {
         "agents": [
-            {"name": name, "team": team, "url": reverse("agent", args=[team, name]), "mark": _mark(name)}
+            {
+                "name": name,
+                "team": team,
+                "url": reverse("agent", args=[team, name]),
+                "mark": mark_for_name(name).symbol_fields,
+            }
             for team, name in agents.values_list("team", "name")[:MAX_FOUND]
             if hidden_characters.is_clean(team + name)
         ],
@@ -98,11 +103,6 @@ def _named(text: str) -> dict[str, list[dict[str, Any]]]:
             {"name": name, "url": _href("", name, "")} for name in participant_names.matching(text, MAX_FOUND)
         ],
     }
-
-
-def _mark(agent: str) -> dict[str, Any]:
-    mark = mark_for_name(agent)
-    return {"kind": mark.kind, "letters": mark.letters, "hue": mark.hue, "pattern": mark.pattern}
 
 
 def _href(q: str, participant: str, state: str, before: str = "") -> str:
