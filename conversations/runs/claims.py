@@ -61,13 +61,12 @@ class ServedAgents(NamedTuple):
     entry: Collection[str]
 
 
-def claim(worker: str, agents: ServedAgents | Collection[str], *, at_most: int) -> list[Claim]:
+def claim(worker: str, agents: ServedAgents, *, at_most: int) -> list[Claim]:
     """Claim queued runs of these agents, oldest first: one agent's run per conversation, and none of a paused or
     taken-over one; replays regardless of other runs, pauses and takeovers.
 
     A worker names the team of its agents, since another team may have one of the same name: it gets the runs that are
-    its own team's, and of those that have no team yet the ones that no other team comes before it for. Stand-ins for a
-    worker name only agents.
+    its own team's, and of those that have no team yet the ones that no other team comes before it for.
     """
     taken: list[Claim] = []
     while len(taken) < at_most:
@@ -75,7 +74,7 @@ def claim(worker: str, agents: ServedAgents | Collection[str], *, at_most: int) 
         if not ids:
             break
         failpoint("before-lease")
-        claimed = _take_all(ids, worker, agents.team if isinstance(agents, ServedAgents) else "")
+        claimed = _take_all(ids, worker, agents.team)
         if not claimed:
             break
         taken += claimed
@@ -83,17 +82,15 @@ def claim(worker: str, agents: ServedAgents | Collection[str], *, at_most: int) 
 
 
 # As text: a worker asks this each time a run ends, and Django needs 4 ms to write it. `|| ''` keeps the planner from
-# the index over all runs that an agent ever had; that of the queued ones is small.
+# the index over all runs that an agent ever had; that of the queued ones is small. A run without a team is for the
+# team whose agent may be addressed; if none may, for the team that ran last in its conversation; else for the first.
 CLAIMABLE_RUNS_SQL = """SELECT r.id, r.kind, r.conversation_id, r.queued_seq FROM conversations_run r
  JOIN conversations_conversation c ON c.id=r.conversation_id
  WHERE r.status='queued' AND r.kind NOT IN ('recording', 'external') AND (r.agent || '') IN ({agents})
  AND (r.kind='replay' OR c.state='open' AND c.owner='')
  AND (r.kind<>'agent' OR NOT EXISTS (SELECT 1 FROM conversations_run b WHERE b.conversation_id=r.conversation_id
-  AND b.kind='agent' AND b.parent_call IS NULL AND b.status IN ('running', 'waiting')))"""
-
-# A run without a team is for the team whose agent may be addressed; if none may, for the team that ran last in its
-# conversation; else for whoever comes first.
-_OF_TEAM_SQL = """ AND (r.team=%s OR r.team='' AND ((r.agent || '') IN ({entry}) OR NOT EXISTS
+  AND b.kind='agent' AND b.parent_call IS NULL AND b.status IN ('running', 'waiting')))
+ AND (r.team=%s OR r.team='' AND ((r.agent || '') IN ({entry}) OR NOT EXISTS
  (SELECT 1 FROM conversations_agent a WHERE a.name=r.agent AND a.team<>%s AND (a.is_entry OR a.team=
   (SELECT b.team FROM conversations_run b WHERE b.conversation_id=r.conversation_id AND b.team<>''
    ORDER BY b.queued_seq DESC LIMIT 1)))))"""
@@ -108,20 +105,13 @@ _START_SQL = """UPDATE conversations_run SET attempt=attempt+1, status='running'
  team=COALESCE(NULLIF(%s, ''), team) WHERE id IN ({marks})"""
 
 
-def _claimable(agents: ServedAgents | Collection[str]) -> tuple[str, list[str]]:
-    """Return the query for the runs that may be claimed, and its parameters."""
-    if not isinstance(agents, ServedAgents):
-        return CLAIMABLE_RUNS_SQL.format(agents=marks(len(agents))), [*agents]
-    entry = agents.entry or ("",)
-    sql = CLAIMABLE_RUNS_SQL.format(agents=marks(len(agents.names))) + _OF_TEAM_SQL.format(entry=marks(len(entry)))
-    return sql, [*agents.names, agents.team, *entry, agents.team]
-
-
-def _next(agents: ServedAgents | Collection[str], at_most: int) -> list[str]:
+def _next(agents: ServedAgents, at_most: int) -> list[str]:
     """Return ids of runs that may be claimed: the first agent's run of each conversation, and all replays."""
-    if not (agents.names if isinstance(agents, ServedAgents) else agents):
+    if not agents.names:
         return []
-    sql, parameters = _claimable(agents)
+    entry = agents.entry or ("",)
+    sql = CLAIMABLE_RUNS_SQL.format(agents=marks(len(agents.names)), entry=marks(len(entry)))
+    parameters = [*agents.names, agents.team, *entry, agents.team]
     with connection.cursor() as cursor:
         cursor.execute(f"{sql} ORDER BY r.id LIMIT %s", [*parameters, at_most])
         rows = cursor.fetchall()
@@ -150,7 +140,7 @@ def _take_all(ids: Sequence[str], worker: str, team: str) -> list[Claim]:
         return taken
 
 
-def _take(ids: Sequence[str], worker: str, team: str = "") -> list[Claim]:
+def _take(ids: Sequence[str], worker: str, team: str) -> list[Claim]:
     with write_transaction(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":  # apart: a statement that waits for a row sees the runs as they were
             cursor.execute(_LOCK_SQL.format(marks=marks(len(ids))), ids)

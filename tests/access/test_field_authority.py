@@ -40,6 +40,7 @@ from conversations.models import (
 from conversations.runs import claims
 from switchboard.bus import BusMessage
 from tests.support.cast import cast
+from tests.support.claiming import served_agents
 from tests.support.event_types import EXAMPLES, TABLE
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -110,7 +111,8 @@ def real() -> claims.Claim:
     payload = {"type": "message", "sender": "user:ada", "recipient": "agent:Clerk", "content": "hello"}
     log.append([log.from_internal("c", payload, principals.user_principal("ada"))])
     log.append([log.from_internal("c", {"event": "log", "text": "psst"}, REDIS)])
-    (claim,) = [candidate for candidate in claims.claim("w", ["Clerk"], at_most=2) if candidate.conversation == "c"]
+    claimed = claims.claim("w", served_agents("t", "Clerk"), at_most=2)
+    (claim,) = [candidate for candidate in claimed if candidate.conversation == "c"]
     return claim
 
 

@@ -101,7 +101,10 @@ class StandIn(threading.Thread):
         from conversations.core.db_threads import DatabaseThreads
         from conversations.events import commit_listeners
         from conversations.runs import claims
+        from tests.support import stand_in
+        from tests.support.claiming import served_agents
 
+        agents = served_agents(stand_in.TEAM, MODEL)
         news, threads, loop = asyncio.Event(), DatabaseThreads("runs"), asyncio.get_running_loop()
 
         def hear(stored: Any) -> None:
@@ -112,7 +115,7 @@ class StandIn(threading.Thread):
         answering: set[asyncio.Task[None]] = set()
         while True:
             news.clear()
-            for claim in await threads.run(partial(claims.claim, "bench", [MODEL], at_most=32)):
+            for claim in await threads.run(partial(claims.claim, "bench", agents, at_most=32)):
                 task = asyncio.create_task(self._answer(claim))
                 answering.add(task)
                 task.add_done_callback(answering.discard)

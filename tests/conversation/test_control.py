@@ -18,6 +18,7 @@ from conversations.runs import claims
 from tests.events.test_projections import rows
 from tests.support import teamwork
 from tests.support.cast import audit_summary, last_entry
+from tests.support.claiming import served_agents
 from tests.support.unchecked import unchecked
 
 pytestmark = pytest.mark.django_db
@@ -173,7 +174,7 @@ def test_a_claim_from_outside_steers_nothing(otto, kind, principal):
     log.append([log.from_internal("flood", {"event": kind, "by": "user:otto"}, principal)])
 
     assert not Conversation.objects.get().is_held
-    assert len(claims.claim("host:1", ["Dialogue"], at_most=1)) == 1
+    assert len(claims.claim("host:1", served_agents("Town Hall", "Dialogue"), at_most=1)) == 1
 
 
 def test_rebuild_keeps_who_holds_it_and_why(otto):

@@ -9,6 +9,7 @@ from conversations.runs import claims
 from conversations.runs.approvals import decide
 from tests.conversation.test_control import events, steer
 from tests.support import teamwork
+from tests.support.claiming import served_agents
 
 pytestmark = pytest.mark.django_db
 
@@ -29,11 +30,11 @@ def test_what_is_said_meanwhile_waits_and_is_answered_in_order(otto, people, ver
     steer(people["admin"], verb)
     for n in "23":
         teamwork.say(otto, content=f"words {n}", client_id=n)
-    assert claims.claim("host:1", ["Dialogue"], at_most=5) == []
+    assert claims.claim("host:1", served_agents("Town Hall", "Dialogue"), at_most=5) == []
 
     steer(people["admin"], back)
     answered = []
-    while taken := claims.claim("host:1", ["Dialogue"], at_most=5):
+    while taken := claims.claim("host:1", served_agents("Town Hall", "Dialogue"), at_most=5):
         (claim,) = taken
         body = Event.objects.get(conversation__key="flood", seq=claim.input_seq).body
         answered.append(log.spoken_text(body))
@@ -45,13 +46,13 @@ def test_what_is_said_meanwhile_waits_and_is_answered_in_order(otto, people, ver
 def test_paused_and_held_are_independent(otto):
     teamwork.say(otto)
     steer(otto, "pause", "take_over", "resume")
-    assert claims.claim("host:1", ["Dialogue"], at_most=1) == []
+    assert claims.claim("host:1", served_agents("Town Hall", "Dialogue"), at_most=1) == []
     steer(otto, "pause", "hand_back")
-    assert claims.claim("host:1", ["Dialogue"], at_most=1) == []
+    assert claims.claim("host:1", served_agents("Town Hall", "Dialogue"), at_most=1) == []
 
     steer(otto, "resume")
 
-    assert len(claims.claim("host:1", ["Dialogue"], at_most=1)) == 1
+    assert len(claims.claim("host:1", served_agents("Town Hall", "Dialogue"), at_most=1)) == 1
 
 
 def test_what_runs_is_asked_to_pause_until_it_is_neither_paused_nor_held(otto):
@@ -80,7 +81,7 @@ def test_a_run_is_put_aside_and_goes_on_with_its_state(otto, verb, back):
 
     steer(otto, back)
 
-    (again,) = claims.claim("host:2", ["Dialogue"], at_most=1)
+    (again,) = claims.claim("host:2", served_agents("Town Hall", "Dialogue"), at_most=1)
     assert (again.run, again.attempt, again.state) == (claim.run, 2, "{}")
     assert claims.renew([again]) == {claim.run: ""}
     assert events("run.resumed")[-1][1]["by"] == "user:otto"
@@ -94,7 +95,7 @@ def test_a_pause_that_was_over_before_the_worker_let_go_leaves_nothing_waiting(o
     put_aside(claim)
 
     assert Run.objects.get().status == "queued"
-    assert len(claims.claim("host:2", ["Dialogue"], at_most=1)) == 1
+    assert len(claims.claim("host:2", served_agents("Town Hall", "Dialogue"), at_most=1)) == 1
 
 
 def test_a_decision_is_kept_while_it_is_held_and_acted_on_after(people, otto):
@@ -102,10 +103,10 @@ def test_a_decision_is_kept_while_it_is_held_and_acted_on_after(people, otto):
     steer(otto, "take_over")
 
     decide.decide(people["approver"], approval.id, "approve")
-    assert claims.claim("host:1", ["Dialogue"], at_most=1) == []
+    assert claims.claim("host:1", served_agents("Town Hall", "Dialogue"), at_most=1) == []
     steer(otto, "hand_back")
 
-    assert len(claims.claim("host:1", ["Dialogue"], at_most=1)) == 1
+    assert len(claims.claim("host:1", served_agents("Town Hall", "Dialogue"), at_most=1)) == 1
 
 
 def test_a_question_still_waits_after_a_pause(otto):

@@ -16,6 +16,7 @@ from conversations.runs import claims, stop_and_rerun
 from conversations.runs.approvals.decide import decide
 from dashboard import demo
 from tests.support.cast import cast
+from tests.support.claiming import served_agents
 from tests.support.tiers import variants
 
 pytestmark = pytest.mark.django_db
@@ -157,7 +158,7 @@ def test_no_worker_takes_the_demos_run_and_nobody_runs_it_again():
         decide(people["approver"], approval, "approve")
         run.append(Run.objects.get())
         assert run[0].status == "queued"
-        assert claims.claim("w", [run[0].agent], at_most=5) == []
+        assert claims.claim("w", served_agents("town", run[0].agent), at_most=5) == []
 
     Stage(approve).play()
 

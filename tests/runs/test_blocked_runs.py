@@ -8,6 +8,7 @@ from conversations.models import Agent, Run
 from conversations.runs import claims
 from conversations.runs.claims import Claim
 from tests.runs.test_runs import say
+from tests.support.claiming import served_agents
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +22,7 @@ def rounds(monkeypatch):
 
 def begun(key: str) -> Claim:
     say(key=key)
-    (claim,) = claims.claim("host:1", ["Dialogue"], at_most=1)
+    (claim,) = claims.claim("host:1", served_agents("town", "Dialogue"), at_most=1)
     return claim
 
 

@@ -10,6 +10,7 @@ from conversations.core.principals import SYSTEM
 from conversations.models import Agent, Conversation, Event, Run
 from conversations.redaction.redact import redact
 from conversations.runs import claims, deliver_messages
+from tests.support.claiming import served_agents
 
 pytestmark = pytest.mark.django_db
 FIELDS = ("id", "status", "reason", "agent", "input_seq", "queued_seq", "ended_seq", "at_next_step", "delivered_to")
@@ -33,9 +34,9 @@ def test_a_run_that_has_begun_keeps_its_message_and_goes_on_by_itself(team):
     """It was put back with its state when its worker stopped, and another worker's run is claimed before it."""
     say(team["operator"], "Insights", "hello")
     say(team["operator"], "Dialogue", "Be quick.", when="next_step")
-    (begun,) = claims.claim("host:1", ["Dialogue"], at_most=1)
+    (begun,) = claims.claim("host:1", served_agents("town", "Dialogue"), at_most=1)
     claims.put_back(begun, "the worker stopped", signed_state=("state", "mac", "sdk"))
-    (claim,) = claims.claim("host:2", ["Insights"], at_most=1)
+    (claim,) = claims.claim("host:2", served_agents("town", "Insights"), at_most=1)
 
     assert deliver_messages.deliver(claim, ["Insights", "Dialogue"], 2) == []
 
@@ -45,7 +46,7 @@ def test_a_run_that_has_begun_keeps_its_message_and_goes_on_by_itself(team):
 
 def test_a_message_that_was_delivered_and_redacted_still_says_where_it_went(team, admin):
     say(team["operator"], "Dialogue", "hello")
-    (claim,) = claims.claim("host:1", ["Dialogue"], at_most=1)
+    (claim,) = claims.claim("host:1", served_agents("town", "Dialogue"), at_most=1)
     seq = say(team["operator"], "Dialogue", "Be quick.", when="next_step")
     deliver_messages.deliver(claim, ["Dialogue"], 2)
     claims.finish(claim, {"event": "run.done"})
@@ -61,7 +62,7 @@ def test_a_message_that_was_delivered_and_redacted_still_says_where_it_went(team
 
 def test_a_delivery_that_was_redacted_by_an_earlier_release_is_told_without_its_step(team):
     say(team["operator"], "Dialogue", "hello")
-    (claim,) = claims.claim("host:1", ["Dialogue"], at_most=1)
+    (claim,) = claims.claim("host:1", served_agents("town", "Dialogue"), at_most=1)
     seq = say(team["operator"], "Dialogue", "Be quick.", when="next_step")
     deliver_messages.deliver(claim, ["Dialogue"], 2)
     event = Event.objects.get(kind="run.delivered")

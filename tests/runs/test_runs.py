@@ -12,6 +12,7 @@ from conversations.events import payload as envelopes
 from conversations.models import Agent, Approval, AuditEntry, Conversation, Event, Run, ToolCall
 from conversations.runs import claims, leases, stop_and_rerun
 from conversations.runs.approvals import decide
+from tests.support.claiming import served_agents
 
 pytestmark = pytest.mark.django_db
 ROBOT = principals.token_principal("robot")
@@ -36,7 +37,7 @@ def kinds(key="c"):
 
 def claimed(**more):
     say(**more)
-    (claim,) = claims.claim("host:1", ["Dialogue", "Insights"], at_most=1)
+    (claim,) = claims.claim("host:1", served_agents("town", "Dialogue", "Insights"), at_most=1)
     return claim
 
 
@@ -123,9 +124,9 @@ def test_one_run_of_a_conversation_at_a_time_and_all_are_answered_in_order():
     say(content="two")
     say(key="d")
 
-    first = claims.claim("host:1", ["Dialogue"], at_most=5)
+    first = claims.claim("host:1", served_agents("town", "Dialogue"), at_most=5)
     claims.finish(first[0], {"event": "run.done"})
-    second = claims.claim("host:1", ["Dialogue"], at_most=5)
+    second = claims.claim("host:1", served_agents("town", "Dialogue"), at_most=5)
 
     assert [(c.conversation, c.input_seq) for c in first] == [("c", 1), ("d", 1)]
     inputs = [Event.objects.get(conversation__key=c.conversation, seq=c.input_seq) for c in second]
@@ -140,7 +141,7 @@ def test_the_first_of_a_conversation_goes_first_whatever_its_id(at_most):
     for run, id_ in ((first, "z-of-the-same-millisecond"), (second, "a-of-the-same-millisecond")):
         Run.objects.filter(id=run.id).update(id=id_)
 
-    (claim,) = claims.claim("host:1", ["Dialogue"], at_most=at_most)
+    (claim,) = claims.claim("host:1", served_agents("town", "Dialogue"), at_most=at_most)
 
     assert (claim.run, claim.input_seq) == ("z-of-the-same-millisecond", first.input_seq)
 
@@ -149,7 +150,7 @@ def test_a_paused_or_owned_conversation_queues():
     say()
     Conversation.objects.update(owner="user:ada")
 
-    assert claims.claim("host:1", ["Dialogue"], at_most=1) == []
+    assert claims.claim("host:1", served_agents("town", "Dialogue"), at_most=1) == []
 
 
 def test_a_worker_that_lost_its_run_writes_nothing_more():
@@ -207,7 +208,7 @@ def test_an_approval_is_decided_once_and_its_run_goes_on_with_the_next_attempt(p
     with pytest.raises(Conflict, match="user:april already decided: approve"):
         decide.decide(people["admin"], "approval-call-1", "reject")
 
-    (again,) = claims.claim("host:2", ["Dialogue"], at_most=1)
+    (again,) = claims.claim("host:2", served_agents("town", "Dialogue"), at_most=1)
     assert (again.run, again.attempt, again.state) == (claim.run, 2, "s")
     assert ToolCall.objects.get().status == "approved"
     claims.begin_execution(again, step("start"))

@@ -24,6 +24,7 @@ from conversations.transport import topic_reads
 from tests.support import authority_rows as rows
 from tests.support.authority_acts import KEYS, PEOPLE, AuthorityActs, agent_of, named_agent
 from tests.support.authority_model import GUESTS, Deed
+from tests.support.claiming import served_agents
 from tests.support.databases import IS_POSTGRESQL
 from tests.support.event_types import EXAMPLES
 
@@ -94,7 +95,7 @@ class Authority(AuthorityActs):
     @rule()
     def work(self) -> None:
         """Have the worker take what is queued."""
-        for claim in claims.claim("w", ["Dialogue"], at_most=3):
+        for claim in claims.claim("w", served_agents("t", "Dialogue"), at_most=3):
             self.claims.append(claim)
             self.bus.enter(claim, self.team)
 

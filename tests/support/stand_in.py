@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from conversations.core.errors import Fenced
@@ -20,9 +21,10 @@ from conversations.events import commit_listeners, log
 from conversations.events.response_ids import PLAIN_MODEL, PLAIN_TEAM, call_item_id, message_item_id, words_of
 from conversations.models import Agent, Event, Run
 from conversations.runs import claims
-from conversations.runs.claims import Claim
+from conversations.runs.claims import Claim, ServedAgents
+from tests.support.claiming import served_agents
 
-MODEL, LABEL = "Stand-in", "stand-in-1"
+TEAM, MODEL, LABEL = "Stand-ins", "Stand-in", "stand-in-1"
 FOR_EVER = 1 << 62
 USAGE = {
     "input_tokens": 12,
@@ -39,7 +41,7 @@ Body = dict[str, Any]
 def register(*, is_plain_demo: bool = True) -> None:
     """Say that the agent and plain models are served, as a worker does when it starts."""
     common: Body = {"served_until": FOR_EVER, "model": LABEL}
-    Agent.objects.update_or_create(team="Stand-ins", name=MODEL, defaults=common | {"is_entry": True})
+    Agent.objects.update_or_create(team=TEAM, name=MODEL, defaults=common | {"is_entry": True})
     plain = common | {"is_demo_model": is_plain_demo, "tools": json.dumps([HOSTED])}
     Agent.objects.update_or_create(team=PLAIN_TEAM, name=PLAIN_MODEL, defaults=plain)
 
@@ -259,11 +261,12 @@ class StandIn(threading.Thread):
         """Look whenever something was committed here, and every 50 ms for what others commit."""
         end = commit_listeners.on_committed(lambda _: self._news.set())
         running: list[threading.Thread] = []
+        teams = served_agents(TEAM, MODEL), served_agents(PLAIN_TEAM, PLAIN_MODEL)
         try:
             while self._is_open:
                 self._news.wait(0.05)
                 self._news.clear()
-                for claim in claims.claim(self.name, [MODEL, PLAIN_MODEL], at_most=self._at_most):
+                for claim in chain.from_iterable(self._claimed(team) for team in teams):
                     running.append(threading.Thread(target=self._answer, args=[claim], daemon=True))
                     running[-1].start()
         except BaseException as error:
@@ -273,6 +276,9 @@ class StandIn(threading.Thread):
             for thread in running:
                 thread.join(60)
             _give_back()
+
+    def _claimed(self, team: ServedAgents) -> list[Claim]:
+        return claims.claim(self.name, team, at_most=self._at_most)
 
     def _answer(self, claim: Claim) -> None:
         try:

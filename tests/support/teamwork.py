@@ -42,7 +42,8 @@ def say(by: User, key: str = "flood", content: str = "Water on Elm Street", clie
 def claim(key: str = "flood") -> claims.Claim:
     """Take a conversation's oldest run, as a worker would."""
     queued = Run.objects.filter(status="queued", conversation__key=key).earliest("queued_seq")
-    (claimed,) = claims._take([queued.id], "host:1")
+    team = Agent.objects.filter(name=queued.agent).values_list("team", flat=True).first()
+    (claimed,) = claims._take([queued.id], "host:1", team or "")
     return claimed
 
 

@@ -15,6 +15,7 @@ from conversations.models import Run
 from conversations.runs import claims
 from conversations.runs.responses import stored_response
 from tests.support import stand_in
+from tests.support.claiming import served_agents
 from tests.support.live import until
 from tests.support.response_desk import Desk
 from tests.support.responses import ask
@@ -36,7 +37,7 @@ def pen(writer):
     """Write for a claimed run that answers a client."""
     stand_in.register()
     ask("hello", agent=MODEL)
-    (claim,) = claims.claim("test", [MODEL], at_most=1)
+    (claim,) = claims.claim("test", served_agents(stand_in.TEAM, MODEL), at_most=1)
     pen = RunEventWriter(claim, writer)
     pen.keeps_lengths = True
     return pen

@@ -19,6 +19,7 @@ from conversations.runs import claims, stop_and_rerun
 from conversations.runs.approvals import auto_approval, auto_approval_edit, decide, expiry, external_approvals, inbox
 from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
 from tests.support.cast import cast, client_of
+from tests.support.claiming import served_agents
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CODER = principals.token_principal("coder")
@@ -198,7 +199,7 @@ def test_no_worker_and_no_rule_takes_such_a_run(people):
 
     assert auto_approval.approve_waiting() == []
     decide.decide(people["approver"], approval.id, "approve")
-    assert claims.claim("w", ["Coder"], at_most=9) == []
+    assert claims.claim("w", served_agents("town", "Coder"), at_most=9) == []
     with pytest.raises(Conflict):
         stop_and_rerun.run_again(people["operator"], approval.run)
 

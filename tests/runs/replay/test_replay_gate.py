@@ -15,6 +15,7 @@ from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from conversations.runs.replay import request_replay
 from tests.support.agents_running import event_bodies, working
+from tests.support.claiming import served_agents
 from tests.support.live import until
 from tests.support.replay_desk import ended
 
@@ -202,7 +203,7 @@ def begun(people, desk):
     old = desk.recorded("put")["put"]
     with working(desk.team()) as worker, hold_claims(worker):
         replay = request_replay.request_replay(people["operator"], old.id)
-        (claim,) = claims.claim("host:dead", ["Clerk"], at_most=1)
+        (claim,) = claims.claim("host:dead", served_agents("test", "Clerk"), at_most=1)
     return claim, replay
 
 
