@@ -20,7 +20,7 @@ from switchboard.spool import Spool
 MAX_BLOCK_MS = 30_000  # ms that the server lets one read wait
 MAX_DECISION_WAIT_S = 25  # s that one request for a decision waits
 MAX_READ = 500  # messages that the server answers at once
-MAX_ID = 200  # characters
+MAX_ID = 200  # characters of a message's id
 
 
 class HttpBus:

@@ -13,8 +13,8 @@ from conversations.events import log
 from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
 from conversations.events.payload import ParsedPayload
+from switchboard.http_bus import MAX_ID
 
-MAX_ID = 200  # characters of a bus id
 OVERHEAD = 4096  # bytes around a payload
 NOTHING = msgspec.Raw(b"")
 EXPECTED = 'must be {"topic", "payload", "id"?}'

@@ -23,9 +23,9 @@ from conversations.core.url_converters import whole_number
 from conversations.events import payload
 from conversations.realtime.session_guard import SocketRegistry
 from conversations.transport import topic_reads
+from switchboard.http_bus import MAX_BLOCK_MS, MAX_READ
 
 PREFIX, SUFFIX = "/api/v1/topics/", "/messages"
-MAX_ITEMS, MAX_MS = 500, 30_000
 LOOK_EVERY = 1.0  # seconds, while waiting: heals a lost notification, and sees the server stop
 
 Message = tuple[str, str]  # id, body
@@ -139,8 +139,8 @@ def _read_request(scope: route.Scope) -> TopicRequest:
     return TopicRequest(
         topic,
         fields.get("last_id"),
-        whole_number(fields.get("limit", "100"), "limit", 1, MAX_ITEMS),
-        whole_number(fields.get("block_ms", "0"), "block_ms", 0, MAX_MS),
+        whole_number(fields.get("limit", "100"), "limit", 1, MAX_READ),
+        whole_number(fields.get("block_ms", "0"), "block_ms", 0, MAX_BLOCK_MS),
     )
 
 

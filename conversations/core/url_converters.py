@@ -8,10 +8,11 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from conversations.core.errors import Invalid
+from switchboard import topics
 
-_VERBATIM = re.compile(r"[A-Za-z0-9_.-]{1,200}")
+MAX_KEY = topics.MAX_SUFFIX  # characters
+_VERBATIM = re.compile(rf"[A-Za-z0-9_.-]{{1,{MAX_KEY}}}")
 _SAFE = "!$&'()*+,;=:@~"  # what a path segment holds as it is (RFC 3986, 3.3)
-MAX_KEY = 200  # characters
 MAX_SEGMENT = 300  # characters of a segment that is still read
 
 

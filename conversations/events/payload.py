@@ -16,8 +16,9 @@ from conversations.core import json_depth
 from conversations.core.errors import Invalid, TooLarge
 from conversations.core.json_values import number_of, refuse_constant
 from switchboard import topics
+from switchboard.bus import MAX_PAYLOAD
 
-MAX_BYTES = 1 << 20  # of one payload
+MAX_BYTES = MAX_PAYLOAD  # of one payload
 MAX_DEPTH = 100
 MAX_KEY = topics.MAX_SUFFIX  # characters of a conversation's id
 MAX_NUMBER = 400  # bytes of a number that fits a field: a float in full has no more
