@@ -5,12 +5,11 @@ Called inside `write_transaction()` after `lock_actions()`, so that two evaluati
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from conversations.alerts import deliveries
 from conversations.alerts.kinds import Case, group_of
 from conversations.core.principals import SYSTEM
-from conversations.models import Alarm, AlertRule, Shelf
+from conversations.models import Alarm, AlertRule
 
 MAX_SUBJECTS = 500  # that an alarm remembers; of more it counts each look's anew
 
@@ -61,7 +60,8 @@ def close(alarm: Alarm, by: str, now: int) -> bool:
     if not Alarm.objects.filter(id=alarm.id, closed_at=None).update(closed_at=now, closed_by=by, subjects="[]"):
         return False
     alarm.closed_at, alarm.closed_by = now, by
-    if alarm.rule.sends_end and alarm.notified_at is not None and alarm.group not in shelved(alarm.rule, now):
+    was_sent = alarm.rule.sends_end and alarm.notified_at is not None
+    if was_sent and Alarm.objects.unshelved(now).filter(id=alarm.id).exists():
         deliveries.enqueue(alarm.rule, "alarm.closed", now, alarm)
     return True
 
@@ -72,34 +72,23 @@ def notify(alarm: Alarm, now: int) -> None:
     deliveries.enqueue(alarm.rule, "alarm.opened", now, alarm)
 
 
-class _Everything:
-    """A set that contains every group: of a rule that is shelved as a whole."""
-
-    def __contains__(self, group: object) -> bool:
-        return True
-
-
-def shelved(rule: AlertRule, now: int) -> Any:  # a container of groups
-    """Return the groups of a rule for which nothing is sent now."""
-    groups = set(Shelf.objects.filter(rule=rule, until__gt=now).values_list("group", flat=True))
-    return _Everything() if "" in groups else groups
-
-
 def _open(rule: AlertRule, groups: Groups, now: int) -> None:
     """Open an alarm for each group, and send those that are not shelved."""
     if not groups:
         return
-    silent = shelved(rule, now)
     rows = [
         Alarm(
             rule=rule, group=group, kind=rule.kind, cause=newest.cause[:200], conversation=newest.conversation,
             seq=newest.seq, agent=newest.agent, detail=newest.detail[:300], subjects=_subjects(cases),
-            count=len(cases), opened_at=now, last_at=now, notified_at=None if group in silent else now,
+            count=len(cases), opened_at=now, last_at=now,
         )
         for group, cases in groups.items() for newest in [cases[-1]]
     ]  # fmt: skip
-    opened = Alarm.objects.bulk_create(rows)
-    deliveries.enqueue_all(rule, "alarm.opened", now, [alarm for alarm in opened if alarm.notified_at])
+    opened = {alarm.id: alarm for alarm in Alarm.objects.bulk_create(rows)}
+    unshelved = Alarm.objects.unshelved(now).filter(rule=rule, id__gte=min(opened))
+    sent = [opened[id_] for id_ in unshelved.order_by("id").values_list("id", flat=True)]
+    unshelved.update(notified_at=now)
+    deliveries.enqueue_all(rule, "alarm.opened", now, sent)
 
 
 def _extend(alarm: Alarm, cases: Sequence[Case], now: int) -> None:

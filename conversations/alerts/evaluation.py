@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from django.db import connection
-from django.db.models import Exists, OuterRef, Q, Subquery
+from django.db.models import Subquery
 
 from conversations.alerts import alarms, causes, conditions
 from conversations.alerts.kinds import KINDS
@@ -89,8 +89,7 @@ def _went_well(alarm: Alarm) -> bool:
 
 def _notify_unshelved(now: int) -> None:
     """Send alarms that opened while shelved and are still open when the shelf ends."""
-    is_shelved = Shelf.objects.filter(Q(group="") | Q(group=OuterRef("group")), rule=OuterRef("rule"), until__gt=now)
-    unshelved = Alarm.objects.filter(~Exists(is_shelved), closed_at=None, notified_at=None).select_related("rule")
+    unshelved = Alarm.objects.unshelved(now).filter(closed_at=None, notified_at=None).select_related("rule")
     due = list(unshelved.values_list("id", flat=True)[:AT_A_TIME])
     if not due:
         return

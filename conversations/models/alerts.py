@@ -7,7 +7,7 @@ import hashlib
 import json
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from conversations.models.conversation import Conversation
 
@@ -58,6 +58,15 @@ class AlarmCause(models.Model):
     run = models.CharField(max_length=64, null=True)
 
 
+class AlarmQuerySet(models.QuerySet["Alarm"]):
+    """Queries of the dispatcher."""
+
+    def unshelved(self, now: int) -> "AlarmQuerySet":
+        """Keep the alarms that may be sent now (µs UTC): neither they nor their whole rule are shelved."""
+        own_or_whole = Q(group=OuterRef("group")) | Q(group="")
+        return self.filter(~Exists(Shelf.objects.filter(own_or_whole, rule=OuterRef("rule"), until__gt=now)))
+
+
 class Alarm(models.Model):
     """One cause in one place, from its first event to its end; `count` is how often it occurred."""
 
@@ -78,6 +87,8 @@ class Alarm(models.Model):
     closed_at = models.BigIntegerField(null=True, help_text="µs UTC")
     closed_by = models.CharField(max_length=160, default="")
     notified_at = models.BigIntegerField(null=True, help_text="µs UTC; null: shelved since it opened")
+
+    objects = AlarmQuerySet.as_manager()
 
     class Meta:
         constraints = [
