@@ -4,7 +4,6 @@ Everyone who may do more than view may annotate; an annotation changes nothing e
 person's last thumb on an event counts, notes add up. The same client id again returns the same event.
 """
 
-import hashlib
 import json
 from typing import NamedTuple
 
@@ -12,6 +11,7 @@ from conversations.access.action_context import audited_action, event_author
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core.errors import IdReused, Invalid, NotFound
+from conversations.core.ids import derived_id
 from conversations.core.principals import Principal
 from conversations.events import log, payload
 from conversations.events.log import annotation_reads
@@ -97,5 +97,4 @@ def _require_thumb(conversation: Conversation, about: int, principal: Principal,
 
 
 def _id_of(principal: Principal, conversation: str, client_id: str) -> str:
-    mark = hashlib.sha256(json.dumps([KIND, str(principal), conversation, client_id]).encode()).hexdigest()
-    return f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
+    return derived_id(json.dumps([KIND, str(principal), conversation, client_id]))

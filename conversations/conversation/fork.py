@@ -6,7 +6,6 @@ requests and calls stay the parent's. A run is queued only on request (§3.4, fo
 Long histories are copied in pages before the action's own transaction; nobody sees a fork before that has committed.
 """
 
-import hashlib
 from typing import Any, NamedTuple
 
 from conversations.access.action_context import audited_action, event_author
@@ -15,7 +14,7 @@ from conversations.access.permissions import Who
 from conversations.conversation.post_message import MAX_CONTENT
 from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.core.failpoints import failpoint
-from conversations.core.ids import new_id
+from conversations.core.ids import derived_id, new_id
 from conversations.core.plain_text import short_title
 from conversations.core.principals import Principal
 from conversations.events import log, registry
@@ -271,8 +270,7 @@ def _name(payload: ParsedPayload, handler: str, agents: frozenset[str]) -> str:
 
 def _key(principal: Principal, conversation: str, client_id: str) -> str:
     """Return the fork's id: the same for the same principal, conversation and client id."""
-    mark = hashlib.sha256(f"fork\0{principal}\0{conversation}\0{client_id}".encode()).hexdigest()
-    return f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
+    return derived_id(f"fork\0{principal}\0{conversation}\0{client_id}")
 
 
 def _existing_fork(key: str) -> CreatedFork | None:

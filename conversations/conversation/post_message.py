@@ -4,7 +4,6 @@ As oneself, or, by a grant and with a reason, as an agent or as the system. Whoe
 principal is the person, and `metadata.sent_by` shows agents who sent it, with the reason. A caller can omit neither.
 """
 
-import hashlib
 from typing import Literal, NamedTuple, get_args
 
 from conversations.access import grants
@@ -14,6 +13,7 @@ from conversations.access.grants import SPEAK_AS
 from conversations.access.permissions import Who, principal_of
 from conversations.conversation import conflict_check
 from conversations.core.errors import IdReused, Invalid
+from conversations.core.ids import derived_id
 from conversations.core.principals import SYSTEM, Principal
 from conversations.events import log
 from conversations.events import payload as envelopes
@@ -68,8 +68,7 @@ def post(
     with audited_action(by, verb, target, right="send", acting_as=acting_as) as principal:
         if message.is_another:
             grants.require(by, SPEAK_AS, message.sender)
-        mark = hashlib.sha256(f"{principal}\0{conversation}\0{client_id}".encode()).hexdigest()
-        envelope = f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-8{mark[17:20]}-{mark[20:32]}"
+        envelope = derived_id(f"{principal}\0{conversation}\0{client_id}")
         if seen_seq is not None and not anyway:
             conflict_check.reject_if_answered(principal, conversation, envelope, seen_seq)
         events = _events(envelope, message, principal)

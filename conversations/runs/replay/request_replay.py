@@ -17,7 +17,7 @@ from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core import principals, secret_masking
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
-from conversations.core.ids import new_id
+from conversations.core.ids import derived_id, new_id
 from conversations.core.principals import Principal
 from conversations.events import log, recorded_arguments
 from conversations.models import Approval, Conversation, Event, Run, ToolCall
@@ -122,8 +122,7 @@ def _call_fields(old: ToolCall, body: dict[str, Any], eligibility: ReplayEligibi
 
 def _request_event_id(principal: Principal, call: str, client_id: str) -> str:
     """Return the id of a request's event: the same for the same requester, call and client id."""
-    digest = hashlib.sha256(f"replay\0{principal}\0{call}\0{client_id}".encode()).hexdigest()
-    return f"{digest[:8]}-{digest[8:12]}-8{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
+    return derived_id(f"replay\0{principal}\0{call}\0{client_id}")
 
 
 def _existing_replay(conversation: Conversation, event_id: str) -> StartedReplay | None:
