@@ -42,6 +42,13 @@ def number_of(text: str) -> float | str:
     return value if math.isfinite(value) else text
 
 
+def finite_or_name(value: float) -> float | str:
+    """Return a number; for NaN and the infinities, which JSON does not have, their names in the JSON of Protobuf."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
 def refuse_constant(name: str) -> NoReturn:
     """Raise ValueError for NaN and the infinities, which Python's parser accepts as JSON. For `parse_constant`."""
     raise ValueError(f"{name} is not valid JSON")

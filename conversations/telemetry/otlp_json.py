@@ -11,6 +11,7 @@ import msgspec
 
 from conversations.core import json_depth, sliced_json
 from conversations.core.errors import Invalid, TooLarge
+from conversations.core.json_values import finite_or_name
 from conversations.telemetry.span import (
     ID_BYTES,
     MAX_ITEMS,
@@ -152,8 +153,9 @@ def _whole(value: Json) -> int:
     return number if type(number) is int and abs(number) < 1 << 63 else 0
 
 
-def _double(value: Json) -> float | None:
+def _double(value: Json) -> float | str | None:
+    """Return a number, given as one or as a text; of NaN and the infinities the name. None for anything else."""
     try:
-        return float(value) if isinstance(value, str | int | float) else None
+        return finite_or_name(float(value)) if isinstance(value, str | int | float) else None
     except (ValueError, OverflowError):
         return None

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from conversations.core.errors import Invalid, TooLarge
+from conversations.core.json_values import finite_or_name
 from conversations.telemetry.span import Attributes
 
 MAX_BYTES = 4 << 20  # bytes of one message
@@ -97,7 +98,7 @@ def pairs(message: Message) -> Attributes:
 
 
 def value(message: Message) -> Any:
-    """Return a decoded AnyValue."""
+    """Return a decoded AnyValue; of NaN and the infinities the name."""
     which = message.WhichOneof("value")
     if which is None:
         return None
@@ -106,6 +107,8 @@ def value(message: Message) -> Any:
         return [value(item) for item in plain.values]
     if which == "kvlist_value":
         return pairs(plain.values)
+    if which == "double_value":
+        return finite_or_name(plain)
     return base64.b64encode(plain).decode() if which == "bytes_value" else plain
 
 

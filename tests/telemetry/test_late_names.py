@@ -1,10 +1,9 @@
 """A trace whose conversation is named by a later span is one conversation, as if it had been named first."""
 
-import json
-
 import pytest
 from django.urls import reverse
 
+from conversations.asgi import telemetry
 from conversations.core import principals
 from conversations.core.errors import Unavailable
 from conversations.events import log, payload
@@ -76,7 +75,7 @@ def test_an_agents_token_moves_nothing_to_where_it_may_not_tell(server, callers:
 def store(memory, *spans):
     """Store decoded spans as the door does, without it; return the traces that were named late."""
     steps, late = intake.read(spans, memory)
-    bodies = [json.dumps(step.body) for step in steps]
+    bodies = [telemetry._encoded(step).decode() for step in steps]
     log.append(
         [
             log.from_bus(f"stream:{step.conversation}", step.id, body, payload.parse(body.encode()), COLLECTOR)
