@@ -2,7 +2,7 @@
 
 import { erasedId, goTo, showsErasedId } from "./moved-page.js";
 
-const SNAPSHOT = 100; // rows that a topic begins with: those that changed last (`realtime/state_topics.py`)
+const SNAPSHOT = 100; // rows that a topic begins with: those that changed last (`realtime/state_topics.py`), and escalated ones
 const PATIENCE_MS = 2_000; // how long the head may be ahead of us before we ask again
 
 /**
@@ -150,9 +150,11 @@ export class Subscription {
     if (rows.length || isSnapshot) this.handlers.rows?.({ ...frame, rows, isSnapshot });
   }
 
-  /** Whether more changed meanwhile than a snapshot has: it has nothing that is as it was. */
+  /** Whether more changed meanwhile than a snapshot has: but for escalated rows, it has nothing that is as it was. */
   #misses(rows) {
-    return this.#known && rows.length >= SNAPSHOT && rows.every(({ key, version }) => this.#known.get(key) !== version);
+    if (!this.#known || rows.length < SNAPSHOT) return false;
+    const isNew = ({ key, version }) => this.#known.get(key) !== version;
+    return rows.some(isNew) && rows.every((row) => row.escalated || isNew(row));
   }
 
   #forget() {

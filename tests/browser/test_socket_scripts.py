@@ -173,11 +173,25 @@ def rows(first: int, last: int, version: int = 1) -> list[dict[str, Any]]:
     return [{"key": str(n), "version": version, "html": str(n)} for n in range(last, first - 1, -1)]
 
 
+ESCALATED = {"key": "1", "version": 1, "html": "1", "escalated": "admin"}
+
+
 @pytest.mark.parametrize(
     ("after", "is_missed"),
-    [(rows(101, 200), True), (rows(1, 100, 2), True), (rows(100, 199), False), (rows(1, 99, 2), False)],
-    ids=["100 new ones", "100 changed ones", "99 new ones", "99 changed ones"],
-)
+    [
+        (rows(101, 200), True),
+        (rows(1, 100, 2), True),
+        ([*rows(101, 200), ESCALATED], True),
+        (rows(100, 199), False),
+        (rows(1, 99, 2), False),
+        ([*rows(100, 199), ESCALATED], False),
+        ([ESCALATED | {"key": str(n)} for n in range(1, 101)], False),
+    ],
+    ids=[
+        "100 new ones", "100 changed ones", "100 new ones and an escalated one", "99 new ones", "99 changed ones",
+        "99 new ones and an escalated one", "100 escalated ones as they were",
+    ],
+)  # fmt: skip
 def test_a_page_that_missed_more_than_it_is_told_notices(line: Line, after: list[Any], is_missed: bool) -> None:
     line.subscribe("approvals")
     line.send(t="rows", topic="approvals", rows=rows(1, 100))

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection
 from django.db.models import QuerySet
@@ -27,22 +27,35 @@ UNION ALL SELECT * FROM ({_ESCALATED} AND a.status='pending' AND a.escalated_seq
  ORDER BY a.id || '' DESC LIMIT %s) escalated"""
 
 
+class _Changed(NamedTuple):
+    """A request that changed, or that is escalated: its id, conversation and version."""
+
+    key: str
+    conversation: str
+    version: int
+    is_escalated: bool
+
+
 class _Source:
     """The rows of the `approvals` topic."""
 
     def newest_rows(self, limit: int) -> list[dict[str, Any]]:
-        """Return the requests that were asked, decided or escalated last, whatever their outcome."""
-        return _drawn_rows([key for key, _, _ in _changed_last(limit)[:limit]])
+        """Return the requests that were asked or decided last, whatever their outcome, and those that are escalated,
+        however old they are."""
+        changed = _changed_last(limit)
+        return _drawn_rows([row.key for at, row in enumerate(changed) if at < limit or row.is_escalated])
 
     def changed_rows(self, conversations: Sequence[str], versions: Mapping[str, int]) -> list[dict[str, Any]]:
         """Return what is new in these conversations, at most `ROWS` of it; most events there concern no request."""
         there = set(conversations)
-        changed = [key for key, of, version in _changed_last(ROWS) if of in there and versions.get(key) != version]
+        changed = [
+            row.key for row in _changed_last(ROWS) if row.conversation in there and versions.get(row.key) != row.version
+        ]
         return _drawn_rows(changed[:ROWS])
 
     def versions(self, limit: int) -> dict[str, tuple[str, int]]:
         """Return the versions of the requests that changed last, by id."""
-        return {key: (of, version) for key, of, version in _changed_last(limit)}
+        return {row.key: (row.conversation, row.version) for row in _changed_last(limit)}
 
     def waiting_counts(self) -> dict[str, Any]:
         """Count the requests that can still be decided."""
@@ -56,14 +69,15 @@ def _visible() -> QuerySet[Approval]:
     return Approval.objects.filter(conversation__is_staged=False)
 
 
-def _changed_last(limit: int) -> list[tuple[str, str, int]]:
-    """Return id, conversation and version of what was asked or decided last, latest first, then of what is escalated. A
-    change is there whenever it comes, however old its request is, unless very many come at once."""
+def _changed_last(limit: int) -> list[_Changed]:
+    """Return what was asked or decided last, latest first, then what is escalated, of which no time is known. A change
+    is there whenever it comes, however old its request is, unless very many come at once."""
     with connection.cursor() as cursor:
-        cursor.execute(_CHANGED_SQL, [limit, limit * MAX_DECIDED, limit])
+        cursor.execute(_CHANGED_SQL, [limit, limit * MAX_DECIDED, max(limit, inbox.MAX_ESCALATED)])
         rows = cursor.fetchall()
     last = sorted((row for row in rows if not row[4]), key=itemgetter(3), reverse=True)
-    return [row[:3] for row in {row[0]: row for row in [*last, *(row for row in rows if row[4])]}.values()]
+    merged = {row[0]: row for row in [*last, *(row for row in rows if row[4])]}
+    return [_Changed(key, of, version, bool(is_escalated)) for key, of, version, _, is_escalated in merged.values()]
 
 
 def _drawn_rows(ids: Sequence[str]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from conversations.models import Approval, User
 from conversations.realtime import state_topics
 from conversations.realtime.conversation_subscription import SocketWriter
 from conversations.realtime.state_topics import SNAPSHOT, ApprovalsTopic, StateSubscription
-from conversations.runs.approvals import decide, live_requests
+from conversations.runs.approvals import decide, inbox, live_requests
 from tests.support import teamwork
 from tests.support.cast import cast
 
@@ -60,6 +60,24 @@ def test_a_page_that_comes_after_it_is_told_too(oldest_request, people):
 
     assert {row["key"]: row["status"] for row in newest}.get(oldest_request.id) == "decided"
     assert len(newest) == SNAPSHOT
+
+
+def test_a_page_that_comes_after_its_escalation_is_told_and_of_the_latest_changes_too(oldest_request):
+    Approval.objects.filter(id=oldest_request.id).update(escalated_seq=99, escalated_to="admin")
+
+    newest = live_requests.SOURCE.newest_rows(SNAPSHOT)
+
+    assert {row["key"]: row["escalated"] for row in newest}.get(oldest_request.id) == "admin"
+    assert len(newest) == SNAPSHOT + 1
+
+
+def test_as_many_escalations_are_told_as_the_page_shows(oldest_request, people):
+    Approval.objects.update(escalated_seq=99, escalated_to="admin")
+    teamwork.ask(people["operator"], "new")
+
+    shown, _ = inbox.page(status="pending", limit=SNAPSHOT)
+
+    assert {row["key"] for row in live_requests.SOURCE.newest_rows(SNAPSHOT)} == {card.row.id for card in shown}
 
 
 async def rows_sent(until: Callable[[list[list[str]], int], bool], work: Callable[[], object]) -> list[list[str]]:
