@@ -1,59 +1,61 @@
 /**
- * Thumbs and notes under the rows of the events that they are about. The server draws them with a page; what is said later
- * comes in the annotation's own row (`[data-about]`), and is put under its event from there. Used by `transcript-rows`.
+ * Thumbs and notes below the rows of the events that they are about. The server renders them with the page; later ones
+ * arrive in the annotation's own row (`[data-about]`) and are copied from there to the row of their event. Used by
+ * `transcript-rows`.
  */
 
 const rowOf = (seq) => document.getElementById(`e${seq}`)?.closest("[data-seq]") ?? null;
 const notesOf = (row) => row.querySelector(":scope > .notes, :scope > .lane-card > .lane-foot > .notes");
 
-/** Put what the annotations among these rows say under their events. @param {Element} root */
+/** Copy the annotations among these rows to the rows of their events. @param {Element} root */
 export function placeNotes(root) {
-  for (const said of root.querySelectorAll(".note[data-about]")) place(said);
+  for (const annotation of root.querySelectorAll(".note[data-about]")) place(annotation);
 }
 
-/** Have a row's newer drawing, which knows nothing of them, keep its notes. */
-export function keepNotes(old, fresh) {
-  const notes = notesOf(old);
-  if (notes && !notesOf(fresh)) insert(fresh, notes.cloneNode(true));
+/** Carry a row's notes over to its newer rendering, which comes without them. */
+export function keepNotes(oldRow, newRow) {
+  const notes = notesOf(oldRow);
+  if (notes && !notesOf(newRow)) insert(newRow, notes.cloneNode(true));
 }
 
-function place(said) {
-  const row = rowOf(said.dataset.about);
-  if (!row) return; // its page is drawn with it
-  const { note: seq, author } = said.dataset;
+function place(annotation) {
+  const row = rowOf(annotation.dataset.about);
+  if (!row) return; // not on this page, which is rendered with its notes once it is loaded
+  const { note: seq, author } = annotation.dataset;
   let notes = notesOf(row);
   if (notes?.querySelector(`[data-note="${seq}"]`)) return;
-  const mine = [...(notes?.children ?? [])].filter((one) => one.dataset.author === author);
-  const fresh = said.cloneNode(true);
-  fresh.removeAttribute("data-about");
-  const thumb = fresh.querySelector("[data-thumb]");
+  const notesOfAuthor = [...(notes?.children ?? [])].filter((note) => note.dataset.author === author);
+  const newNote = annotation.cloneNode(true);
+  newNote.removeAttribute("data-about");
+  const thumb = newNote.querySelector("[data-thumb]");
   if (thumb) {
-    if (mine.some((one) => Number(one.dataset.note) > Number(seq) && one.querySelector("[data-thumb]"))) thumb.remove();
-    else mine.filter((one) => Number(one.dataset.note) < Number(seq)).forEach(takeThumb);
+    const hasNewerThumb = (note) => Number(note.dataset.note) > Number(seq) && note.querySelector("[data-thumb]");
+    if (notesOfAuthor.some(hasNewerThumb)) thumb.remove();
+    else notesOfAuthor.filter((note) => Number(note.dataset.note) < Number(seq)).forEach(removeThumb);
     if (thumb.dataset.thumb === "withdrawn") thumb.remove();
   }
-  if (!isEmpty(fresh)) {
-    notes ??= insert(row, list());
-    const later = [...notes.children].find((one) => Number(one.dataset.note) > Number(seq));
-    notes.insertBefore(fresh, later ?? null);
+  if (!isEmpty(newNote)) {
+    notes ??= insert(row, emptyList());
+    const laterNote = [...notes.children].find((note) => Number(note.dataset.note) > Number(seq));
+    notes.insertBefore(newNote, laterNote ?? null);
   }
   if (notes && !notes.children.length) notes.remove();
 }
 
 const isEmpty = (note) => !note.querySelector("[data-thumb], .words");
 
-function takeThumb(note) {
+function removeThumb(note) {
   note.querySelector("[data-thumb]")?.remove();
   if (isEmpty(note)) note.remove();
 }
 
-function list() {
+function emptyList() {
   const notes = Object.assign(document.createElement("ul"), { className: "notes", ariaLabel: "Notes" });
   notes.dataset.key = "notes";
   return notes;
 }
 
-/** After the row's own, before what happened inside it. */
+/** Insert the list after the row's own content, before the rows nested in it. */
 function insert(row, notes) {
   const foot = row.querySelector(":scope > .lane-card > .lane-foot");
   if (foot) foot.prepend(notes);

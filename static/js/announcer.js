@@ -1,13 +1,16 @@
-/** The one polite region of a transcript: "4 new events from Triage" at most every 2 s; text that grows is never read out. */
+/**
+ * The only live region of a transcript (polite): "4 new events from Triage", at most every 2 s. Text that is still being
+ * streamed is never read out.
+ */
 import { UnreadCounter } from "./unread-counter.js";
 
-const PAUSE = 2000; // ms between two announcements
-const SHOWN = 2500; // ms that a deed's answer is on the screen
+const PAUSE = 2000; // ms between two announcements of new events
+const SHOWN = 2500; // ms for which the result of an action stays on the screen
 
 class NewsAnnouncer extends HTMLElement {
   #news = new UnreadCounter();
   #timer = 0;
-  #hide = 0;
+  #hideTimer = 0;
 
   connectedCallback() {
     this.parentElement.addEventListener("transcript:drawn", this);
@@ -16,30 +19,30 @@ class NewsAnnouncer extends HTMLElement {
 
   disconnectedCallback() {
     clearTimeout(this.#timer);
-    clearTimeout(this.#hide);
+    clearTimeout(this.#hideTimer);
   }
 
-  /** `transcript:drawn` is collected; `said` {words} of a deed ("Link copied") is told at once. */
+  /** `transcript:drawn` is collected; `said` {words}, the result of an action ("Link copied"), is announced at once. */
   handleEvent({ type, detail }) {
-    if (type === "said") this.#answer(detail.words);
+    if (type === "said") this.#showResult(detail.words);
     else if (detail.count) this.#collect(detail);
   }
 
-  #answer(words) {
-    this.textContent = words;
+  #showResult(text) {
+    this.textContent = text;
     this.toggleAttribute("data-shown", true);
-    clearTimeout(this.#hide);
-    this.#hide = setTimeout(() => this.removeAttribute("data-shown"), SHOWN);
+    clearTimeout(this.#hideTimer);
+    this.#hideTimer = setTimeout(() => this.removeAttribute("data-shown"), SHOWN);
   }
 
   #collect(news) {
     this.#news.merge(news);
-    this.#timer ||= setTimeout(() => this.#tell(), PAUSE);
+    this.#timer ||= setTimeout(() => this.#announce(), PAUSE);
   }
 
-  #tell() {
+  #announce() {
     this.#timer = 0;
-    if (this.hasAttribute("data-shown")) return this.#collect({ count: 0, names: [] }); // a deed's answer is read first
+    if (this.hasAttribute("data-shown")) return this.#collect({ count: 0, names: [] }); // wait: the result of an action is being read
     this.textContent = this.#news.words(this.#news.count === 1 ? "new event" : "new events");
     this.#news.take();
     return undefined;

@@ -1,4 +1,4 @@
-/** What every page loads. Nothing imports this file. */
+/** Entry point: the modules that every page loads. Nothing imports this file. */
 import "./theme.js";
 import "./desktop-notifications.js";
 import "./clipped-text.js";

@@ -1,56 +1,56 @@
-/** The rows of the list of approval requests: those that wait, those that were just decided, those whose run is over. */
+/** The rows of the approval requests: waiting, just decided, and those whose run is over. Used by `<approval-inbox>`. */
 import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
 import { morph } from "./morph.js";
 
-const MAX_DECIDED = 10; // rows that are shown of those that left
+const MAX_DECIDED = 10; // rows under "Just decided"
 
 export class ApprovalRows {
   #root;
-  #after = new Map(); // key of a row that left → that of the row behind it
+  #following = new Map(); // key of a row that was moved out → key of the waiting row that followed it
 
-  /** @param {HTMLElement} root has `data-view`, and `data-live` where what is new belongs to this page */
+  /** @param {HTMLElement} root has `data-view`, and `data-live` if new requests are added to this page */
   constructor(root) {
     this.#root = root;
   }
 
   get first() { return this.#list.firstElementChild; }
   get all() { return [...this.#root.querySelectorAll(".ask")]; }
-  get picked() { return [...this.#root.querySelectorAll("[data-pick]:checked")].map((pick) => pick.closest("[data-key]")); }
+  get picked() { return [...this.#root.querySelectorAll("[data-pick]:checked")].map((box) => box.closest("[data-key]")); }
   get #list() { return this.#root.querySelector("[data-questions]"); }
 
-  /** The row of a request. @returns {HTMLElement | null} */
+  /** Returns the row of a request. @returns {HTMLElement | null} */
   find(key) {
     return key ? this.#root.querySelector(`.ask[data-key="${CSS.escape(key)}"]`) : null;
   }
 
-  /** The address of a request in the list that is shown. */
+  /** Returns the URL of a request, with the query of the list that is shown. */
   address(key) {
     const { href } = this.find(key).querySelector("a");
     const { query } = this.#root.dataset;
     return query ? `${href}?${query}` : href;
   }
 
-  /** Draw rows in their places. Answers how many more wait. */
+  /** Render the rows of a frame in their places. Returns how many of them are newly waiting or newly escalated. */
   take(rows) {
-    let fresh = 0;
+    let newCount = 0;
     for (const { key, status, html, escalated } of [...rows].reverse()) {
       const row = render(html).querySelector(".ask");
       if (!row) continue;
       drawTimes(row);
-      fresh += this.#put(key, status, row, escalated);
+      newCount += this.#put(key, status, row, escalated);
     }
     this.#root.querySelector("[data-empty]").hidden = Boolean(this.first);
-    return fresh;
+    return newCount;
   }
 
-  /** The row to go on with after this one was decided: it may have left already. */
+  /** Returns the waiting row to open after this one was decided, even if this one was already moved out of the list. */
   next(key) {
-    const row = this.#after.has(key) ? this.find(this.#after.get(key)) : nextOpen(this.find(key));
-    return row && isOpen(row) ? row : null;
+    const row = this.#following.has(key) ? this.find(this.#following.get(key)) : nextWaiting(this.find(key));
+    return row && isWaiting(row) ? row : null;
   }
 
-  /** Show which one is open. */
+  /** Mark the row of the request that is shown. */
   mark(key) {
     for (const row of this.all) {
       const link = row.querySelector("a");
@@ -59,7 +59,7 @@ export class ApprovalRows {
     }
   }
 
-  /** Move the focus to the next row or the one before, from this one. @returns {string | undefined} its key */
+  /** Move the focus from a row to the next one (1) or the previous one (-1). @returns {string | undefined} its key */
   step(from, step) {
     const rows = this.all.filter((row) => row.checkVisibility());
     const next = rows[Math.max(0, Math.min(rows.length - 1, rows.indexOf(this.find(from)) + step))];
@@ -68,49 +68,48 @@ export class ApprovalRows {
   }
 
   #put(key, status, row, escalated) {
-    const old = this.find(key);
-    const isNews = status === "pending" && (!old || Boolean(escalated && !("escalated" in old.dataset)));
-    if (old) {
-      const hasLeft = isOpen(old) && status !== "pending";
-      morph(old, row);
-      if (hasLeft && !this.#root.dataset.view) this.#part(old);
-      else if (isNews && !old.contains(document.activeElement)) this.#list.prepend(old);
+    const existing = this.find(key);
+    const isNews = status === "pending" && (!existing || Boolean(escalated && !("escalated" in existing.dataset)));
+    if (existing) {
+      const wasDecided = isWaiting(existing) && status !== "pending";
+      morph(existing, row);
+      if (wasDecided && !this.#root.dataset.view) this.#moveOut(existing);
+      else if (isNews && !existing.contains(document.activeElement)) this.#list.prepend(existing);
       return isNews;
     }
-    if (!this.#takes(status) || !this.#passes(row)) return false;
+    if (!this.#accepts(status) || !this.#matchesFilters(row)) return false;
     if (this.#root.dataset.view) this.#list.prepend(row);
     else this.#list.append(row); // the oldest is decided first
     return isNews;
   }
 
-  #takes(status) {
+  #accepts(status) {
     const { view, live } = this.#root.dataset;
     return live !== undefined && (view === "all" || status === (view === "decided" ? "decided" : "pending"));
   }
 
-  /** Whether the filters let a row through. */
-  #passes({ dataset: { agent, tool, risk } }) {
+  #matchesFilters({ dataset: { agent, tool, risk } }) {
     const { onlyAgent = agent, onlyTool = tool, onlyRisk = risk } = this.#root.dataset;
     return agent === onlyAgent && tool === onlyTool && risk === onlyRisk;
   }
 
-  /** Move a row that was decided out of those that wait. */
-  #part(row) {
-    const next = nextOpen(row);
-    this.#after.set(row.dataset.key, next?.dataset.key);
+  /** Move a row that no longer waits to "Just decided", or to "Cannot go on" if it was cancelled. */
+  #moveOut(row) {
+    const next = nextWaiting(row);
+    this.#following.set(row.dataset.key, next?.dataset.key);
     if (row.contains(document.activeElement)) next?.querySelector("a").focus();
-    const place = this.#root.querySelector(row.dataset.status === "cancelled" ? "[data-over-rows]" : "[data-decided-rows]");
-    place.prepend(row);
-    while (place.children.length > MAX_DECIDED) place.lastElementChild.remove();
-    place.parentElement.hidden = false;
+    const target = this.#root.querySelector(row.dataset.status === "cancelled" ? "[data-over-rows]" : "[data-decided-rows]");
+    target.prepend(row);
+    while (target.children.length > MAX_DECIDED) target.lastElementChild.remove();
+    target.parentElement.hidden = false;
   }
 }
 
-const isOpen = (row) => row.dataset.status === "pending";
+const isWaiting = (row) => row.dataset.status === "pending";
 
-/** The request after this one that waits, else the first that does. */
-function nextOpen(row) {
+/** Returns the next waiting row after this one, else the first waiting row of the list. */
+function nextWaiting(row) {
   const rows = row ? [...row.parentElement.children] : [];
-  const here = rows.indexOf(row);
-  return [...rows.slice(here + 1), ...rows.slice(0, Math.max(0, here))].find(isOpen) ?? null;
+  const index = rows.indexOf(row);
+  return [...rows.slice(index + 1), ...rows.slice(0, Math.max(0, index))].find(isWaiting) ?? null;
 }

@@ -1,33 +1,33 @@
 /**
- * Decide several questions at once, each by its own decision: what became of each is told at the question and above the
- * list. Used by the approvals page.
+ * Decides the selected approval requests with one request to the server. Each result is shown above the list, each failure
+ * also in its row. Used by `<approval-inbox>`.
  */
 import { RequestError, json, sentenceOf } from "./fetch.js";
 
-const DONE = { approve: "approved", reject: "rejected" };
+const PAST_TENSE = { approve: "approved", reject: "rejected" };
 
-/** The bar over the list, for the rows that are picked. */
+/** The bar above the list, shown while rows are selected. */
 export class BulkDecisions {
   #root;
   #rows;
-  #say;
+  #announce;
   #isSending = false;
 
   /**
-   * @param {HTMLElement} root has the bar and the place of the outcomes
+   * @param {HTMLElement} root contains the bar and the list of results
    * @param {import("./approval-rows.js").ApprovalRows} rows
-   * @param {(words: string) => void} say reads out
+   * @param {(text: string) => void} announce writes to the page's live region
    * @param {AbortSignal} signal
    */
-  constructor(root, rows, say, signal) {
-    [this.#root, this.#rows, this.#say] = [root, rows, say];
-    if (!this.#bar) return; // drawn for whoever may decide
+  constructor(root, rows, announce, signal) {
+    [this.#root, this.#rows, this.#announce] = [root, rows, announce];
+    if (!this.#bar) return; // rendered only for those who may decide
     root.addEventListener("change", (event) => event.target.matches("[data-pick]") && this.show(), { signal });
     this.#bar.addEventListener("submit", (event) => (event.preventDefault(), this.#decide(event.submitter.value)), { signal });
     this.show();
   }
 
-  /** Show how many rows are picked. */
+  /** Update the number of selected rows. */
   show() {
     if (!this.#bar) return;
     const count = this.#rows.picked.length;
@@ -41,8 +41,9 @@ export class BulkDecisions {
     if (this.#isSending) return;
     this.#isSending = true;
     try {
-      const words = await decideAll(this.#bar, this.#rows.picked, this.#root.querySelector("[data-outcomes]"), decision);
-      if (words) this.#say(words);
+      const results = this.#root.querySelector("[data-outcomes]");
+      const summary = await decideAll(this.#bar, this.#rows.picked, results, decision);
+      if (summary) this.#announce(summary);
     } finally {
       this.#isSending = false;
     }
@@ -51,47 +52,48 @@ export class BulkDecisions {
 }
 
 /**
- * @param {HTMLFormElement} bar says the decision and the message
- * @param {HTMLElement[]} picked the questions
- * @param {HTMLElement} outcomes a list
- * @returns {Promise<string>} how many were decided, in words; empty when nothing could be asked
+ * @param {HTMLFormElement} bar has the field for the message
+ * @param {HTMLElement[]} rows those selected
+ * @param {HTMLElement} results the list for the results
+ * @param {"approve" | "reject"} decision
+ * @returns {Promise<string>} how many were decided, as text to read out; empty if the request failed
  */
-const decideAll = async (bar, picked, outcomes, decision) => {
+const decideAll = async (bar, rows, results, decision) => {
   const { message } = bar.elements;
-  const said = bar.querySelector("[data-said]");
-  said.textContent = "Sending…";
+  const status = bar.querySelector("[data-said]");
+  status.textContent = "Sending…";
   try {
-    const approvals = picked.map((row) => row.dataset.key);
+    const approvals = rows.map((row) => row.dataset.key);
     const { items } = await json("/api/v1/approvals/decisions", { body: { decision, message: message.value, approvals } });
-    message.value = said.textContent = "";
-    for (const pick of picked.flatMap((row) => [...row.querySelectorAll("[data-pick]")])) pick.checked = false;
-    return tell(items, picked, outcomes, DONE[decision]);
+    message.value = status.textContent = "";
+    for (const box of rows.flatMap((row) => [...row.querySelectorAll("[data-pick]")])) box.checked = false;
+    return showResults(items, rows, results, PAST_TENSE[decision]);
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
-    said.textContent = `Not done. ${error.sentence}`;
+    status.textContent = `Not done. ${error.sentence}`;
     return "";
   }
 };
 
-const tell = (items, picked, outcomes, word) => {
-  const failed = items.filter(({ error }) => error);
-  const done = items.length - failed.length;
-  outcomes.replaceChildren(...[`${done} ${word}`, ...failed.map((one) => told(one, picked))].map(line));
-  outcomes.hidden = false;
-  return `${done} ${word}${failed.length ? `, ${failed.length} not` : ""}`;
+const showResults = (items, rows, results, pastTense) => {
+  const failures = items.filter(({ error }) => error);
+  const done = items.length - failures.length;
+  results.replaceChildren(...[`${done} ${pastTense}`, ...failures.map((failure) => showFailure(failure, rows))].map(listItem));
+  results.hidden = false;
+  return `${done} ${pastTense}${failures.length ? `, ${failures.length} not` : ""}`;
 };
 
-/** Tell one that was not decided, in its row too. */
-const told = ({ approval_id: key, error }, picked) => {
-  const row = picked.find((one) => one.dataset.key === key);
-  const said = row?.querySelector("[data-said]");
-  if (said) said.textContent = sentenceOf(error);
+/** Show in its row why a request was not decided. Returns the same for the list of results. */
+const showFailure = ({ approval_id: key, error }, rows) => {
+  const row = rows.find((candidate) => candidate.dataset.key === key);
+  const status = row?.querySelector("[data-said]");
+  if (status) status.textContent = sentenceOf(error);
   return `${row?.querySelector(".what")?.textContent ?? key}: ${sentenceOf(error)}`;
 };
 
-const line = (words) => {
-  const made = document.createElement("li");
-  made.dir = "auto";
-  made.textContent = words;
-  return made;
+const listItem = (text) => {
+  const item = document.createElement("li");
+  item.dir = "auto";
+  item.textContent = text;
+  return item;
 };

@@ -1,6 +1,7 @@
 /**
- * One call's page. `<call-outcome data-src data-call data-conversation data-after>` draws its part anew when the call goes on:
- * at each event of its conversation that names it, and until it is over at those about runs and approvals. `r` goes to the form that makes it again.
+ * The page of one tool call. `<call-outcome data-src data-call data-conversation data-after>` refreshes the call's outcome
+ * on each event of its conversation that names the call and, until the call is over, on each about runs and approvals.
+ * `r` moves the focus to the replay form.
  */
 import "./copy-field.js";
 import "./json-copy.js";
@@ -9,44 +10,44 @@ import { onKey } from "./keys.js";
 import { redraw } from "./redraw.js";
 import { socket } from "./socket.js";
 
-const ENDS = /^run\.|^approval\./; // they may end a call without naming it
+const MAY_END_CALL = /^run\.|^approval\./; // these may end a call without naming it
 
 class CallOutcome extends HTMLElement {
-  #leave;
-  #keys;
-  #isAsking = false;
-  #isAsked = false;
+  #unsubscribe;
+  #removeKey;
+  #isFetching = false;
+  #isStale = false;
 
   connectedCallback() {
     const { conversation, after } = this.dataset;
-    const take = ({ events }) => events.some((event) => this.#concerns(event)) && this.#renew();
-    this.#leave = socket.subscribe(`stream:${conversation}`, { after: Number(after) }, { events: take });
-    this.#keys = onKey("r", () => document.querySelector("#replay")?.querySelector("summary, input, button")?.focus());
+    const onEvents = ({ events }) => events.some((event) => this.#concerns(event)) && this.#refresh();
+    this.#unsubscribe = socket.subscribe(`stream:${conversation}`, { after: Number(after) }, { events: onEvents });
+    this.#removeKey = onKey("r", () => document.querySelector("#replay")?.querySelector("summary, input, button")?.focus());
   }
 
   disconnectedCallback() {
-    this.#leave();
-    this.#keys();
+    this.#unsubscribe();
+    this.#removeKey();
   }
 
   #concerns({ kind, body }) {
-    const names = [body?.tool_call, body?.replay_of];
-    return names.includes(this.dataset.call) || (ENDS.test(kind) && !this.querySelector("[data-is-over]"));
+    const callIds = [body?.tool_call, body?.replay_of];
+    return callIds.includes(this.dataset.call) || (MAY_END_CALL.test(kind) && !this.querySelector("[data-is-over]"));
   }
 
-  async #renew() {
-    this.#isAsked = true;
-    if (this.#isAsking) return;
-    this.#isAsking = true;
+  async #refresh() {
+    this.#isStale = true;
+    if (this.#isFetching) return;
+    this.#isFetching = true;
     try {
-      while (this.#isAsked) {
-        this.#isAsked = false;
+      while (this.#isStale) {
+        this.#isStale = false;
         redraw(this, await markup(this.dataset.src));
       }
     } catch (error) {
-      if (!(error instanceof RequestError)) throw error; // the next event asks again
+      if (!(error instanceof RequestError)) throw error; // the next event tries again
     } finally {
-      this.#isAsking = false;
+      this.#isFetching = false;
     }
   }
 }

@@ -1,50 +1,50 @@
-/** `<chain-check>`: verifies the chain of the audit log, piece by piece. */
+/** `<chain-check>`: verifies the chain of the audit log in steps, each one request. Used by the audit page. */
 import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";
 
 class ChainCheck extends HTMLElement {
-  #stop;
+  #abort;
 
   connectedCallback() {
-    this.#stop = new AbortController();
-    this.addEventListener("click", (event) => this.#begin(event), { signal: this.#stop.signal });
-    this.#goOn();
+    this.#abort = new AbortController();
+    this.addEventListener("click", (event) => this.#click(event), { signal: this.#abort.signal });
+    this.#continue();
   }
 
   disconnectedCallback() {
-    this.#stop.abort();
+    this.#abort.abort();
   }
 
-  get #checked() { return this.querySelector("[data-checked]"); }
+  get #result() { return this.querySelector("[data-checked]"); }
 
-  #begin(event) {
+  #click(event) {
     const link = event.target.closest("[data-verify], [data-next]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    if (!this.#checked.ariaBusy || this.#checked.ariaBusy === "false") this.#walk(link.href);
+    if (!this.#result.ariaBusy || this.#result.ariaBusy === "false") this.#verifyFrom(link.href);
   }
 
-  /** On a page that was opened in the middle of a walk. */
-  #goOn() {
-    const next = this.#checked.querySelector("[data-next]");
-    if (next) this.#walk(next.href);
+  /** Continue a verification that the page was opened in the middle of. */
+  #continue() {
+    const next = this.#result.querySelector("[data-next]");
+    if (next) this.#verifyFrom(next.href);
   }
 
-  /** Piece after piece till the end; only that is read out. */
-  async #walk(address) {
-    const place = this.#checked;
-    place.ariaBusy = "true";
+  /** Request step after step to the end of the chain. The region is busy meanwhile, so only the end is read out. */
+  async #verifyFrom(start) {
+    const result = this.#result;
+    result.ariaBusy = "true";
     try {
-      for (let next = address; next; next = place.querySelector("[data-next]")?.href) {
-        const asked = new URL(next);
-        asked.searchParams.set("part", "state");
-        place.replaceChildren(render(await markup(asked, { signal: this.#stop.signal })));
+      for (let next = start; next; next = result.querySelector("[data-next]")?.href) {
+        const url = new URL(next);
+        url.searchParams.set("part", "state");
+        result.replaceChildren(render(await markup(url, { signal: this.#abort.signal })));
       }
     } catch (error) {
-      if (error instanceof RequestError) place.append(`${error.sentence} Try again.`);
+      if (error instanceof RequestError) result.append(`${error.sentence} Try again.`);
       else if (error.name !== "AbortError") throw error;
     } finally {
-      place.ariaBusy = "false";
+      result.ariaBusy = "false";
     }
   }
 }

@@ -1,8 +1,8 @@
-/** Puts text on the clipboard; where that is refused, selects it for the reader to copy. */
+/** Copies text to the clipboard; where the browser refuses, selects the text for the reader to copy. Used by copy buttons. */
 
 /**
  * @param {string} text
- * @param {Element} [shown] where the same text stands, to be selected when the clipboard is refused
+ * @param {Element} [shown] element with the same text, which is selected if the clipboard is refused
  * @returns {Promise<boolean>} whether it was copied
  */
 export const copy = async (text, shown) => {

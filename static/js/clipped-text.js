@@ -1,24 +1,24 @@
-/** Text that is cut for want of room: a pointer that rests on it gets the whole, and a tap opens it where it does nothing else. */
-const CUT = ".clip, .crumb, .what, .by";
-const BUSY = "a, button, label, summary, input, textarea, [data-item]"; // what a tap is for already
-const REST_MS = 250; // before what is pointed at is measured: text that streams by is not
+/** Text that is cut off by its box: hovering shows all of it as the title; a tap expands it where a tap does nothing else. */
+const CLIPPED = ".clip, .crumb, .what, .by";
+const INTERACTIVE = "a, button, label, summary, input, textarea, [data-item]"; // a tap already acts on these
+const HOVER_MS = 250; // before the text is measured, so that text which streams past the pointer is not
 
-const given = new WeakSet(); // elements whose title is from here: their text may be another by now
+const titled = new WeakSet(); // elements whose title was set here: it is updated, since their text may have changed
 
 document.addEventListener("pointerover", ({ target }) => {
-  const text = target.closest?.(CUT);
-  if (text && (given.has(text) || !text.closest("[title]"))) setTimeout(() => tell(text), REST_MS);
+  const element = target.closest?.(CLIPPED);
+  if (element && (titled.has(element) || !element.closest("[title]"))) setTimeout(() => updateTitle(element), HOVER_MS);
 });
 
 document.addEventListener("click", (event) => {
-  const text = event.pointerType === "touch" && event.target.closest(CUT);
-  if (text && !text.closest(BUSY) && (isCut(text) || "whole" in text.dataset)) text.toggleAttribute("data-whole");
+  const element = event.pointerType === "touch" && event.target.closest(CLIPPED);
+  if (element && !element.closest(INTERACTIVE) && (isClipped(element) || "whole" in element.dataset)) element.toggleAttribute("data-whole");
 });
 
-const tell = (text) => {
-  given.add(text);
-  if (isCut(text)) text.title = text.textContent.trim();
-  else text.removeAttribute("title");
+const updateTitle = (element) => {
+  titled.add(element);
+  if (isClipped(element)) element.title = element.textContent.trim();
+  else element.removeAttribute("title");
 };
 
-const isCut = (text) => text.scrollWidth > text.clientWidth;
+const isClipped = (element) => element.scrollWidth > element.clientWidth;

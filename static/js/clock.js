@@ -1,19 +1,20 @@
 /**
- * Times of the page, drawn in the browser's zone by one timer. `<time datetime data-age>` says how long ago,
- * `<time datetime data-clock>` the time of day, `data-clock="time"` without the date, which a line above says, `data-clock="minute"` without seconds; a click on any shows the other form everywhere. UTC is in the title.
+ * The times of every page, rendered in the browser's time zone and updated by one timer. `<time datetime data-age>` shows
+ * the age, `<time datetime data-clock>` the time of day: `data-clock="time"` without the date, which a line above shows,
+ * `data-clock="minute"` without seconds. A click on any swaps the two forms everywhere. The title is the time in UTC.
  */
 import { kept } from "./kept.js";
 import { serverNow } from "./server-time.js";
 
 const TICK_MS = 10_000;
-const KEPT = "switchboard-times"; // "swapped" when ages are shown as clock times and the reverse
+const STORAGE_KEY = "switchboard-times"; // "swapped" while ages are shown as times of day, and the reverse
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const minute = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const year = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
 
 /**
- * Say how long ago it was: "now", "40 s", "6 min", "2 h", then the date; of what is to come "in 6 min".
+ * Returns how long ago a time was: "now", "40 s", "6 min", "2 h", then the date; for the future "in 6 min".
  * @param {Date} then
  * @param {Date} [now]
  */
@@ -28,17 +29,17 @@ export function age(then, now = serverNow()) {
 }
 
 /**
- * Say the time of day, with the date where it is not today.
+ * Returns the time of day, with the date unless it is today.
  * @param {Date} then
  * @param {Date} [now]
- * @param {Intl.DateTimeFormat} [time] how exact
+ * @param {Intl.DateTimeFormat} [time] with or without seconds
  */
 export function timeOfDay(then, now = serverNow(), time = clock) {
   return then.toDateString() === now.toDateString() ? time.format(then) : `${day.format(then)} ${time.format(then)}`;
 }
 
 /**
- * Draw the times under a node now; new nodes of the page are drawn by themselves.
+ * Render the times below a node at once, before it is inserted; in the document an observer does so for new nodes.
  * @param {ParentNode} [root]
  */
 export function drawTimes(root = document) {
@@ -46,25 +47,25 @@ export function drawTimes(root = document) {
   for (const element of root.querySelectorAll("time[data-age], time[data-clock]")) draw(element, now);
 }
 
-/** Show ages as clock times and the reverse, on this page and the next. */
+/** Show ages as times of day and the reverse, on this page and all others. */
 export function swapTimes() {
-  kept.set(KEPT, isSwapped() ? "" : "swapped");
+  kept.set(STORAGE_KEY, isSwapped() ? "" : "swapped");
   drawTimes();
 }
 
-const isSwapped = () => kept.get(KEPT) === "swapped";
+const isSwapped = () => kept.get(STORAGE_KEY) === "swapped";
 
 function draw(element, now) {
   const then = new Date(element.dateTime);
   if (Number.isNaN(then.getTime())) return;
   const isAge = "age" in element.dataset !== isSwapped();
-  const words = isAge ? age(then, now) : element.dataset.clock === "time" ? clock.format(then) : timeOfDay(then, now, element.dataset.clock === "minute" ? minute : clock);
-  if (element.textContent !== words) element.textContent = words;
+  const text = isAge ? age(then, now) : element.dataset.clock === "time" ? clock.format(then) : timeOfDay(then, now, element.dataset.clock === "minute" ? minute : clock);
+  if (element.textContent !== text) element.textContent = text;
   element.title ||= then.toISOString().replace("T", " ").replace("Z", " UTC");
 }
 
-function drawNew(changes) {
-  for (const { addedNodes } of changes) {
+function drawAdded(mutations) {
+  for (const { addedNodes } of mutations) {
     for (const node of addedNodes) {
       if (node.nodeType !== Node.ELEMENT_NODE) continue;
       if (node.matches("time[data-age], time[data-clock]")) draw(node, serverNow());
@@ -74,7 +75,7 @@ function drawNew(changes) {
 }
 
 addEventListener("click", (event) => event.target.closest?.("time[data-age], time[data-clock]") && swapTimes());
-addEventListener("storage", (event) => event.key === KEPT && drawTimes());
+addEventListener("storage", (event) => event.key === STORAGE_KEY && drawTimes());
 setInterval(drawTimes, TICK_MS);
-new MutationObserver(drawNew).observe(document.documentElement, { childList: true, subtree: true });
+new MutationObserver(drawAdded).observe(document.documentElement, { childList: true, subtree: true });
 drawTimes();

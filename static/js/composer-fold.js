@@ -1,10 +1,10 @@
-/** A composer is one line until somebody writes (`data-open`), so that the transcript has the room. */
+/** Folds a message composer to one line until somebody writes (`data-open`), so that the transcript gets the space. */
 
 export class ComposerFold {
   #composer;
   #form;
   #signal;
-  #isPressed = false;
+  #isPointerDown = false;
 
   /** @param {HTMLElement} composer @param {AbortSignal} signal */
   constructor(composer, signal) {
@@ -12,22 +12,22 @@ export class ComposerFold {
     this.#form = composer.querySelector("form");
     this.#signal = signal;
     this.#form.addEventListener("focusin", () => this.open(), { signal });
-    this.#form.addEventListener("focusout", ({ relatedTarget }) => this.#form.contains(relatedTarget) || this.#rest(), { signal });
-    addEventListener("pointerdown", () => (this.#isPressed = true), { signal, capture: true });
-    for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => (this.#isPressed = false), { signal, capture: true });
+    this.#form.addEventListener("focusout", ({ relatedTarget }) => this.#form.contains(relatedTarget) || this.#fold(), { signal });
+    addEventListener("pointerdown", () => (this.#isPointerDown = true), { signal, capture: true });
+    for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => (this.#isPointerDown = false), { signal, capture: true });
   }
 
   open() {
     this.#composer.toggleAttribute("data-open", true);
   }
 
-  /** Fold when the writer has left, but never under a press: what is clicked must not move away. */
-  #rest() {
-    if (this.#isPressed) {
-      addEventListener("click", () => setTimeout(() => this.#rest()), { once: true, signal: this.#signal, capture: true });
+  /** Fold if the focus has left and nothing is written; during a click only after it, or its target would move away. */
+  #fold() {
+    if (this.#isPointerDown) {
+      addEventListener("click", () => setTimeout(() => this.#fold()), { once: true, signal: this.#signal, capture: true });
       return;
     }
-    const isHere = this.#form.contains(document.activeElement);
-    this.#composer.toggleAttribute("data-open", isHere || Boolean(this.#form.elements.content.value));
+    const hasFocus = this.#form.contains(document.activeElement);
+    this.#composer.toggleAttribute("data-open", hasFocus || Boolean(this.#form.elements.content.value));
   }
 }

@@ -1,49 +1,52 @@
-/** What became of a transcript's connection, told by what was really applied. Used by `live-transcript`. */
+/**
+ * Reports the state of a conversation's connection as `connection:*` events; counts only events that were applied to the
+ * page. Used by `live-transcript` and `live-part`.
+ */
 import { ReconnectCounter } from "./reconnect-counter.js";
 
 /**
- * Tells `connection:down` {seq}, `connection:restored` {count, first, last, isWhole}, `connection:gap` {from, to, reason},
+ * Dispatches `connection:down` {seq}, `connection:restored` {count, first, last, isWhole}, `connection:gap` {from, to, reason},
  * `connection:reset`, `connection:error` {code, message}.
  */
 export class ConnectionReport {
   #restored = new ReconnectCounter();
-  #tell;
+  #dispatch;
 
-  /** @param {(name: string, detail: object) => void} tell */
-  constructor(tell) {
-    this.#tell = tell;
+  /** @param {(name: string, detail: object) => void} dispatch */
+  constructor(dispatch) {
+    this.#dispatch = dispatch;
   }
 
-  /** @param {number} seq drawn so far */
+  /** The connection is lost. @param {number} seq of the last event in the page */
   down(seq) {
     this.#restored.end();
-    this.#tell("connection:down", { seq });
+    this.#dispatch("connection:down", { seq });
   }
 
-  /** @param {number} seq received before it went */
+  /** The connection is back. @param {number} seq of the last event received before it was lost */
   up(seq) {
     this.#restored.begin(seq);
   }
 
-  /** One event is in the page. */
+  /** One event, or gap, was applied to the page. */
   applied(event) {
     this.#restored.count(event);
-    if (event.kind === "gap") this.#tell("connection:gap", { from: event.from, to: event.to, reason: event.reason });
+    if (event.kind === "gap") this.#dispatch("connection:gap", { from: event.from, to: event.to, reason: event.reason });
   }
 
-  /** Everything up to `seq` is in the page. */
+  /** Every event up to `seq` was applied. */
   caughtUp(seq) {
     const restored = this.#restored.finish(seq);
-    if (restored) this.#tell("connection:restored", restored);
+    if (restored) this.#dispatch("connection:restored", restored);
   }
 
-  /** History is another one, and the page was drawn anew. */
+  /** The record has another history (a new epoch), and the page was rendered again. */
   reset() {
     this.#restored.end();
-    this.#tell("connection:reset", {});
+    this.#dispatch("connection:reset", {});
   }
 
   error({ code, message }) {
-    this.#tell("connection:error", { code, message });
+    this.#dispatch("connection:error", { code, message });
   }
 }

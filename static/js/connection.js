@@ -1,10 +1,10 @@
-/** How the connection stands: the dot in the top bar, the strips that say it ended for good, and the button to try at once. */
+/** The state of the socket as every page shows it: the dot in the top bar, the strips, and the button to reconnect now. */
 import { socket } from "./socket.js";
 
-const WORDS = { live: "Live", connecting: "Connecting", down: "Reconnecting", "signed-out": "Signed out", forbidden: "Not live", "other-person": "Not live" };
-const BLINK_MS = 1_000; // a shorter loss is not worth a word
+const LABELS = { live: "Live", connecting: "Connecting", down: "Reconnecting", "signed-out": "Signed out", forbidden: "Not live", "other-person": "Not live" };
+const GRACE_MS = 1_000; // a shorter loss of the connection is not shown
 
-/** `<live-state>`: the dot. Hidden on pages that follow nothing. */
+/** `<live-state>`: the dot. Hidden on pages without a subscription. */
 class LiveState extends HTMLElement {
   #timer;
 
@@ -20,22 +20,22 @@ class LiveState extends HTMLElement {
 
   handleEvent() {
     const isLost = socket.state === "down" || socket.state === "connecting";
-    if (isLost && this.#timer) return; // a further try does not start the wait anew
+    if (isLost && this.#timer) return; // another attempt does not restart the grace period
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#draw(), isLost ? BLINK_MS : 0);
+    this.#timer = setTimeout(() => this.#render(), isLost ? GRACE_MS : 0);
   }
 
-  #draw() {
+  #render() {
     this.#timer = undefined;
-    this.hidden = !(socket.state in WORDS);
+    this.hidden = !(socket.state in LABELS);
     this.dataset.state = socket.state;
-    this.textContent = WORDS[socket.state] ?? "";
+    this.textContent = LABELS[socket.state] ?? "";
   }
 }
 
-/** `<connection-strip>`: shows the strip whose `data-state` is the socket's, or that a request found another person. */
+/** `<connection-strip>`: shows the strip whose `data-state` is the socket's, or `other-person` once `fetch.js` reports it. */
 class ConnectionStrip extends HTMLElement {
-  #isOther = false;
+  #isOtherPerson = false;
 
   connectedCallback() {
     socket.addEventListener("state", this);
@@ -50,33 +50,33 @@ class ConnectionStrip extends HTMLElement {
 
   /** @param {Event} [event] */
   handleEvent(event) {
-    this.#isOther ||= event?.type === "other-person";
-    const state = this.#isOther ? "other-person" : socket.state;
+    this.#isOtherPerson ||= event?.type === "other-person";
+    const state = this.#isOtherPerson ? "other-person" : socket.state;
     for (const strip of this.children) strip.hidden = strip.dataset.state !== state;
   }
 }
 
-/** `<reconnect-now>`: a button in the strip of a lost connection. Pressed, it rests until the try has come to an end. */
+/** `<reconnect-now>`: a button in the strip of a lost connection. Inactive from a press until that attempt ends. */
 class ReconnectNow extends HTMLElement {
-  #stop = new AbortController();
+  #abort = new AbortController();
 
   connectedCallback() {
-    const { signal } = this.#stop;
-    this.addEventListener("click", () => this.#press(), { signal });
-    socket.addEventListener("state", () => this.#show(false), { signal });
+    const { signal } = this.#abort;
+    this.addEventListener("click", () => this.#reconnect(), { signal });
+    socket.addEventListener("state", () => this.#update(false), { signal });
   }
 
   disconnectedCallback() {
-    this.#stop.abort();
+    this.#abort.abort();
   }
 
-  #press() {
+  #reconnect() {
     if (socket.state !== "down") return;
-    this.#show(true);
+    this.#update(true);
     socket.tryNow();
   }
 
-  #show(isTrying) {
+  #update(isTrying) {
     const button = this.querySelector("button");
     button.ariaDisabled = isTrying ? "true" : null; // `disabled` would take the focus away
     button.textContent = isTrying ? "Trying…" : "Try now";
