@@ -1,104 +1,108 @@
 /**
- * `<conversation-control data-address>`: the head of a conversation. It sends a verb, and asks how the conversation stands
- * as events come: one question for all parts of the page that no frame draws, a few a run however many events it has. While
- * an agent works it asks also now and then, since what is stuck tells nothing. Tells `standing:drawn` {fresh, query}.
+ * `<conversation-control data-address>`: the control buttons at the top of a conversation. It sends their actions, and
+ * fetches the state of the conversation as events arrive: one request for all parts of the page that no frame renders, a
+ * few per run however many events it has. While an agent works it also polls, since a stuck run sends no event.
+ * Dispatches `standing:drawn` {fresh: the response, query} on the document.
  */
 import { drawTimes } from "./clock.js";
-import { place, unsettled } from "./deliveries.js";
+import { placeDeliveries, unsettledQuery } from "./deliveries.js";
 import { RequestError, json, markup } from "./fetch.js";
 import { render } from "./html.js";
 import { onKey } from "./keys.js";
 import { morph } from "./morph.js";
 import { askReason } from "./reason-dialog.js";
 
-const SOON_MS = 300; // between an event or a deed and asking
-const GAP_MS = 2_000; // between two questions while the conversation's state changes
-const CALM_MS = 10_000; // between two questions while only the work of a run goes on
-const RETRY_MS = 2_000; // after a look that failed: no event may come for what it would have told
-const WATCH_MS = 15_000; // while an agent works
-const KEYS = { p: "p", t: "t", s: "s", S: "Shift+S" }; // pressed, and as the buttons have it
-const PARTS = ["[data-standing]", '[data-verbs="first"]', '[data-verbs="folded"]', "[data-alarm]"]; // what is drawn anew
+const DELAY_MS = 300; // from an event or an action to the request
+const STATE_INTERVAL_MS = 2_000; // at least, between two requests while the conversation's state changes
+const RUN_INTERVAL_MS = 10_000; // at least, between two requests while events come only from within a run
+const RETRY_MS = 2_000; // after a failed request: maybe no event follows that would cause another
+const POLL_MS = 15_000; // while an agent works
+const KEYS = { p: "p", t: "t", s: "s", S: "Shift+S" }; // key of the event → `aria-keyshortcuts` of the button
+const PARTS = ["[data-standing]", '[data-verbs="first"]', '[data-verbs="folded"]', "[data-alarm]"]; // replaced from the response
 
 class ConversationControl extends HTMLElement {
-  #stop;
+  #abort;
   #timer = 0;
-  #due = 0; // when it asks, in ms of the page's clock
-  #isSure = false; // whether it asks although no event came
-  #askedAt = -Infinity;
-  #asked = 0; // how often
-  #answered = 0; // the newest question whose answer is drawn
-  #again = 0; // the timer of what no event tells
+  #dueAt = 0; // when the planned request is sent, in ms of `performance.now()`
+  #isForced = false; // whether it is sent even if the state on the page includes the newest event
+  #requestedAt = -Infinity;
+  #requestCount = 0;
+  #renderedRequest = 0; // number of the newest request whose response was rendered
+  #repeatTimer = 0; // of a further request that no event causes
   #seq = Number(document.querySelector("live-transcript, [data-part]")?.dataset.head ?? 0);
   #isSending = false;
 
   connectedCallback() {
-    this.#stop = new AbortController();
-    const { signal } = this.#stop;
+    this.#abort = new AbortController();
+    const { signal } = this.#abort;
     this.addEventListener("submit", (event) => this.#submit(event), { signal });
-    document.addEventListener("transcript:drawn", ({ detail }) => this.#drawn(detail), { signal });
-    document.addEventListener("visibilitychange", () => this.#plan(), { signal });
-    for (const [key, shown] of Object.entries(KEYS)) signal.addEventListener("abort", onKey(key, () => this.querySelector(`[aria-keyshortcuts="${shown}"]`)?.click()));
-    const watch = setInterval(() => this.#part.hasAttribute("data-working") && this.#plan(), WATCH_MS);
-    signal.addEventListener("abort", () => clearInterval(watch));
+    document.addEventListener("transcript:drawn", ({ detail }) => this.#onDrawn(detail), { signal });
+    document.addEventListener("visibilitychange", () => this.#schedule(), { signal });
+    for (const [key, shortcut] of Object.entries(KEYS)) signal.addEventListener("abort", onKey(key, () => this.querySelector(`[aria-keyshortcuts="${shortcut}"]`)?.click()));
+    const poll = setInterval(() => this.#state.hasAttribute("data-working") && this.#schedule(), POLL_MS);
+    signal.addEventListener("abort", () => clearInterval(poll));
   }
 
   disconnectedCallback() {
     clearTimeout(this.#timer);
-    clearTimeout(this.#again);
-    this.#stop.abort();
+    clearTimeout(this.#repeatTimer);
+    this.#abort.abort();
   }
 
-  get #part() { return this.querySelector("[data-standing]"); }
+  get #state() { return this.querySelector("[data-standing]"); }
 
-  #drawn({ seq, changesState }) {
+  #onDrawn({ seq, changesState }) {
     if (seq === this.#seq) return;
     this.#seq = seq;
-    this.#plan({ gapMs: changesState ? GAP_MS : CALM_MS, isSure: false });
+    this.#schedule({ intervalMs: changesState ? STATE_INTERVAL_MS : RUN_INTERVAL_MS, isForced: false });
   }
 
-  /** Ask soon, unless it was asked less than `gapMs` ago: then when they are over. Not `isSure`: if what is drawn is older by then. */
-  #plan({ gapMs = 0, isSure = true } = {}) {
-    this.#isSure ||= isSure;
+  /**
+   * Plan a request, no sooner than `intervalMs` after the last one. Unless `isForced`, it is dropped if the state on the
+   * page includes the newest event by then.
+   */
+  #schedule({ intervalMs = 0, isForced = true } = {}) {
+    this.#isForced ||= isForced;
     const now = performance.now();
-    const due = Math.max(now + SOON_MS, this.#askedAt + gapMs);
-    if (document.hidden || (this.#timer && this.#due <= due)) return;
+    const dueAt = Math.max(now + DELAY_MS, this.#requestedAt + intervalMs);
+    if (document.hidden || (this.#timer && this.#dueAt <= dueAt)) return;
     clearTimeout(this.#timer);
-    this.#due = due;
-    this.#timer = setTimeout(() => this.#look(), due - now);
+    this.#dueAt = dueAt;
+    this.#timer = setTimeout(() => this.#refresh(), dueAt - now);
   }
 
-  /** What is asked: how it stands, what became of messages, of the words that are being written, and the panel where it is old. */
+  /** What is requested besides the state: deliveries of messages, prospects of the draft, and the panel if it is outdated. */
   get #query() {
     const sections = document.querySelector("conversation-panel [data-sections]");
     const speaker = document.querySelector("speaker-picker[data-prospects]")?.query;
-    const isStale = sections && this.#seq > Number(sections.dataset.head);
-    return [unsettled(), speaker, isStale ? "panel=1" : ""].filter(Boolean).join("&");
+    const isOutdated = sections && this.#seq > Number(sections.dataset.head);
+    return [unsettledQuery(), speaker, isOutdated ? "panel=1" : ""].filter(Boolean).join("&");
   }
 
-  async #look() {
+  async #refresh() {
     this.#timer = 0;
-    if (!this.#isSure && Number(this.#part.dataset.head) >= this.#seq) return;
-    this.#isSure = false;
-    this.#askedAt = performance.now();
+    if (!this.#isForced && Number(this.#state.dataset.head) >= this.#seq) return;
+    this.#isForced = false;
+    this.#requestedAt = performance.now();
     const query = this.#query;
-    const number = (this.#asked += 1);
+    const requestNumber = (this.#requestCount += 1);
     try {
-      const fresh = render(await markup(`${this.dataset.address}?${query}`, { signal: this.#stop.signal }));
-      if (number < this.#answered) return;
-      this.#answered = number;
+      const fresh = render(await markup(`${this.dataset.address}?${query}`, { signal: this.#abort.signal }));
+      if (requestNumber < this.#renderedRequest) return; // a later request was answered first
+      this.#renderedRequest = requestNumber;
       drawTimes(fresh);
       for (const part of PARTS) morph(this.querySelector(part), fresh.querySelector(part));
-      this.#lookAgain(place(fresh.querySelector("[data-deliveries]")));
+      this.#repeat(placeDeliveries(fresh.querySelector("[data-deliveries]")));
       document.dispatchEvent(new CustomEvent("standing:drawn", { detail: { fresh, query } }));
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
-      this.#lookAgain(RETRY_MS);
+      this.#repeat(RETRY_MS);
     }
   }
 
-  #lookAgain(afterMs) {
-    clearTimeout(this.#again);
-    if (afterMs && this.isConnected) this.#again = setTimeout(() => this.#plan(), afterMs);
+  #repeat(afterMs) {
+    clearTimeout(this.#repeatTimer);
+    if (afterMs && this.isConnected) this.#repeatTimer = setTimeout(() => this.#schedule(), afterMs);
   }
 
   #submit(event) {
@@ -115,18 +119,18 @@ class ConversationControl extends HTMLElement {
     this.#isSending = true;
     try {
       await json(address, { body: { action: button.value, reason } });
-      this.#say("");
+      this.#showStatus("");
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      this.#say(`Not done. ${error.sentence}`);
+      this.#showStatus(`Not done. ${error.sentence}`);
     } finally {
       this.#isSending = false;
-      this.#plan();
+      this.#schedule();
     }
   }
 
-  #say(words) {
-    this.querySelector("[data-said]").textContent = words;
+  #showStatus(text) {
+    this.querySelector("[data-said]").textContent = text;
   }
 }
 customElements.define("conversation-control", ConversationControl);

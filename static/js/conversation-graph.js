@@ -1,7 +1,7 @@
 /**
- * `<conversation-graph data-topic data-epoch data-src data-event>`: who spoke to whom, asked for again as the conversation
- * goes on. `data-head` of the part within is what it counted. An edge stands for its newest event, or for the one that
- * came selected from another view; tells `event:picked` {row}.
+ * `<conversation-graph data-topic data-epoch data-src data-event>`: the graph of who messaged whom, fetched again as the
+ * conversation goes on. `data-head` of the `[data-part]` within is the newest event that it includes. An edge represents
+ * its newest event, or the one that was already picked in another view. Dispatches `event:picked` {row} (bubbles).
  */
 import { markup } from "./fetch.js";
 import { GraphView } from "./graph-view.js";
@@ -12,60 +12,60 @@ import { morph } from "./morph.js";
 class ConversationGraph extends HTMLElement {
   #live = null;
   #view = null;
-  #stop = new AbortController();
-  #event = this.dataset.event ?? "";
+  #abort = new AbortController();
+  #pickedSeq = this.dataset.event ?? "";
 
   connectedCallback() {
-    const { signal } = this.#stop;
+    const { signal } = this.#abort;
     this.#view = new GraphView(this, signal);
-    this.#live = new LivePart(this, () => this.#renew(this.#part.hasAttribute("data-whole")));
+    this.#live = new LivePart(this, () => this.#refresh(this.#part.hasAttribute("data-whole")));
     this.addEventListener("click", (event) => this.#click(event), { signal });
     this.addEventListener("focusin", ({ target }) => target.matches(".times:focus-visible") && this.#pick(target), { signal });
-    const { event: seq } = this.dataset; // it may be one that no edge stands for
-    if (seq) queueMicrotask(() => this.#tell({ dataset: { seq } }));
+    const { event: seq } = this.dataset; // maybe an event that no edge represents
+    if (seq) queueMicrotask(() => this.#dispatchPicked({ dataset: { seq } }));
     this.toggleAttribute("data-live", true);
   }
 
   disconnectedCallback() {
     this.#live.close();
-    this.#stop.abort();
+    this.#abort.abort();
   }
 
   get #part() {
     return this.querySelector("[data-part]");
   }
 
-  async #renew(isWhole) {
-    const query = `${isWhole ? "&whole=1" : ""}${this.#event ? `&event=${this.#event}` : ""}`;
-    const fresh = render(await markup(this.dataset.src + query, { signal: this.#stop.signal }));
-    this.#view.prepare(fresh);
+  async #refresh(isWhole) {
+    const query = `${isWhole ? "&whole=1" : ""}${this.#pickedSeq ? `&event=${this.#pickedSeq}` : ""}`;
+    const fresh = render(await markup(this.dataset.src + query, { signal: this.#abort.signal }));
+    this.#view.resize(fresh);
     morph(this.#part, fresh.querySelector("[data-part]"));
-    this.#view.settle();
+    this.#view.markMatches();
   }
 
   #click(event) {
-    const [whole, row] = [event.target.closest("[data-whole-link]"), event.target.closest(".times, tbody [data-seq]")];
-    if (event.metaKey || event.ctrlKey || event.shiftKey || event.detail === 0) return undefined; // Enter opens it
-    if (whole) return event.preventDefault(), this.#renew(!this.#part.hasAttribute("data-whole"));
+    const [wholeLink, row] = [event.target.closest("[data-whole-link]"), event.target.closest(".times, tbody [data-seq]")];
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.detail === 0) return undefined; // Enter follows the link
+    if (wholeLink) return event.preventDefault(), this.#refresh(!this.#part.hasAttribute("data-whole"));
     if (!row || event.target.closest("a.seq")) return undefined;
     event.preventDefault();
     return this.#pick(row);
   }
 
-  /** Select the event that an edge leads to; the picture and the table show the same one. */
+  /** Pick the event that an edge represents, and mark the edge in the picture and in the table. */
   #pick(row) {
     if (row.getAttribute("aria-current") === "true") return;
-    this.#event = row.dataset.seq;
-    const key = row.dataset.key.replace(/^times /, "");
-    for (const one of this.querySelectorAll("[aria-current], [data-chosen]")) one.removeAttribute("aria-current"), one.removeAttribute("data-chosen");
-    for (const one of this.querySelectorAll(`[data-key="${CSS.escape(key)}"], [data-key="times ${CSS.escape(key)}"]`)) {
-      if (one.matches(".arc")) one.toggleAttribute("data-chosen", true);
-      else one.setAttribute("aria-current", "true");
+    this.#pickedSeq = row.dataset.seq;
+    const edgeKey = row.dataset.key.replace(/^times /, "");
+    for (const marked of this.querySelectorAll("[aria-current], [data-chosen]")) marked.removeAttribute("aria-current"), marked.removeAttribute("data-chosen");
+    for (const part of this.querySelectorAll(`[data-key="${CSS.escape(edgeKey)}"], [data-key="times ${CSS.escape(edgeKey)}"]`)) {
+      if (part.matches(".arc")) part.toggleAttribute("data-chosen", true);
+      else part.setAttribute("aria-current", "true");
     }
-    this.#tell(row);
+    this.#dispatchPicked(row);
   }
 
-  #tell(row) {
+  #dispatchPicked(row) {
     this.dispatchEvent(new CustomEvent("event:picked", { bubbles: true, detail: { row } }));
   }
 }

@@ -1,6 +1,6 @@
 /**
- * `<conversation-list>`: the rows, live by the `fleet` topic. A row changes where it stands; it moves to the top only
- * while nobody points at the list, has the focus in it or has scrolled down. Till then a pill counts what would move.
+ * `<conversation-list>`: the list of conversations, live through the `fleet` topic. Rows are updated in place, but reordered
+ * only while nobody points at the list, has the focus in it or has scrolled down; until then a pill counts what would move.
  */
 import "./list-filter.js";
 import { RequestError, markup } from "./fetch.js";
@@ -11,140 +11,140 @@ import { NewsPill } from "./news-pill.js";
 import { socket } from "./socket.js";
 import { tellWaiting } from "./waiting-count.js";
 
-const PAUSE_MS = 500; // between a change that may concern the filter and asking again
-const SCROLLED = 120; // px
-const CALM_MS = 2_000;
-const WHOLE_MS = 60_000; // the whole list again: frames do not tell what was removed
+const REFETCH_DELAY_MS = 500; // after a change that may alter the filtered list
+const SCROLL_THRESHOLD = 120; // px; a page scrolled further counts as being read
+const ORDER_MS = 2_000; // between two attempts to reorder
+const REFETCH_MS = 60_000; // between two fetches of the whole list: frames do not report removed conversations
 
 class ConversationList extends HTMLElement {
-  #stop;
-  #leave;
+  #abort;
+  #unsubscribe;
   #rows;
-  #isPointedAt = false;
-  #asking;
-  #isWanted = false; // what is asked for, by another filter
-  #pause;
+  #isHovered = false;
+  #request; // AbortController of the fetch under way
+  #isRequestedByUser = false; // whether a changed filter caused that fetch
+  #refetchTimer;
   #pill;
 
   connectedCallback() {
-    this.#stop = new AbortController();
-    const { signal } = this.#stop;
+    this.#abort = new AbortController();
+    const { signal } = this.#abort;
     this.#rows = new ConversationRows(this.#list);
-    const listen = (target, type, act) => target.addEventListener(type, act, { signal });
-    listen(this.#list, "change", () => this.#steer());
-    if (this.querySelector("[data-bulk]")) signal.addEventListener("abort", onKey("x", tick));
-    listen(this, "filter", () => this.#refetch({ isWanted: true }));
-    listen(this.#list, "pointerenter", (event) => (this.#isPointedAt = event.pointerType === "mouse"));
-    listen(this.#list, "pointerleave", () => ((this.#isPointedAt = false), this.#settle()));
-    listen(this.#list, "focusout", () => setTimeout(() => this.#settle()));
-    listen(window, "scroll", () => this.#settle());
-    listen(window, "pageshow", (event) => event.persisted && this.#rows.learnSeen());
-    listen(document, "visibilitychange", () => document.hidden || this.#rows.learnSeen());
-    this.#pill = new NewsPill(this.querySelector("[data-changed]"), () => this.#goUp(), signal);
+    const listen = (target, type, listener) => target.addEventListener(type, listener, { signal });
+    listen(this.#list, "change", () => this.#loadBulkActions());
+    if (this.querySelector("[data-bulk]")) signal.addEventListener("abort", onKey("x", toggleBox));
+    listen(this, "filter", () => this.#refetch({ isRequestedByUser: true }));
+    listen(this.#list, "pointerenter", (event) => (this.#isHovered = event.pointerType === "mouse"));
+    listen(this.#list, "pointerleave", () => ((this.#isHovered = false), this.#reorder()));
+    listen(this.#list, "focusout", () => setTimeout(() => this.#reorder()));
+    listen(window, "scroll", () => this.#reorder());
+    listen(window, "pageshow", (event) => event.persisted && this.#rows.refreshSeen());
+    listen(document, "visibilitychange", () => document.hidden || this.#rows.refreshSeen());
+    this.#pill = new NewsPill(this.querySelector("[data-changed]"), () => this.#scrollUp(), signal);
     const timers = [
-      setInterval(() => (this.#rows.calm(), this.#settle()), CALM_MS),
-      setInterval(() => document.hidden || this.#isHeld || this.#refetch(), WHOLE_MS),
+      setInterval(() => (this.#rows.expireActivity(), this.#reorder()), ORDER_MS),
+      setInterval(() => document.hidden || this.#isBeingRead || this.#refetch(), REFETCH_MS),
     ];
     signal.addEventListener("abort", () => timers.forEach(clearInterval));
-    this.#leave = socket.subscribe("fleet", { render: "html" }, {
-      rows: (frame) => this.#take(frame),
-      down: () => this.#lose(true),
-      up: () => this.#lose(false),
+    this.#unsubscribe = socket.subscribe("fleet", { render: "html" }, {
+      rows: (frame) => this.#receive(frame),
+      down: () => this.#showLost(true),
+      up: () => this.#showLost(false),
       reset: () => location.reload(),
     });
   }
 
   disconnectedCallback() {
-    this.#leave();
-    this.#stop.abort();
-    this.#asking?.abort();
-    clearTimeout(this.#pause);
+    this.#unsubscribe();
+    this.#abort.abort();
+    this.#request?.abort();
+    clearTimeout(this.#refetchTimer);
   }
 
   get #filter() { return this.querySelector("list-filter"); }
   get #list() { return this.querySelector("[data-list]"); }
-  get #takesNew() { return !this.#hasFilter && !this.#has("before"); }
-  get #hasFilter() { return this.#has("q") || this.#has("participant") || this.#has("state"); }
-  get #isHeld() {
-    return this.#isPointedAt || this.#list.contains(document.activeElement) || scrollY > SCROLLED;
+  get #acceptsNew() { return !this.#hasFilter && !this.#hasParameter("before"); }
+  get #hasFilter() { return this.#hasParameter("q") || this.#hasParameter("participant") || this.#hasParameter("state"); }
+  get #isBeingRead() {
+    return this.#isHovered || this.#list.contains(document.activeElement) || scrollY > SCROLL_THRESHOLD;
   }
 
-  #take({ rows, isSnapshot, ...standing }) {
+  #receive({ rows, isSnapshot, ...standing }) {
     tellWaiting(standing);
-    const isMissing = this.#rows.take(rows, { takesNew: this.#takesNew, isLive: !isSnapshot });
-    if (isMissing && this.#hasFilter) this.#refetchSoon();
-    this.#settle();
+    const mayBeOutdated = this.#rows.update(rows, { acceptsNew: this.#acceptsNew, isLive: !isSnapshot });
+    if (mayBeOutdated && this.#hasFilter) this.#refetchSoon();
+    this.#reorder();
   }
 
-  /** The verbs over a selection come with the first box that is ticked. */
-  async #steer() {
-    const place = this.querySelector("[data-bulk]");
-    if (!place || place.childElementCount || place.ariaBusy) return;
-    place.ariaBusy = "true";
+  /** Load the bulk actions when the first box is ticked. */
+  async #loadBulkActions() {
+    const container = this.querySelector("[data-bulk]");
+    if (!container || container.childElementCount || container.ariaBusy) return;
+    container.ariaBusy = "true";
     try {
-      const [drawn] = await Promise.all([markup("/?part=bulk"), import("./bulk-actions.js")]);
-      place.replaceChildren(render(drawn));
+      const [html] = await Promise.all([markup("/?part=bulk"), import("./bulk-actions.js")]);
+      container.replaceChildren(render(html));
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
     } finally {
-      place.ariaBusy = null;
+      container.ariaBusy = null;
     }
   }
 
-  #has(name) {
+  #hasParameter(name) {
     return Boolean(new URLSearchParams(location.search).get(name));
   }
 
-  #settle() {
-    const moves = this.#isHeld ? this.#rows.waiting : 0;
-    if (!this.#isHeld) this.#rows.settle();
+  #reorder() {
+    const moves = this.#isBeingRead ? this.#rows.pendingMoves : 0;
+    if (!this.#isBeingRead) this.#rows.reorder();
     this.#pill.show(moves, `${moves} updated`);
   }
 
-  #goUp() {
-    this.#isPointedAt = false;
+  #scrollUp() {
+    this.#isHovered = false;
     document.activeElement?.blur();
     scrollTo({ top: 0 });
-    this.#rows.settle();
+    this.#rows.reorder();
     this.#pill.show(0);
   }
 
   #refetchSoon() {
-    this.#pause ??= setTimeout(() => {
-      this.#pause = undefined;
-      if (this.#isHeld) this.#refetchSoon();
+    this.#refetchTimer ??= setTimeout(() => {
+      this.#refetchTimer = undefined;
+      if (this.#isBeingRead) this.#refetchSoon();
       else this.#refetch();
-    }, PAUSE_MS);
+    }, REFETCH_DELAY_MS);
   }
 
-  /** Ask for the whole list. What nobody wished for is not drawn while somebody points at the list or has the focus in it. */
-  async #refetch({ isWanted = false } = {}) {
-    clearTimeout(this.#pause);
-    this.#pause = undefined;
-    this.#isWanted ||= isWanted;
-    this.#asking?.abort();
-    this.#asking = new AbortController();
-    const address = new URL(location.href);
-    address.searchParams.set("part", "list");
+  /** Fetch the whole list. Unless the user requested it by a filter, it is not rendered while the list is being read. */
+  async #refetch({ isRequestedByUser = false } = {}) {
+    clearTimeout(this.#refetchTimer);
+    this.#refetchTimer = undefined;
+    this.#isRequestedByUser ||= isRequestedByUser;
+    this.#request?.abort();
+    this.#request = new AbortController();
+    const url = new URL(location.href);
+    url.searchParams.set("part", "list");
     try {
-      const drawn = render(await markup(address, { signal: this.#asking.signal }));
-      if (this.#isHeld && !this.#isWanted) return this.#refetchSoon();
-      this.#isWanted = false;
-      this.#rows.replace(drawn, { takesNew: this.#takesNew });
-      this.#settle();
+      const list = render(await markup(url, { signal: this.#request.signal }));
+      if (this.#isBeingRead && !this.#isRequestedByUser) return this.#refetchSoon();
+      this.#isRequestedByUser = false;
+      this.#rows.replace(list, { acceptsNew: this.#acceptsNew });
+      this.#reorder();
       this.#filter?.settle();
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
-      if (this.#isWanted && error instanceof RequestError) this.#filter?.fail(error);
+      if (this.#isRequestedByUser && error instanceof RequestError) this.#filter?.fail(error);
     }
     return undefined;
   }
 
-  #lose(isLost) {
+  #showLost(isLost) {
     this.querySelector("[data-lost]").hidden = !isLost;
   }
 }
 
-const tick = () => document.activeElement?.closest("[data-item]")?.querySelector(".pick input")?.click();
+const toggleBox = () => document.activeElement?.closest("[data-item]")?.querySelector(".pick input")?.click();
 
 customElements.define("conversation-list", ConversationList);

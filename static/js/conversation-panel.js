@@ -1,27 +1,27 @@
-/** What is known of the conversation, beside its transcript: drawn anew with its state, and the facts of the picked event. */
+/** The panel beside a transcript: facts about the conversation, updated with its state, and about the picked event. */
 import { markup } from "./fetch.js";
 import { render } from "./html.js";
 import { morph } from "./morph.js";
 
-const HEARD = ["standing:drawn", "event:picked"];
-const SETTLED = 150; // ms that a picked event stays picked before its facts are asked for
+const EVENTS = ["standing:drawn", "event:picked"];
+const PICK_DELAY = 150; // ms that an event stays picked before its facts are fetched
 
 /**
- * `data-address` with `?event=N` answers the facts of one event. Hears `standing:drawn` and `event:picked`.
+ * `data-address` with `?event=N` responds with the facts about one event. Listens to `standing:drawn` and `event:picked`.
  */
 class ConversationPanel extends HTMLElement {
-  #picked = 0;
-  #wanted = ""; // the seq of the event that is picked
+  #pickTimer = 0;
+  #pickedSeq = "";
 
   connectedCallback() {
-    for (const name of HEARD) document.addEventListener(name, this);
-    this.#more?.addEventListener("click", () => this.#toggle());
-    this.addEventListener("keydown", (event) => this.#key(event));
+    for (const name of EVENTS) document.addEventListener(name, this);
+    this.#toggleButton?.addEventListener("click", () => this.#toggle());
+    this.addEventListener("keydown", (event) => this.#keydown(event));
   }
 
   disconnectedCallback() {
-    for (const name of HEARD) document.removeEventListener(name, this);
-    clearTimeout(this.#picked);
+    for (const name of EVENTS) document.removeEventListener(name, this);
+    clearTimeout(this.#pickTimer);
   }
 
   handleEvent({ type, detail }) {
@@ -31,28 +31,28 @@ class ConversationPanel extends HTMLElement {
     return undefined;
   }
 
-  get #more() {
+  get #toggleButton() {
     return document.querySelector(`[aria-controls="${this.id}"]`);
   }
 
   #pick(seq, isSought) {
-    if (isSought && this.parentElement.hasAttribute("data-open")) this.#toggle(); // what was asked for is under the panel
-    this.#wanted = seq;
-    clearTimeout(this.#picked);
-    this.#picked = setTimeout(() => this.#facts(seq), SETTLED);
+    if (isSought && this.parentElement.hasAttribute("data-open")) this.#toggle(); // the panel covers what the reader went to
+    this.#pickedSeq = seq;
+    clearTimeout(this.#pickTimer);
+    this.#pickTimer = setTimeout(() => this.#showFacts(seq), PICK_DELAY);
   }
 
-  async #facts(seq) {
-    const fresh = await this.#ask(`?event=${seq}`);
-    if (fresh && seq === this.#wanted && !this.#isWritingAbout(seq)) this.querySelector("[data-picked]").replaceChildren(fresh);
+  async #showFacts(seq) {
+    const facts = await this.#fetch(`?event=${seq}`);
+    if (facts && seq === this.#pickedSeq && !this.#isWritingAbout(seq)) this.querySelector("[data-picked]").replaceChildren(facts);
   }
 
-  /** Whether somebody is in the form for notes on an event: the page came with it, then its script picks the event. */
+  /** Whether the focus is already in the form for notes on this event: the page is loaded with it before the event is picked. */
   #isWritingAbout(seq) {
     return this.querySelector("[data-picked] event-annotation:focus-within")?.dataset.seq === seq;
   }
 
-  async #ask(query) {
+  async #fetch(query) {
     try {
       return render(await markup(this.dataset.address + query));
     } catch (error) {
@@ -63,15 +63,15 @@ class ConversationPanel extends HTMLElement {
 
   #toggle() {
     const isOpen = this.parentElement.toggleAttribute("data-open");
-    this.#more.setAttribute("aria-expanded", isOpen);
+    this.#toggleButton.setAttribute("aria-expanded", isOpen);
     if (isOpen) this.focus({ preventScroll: true });
   }
 
-  /** Closed by Esc where it lies over the transcript. */
-  #key(event) {
+  /** Close the panel on Esc where it lies over the transcript. */
+  #keydown(event) {
     if (event.key !== "Escape" || !this.parentElement.hasAttribute("data-open")) return;
     this.#toggle();
-    this.#more.focus();
+    this.#toggleButton.focus();
   }
 }
 customElements.define("conversation-panel", ConversationPanel);

@@ -1,107 +1,107 @@
 /**
- * `<conversation-presence data-address>`: who else looks at the conversation and who types. Tells the server that the
- * reader types or has put the page away; that they look at all it knows by their socket.
+ * `<conversation-presence data-address>`: shows who else is viewing the conversation or typing. Reports to the server that
+ * this person types or has hidden the page; that they are viewing it, the server knows from their socket.
  */
 import { RequestError, json } from "./fetch.js";
 
-const TYPING_MS = 4_000; // a hint: said again so often while somebody types
-const AWAY_MS = 5_000; // hidden for so long
-const PAUSE_MS = 3_000; // between two words to a screen reader
-const NAMED = 2; // people whose names are written out
-const MARKED = 3; // whose marks are drawn
-const HEARD = ["transcript:presence", "connection:down", "connection:restored", "composer:typing", "composer:rested", "visibilitychange"];
+const TYPING_MS = 4_000; // the report is repeated this often while somebody types
+const AWAY_MS = 5_000; // a page hidden for this long is reported as away
+const ANNOUNCE_MS = 3_000; // between two announcements to screen readers
+const MAX_NAMES = 2; // people named in the text
+const MAX_MARKS = 3; // people shown by their marks
+const EVENTS = ["transcript:presence", "connection:down", "connection:restored", "composer:typing", "composer:rested", "visibilitychange"];
 
 class ConversationPresence extends HTMLElement {
   #people = [];
-  #state = "looking"; // what the server was told
+  #state = "looking"; // as last reported to the server
   #typedAt = -Infinity;
-  #timer = 0;
-  #words = 0;
+  #awayTimer = 0;
+  #announceTimer = 0;
 
   connectedCallback() {
-    for (const name of HEARD) document.addEventListener(name, this);
+    for (const name of EVENTS) document.addEventListener(name, this);
   }
 
   disconnectedCallback() {
-    for (const name of HEARD) document.removeEventListener(name, this);
-    clearTimeout(this.#timer);
-    clearTimeout(this.#words);
+    for (const name of EVENTS) document.removeEventListener(name, this);
+    clearTimeout(this.#awayTimer);
+    clearTimeout(this.#announceTimer);
   }
 
   handleEvent({ type, detail }) {
-    if (type === "transcript:presence") this.#take(detail.people);
-    else if (type === "connection:down") this.#draw([]);
-    else if (type === "connection:restored") this.#isAway && this.#tell("away"); // a new socket looks
-    else if (type === "visibilitychange") this.#seen();
-    else if (type === "composer:typing") this.#typing();
-    else if (this.#state === "typing") this.#tell("looking");
+    if (type === "transcript:presence") this.#receive(detail.people);
+    else if (type === "connection:down") this.#show([]);
+    else if (type === "connection:restored") this.#isAway && this.#report("away"); // a new socket counts as looking
+    else if (type === "visibilitychange") this.#onVisibilityChange();
+    else if (type === "composer:typing") this.#reportTyping();
+    else if (this.#state === "typing") this.#report("looking");
   }
 
-  #take(people) {
-    const me = document.body.dataset.person;
-    const mine = people.find(({ name }) => name === me)?.state;
-    if (mine === "away" && !document.hidden) this.#tell("looking"); // another window of mine was put away
-    this.#draw(people.filter(({ name, state }) => name !== me && state !== "away"));
+  #receive(people) {
+    const ownName = document.body.dataset.person;
+    const ownState = people.find(({ name }) => name === ownName)?.state;
+    if (ownState === "away" && !document.hidden) this.#report("looking"); // another window of this person was hidden
+    this.#show(people.filter(({ name, state }) => name !== ownName && state !== "away"));
   }
 
-  #typing() {
+  #reportTyping() {
     const now = performance.now();
     if (this.#state === "typing" && now - this.#typedAt < TYPING_MS) return;
     this.#typedAt = now;
-    this.#tell("typing");
+    this.#report("typing");
   }
 
-  #seen() {
-    clearTimeout(this.#timer);
-    if (document.hidden) this.#timer = setTimeout(() => this.#tell("away"), AWAY_MS);
-    else if (this.#state === "away") this.#tell("looking");
+  #onVisibilityChange() {
+    clearTimeout(this.#awayTimer);
+    if (document.hidden) this.#awayTimer = setTimeout(() => this.#report("away"), AWAY_MS);
+    else if (this.#state === "away") this.#report("looking");
   }
 
   get #isAway() { return document.hidden && this.#state === "away"; }
 
-  async #tell(state) {
+  async #report(state) {
     this.#state = state;
     try {
       await json(this.dataset.address, { body: { state } });
     } catch (error) {
-      if (!(error instanceof RequestError)) throw error; // a hint that is lost
+      if (!(error instanceof RequestError)) throw error; // only a hint: not sent again
     }
   }
 
-  #draw(people) {
+  #show(people) {
     this.#people = people;
-    this.querySelector(".marks").replaceChildren(...people.slice(0, MARKED).map(mark), ...over(people.length - MARKED));
-    const words = said(people);
-    this.querySelector("[data-words]").textContent = words;
-    this.hidden = !words;
-    this.#words ||= setTimeout(() => this.#announce(), PAUSE_MS);
+    this.querySelector(".marks").replaceChildren(...people.slice(0, MAX_MARKS).map(mark), ...overflow(people.length - MAX_MARKS));
+    const text = summary(people);
+    this.querySelector("[data-words]").textContent = text;
+    this.hidden = !text;
+    this.#announceTimer ||= setTimeout(() => this.#announce(), ANNOUNCE_MS);
   }
 
   #announce() {
-    this.#words = 0;
-    const words = said(this.#people);
+    this.#announceTimer = 0;
+    const text = summary(this.#people);
     const status = this.parentElement.querySelector("[data-presence-status]");
-    if (status.textContent !== words) status.textContent = words;
+    if (status.textContent !== text) status.textContent = text;
   }
 }
 
 const mark = ({ name, letters, state }) => {
-  const made = Object.assign(document.createElement("span"), { className: "mark", textContent: letters, title: name });
-  Object.assign(made.dataset, { kind: "operator", size: "small", state });
-  return made;
+  const element = Object.assign(document.createElement("span"), { className: "mark", textContent: letters, title: name });
+  Object.assign(element.dataset, { kind: "operator", size: "small", state });
+  return element;
 };
 
-const over = (count) => (count > 0 ? [Object.assign(document.createElement("span"), { className: "over", textContent: `+${count}` })] : []);
+const overflow = (count) => (count > 0 ? [Object.assign(document.createElement("span"), { className: "over", textContent: `+${count}` })] : []);
 
-/** "otto is typing", "otto and vera are viewing", "otto, vera and 3 more are viewing". */
-const said = (people) => {
+/** Returns "otto is typing", "otto and vera are viewing", "otto, vera and 3 more are viewing", or "" without people. */
+const summary = (people) => {
   const typing = people.filter(({ state }) => state === "typing");
-  const [some, does] = typing.length ? [typing, "typing"] : [people, "viewing"];
-  if (!some.length) return "";
-  const names = some.slice(0, NAMED).map(({ name }) => `\u2068${name}\u2069`);
-  if (some.length > NAMED) names.push(`${some.length - NAMED} more`);
+  const [group, activity] = typing.length ? [typing, "typing"] : [people, "viewing"];
+  if (!group.length) return "";
+  const names = group.slice(0, MAX_NAMES).map(({ name }) => `\u2068${name}\u2069`);
+  if (group.length > MAX_NAMES) names.push(`${group.length - MAX_NAMES} more`);
   const list = names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0];
-  return `${list} ${some.length > 1 ? "are" : "is"} ${does}`;
+  return `${list} ${group.length > 1 ? "are" : "is"} ${activity}`;
 };
 
 customElements.define("conversation-presence", ConversationPresence);

@@ -1,4 +1,7 @@
-/** The drawn rows of the list: what changes in place, what waits to move, what comes new. Called by `<conversation-list>`. */
+/**
+ * The rows of the conversation list: which are updated in place, which wait to be moved or inserted, and their order. Used
+ * by `<conversation-list>`.
+ */
 import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
 import { morph } from "./morph.js";
@@ -6,116 +9,116 @@ import { addBox } from "./pick-box.js";
 import { serverNow } from "./server-time.js";
 import { Unread } from "./unread.js";
 
-const MAX_ROWS = 200; // rows kept; older ones are a page away
+const MAX_ROWS = 200; // in the page; older ones are a page away
 const GROUPS = ["attention", "live", "quiet"];
-const LIVE_MS = 300_000; // after its last event a conversation is in the group Live
-const ACTIVE_MS = 10_000; // after the last change a row still shows as active
+const LIVE_MS = 300_000; // after its last event a conversation stays in the group Live
+const ACTIVE_MS = 10_000; // after its last change a row is shown as active
 
 export class ConversationRows {
   #root;
   #unread = new Unread();
-  #new = new Map(); // key → row that is not in the page yet
-  #activeUntil = new Map(); // key → ms of the page's clock
+  #pending = new Map(); // key → row that is not in the page yet
+  #activeUntil = new Map(); // key → ms of `performance.now()`
 
-  /** @param {HTMLElement} root  holds the section of rows and the links to other pages */
+  /** @param {HTMLElement} root  contains the section of rows and the links to other pages */
   constructor(root) {
     this.#root = root;
     for (const row of this.#rows) this.#unread.learn(addBox(row));
   }
 
-  /** How many rows would move or appear at `settle`. */
-  get waiting() {
+  /** How many rows `reorder` would move or insert. */
+  get pendingMoves() {
     let last;
-    let count = this.#new.size;
+    let count = this.#pending.size;
     for (const row of this.#rows) {
-      if (last && this.#order(last, row) > 0) count += 1;
+      if (last && this.#compare(last, row) > 0) count += 1;
       else last = row;
     }
     return count;
   }
 
   /**
-   * Draw changed rows: known ones where they stand, unknown ones at the next `settle` if the list `takesNew`.
+   * Render changed rows: those in the page in place; new ones, if the list accepts them, are inserted by `reorder`.
    * @param {{key: string, cursor: string, html: string}[]} changes
-   * @param {{takesNew: boolean, isLive: boolean}} how  `isLive`: it happens now
-   * @returns {boolean} whether a filtered list may be another: some unknown ones were not taken, or a known one is in another state
+   * @param {{acceptsNew: boolean, isLive: boolean}} options  `isLive`: the changes happen now
+   * @returns {boolean} whether a filtered list may be outdated: a new row was not accepted, or the state of one in the page changed
    */
-  take(changes, { takesNew, isLive }) {
-    const known = new Map(this.#rows.map((row) => [row.dataset.key, row]));
+  update(changes, { acceptsNew, isLive }) {
+    const rows = new Map(this.#rows.map((row) => [row.dataset.key, row]));
     const readAt = Number(this.#section.dataset.readAt);
-    let isMissing = false;
+    let mayBeOutdated = false;
     for (const { key, cursor, html } of changes) {
       if (isLive) this.#activeUntil.set(key, performance.now() + ACTIVE_MS);
-      const old = known.get(key);
-      if (!old && !takesNew) {
-        isMissing ||= parseInt(cursor, 10) > readAt;
+      const existing = rows.get(key);
+      if (!existing && !acceptsNew) {
+        mayBeOutdated ||= parseInt(cursor, 10) > readAt;
         continue;
       }
-      const row = this.#draw(render(html).querySelector("[data-key]"));
-      isMissing ||= old && filed(old) !== filed(row);
-      if (old) morph(old, row);
-      else this.#new.set(key, row);
+      const row = this.#decorate(render(html).querySelector("[data-key]"));
+      mayBeOutdated ||= existing && stateOf(existing) !== stateOf(row);
+      if (existing) morph(existing, row);
+      else this.#pending.set(key, row);
     }
-    this.#askSeen([...this.#new.keys()]);
-    return isMissing;
+    this.#fetchSeen([...this.#pending.keys()]);
+    return mayBeOutdated;
   }
 
-  /** Put every row where it belongs: those that need a person, the longest waiting first; the others newest first. */
-  settle() {
+  /** Insert the pending rows and sort all: first those that need a person, longest waiting first; the others newest first. */
+  reorder() {
     const section = this.#section;
-    const rows = [...this.#rows, ...this.#new.values()].sort(this.#order);
-    this.#new.clear();
+    const rows = [...this.#rows, ...this.#pending.values()].sort(this.#compare);
+    this.#pending.clear();
     if (!rows.length) return;
-    const hasOlder = this.#older !== null;
-    const needed = this.#isGrouped ? rows.filter(needsPerson).length : 0;
-    const kept = rows.slice(0, hasOlder ? Math.max(this.#rows.length, needed + 1) : MAX_ROWS);
-    const items = this.#isGrouped ? this.#withHeadings(kept) : kept;
+    const hasOlder = this.#olderLink !== null;
+    const needingPerson = this.#isGrouped ? rows.filter(needsPerson).length : 0;
+    const shown = rows.slice(0, hasOlder ? Math.max(this.#rows.length, needingPerson + 1) : MAX_ROWS);
+    const items = this.#isGrouped ? this.#withHeadings(shown) : shown;
     items.forEach((item, n) => section.children[n] === item || section.insertBefore(item, section.children[n] ?? null));
-    for (const rest of [...section.children].slice(items.length)) rest.remove();
-    const oldest = kept.filter((row) => !this.#isGrouped || !needsPerson(row)).sort(newestFirst).at(-1);
-    if (hasOlder && oldest) this.#older.search = withParameter(this.#older.search, "before", oldest.dataset.cursor);
+    for (const surplus of [...section.children].slice(items.length)) surplus.remove();
+    const oldest = shown.filter((row) => !this.#isGrouped || !needsPerson(row)).sort(newestFirst).at(-1);
+    if (hasOlder && oldest) this.#olderLink.search = withParameter(this.#olderLink.search, "before", oldest.dataset.cursor);
   }
 
   /**
-   * Take the whole list as the server drew it. Rows that changed while it was drawn and fetched stay as they are here.
-   * @param {DocumentFragment} drawn
-   * @param {{takesNew: boolean}} how
+   * Replace the whole list by the server's. Rows that have changed since the server rendered it keep their newer version.
+   * @param {DocumentFragment} list
+   * @param {{acceptsNew: boolean}} options
    */
-  replace(drawn, { takesNew }) {
-    const here = new Map([...this.#rows, ...this.#new.values()].map((row) => [row.dataset.key, row]));
-    this.#new.clear();
-    this.#root.replaceChildren(drawn);
-    const newest = Math.max(0, ...this.#rows.map((row) => place(row)[0]));
+  replace(list, { acceptsNew }) {
+    const previous = new Map([...this.#rows, ...this.#pending.values()].map((row) => [row.dataset.key, row]));
+    this.#pending.clear();
+    this.#root.replaceChildren(list);
+    const newest = Math.max(0, ...this.#rows.map((row) => cursorOf(row)[0]));
     for (const row of this.#rows) {
-      const old = here.get(row.dataset.key);
-      here.delete(row.dataset.key);
+      const previousRow = previous.get(row.dataset.key);
+      previous.delete(row.dataset.key);
       this.#unread.learn(row);
-      if (old && place(old)[0] > place(row)[0]) row.replaceWith(old);
-      else this.#draw(row);
+      if (previousRow && cursorOf(previousRow)[0] > cursorOf(row)[0]) row.replaceWith(previousRow);
+      else this.#decorate(row);
     }
-    for (const [key, row] of here) if (takesNew && place(row)[0] > newest) this.#new.set(key, row);
+    for (const [key, row] of previous) if (acceptsNew && cursorOf(row)[0] > newest) this.#pending.set(key, row);
   }
 
-  /** Ask again what was seen: the person may have read elsewhere. */
-  async learnSeen() {
+  /** Fetch the read markers again: the person may have read elsewhere. */
+  async refreshSeen() {
     await this.#unread.ask(this.#rows.map((row) => row.dataset.key));
     for (const row of this.#rows) this.#unread.draw(row);
   }
 
-  /** Let rows rest that have been quiet for a while. */
-  calm() {
+  /** Stop showing rows as active that have not changed for a while. */
+  expireActivity() {
     for (const [key, until] of this.#activeUntil) if (until < performance.now()) this.#activeUntil.delete(key);
     for (const row of this.#rows) this.#drawActivity(row);
   }
 
-  #order = (one, other) => {
-    if (!this.#isGrouped) return newestFirst(one, other);
-    const [group, otherGroup] = [groupOf(one), groupOf(other)];
+  #compare = (row, other) => {
+    if (!this.#isGrouped) return newestFirst(row, other);
+    const [group, otherGroup] = [groupOf(row), groupOf(other)];
     if (group !== otherGroup) return GROUPS.indexOf(group) - GROUPS.indexOf(otherGroup);
-    return group === "attention" ? one.dataset.since - other.dataset.since : newestFirst(one, other);
+    return group === "attention" ? row.dataset.since - other.dataset.since : newestFirst(row, other);
   };
 
-  /** Rows under the headings of their groups; a heading without rows is hidden. */
+  /** Returns the rows below the headings of their groups. Hides a heading without rows, and updates the counts. */
   #withHeadings(rows) {
     return GROUPS.flatMap((group) => {
       const heading = this.#section.querySelector(`[data-group="${group}"]`);
@@ -130,10 +133,11 @@ export class ConversationRows {
 
   get #isGrouped() { return "grouped" in this.#section.dataset && this.#section.querySelector("[data-group]") !== null; }
   get #section() { return this.#root.querySelector(".fleet"); }
-  get #older() { return this.#root.querySelector("[data-older]"); }
+  get #olderLink() { return this.#root.querySelector("[data-older]"); }
   get #rows() { return [...this.#root.querySelectorAll(".fleet > [data-key]")]; }
 
-  #draw(row) {
+  /** Add to a row what the server does not render for each person. */
+  #decorate(row) {
     this.#unread.draw(row);
     this.#drawActivity(row);
     drawTimes(row);
@@ -144,31 +148,32 @@ export class ConversationRows {
     row.toggleAttribute("data-active", this.#activeUntil.has(row.dataset.key));
   }
 
-  async #askSeen(keys) {
+  async #fetchSeen(keys) {
     const unknown = keys.filter((key) => !this.#unread.knows(key));
     if (!unknown.length) return;
     await this.#unread.ask(unknown);
-    for (const row of [...this.#rows, ...this.#new.values()]) this.#unread.draw(row);
+    for (const row of [...this.#rows, ...this.#pending.values()]) this.#unread.draw(row);
   }
 }
 
-/** What the filter by state goes by, as it is drawn. */
-const filed = (row) => [...row.querySelectorAll(".state, .handler")].map((one) => one.dataset.state ?? one.textContent).join();
+/** Returns what the filter by state depends on, as the row shows it. */
+const stateOf = (row) => [...row.querySelectorAll(".state, .handler")].map((element) => element.dataset.state ?? element.textContent).join();
 
 const needsPerson = (row) => "since" in row.dataset;
 
-/** The group of a row, as `ConversationRow.group` has it. */
+/** Returns the group of a row, by the same rule as `ConversationRow.group` on the server. */
 function groupOf(row) {
   if (needsPerson(row)) return "attention";
-  return "live" in row.dataset || place(row)[0] / 1000 > serverNow() - LIVE_MS ? "live" : "quiet";
+  return "live" in row.dataset || cursorOf(row)[0] / 1000 > serverNow() - LIVE_MS ? "live" : "quiet";
 }
 
-const place = (row) => row.dataset.cursor.split(".").map(Number);
+/** Returns the time of the conversation's last event, in µs, and its id. */
+const cursorOf = (row) => row.dataset.cursor.split(".").map(Number);
 
-function newestFirst(one, other) {
-  const [at, id] = place(one);
-  const [otherAt, otherId] = place(other);
-  return otherAt - at || otherId - id;
+function newestFirst(row, other) {
+  const [time, id] = cursorOf(row);
+  const [otherTime, otherId] = cursorOf(other);
+  return otherTime - time || otherId - id;
 }
 
 function withParameter(search, name, value) {

@@ -1,8 +1,9 @@
-/** The thin bar over a transcript: the connection went, what it brought back, what is missing. Only what was counted. */
+/** The bar above a transcript: connection lost, what a reconnect restored, what is missing. Reports only what was counted. */
 import { gapText } from "./gap-notice.js";
 
-const KEPT = 20_000; // ms that good news stay
-const HEARD = ["down", "restored", "gap", "reset", "error"];
+const RESTORED_MS = 20_000; // for which a restored connection is reported
+const EVENTS = ["down", "restored", "gap", "reset", "error"];
+/** Kind of a report → its tone and its icon. */
 const TONES = {
   down: ["waiting", "s-stuck"],
   back: ["done", "s-done"],
@@ -10,83 +11,83 @@ const TONES = {
   reset: ["waiting", "replay"],
 };
 
-/** Hears `connection:*` of a `live-transcript` beside it, under the same parent. */
+/** Listens to the `connection:*` events of a `live-transcript` with the same parent. */
 class ConversationStrip extends HTMLElement {
-  #clock = 0;
-  #wentAt = 0;
-  #hide = 0;
+  #ageTimer = 0;
+  #downAt = 0; // in ms of `Date.now()`
+  #hideTimer = 0;
 
   connectedCallback() {
-    for (const name of HEARD) this.parentElement.addEventListener(`connection:${name}`, this);
+    for (const name of EVENTS) this.parentElement.addEventListener(`connection:${name}`, this);
     this.querySelector("[data-dismiss]").addEventListener("click", () => this.#close());
   }
 
   disconnectedCallback() {
-    clearInterval(this.#clock);
-    clearTimeout(this.#hide);
+    clearInterval(this.#ageTimer);
+    clearTimeout(this.#hideTimer);
   }
 
   handleEvent({ type, detail }) {
-    if (type === "connection:down") this.#down(detail);
-    else if (type === "connection:restored") this.#restored(detail);
-    else if (type === "connection:gap") this.#gap(detail);
-    else if (type === "connection:reset") this.#reset();
-    else this.#say("lost", detail.message);
+    if (type === "connection:down") this.#showDown(detail);
+    else if (type === "connection:restored") this.#showRestored(detail);
+    else if (type === "connection:gap") this.#showGap(detail);
+    else if (type === "connection:reset") this.#showReset();
+    else this.#show("lost", detail.message);
   }
 
-  #down({ seq }) {
-    this.#wentAt ||= Date.now();
+  #showDown({ seq }) {
+    this.#downAt ||= Date.now();
     const age = document.createElement("span");
-    age.setAttribute("aria-hidden", "true"); // it ticks: read out once, without it
-    const tick = () => (age.textContent = ` for ${this.#away()}`);
-    clearInterval(this.#clock);
-    this.#clock = setInterval(tick, 1000);
-    tick();
-    this.#say("down", bold("No connection", age, "."), ` Showing events up to ${number(seq)}; reconnecting.`);
+    age.setAttribute("aria-hidden", "true"); // it changes every second: the rest is read out once, without it
+    const updateAge = () => (age.textContent = ` for ${this.#downTime()}`);
+    clearInterval(this.#ageTimer);
+    this.#ageTimer = setInterval(updateAge, 1000);
+    updateAge();
+    this.#show("down", bold("No connection", age, "."), ` Showing events up to ${number(seq)}; reconnecting.`);
   }
 
-  #restored({ count, first, last, isWhole }) {
-    const away = this.#away();
-    this.#wentAt = 0;
-    clearInterval(this.#clock);
+  #showRestored({ count, first, last, isWhole }) {
+    const downTime = this.#downTime();
+    this.#downAt = 0;
+    clearInterval(this.#ageTimer);
     if (!count && isWhole) {
-      this.#say("back", `Reconnected after ${away}. No new events.`);
+      this.#show("back", `Reconnected after ${downTime}. No new events.`);
       return;
     }
     const range = first === last ? `event ${number(first)}` : `${number(first)} to ${number(last)}`;
     const rest = isWhole ? "Nothing is missing." : "Not everything could be restored.";
-    const words = count === 1 ? "1 event restored" : `${number(count)} events restored`;
-    this.#say(isWhole ? "back" : "lost", `Reconnected after ${away}. `, bold(words), `, ${range}. ${rest}`);
-    this.#lead("First new event", first);
+    const events = count === 1 ? "1 event restored" : `${number(count)} events restored`;
+    this.#show(isWhole ? "back" : "lost", `Reconnected after ${downTime}. `, bold(events), `, ${range}. ${rest}`);
+    this.#showLink("First new event", first);
   }
 
-  #gap({ from, to, reason }) {
-    this.#say("lost", bold(gapText({ from, to })), reason ? ` ${reason}` : "");
-    this.#lead("Show", from);
+  #showGap({ from, to, reason }) {
+    this.#show("lost", bold(gapText({ from, to })), reason ? ` ${reason}` : "");
+    this.#showLink("Show", from);
   }
 
-  #reset() {
-    this.#wentAt = 0;
-    clearInterval(this.#clock);
-    this.#say("reset", bold("The record was restored from a backup."), " This page was reloaded.");
+  #showReset() {
+    this.#downAt = 0;
+    clearInterval(this.#ageTimer);
+    this.#show("reset", bold("The record was restored from a backup."), " This page was reloaded.");
   }
 
-  #say(kind, ...words) {
-    const [tone, symbol] = TONES[kind];
-    clearTimeout(this.#hide);
+  #show(kind, ...content) {
+    const [tone, icon] = TONES[kind];
+    clearTimeout(this.#hideTimer);
     this.dataset.tone = tone;
     this.setAttribute("role", kind === "lost" ? "alert" : "status");
-    this.querySelector("use").setAttribute("href", `#i-${symbol}`);
-    this.querySelector("span").replaceChildren(...words);
+    this.querySelector("use").setAttribute("href", `#i-${icon}`);
+    this.querySelector("span").replaceChildren(...content);
     this.querySelector("a").hidden = true;
     this.querySelector("reconnect-now").hidden = kind !== "down";
     this.hidden = false;
-    if (kind === "back") this.#hide = setTimeout(() => this.#close(), KEPT);
+    if (kind === "back") this.#hideTimer = setTimeout(() => this.#close(), RESTORED_MS);
   }
 
-  #lead(words, seq) {
+  #showLink(label, seq) {
     const link = this.querySelector("a");
-    link.textContent = words;
+    link.textContent = label;
     link.href = `#e${seq}`;
     link.hidden = false;
   }
@@ -95,8 +96,8 @@ class ConversationStrip extends HTMLElement {
     this.hidden = true;
   }
 
-  #away() {
-    const seconds = Math.round((Date.now() - this.#wentAt) / 1000);
+  #downTime() {
+    const seconds = Math.round((Date.now() - this.#downAt) / 1000);
     if (seconds < 1) return "less than a second";
     return seconds < 90 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
   }
@@ -104,9 +105,9 @@ class ConversationStrip extends HTMLElement {
 
 const number = (n) => n.toLocaleString("en");
 
-const bold = (...words) => {
+const bold = (...content) => {
   const element = document.createElement("b");
-  element.append(...words);
+  element.append(...content);
   return element;
 };
 

@@ -1,23 +1,23 @@
-/** What became of messages that people sent, under them in the transcript. Used by `conversation-control`. */
+/** Delivery states of messages that people sent, shown below each in the transcript. Used by `conversation-control`. */
 import { morph } from "./morph.js";
 
-const MAX_MESSAGES = 60; // messages of one question: the newest
+const MAX_MESSAGES = 60; // of one request: the newest
 
-/** The query that asks for those that something may still become of. */
-export function unsettled() {
+/** Returns the query for the messages whose delivery may still change. */
+export function unsettledQuery() {
   const slots = [...document.querySelectorAll(".transcript [data-delivery]:not([data-settled])")].slice(-MAX_MESSAGES);
   return slots.map((slot) => `of=${slot.closest("[data-seq]").dataset.seq}`).join("&");
 }
 
 /**
- * Put what was answered in its places.
- * @param {Element} told  drawn deliveries, each `data-of` a seq
- * @returns {number} ms after which to ask again although no event came; 0: not
+ * Show each delivery of a response below its message.
+ * @param {Element} deliveries its children have the seq of their message in `data-of`
+ * @returns {number} ms after which to request them again even if no event arrives; 0: not at all
  */
-export function place(told) {
-  for (const fresh of [...told.children]) {
-    const slot = document.querySelector(`.transcript #e${fresh.dataset.of} [data-delivery]`);
-    if (slot) morph(slot, fresh);
+export function placeDeliveries(deliveries) {
+  for (const delivery of [...deliveries.children]) {
+    const slot = document.querySelector(`.transcript #e${delivery.dataset.of} [data-delivery]`);
+    if (slot) morph(slot, delivery);
   }
-  return Number(told.dataset.again) * 1000;
+  return Number(deliveries.dataset.again) * 1000;
 }
