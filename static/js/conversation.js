@@ -1,4 +1,4 @@
-/** Everything of the conversation page, in one entry. Nothing imports this file. */
+/** Entry point of the conversation page. Nothing imports this file. */
 import "./tail-follow.js";
 import "./conversation-strip.js";
 import "./announcer.js";
@@ -18,7 +18,7 @@ import "./json-copy.js";
 import "./inline-actions.js";
 import "./decision-form.js";
 import "./conversation-control.js";
-import "./speaker-picker.js"; // before the form that puts a draft back into it
+import "./speaker-picker.js"; // before `message-composer`, which restores a draft into it
 import "./message-composer.js";
 import "./conversation-presence.js";
 import { followWaiting } from "./waiting-count.js";

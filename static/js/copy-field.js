@@ -1,14 +1,14 @@
-/** `<copy-field>`: a read-only input or text area with a copy button; without a clipboard the text is selected instead. */
+/** `<copy-field>`: a read-only input or text area with a copy button. Without a clipboard its text is selected instead. */
 class CopyField extends HTMLElement {
   #copy = async () => {
     const input = this.querySelector("input, textarea");
-    const words = this.querySelector("[role=status]");
+    const status = this.querySelector("[role=status]");
     input.select();
     try {
       await navigator.clipboard.writeText(input.value);
-      words.textContent = "Copied";
+      status.textContent = "Copied";
     } catch {
-      words.textContent = "Selected. Press Ctrl+C to copy.";
+      status.textContent = "Selected. Press Ctrl+C to copy.";
     }
   };
 

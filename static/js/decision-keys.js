@@ -1,10 +1,11 @@
 /**
- * Letters that lead into the form of an approval request: that around the focus, else of the row that has it, else of the
- * event that is picked, else the first of the page. None decides: what is focused is pressed by Enter.
+ * Keys that move the focus into the form of an approval request: the request around the focus, else that of the focused
+ * row, else that of the picked event, else the first of the page. No key decides: Enter presses what has the focus. Loaded
+ * by `decision-form`.
  */
 import { onKey } from "./keys.js";
 
-const KEYS = {
+const TARGETS = {
   a: "button:is([value=approve], [value=fields]):not([hidden])",
   e: "[data-was], [name=raw]",
   r: "[name=message]",
@@ -12,23 +13,23 @@ const KEYS = {
   w: "[data-always] input",
 };
 
-const around = (place) => place?.closest(".approval")?.querySelector("decision-form") ?? place?.querySelector("decision-form");
-/** The form of a row's request, once its card is shown: never that of another. */
-const ofRow = ({ dataset }) => document.querySelector(`.question[data-key="${CSS.escape(dataset.key)}"] decision-form`);
+const formOf = (element) => element?.closest(".approval")?.querySelector("decision-form") ?? element?.querySelector("decision-form");
+/** Returns the form for a row's request if its card is shown, never the form of another request. */
+const formOfRow = ({ dataset }) => document.querySelector(`.question[data-key="${CSS.escape(dataset.key)}"] decision-form`);
 
-function current() {
+function currentForm() {
   const row = document.activeElement?.closest(".ask");
-  if (row) return ofRow(row);
-  return around(document.activeElement?.closest(".approval")) ??
-    around(document.querySelector(".transcript [aria-current=true]")) ??
+  if (row) return formOfRow(row);
+  return formOf(document.activeElement?.closest(".approval")) ??
+    formOf(document.querySelector(".transcript [aria-current=true]")) ??
     document.querySelector("decision-form");
 }
 
-for (const [key, part] of Object.entries(KEYS)) {
+for (const [key, selector] of Object.entries(TARGETS)) {
   onKey(key, () => {
-    const target = current()?.querySelector(part);
-    const folded = target?.closest("details");
-    if (folded) folded.open = true;
+    const target = currentForm()?.querySelector(selector);
+    const details = target?.closest("details");
+    if (details) details.open = true;
     target?.focus();
   });
 }

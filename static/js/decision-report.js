@@ -1,27 +1,27 @@
-/** What became of a decision, said once for the page: read out, and shown until the next one or until it is dismissed. */
+/** The result of a decision, in one live region of the page, until the next result or its dismissal. Used by `decision-form`. */
 
 /**
- * @param {string} words
+ * @param {string} text
  * @param {"done" | "failed"} tone
  */
-export function report(words, tone) {
-  const place = found() ?? made();
-  place.dataset.tone = tone;
-  place.querySelector("span").textContent = words;
-  place.hidden = false;
+export function report(text, tone) {
+  const region = existingRegion() ?? newRegion();
+  region.dataset.tone = tone;
+  region.querySelector("span").textContent = text;
+  region.hidden = false;
 }
 
-const found = () => document.querySelector(".report");
+const existingRegion = () => document.querySelector(".report");
 
-function made() {
-  const place = Object.assign(document.createElement("div"), { className: "report" });
-  const words = document.createElement("span");
-  words.setAttribute("role", "status");
-  words.dir = "auto";
+function newRegion() {
+  const region = Object.assign(document.createElement("div"), { className: "report" });
+  const status = document.createElement("span");
+  status.setAttribute("role", "status");
+  status.dir = "auto";
   const close = Object.assign(document.createElement("button"), { type: "button", className: "bare", textContent: "×", title: "Dismiss" });
   close.setAttribute("aria-label", "Dismiss");
-  close.addEventListener("click", () => (place.hidden = true));
-  place.append(words, close);
-  (document.querySelector("main") ?? document.body).append(place);
-  return place;
+  close.addEventListener("click", () => (region.hidden = true));
+  region.append(status, close);
+  (document.querySelector("main") ?? document.body).append(region);
+  return region;
 }

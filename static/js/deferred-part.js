@@ -1,30 +1,30 @@
 /**
- * `<deferred-part data-src>`: a part of a page that is not there yet. It asks every two seconds, while it is in sight, and puts
- * the part in its place once there is one.
+ * `<deferred-part data-src>`: stands for a part of a page that is not ready yet. It polls `data-src` every two seconds while
+ * the page is visible, and is replaced by the part as soon as the response is not empty.
  */
 import { Poller } from "./poller.js";
 import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";
 
-const EVERY_MS = 2_000;
+const INTERVAL_MS = 2_000;
 
 class DeferredPart extends HTMLElement {
-  #questions;
+  #poller;
 
   connectedCallback() {
-    this.#questions = new Poller((signal) => this.#ask(signal), EVERY_MS);
+    this.#poller = new Poller((signal) => this.#poll(signal), INTERVAL_MS);
   }
 
   disconnectedCallback() {
-    this.#questions.stop();
+    this.#poller.stop();
   }
 
-  async #ask(signal) {
+  async #poll(signal) {
     try {
       const html = await markup(this.dataset.src, { signal });
       if (html.trim()) this.replaceWith(render(html));
     } catch (error) {
-      if (!(error instanceof RequestError)) throw error; // the server is away: it is asked again
+      if (!(error instanceof RequestError)) throw error; // the server is unreachable: polling goes on
     }
   }
 }

@@ -1,35 +1,36 @@
 /**
- * A notification of the desktop when more requests wait for this person than before and the page is not in sight: only
- * for those who switched it on in the account menu. Several tabs share one notification by its tag.
+ * Shows a desktop notification when more approval requests wait for this person than before and the page is hidden. Only
+ * for those who turned notifications on in the account menu. Tabs share one notification through its tag. Used by
+ * `waiting-count`.
  */
 import { kept } from "./kept.js";
 
-const CHOICE = "switchboard.notifications"; // "on" is kept
-const WORDS = { on: "on", off: "off", denied: "blocked by the browser", missing: "not available" };
+const STORAGE_KEY = "switchboard.notifications"; // "on", or absent
+const LABELS = { on: "on", off: "off", denied: "blocked by the browser", missing: "not available" };
 
-let before; // how many waited when this page last counted
-let isRefused = false; // some browsers let no page notify, and say so only when one does
+let lastCount; // as of the previous call of `notifyOf`
+let isRefused = false; // some browsers let no page notify, and say so only when one tries
 
-/** @param {number} number requests that this person can decide */
-export function notifyOf(number) {
-  const isMore = before !== undefined && number > before;
-  before = number;
-  if (!isMore || !document.hidden || state() !== "on") return;
-  const words = number === 1 ? "1 request is waiting for your approval." : `${number} requests are waiting for your approval.`;
-  const shown = notification({ body: words, tag: "switchboard-waiting", renotify: true });
-  shown?.addEventListener("click", () => {
-    shown.close();
+/** @param {number} count of requests that this person can decide */
+export function notifyOf(count) {
+  const hasIncreased = lastCount !== undefined && count > lastCount;
+  lastCount = count;
+  if (!hasIncreased || !document.hidden || state() !== "on") return;
+  const body = count === 1 ? "1 request is waiting for your approval." : `${count} requests are waiting for your approval.`;
+  const notification = createNotification({ body, tag: "switchboard-waiting", renotify: true });
+  notification?.addEventListener("click", () => {
+    notification.close();
     focus();
     location.assign("/approvals/");
   });
 }
 
-function notification(options) {
+function createNotification(options) {
   try {
     return new Notification("Switchboard", options);
   } catch {
     isRefused = true;
-    return show();
+    return showState();
   }
 }
 
@@ -37,20 +38,20 @@ function notification(options) {
 function state() {
   if (isRefused || !("Notification" in globalThis)) return "missing";
   if (Notification.permission === "denied") return "denied";
-  return Notification.permission === "granted" && kept.get(CHOICE) === "on" ? "on" : "off";
+  return Notification.permission === "granted" && kept.get(STORAGE_KEY) === "on" ? "on" : "off";
 }
 
-async function change() {
-  if (state() === "on") kept.set(CHOICE, null);
-  else if (state() === "off" && (await Notification.requestPermission()) === "granted") kept.set(CHOICE, "on");
-  show();
+async function toggle() {
+  if (state() === "on") kept.set(STORAGE_KEY, null);
+  else if (state() === "off" && (await Notification.requestPermission()) === "granted") kept.set(STORAGE_KEY, "on");
+  showState();
 }
 
-function show() {
-  for (const place of document.querySelectorAll("[data-notifications]")) place.textContent = WORDS[state()];
+function showState() {
+  for (const label of document.querySelectorAll("[data-notifications]")) label.textContent = LABELS[state()];
 }
 
 addEventListener("click", (event) => {
-  if (event.target.closest?.("[data-action='notifications']")) change();
+  if (event.target.closest?.("[data-action='notifications']")) toggle();
 });
-show();
+showState();

@@ -1,31 +1,31 @@
-/** How much of a conversation is shown: Chat, Steps or Everything. Kept between pages; `-` and `+` change it. */
+/** How much of a conversation is shown: Chat, Steps or Everything. Stored in the browser; `-` and `+` change it. */
 import { kept } from "./kept.js";
 import { onKey } from "./keys.js";
 
-const KEPT = "switchboard-detail";
-const DRAWN = ["transcript:drawn", "page:drawn"];
-const LEVELS = ["chat", "steps", "all"]; // each shows its own rows and those of the ones before it
+const STORAGE_KEY = "switchboard-detail";
+const EVENTS = ["transcript:drawn", "page:drawn"];
+const LEVELS = ["chat", "steps", "all"]; // each includes the rows of those before it
 
-/** Holds the radios. Sets `data-detail` on the transcript, and `data-blank` when that leaves nothing to see. */
+/** Contains the radio buttons. Sets `data-detail` on the transcript, and `data-blank` while the level hides all its rows. */
 class DetailLevel extends HTMLElement {
   #transcript;
-  #stops = [];
-  #onDrawn = () => this.#transcript.hasAttribute("data-blank") && this.#look();
+  #keyRemovers = [];
+  #onDrawn = () => this.#transcript.hasAttribute("data-blank") && this.#updateBlank();
 
   connectedCallback() {
     this.#transcript = document.querySelector(".transcript");
-    this.addEventListener("change", (event) => this.#keep(event.target.value));
-    this.#stops = [onKey("-", () => this.#step(-1)), onKey("+", () => this.#step(1))];
-    for (const name of DRAWN) document.addEventListener(name, this.#onDrawn);
-    this.#set(kept.get(KEPT));
+    this.addEventListener("change", (event) => this.#choose(event.target.value));
+    this.#keyRemovers = [onKey("-", () => this.#step(-1)), onKey("+", () => this.#step(1))];
+    for (const name of EVENTS) document.addEventListener(name, this.#onDrawn);
+    this.#set(kept.get(STORAGE_KEY));
   }
 
   disconnectedCallback() {
-    this.#stops.forEach((stop) => stop());
-    for (const name of DRAWN) document.removeEventListener(name, this.#onDrawn);
+    this.#keyRemovers.forEach((remove) => remove());
+    for (const name of EVENTS) document.removeEventListener(name, this.#onDrawn);
   }
 
-  /** Show at least this level, for now. */
+  /** Show at least this level, without storing it. */
   reveal(level) {
     if (LEVELS.indexOf(level) > LEVELS.indexOf(this.#level)) this.#set(level);
   }
@@ -37,21 +37,21 @@ class DetailLevel extends HTMLElement {
   #set(level) {
     const radio = this.querySelector(`[value="${CSS.escape(level ?? "")}"]`);
     if (radio) radio.checked = true;
-    if (this.#transcript.dataset.detail !== this.#level) this.#transcript.dataset.detail = this.#level; // as it was: no row is styled again
-    this.#look();
+    if (this.#transcript.dataset.detail !== this.#level) this.#transcript.dataset.detail = this.#level; // setting it again would restyle every row
+    this.#updateBlank();
   }
 
   #step(step) {
     const level = LEVELS[LEVELS.indexOf(this.#level) + step];
-    if (level) this.#keep(level);
+    if (level) this.#choose(level);
   }
 
-  #keep(level) {
+  #choose(level) {
     this.#set(level);
-    kept.set(KEPT, level);
+    kept.set(STORAGE_KEY, level);
   }
 
-  #look() {
+  #updateBlank() {
     const rows = [...this.#transcript.querySelectorAll(":scope > .rows > [data-seq]")];
     this.#transcript.toggleAttribute("data-blank", !rows.some((row) => row.checkVisibility()));
   }

@@ -1,18 +1,21 @@
-/** Words not yet sent, by conversation, in this browser. Where storage is off they last as long as the page. */
+/**
+ * Drafts of messages, stored in this browser per person and conversation, or in the page if storage is refused. Used by
+ * `message-composer`.
+ */
 import { kept as storage } from "./kept.js";
 import { lastVisibleSeq } from "./last-visible-seq.js";
 
 const PREFIX = "switchboard-draft:";
-const KEPT_MS = 30 * 24 * 3600_000; // of words that nobody came back to
+const MAX_AGE_MS = 30 * 24 * 3600_000; // of a draft since its last change
 
 /**
- * One message on its way: the id under which it is stored once, and what its writer had seen. What is kept of it is
- * `{content, …}` as the form has it, `clientId` and `seen`.
+ * A message that is being written: its client id, under which the server stores it at most once, and the newest event that
+ * its writer had seen. Stored as `{content, …}`, the fields of the form, with `clientId`, `seen` and `at`.
  */
 export class Draft {
   #key;
-  #seen; // the newest event that was drawn when these words were begun
-  #asked = 0; // the event about which the writer was asked
+  #seen; // seq of the newest event on the page when this draft was begun
+  #confirmedSeq = 0; // seq of the event about which the writer was asked to confirm
 
   /** @param {string} key of the person and the conversation @param {string} clientId of the first message */
   constructor(key, clientId) {
@@ -24,51 +27,51 @@ export class Draft {
     return this.#seen ?? lastVisibleSeq();
   }
 
-  /** Take over what was kept. @returns {{content: string} | null} */
+  /** Load the stored draft, with its id. @returns {{content: string} | null} */
   restore() {
-    forgetOld();
-    const kept = parsed(this.#key);
-    if (!kept?.content) return null;
-    this.clientId = kept.clientId;
-    this.#seen = kept.seen ?? undefined;
-    return kept;
+    removeExpired();
+    const stored = load(this.#key);
+    if (!stored?.content) return null;
+    this.clientId = stored.clientId;
+    this.#seen = stored.seen ?? undefined;
+    return stored;
   }
 
-  /** Other words are another message: they get an id of their own. Who was asked about an event has seen it. */
+  /** A changed text is another message, so it gets a new id. Whoever was asked to confirm has seen the event in question. */
   edited(isEmpty) {
     this.clientId = newId();
-    this.#seen = isEmpty ? undefined : Math.max(this.seen, this.#asked);
+    this.#seen = isEmpty ? undefined : Math.max(this.seen, this.#confirmedSeq);
   }
 
-  /** @param {{content: string} | null} words null: they were sent */
-  keep(words) {
-    if (!words) return store(this.#key, null);
-    return store(this.#key, { ...words, clientId: this.clientId, seen: this.seen, at: Date.now() });
+  /** Store the draft. @param {{content: string} | null} fields null: remove it, it was sent */
+  keep(fields) {
+    if (!fields) return store(this.#key, null);
+    return store(this.#key, { ...fields, clientId: this.clientId, seen: this.seen, at: Date.now() });
   }
 
-  /** @param {number} seq another person spoke there meanwhile */
+  /** The writer is asked to confirm. @param {number} seq of the message that another person sent in the meantime */
   asked(seq) {
-    this.#asked = seq;
+    this.#confirmedSeq = seq;
   }
 
-  /** The next words are another message. */
+  /** Start the next message, after this one was sent. */
   begin() {
     this.clientId = newId();
     this.#seen = undefined;
-    this.#asked = 0;
+    this.#confirmedSeq = 0;
   }
 
-  /** Be told of what another window of this browser sent or threw away. @param {AbortSignal} signal ends it */
-  onSentElsewhere(act, signal) {
-    const tell = ({ key, oldValue, newValue }) => key === this.#key && oldValue && !newValue && act(JSON.parse(oldValue));
-    addEventListener("storage", tell, { signal });
+  /** Call `listener` with the draft when another window of this browser sends or discards it. @param {AbortSignal} signal */
+  onSentElsewhere(listener, signal) {
+    const onStorage = ({ key, oldValue, newValue }) => key === this.#key && oldValue && !newValue && listener(JSON.parse(oldValue));
+    addEventListener("storage", onStorage, { signal });
   }
 }
 
-/** A new id, also where the page is not in a secure context. */
+/** Returns a random id. `crypto.randomUUID` is missing where the page is not in a secure context. */
 export const newId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
-function parsed(key) {
+function load(key) {
   try {
     return JSON.parse(storage.get(key));
   } catch {
@@ -78,7 +81,7 @@ function parsed(key) {
 
 const store = (key, value) => storage.set(key, value && JSON.stringify(value));
 
-function forgetOld() {
-  for (const key of storage.keys.filter((one) => one.startsWith(PREFIX)))
-    if (Date.now() - (parsed(key)?.at ?? Date.now()) > KEPT_MS) store(key, null);
+function removeExpired() {
+  for (const key of storage.keys.filter((storedKey) => storedKey.startsWith(PREFIX)))
+    if (Date.now() - (load(key)?.at ?? Date.now()) > MAX_AGE_MS) store(key, null);
 }

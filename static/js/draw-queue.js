@@ -1,17 +1,17 @@
 /**
- * Hand events on once per animation frame, for 2 to 8 ms; by a timer while the tab is hidden, which gets no frames.
- * In a flood not in every frame: to style, lay out and paint costs about the same for ten events as for two hundred, so
- * after a drawing as many frames pass as give the reader's own doing twice the time that it took.
+ * Queues events and hands them on once per animation frame, for 2 to 8 ms; in a hidden tab, which gets no frames, by a
+ * timer. During a flood it skips frames: style, layout and paint cost about the same for ten events as for two hundred, so
+ * after each drawing it leaves the page twice the time that the drawing took. Used by `live-transcript`.
  */
 
-const MIN_MS = 2; // ms of one frame: to style, lay out and paint what is drawn then costs twice as much again
-const MAX_MS = 8; // ms of one frame, when much waits
-const WAITING = 40; // a frame gets one more ms for so many items that wait
-const FLOOD = 24; // items that wait; fewer are drawn in the next frame
-const DEEP = 1500; // items that wait; to catch up then goes before smoothness
-const SHARE = 3; // a drawing takes one of so many parts of the time, in a flood
-const PAUSE = 120; // ms between two drawings at most
-const HIDDEN = 250; // ms between two flushes of a hidden tab
+const MIN_MS = 2; // per frame: style, layout and paint of what was drawn take twice as long again
+const MAX_MS = 8; // per frame, with many items queued
+const ITEMS_PER_MS = 40; // a frame gets one more ms per so many queued items
+const FLOOD = 24; // queued items; up to so many are drawn in the next frame
+const BACKLOG = 1500; // queued items; from here on catching up goes before smoothness
+const SHARE = 3; // in a flood a drawing takes one of so many parts of the time
+const MAX_PAUSE = 120; // ms from the start of a drawing to the next one
+const HIDDEN = 250; // ms between two flushes in a hidden tab
 
 export class DrawQueue {
   #items = [];
@@ -19,13 +19,13 @@ export class DrawQueue {
   #flush;
   #frame = 0;
   #timer = 0;
-  #rest = 0; // until then a flood waits, as `performance.now()` says it
-  #onVisibility = () => this.#again();
+  #pausedUntil = 0; // in ms of `performance.now()`; a flood waits for it
+  #onVisibilityChange = () => this.#reschedule();
 
-  /** @param {(take: () => object | undefined) => void} flush calls `take` until it answers undefined */
+  /** @param {(take: () => object | undefined) => void} flush calls `take` until it returns undefined */
   constructor(flush) {
     this.#flush = flush;
-    document.addEventListener("visibilitychange", this.#onVisibility);
+    document.addEventListener("visibilitychange", this.#onVisibilityChange);
   }
 
   get length() {
@@ -45,25 +45,26 @@ export class DrawQueue {
   close() {
     this.clear();
     this.#cancel();
-    document.removeEventListener("visibilitychange", this.#onVisibility);
+    document.removeEventListener("visibilitychange", this.#onVisibilityChange);
   }
 
   #schedule() {
     if (this.#frame || this.#timer || !this.length) return;
     if (document.hidden) this.#timer = setTimeout(() => this.#run(Infinity), HIDDEN);
-    else this.#frame = requestAnimationFrame((now) => this.#tick(now));
+    else this.#frame = requestAnimationFrame((now) => this.#onFrame(now));
   }
 
-  #tick(now) {
+  #onFrame(now) {
     this.#frame = 0;
-    if (now < this.#rest && this.length > FLOOD && this.length < DEEP) return this.#schedule();
+    if (now < this.#pausedUntil && this.length > FLOOD && this.length < BACKLOG) return this.#schedule();
     const start = performance.now();
-    this.#run(Math.min(MAX_MS, MIN_MS + this.length / WAITING));
-    setTimeout(() => (this.#rest = start + Math.min(PAUSE, SHARE * (performance.now() - start)))); // after it was painted
+    this.#run(Math.min(MAX_MS, MIN_MS + this.length / ITEMS_PER_MS));
+    // In a task of its own, so that the time includes the paint.
+    setTimeout(() => (this.#pausedUntil = start + Math.min(MAX_PAUSE, SHARE * (performance.now() - start))));
     return undefined;
   }
 
-  #again() {
+  #reschedule() {
     this.#cancel();
     this.#schedule();
   }
@@ -74,9 +75,9 @@ export class DrawQueue {
     this.#frame = this.#timer = 0;
   }
 
-  #run(budget) {
+  #run(budgetMs) {
     this.#frame = this.#timer = 0;
-    const end = performance.now() + budget;
+    const end = performance.now() + budgetMs;
     this.#flush(() => (performance.now() < end ? this.#items[this.#next++] : undefined));
     if (this.#next >= this.#items.length) this.clear();
     this.#schedule();

@@ -1,9 +1,9 @@
-/** Fields that begin with a value (`[data-was]`): which of them were changed, shown at each. Used by forms of arguments. */
+/** Shows which fields of a form differ from their initial values (`[data-was]`). Used by forms for a tool call's arguments. */
 
 const isEdited = (field) => field.value !== field.dataset.was.replace(/\r\n?/gu, "\n");
 
 /**
- * Mark the fields that were changed, each with what it was.
+ * Mark the edited fields, and show the initial value of each.
  * @param {ParentNode} root
  * @returns {{edited: number, all: number}}
  */
@@ -16,13 +16,13 @@ export function markEdits(root) {
   return { edited: fields.filter(isEdited).length, all: fields.length };
 }
 
-/** How many of the fields were changed. @param {number} edited @param {number} all @returns {string} */
+/** Returns how many fields were edited, as the form shows it. @param {number} edited @param {number} all @returns {string} */
 export function wordsOf(edited, all) {
   const fields = `${all} ${all === 1 ? "field" : "fields"}`;
   return edited ? `${edited} of ${fields} edited; the agent is told.` : `${fields}, as sent`;
 }
 
-/** @param {ParentNode} root */
+/** Restore the initial values. @param {ParentNode} root */
 export function undoEdits(root) {
   for (const field of root.querySelectorAll("[data-was]")) {
     field.value = field.dataset.was;

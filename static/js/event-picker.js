@@ -1,30 +1,30 @@
-/** One event of the transcript is picked: by its number, by j and k, by the address. What is collapsed around it opens. */
+/** Picks one event of the transcript: by its number, by `j` and `k`, by the page's URL. Its collapsed content is opened. */
 import { copy } from "./clipboard.js";
 import { onKey } from "./keys.js";
 
-const COLLAPSED = "details.tool, details.unfold, details.again"; // what of a row is its content, not a side note
-const QUIETLY = { preventScroll: true, focusVisible: false }; // nobody asked where the focus is
+const COLLAPSED = "details.tool, details.unfold, details.again"; // a row's own content, not its side notes
+const QUIETLY = { preventScroll: true, focusVisible: false }; // the reader did not move the focus: no focus ring
 
 /**
- * Around the transcript of one conversation and all that links into it. Tells, bubbling: `event:picked` {row, isSought: by an address or a link}, `said` {words}.
- * `data-event` is the seq to start with.
+ * Contains the transcript of one conversation and everything that links into it. `data-event` is the seq to start with.
+ * Dispatches `event:picked` {row, isSought: through a URL or a link} and `said` {words} (both bubble).
  */
 class EventPicker extends HTMLElement {
   #scroller;
-  #stops = [];
+  #keyRemovers = [];
 
   connectedCallback() {
     this.#scroller = this.querySelector(".transcript");
     this.addEventListener("click", (event) => this.#click(event));
-    this.#stops = Object.entries(this.#keys).map(([key, act]) => onKey(key, act));
-    this.addEventListener("tail:following", ({ detail }) => detail.isFollowing && this.#unlink());
-    if (document.activeElement === document.body) this.#scroller.focus(QUIETLY); // so that paging keys scroll it
+    this.#keyRemovers = Object.entries(this.#keys).map(([key, action]) => onKey(key, action));
+    this.addEventListener("tail:following", ({ detail }) => detail.isFollowing && this.#removeLink());
+    if (document.activeElement === document.body) this.#scroller.focus(QUIETLY); // so that Page Up and Page Down scroll it
     const start = this.dataset.event || location.hash.slice(2);
-    if (start) this.#open(this.#row(start) ?? this.#before(Number(start)));
+    if (start) this.#open(this.#row(start) ?? this.#rowIncluding(Number(start)));
   }
 
   disconnectedCallback() {
-    this.#stops.forEach((stop) => stop());
+    this.#keyRemovers.forEach((remove) => remove());
   }
 
   get #picked() {
@@ -35,20 +35,20 @@ class EventPicker extends HTMLElement {
     return document.getElementById(`e${seq}`)?.closest("[data-seq]") ?? null;
   }
 
-  /** The row in which an event without a row of its own is drawn: a token in that of the text it is part of. */
-  #before(seq) {
+  /** Returns the row that includes an event without a row of its own, as the row of a text includes its tokens. */
+  #rowIncluding(seq) {
     const rows = [...this.#scroller.querySelectorAll("[data-seq]")];
-    const isPart = (row) => seq < Number(row.dataset.seq) && seq >= parseInt(row.querySelector(":scope > .seq")?.dataset.from, 10);
-    return rows.find(isPart) ?? rows.findLast((row) => Number(row.dataset.seq) <= seq);
+    const includes = (row) => seq < Number(row.dataset.seq) && seq >= parseInt(row.querySelector(":scope > .seq")?.dataset.from, 10);
+    return rows.find(includes) ?? rows.findLast((row) => Number(row.dataset.seq) <= seq);
   }
 
-  /** Whether an event is among what is drawn, in whatever row: else its link leads to its own page. */
-  #isDrawn(seq) {
+  /** Whether a row on the page includes an event. If not, the link to the event loads the page that does. */
+  #isOnPage(seq) {
     const last = [...this.#scroller.querySelectorAll("[data-seq]")].at(-1);
     return seq <= Number(last?.dataset.seq ?? 0) || !this.querySelector("live-transcript[data-has-newer], tail-follow[data-has-newer]");
   }
 
-  /** Show a row as an address meant it: visible, open, in the middle; one that is longer than the view from its beginning. */
+  /** Make a row visible at the current level of detail, open it, and scroll it to the middle, a long one to its beginning. */
   #open(row) {
     if (!row) return;
     this.querySelector("detail-level").reveal(row.dataset.level);
@@ -65,7 +65,7 @@ class EventPicker extends HTMLElement {
   }
 
   #click(event) {
-    if (event.target.name === "detail" && event.detail) this.#scroller.focus(QUIETLY); // letters act again
+    if (event.target.name === "detail" && event.detail) this.#scroller.focus(QUIETLY); // keys do not act inside fields
     const link = event.target.closest("a.seq, .strip a[href^='#e'], .spans a, [data-outline]");
     const row = event.target.closest("[data-seq]");
     if (link) return this.#follow(event, link);
@@ -76,29 +76,30 @@ class EventPicker extends HTMLElement {
   #follow(event, link) {
     if (event.metaKey || event.ctrlKey || event.shiftKey) return;
     const seq = link.hash.slice(2);
-    const row = this.#row(seq) ?? (this.#isDrawn(Number(seq)) ? this.#before(Number(seq)) : null);
+    const row = this.#row(seq) ?? (this.#isOnPage(Number(seq)) ? this.#rowIncluding(Number(seq)) : null);
     if (!row) return;
     event.preventDefault();
     this.#open(row);
-    if (link.matches(".seq")) this.#link(row);
+    if (link.matches(".seq")) this.#copyLink(row);
   }
 
-  async #link(row) {
-    const address = new URL(location.href);
-    address.searchParams.set("event", row.dataset.seq);
-    address.hash = `e${row.dataset.seq}`;
-    history.replaceState(history.state, "", address);
-    const words = (await copy(address.href)) ? "Link to event # copied" : "Copy the address bar to link to event #";
+  /** Put an event into the page's URL, and copy that. */
+  async #copyLink(row) {
+    const url = new URL(location.href);
+    url.searchParams.set("event", row.dataset.seq);
+    url.hash = `e${row.dataset.seq}`;
+    history.replaceState(history.state, "", url);
+    const words = (await copy(url.href)) ? "Link to event # copied" : "Copy the address bar to link to event #";
     row.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words: words.replace("#", row.dataset.seq) } }));
   }
 
-  /** At the tail the address is the conversation's again: loaded anew it shows the tail. */
-  #unlink() {
-    const address = new URL(location.href);
-    if (!address.searchParams.has("event")) return;
-    address.searchParams.delete("event");
-    address.hash = "";
-    history.replaceState(history.state, "", address);
+  /** Remove the event from the page's URL once the reader is back at the tail, so that a reload shows the tail. */
+  #removeLink() {
+    const url = new URL(location.href);
+    if (!url.searchParams.has("event")) return;
+    url.searchParams.delete("event");
+    url.hash = "";
+    history.replaceState(history.state, "", url);
   }
 
   get #keys() {
@@ -106,7 +107,7 @@ class EventPicker extends HTMLElement {
       j: () => this.#step(1),
       k: () => this.#step(-1),
       o: () => this.#toggle(),
-      c: () => this.#picked && this.#link(this.#picked),
+      c: () => this.#picked && this.#copyLink(this.#picked),
       Home: () => this.#scroller.dispatchEvent(new CustomEvent("tail:oldest", { bubbles: true })),
       End: () => this.#scroller.dispatchEvent(new CustomEvent("tail:latest", { bubbles: true })),
     };
@@ -114,13 +115,13 @@ class EventPicker extends HTMLElement {
 
   #step(step) {
     const rows = [...this.#scroller.querySelectorAll("[data-seq]")].filter((row) => row.checkVisibility());
-    const here = this.#picked ? rows.indexOf(this.#picked) : this.#inView(rows) - step;
-    const next = rows[Math.max(0, Math.min(rows.length - 1, here + step))];
+    const current = this.#picked ? rows.indexOf(this.#picked) : this.#lastInView(rows) - step;
+    const next = rows[Math.max(0, Math.min(rows.length - 1, current + step))];
     if (next) this.#pick(next, "nearest");
   }
 
-  /** The last row that is wholly in view. */
-  #inView(rows) {
+  /** Returns the index of the last row that is entirely in view. */
+  #lastInView(rows) {
     const bottom = this.#scroller.getBoundingClientRect().bottom;
     return rows.findLastIndex((row) => row.getBoundingClientRect().bottom <= bottom);
   }

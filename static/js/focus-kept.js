@@ -1,11 +1,11 @@
-/** Where the focus was when something was asked for: what comes late does not take it from who has gone elsewhere. */
+/** Tracks the focus across a request, so that a late response does not take the focus from somewhere else. Used by forms. */
 
 /**
- * Note where the focus is.
- * @param {Element} place  whoever is anywhere in it is still there
- * @returns {() => boolean} whether it is still there, or nowhere
+ * Remember where the focus is.
+ * @param {Element} container  the focus may move anywhere within it
+ * @returns {() => boolean} whether the focus is still there, or nowhere
  */
-export function focusNow(place) {
-  const from = document.activeElement;
-  return () => [from, document.body, null].includes(document.activeElement) || place.contains(document.activeElement);
+export function focusNow(container) {
+  const focused = document.activeElement;
+  return () => [focused, document.body, null].includes(document.activeElement) || container.contains(document.activeElement);
 }

@@ -1,12 +1,12 @@
-/** `f`: fork after the event that is picked, else after the last one in view. */
+/** `f`: fork after the picked event, else after the last visible one. Used by the conversation page. */
 import { onKey } from "./keys.js";
 
-const here = () =>
+const currentRow = () =>
   document.querySelector('.transcript [data-seq][aria-current="true"]') ??
   [...document.querySelectorAll(".transcript [data-seq]")].findLast((row) => row.checkVisibility());
 
 onKey("f", () => {
-  const row = here();
-  const may = document.body.dataset.may.split(" ").includes("control");
-  if (row && may) location.assign(`${location.pathname}fork/?event=${row.dataset.seq}`);
+  const row = currentRow();
+  const mayControl = document.body.dataset.may.split(" ").includes("control");
+  if (row && mayControl) location.assign(`${location.pathname}fork/?event=${row.dataset.seq}`);
 });

@@ -1,22 +1,22 @@
-/** The page of a fork to be made: a long history takes a moment to copy, and a second press must not fork twice. */
+/** The page that makes a fork. A long history takes a moment to copy, and a second press must not fork twice. */
 import "./json-copy.js";
 
 const form = document.querySelector("[data-fork]");
 
-const before = form.querySelector(".transcript");
-before.scrollTop = before.scrollHeight; // its last entry is where the fork begins
+const transcript = form.querySelector(".transcript");
+transcript.scrollTop = transcript.scrollHeight; // the fork begins after its last row
 
-let pressable = []; // what was before it was sent
+let disabledButtons = []; // those that were enabled before the form was sent
 
 form.addEventListener("submit", () => {
   form.querySelector("[data-said]").textContent = "Copying…";
-  requestAnimationFrame(() => {
-    pressable = [...form.querySelectorAll("button:enabled")];
-    for (const button of pressable) button.disabled = true; // after the pressed one is on its way
+  requestAnimationFrame(() => { // once the form is on its way, with the value of the pressed button
+    disabledButtons = [...form.querySelectorAll("button:enabled")];
+    for (const button of disabledButtons) button.disabled = true;
   });
 });
 
-addEventListener("pageshow", () => {
+addEventListener("pageshow", () => { // also when the reader comes back to the page
   form.querySelector("[data-said]").textContent = "";
-  for (const button of pressable) button.disabled = false;
+  for (const button of disabledButtons) button.disabled = false;
 });

@@ -1,24 +1,24 @@
-/** Parts of this page, asked for by the address as it is now. Called by elements that draw them. */
+/** Fetches parts of the current page, by the URL in the address bar. Used by elements that render them. */
 import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";
 
 export class FragmentLoader {
-  #asking = new Map(); // what is under way, by name
+  #requests = new Map(); // name of a part → AbortController of its latest request
 
   /**
-   * Ask for a part. A later question for the same one ends an earlier one.
+   * Fetch a part. Aborts an earlier request for the same part.
    * @param {string} name
-   * @param {(error: RequestError, name: string) => void} [fail] told why there is no answer
-   * @returns {Promise<DocumentFragment | undefined>} none where it was ended, or the server did not answer
+   * @param {(error: RequestError, name: string) => void} [fail] called if the request fails
+   * @returns {Promise<DocumentFragment | undefined>} undefined if the request was aborted or has failed
    */
   async ask(name, fail = () => {}) {
-    this.#asking.get(name)?.abort();
-    const asking = new AbortController();
-    this.#asking.set(name, asking);
-    const address = new URL(location.href);
-    address.searchParams.set("part", name);
+    this.#requests.get(name)?.abort();
+    const request = new AbortController();
+    this.#requests.set(name, request);
+    const url = new URL(location.href);
+    url.searchParams.set("part", name);
     try {
-      return render(await markup(address, { signal: asking.signal }));
+      return render(await markup(url, { signal: request.signal }));
     } catch (error) {
       if (error instanceof RequestError) fail(error, name);
       else if (error.name !== "AbortError") throw error;

@@ -1,17 +1,17 @@
-/** The red words where events are missing. */
+/** The red notice where events are missing. Used by `live-transcript`; its text also by `<conversation-strip>`. */
 
 /** @param {{from: number, to: number, reason?: string}} gap */
 export const gapNotice = ({ from, to, reason }) => {
-  const note = document.createElement("div");
-  note.className = "gap";
-  note.setAttribute("role", "note");
-  note.dataset.seq = from;
-  const what = document.createElement("b");
-  what.textContent = gapText({ from, to });
-  note.append(what, reason ? ` ${reason}` : "");
-  return note;
+  const notice = document.createElement("div");
+  notice.className = "gap";
+  notice.setAttribute("role", "note");
+  notice.dataset.seq = from;
+  const text = document.createElement("b");
+  text.textContent = gapText({ from, to });
+  notice.append(text, reason ? ` ${reason}` : "");
+  return notice;
 };
 
-/** "Events 224 to 229 are missing." */
+/** Returns "Events 224 to 229 are missing." */
 export const gapText = ({ from, to }) =>
   from === to ? `Event ${from} is missing.` : `Events ${from} to ${to} are missing.`;
