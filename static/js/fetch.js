@@ -82,9 +82,9 @@ export async function submit(address, body) {
 }
 
 /**
- * Send a request and read its response. One that breaks off, or that did not come from our server, counts as none. The JSON
- * of an unsuccessful response is returned if `isResult` accepts it. Dispatches `other-person` on the document if somebody
- * else has signed in since the page was loaded.
+ * Send a request and read its response. One that breaks off or cannot be read (a proxy's, say) counts as no response. The
+ * JSON of an unsuccessful response is returned if `isResult` accepts it. Dispatches `other-person` on the document if
+ * somebody else has signed in since the page was loaded.
  */
 async function send(address, options, read, isResult = () => false) {
   const isGet = (options.method ?? "GET") === "GET"; // reading a cookie waits for another process: only when needed

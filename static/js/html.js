@@ -1,8 +1,8 @@
-/** The one place where text becomes markup. Only markup that our server rendered may come here (§7). */
+/** The only module that turns text into DOM nodes. Pass it only HTML that our server rendered (§7). */
 const policy = globalThis.trustedTypes?.createPolicy("switchboard", { createHTML: (html) => html });
 
 /**
- * Turn markup rendered by our server into nodes, ready to insert.
+ * Parse HTML rendered by our server into nodes to insert.
  * @param {string} html
  * @returns {DocumentFragment}
  */

@@ -1,11 +1,11 @@
 /**
- * `<inline-actions>`: sends what a button within the transcript asks for, without leaving the page. The block that the
- * answer changes comes by the socket, as for everybody; only what went wrong is told beside the button.
+ * `<inline-actions>`: sends the actions of buttons within the transcript without leaving the page. The changed block then
+ * arrives over the socket, as for everybody; beside the button stands only whether the request was accepted.
  */
 import { RequestError, json } from "./fetch.js";
 
-const SAID = { again: "Running again.", stopping: "Stop requested.", answers: "Output sent." };
-const OVER = ["already_answered", "continued"]; // the message says who was first, or what came before
+const CONFIRMATIONS = { again: "Running again.", stopping: "Stop requested.", answers: "Output sent." };
+const SUPERSEDED = ["already_answered", "continued"]; // error codes whose messages say who, or what, came first
 
 class InlineActions extends HTMLElement {
   connectedCallback() {
@@ -17,31 +17,31 @@ class InlineActions extends HTMLElement {
   }
 
   async #send(form, button) {
-    const place = button.closest("permission-gate");
-    const buttons = [...place.querySelectorAll("button")];
-    buttons.forEach((one) => (one.disabled = true));
-    say(place, "Sending…");
+    const container = button.closest("permission-gate");
+    const buttons = [...container.querySelectorAll("button")];
+    buttons.forEach((each) => (each.disabled = true));
+    showStatus(container, "Sending…");
     try {
-      await json(...asked(form, button, place));
-      say(place, SAID[form.id]);
+      await json(...requestOf(form, button, container));
+      showStatus(container, CONFIRMATIONS[form.id]);
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      say(place, OVER.includes(error.code) ? error.sentence : `Not done. ${error.sentence}`);
+      showStatus(container, SUPERSEDED.includes(error.code) ? error.sentence : `Not done. ${error.sentence}`);
     } finally {
-      buttons.forEach((one) => (one.disabled = false));
+      buttons.forEach((each) => (each.disabled = false));
     }
   }
 }
 
-/** The address and the body of what a button asks for. */
-const asked = (form, button, place) => {
+/** Returns the address and the options of a button's request, as `json` takes them. */
+const requestOf = (form, button, container) => {
   const { address } = form.dataset;
-  const verb = { again: "again", stopping: "cancellation" }[form.id];
-  if (verb) return [`${address}${encodeURIComponent(button.value)}/${verb}`, { method: "POST" }];
-  const body = { output: place.querySelector("textarea").value, reason: place.querySelector("input").value };
+  const resource = { again: "again", stopping: "cancellation" }[form.id];
+  if (resource) return [`${address}${encodeURIComponent(button.value)}/${resource}`, { method: "POST" }];
+  const body = { output: container.querySelector("textarea").value, reason: container.querySelector("input").value };
   return [`${address}${encodeURIComponent(button.value)}/answer`, { body }];
 };
 
-const say = (place, words) => (place.querySelector("[data-said]").textContent = words);
+const showStatus = (container, text) => (container.querySelector("[data-said]").textContent = text);
 
 customElements.define("inline-actions", InlineActions);

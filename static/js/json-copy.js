@@ -1,7 +1,7 @@
-/** Copies JSON: one value, its path, or the whole text. The text of a `[data-source]` is the JSON itself. */
+/** Copies JSON: one value, its path, or all of it, which is the text of a `[data-source]`. Used by pages that show JSON. */
 import { copy } from "./clipboard.js";
 
-/** Around everything that holds `[data-copy]` buttons. Tells, bubbling: `said` {words}. */
+/** Contains the `[data-copy]` buttons. Dispatches `said` {words} from the pressed one (bubbles). */
 class JsonCopy extends HTMLElement {
   connectedCallback() {
     this.addEventListener("click", (event) => {
@@ -11,9 +11,9 @@ class JsonCopy extends HTMLElement {
   }
 
   async #copy(button) {
-    const { what, text, shown } = COPIES[button.dataset.copy](button);
+    const { label, text, shown } = SOURCES[button.dataset.copy](button);
     const isCopied = await copy(text, shown);
-    const words = isCopied ? `${what} copied` : `${what} selected. Press Ctrl+C to copy.`;
+    const words = isCopied ? `${label} copied` : `${label} selected. Press Ctrl+C to copy.`;
     button.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words } }));
     if (!isCopied) return;
     button.dataset.state = "done";
@@ -21,29 +21,30 @@ class JsonCopy extends HTMLElement {
   }
 }
 
-const COPIES = {
+/** `data-copy` → what the button copies; `shown` is selected if the clipboard is refused. */
+const SOURCES = {
   whole: (button) => {
     const shown = button.closest("[data-copies]").querySelector("[data-source], .result");
-    return { what: "Text", text: shown.textContent.trim(), shown };
+    return { label: "Text", text: shown.textContent.trim(), shown };
   },
   path: (button) => {
     const shown = button.closest("[data-path]");
-    return { what: "Path", text: shown.dataset.path, shown };
+    return { label: "Path", text: shown.dataset.path, shown };
   },
   value: (button) => {
     const shown = button.closest("[data-path]");
-    return { what: "Value", text: valueOf(shown), shown };
+    return { label: "Value", text: valueOf(shown), shown };
   },
 };
 
-/** A row's text without its own key and comma, moved to the left edge. */
+/** Returns a row's text without its key and its comma, unindented. */
 const valueOf = (row) => {
   const value = row.cloneNode(true);
-  const own = ":scope > .around, :scope > details > .around, :scope > details > summary > .around";
-  value.querySelectorAll(own).forEach((part) => part.remove());
+  const keyAndComma = ":scope > .around, :scope > details > .around, :scope > details > summary > .around";
+  value.querySelectorAll(keyAndComma).forEach((part) => part.remove());
   const text = value.textContent.trim();
-  const margin = /\n( *)[^\n]*$/.exec(text)?.[1] ?? "";
-  return margin ? text.replaceAll(`\n${margin}`, "\n") : text;
+  const indent = /\n( *)[^\n]*$/.exec(text)?.[1] ?? "";
+  return indent ? text.replaceAll(`\n${indent}`, "\n") : text;
 };
 
 customElements.define("json-copy", JsonCopy);

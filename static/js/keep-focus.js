@@ -1,17 +1,18 @@
-/** Fields drawn anew in the place of the old ones. Called where a form's choices change with what was chosen. */
+/** Replaces fields without losing the focus. Used by forms whose choices depend on what is selected in them. */
 
 /**
- * Put the new fields in the place of the old ones; who was in one stays in it, with what was typed.
- * @param {HTMLElement} place
- * @param {DocumentFragment} fresh
+ * Replace the fields of a container. If one of them has the focus, its successor gets the focus and what was typed.
+ * @param {HTMLElement} container
+ * @param {DocumentFragment} fields
  */
-export function keepingFocus(place, fresh) {
+export function keepingFocus(container, fields) {
   const { name, value, type } = document.activeElement ?? {};
-  const isWithin = place.contains(document.activeElement);
-  place.replaceChildren(fresh);
-  if (!isWithin || !name) return;
+  const hadFocus = container.contains(document.activeElement);
+  container.replaceChildren(fields);
+  if (!hadFocus || !name) return;
   const isChoice = type === "checkbox" || type === "radio";
-  const same = [...place.querySelectorAll("input")].find((one) => one.name === name && one.type === type && (!isChoice || one.value === value));
-  if (same && !isChoice && same.value !== value) same.value = value;
-  same?.focus();
+  const isSuccessor = (input) => input.name === name && input.type === type && (!isChoice || input.value === value);
+  const successor = [...container.querySelectorAll("input")].find(isSuccessor);
+  if (successor && !isChoice && successor.value !== value) successor.value = value;
+  successor?.focus();
 }

@@ -1,42 +1,42 @@
-/** What this browser keeps, as text by key. Where storage is refused, or full, it lasts as long as the page. */
+/** Web storage that never throws. If the browser refuses it, or it is full, values last as long as the page. */
 
-class Kept {
+class SafeStorage {
   #name;
-  #inPage = new Map(); // what storage did not take
+  #inMemory = new Map(); // values that the browser did not store
 
   /** @param {"localStorage" | "sessionStorage"} name */
   constructor(name) {
     this.#name = name;
   }
 
-  /** Whether it outlasts the page. */
+  /** Whether values outlast the page. */
   get isStored() {
-    return this.#there !== null;
+    return this.#storage !== null;
   }
 
   /** @returns {string[]} */
   get keys() {
-    return Object.keys(this.#there ?? {});
+    return Object.keys(this.#storage ?? {});
   }
 
   /** @param {string} key @returns {string | null} */
   get(key) {
-    return this.#inPage.get(key) ?? this.#there?.getItem(key) ?? null;
+    return this.#inMemory.get(key) ?? this.#storage?.getItem(key) ?? null;
   }
 
-  /** @param {string} key @param {string | null} text null: no longer */
+  /** @param {string} key @param {string | null} text null: remove it */
   set(key, text) {
-    this.#inPage.delete(key);
+    this.#inMemory.delete(key);
     try {
-      if (text === null) this.#there?.removeItem(key);
+      if (text === null) this.#storage?.removeItem(key);
       else globalThis[this.#name].setItem(key, text);
     } catch {
-      this.#inPage.set(key, text);
+      this.#inMemory.set(key, text);
     }
   }
 
-  /** Refused, the name itself throws or has nothing. */
-  get #there() {
+  /** The browser's storage, or null: where it is refused, its global is missing or throws. */
+  get #storage() {
     try {
       return globalThis[this.#name] ?? null;
     } catch {
@@ -45,8 +45,8 @@ class Kept {
   }
 }
 
-/** In every window, until it is changed. */
-export const kept = new Kept("localStorage");
+/** `localStorage`: shared by all windows. */
+export const kept = new SafeStorage("localStorage");
 
-/** In this window, also when its page is loaded again. */
-export const keptInWindow = new Kept("sessionStorage");
+/** `sessionStorage`: of this window, also after a reload. */
+export const keptInWindow = new SafeStorage("sessionStorage");

@@ -1,74 +1,74 @@
 /**
- * Keys of every page. Letters act only outside fields and can be switched off (WCAG 2.1.4); `Ctrl K` always acts.
- * Pages add their own by `onKey`. Rows that `j` and `k` walk carry `data-item`.
+ * Keyboard shortcuts of every page; others are added with `onKey`. Letters work only outside fields and can be turned off
+ * (WCAG 2.1.4); `Ctrl K` (`palette.js`) always works. `j` and `k` move through the elements with `data-item`.
  */
 import { kept } from "./kept.js";
 
-const LETTERS = "switchboard-letters"; // "off" is kept
-const LEADER_MS = 1_000; // how long `g` waits for its letter
+const STORAGE_KEY = "switchboard-letters"; // "off": letters do nothing
+const LEADER_MS = 1_000; // how long `g` waits for the next letter
 const FIELDS = "input, textarea, select, [contenteditable], dialog, [popover]:popover-open";
 
-const keys = new Map();
-let leader = "";
-let leaderEnds;
+const actions = new Map(); // combination → action
+let leader = ""; // "g " while its letter is awaited
+let leaderTimer;
 
 /**
- * Act on a key (`"o"`, `"End"`) or on a letter after `g` (`"g c"`). The last one to ask gets it.
+ * Bind a key (`"o"`, `"End"`) or a letter after `g` (`"g c"`) to an action, in place of the one that is bound to it.
  * @param {string} combination
- * @param {(event: KeyboardEvent) => void} act
- * @returns {() => void} stop
+ * @param {(event: KeyboardEvent) => void} action
+ * @returns {() => void} removes the binding, unless it was replaced
  */
-export function onKey(combination, act) {
-  keys.set(combination, act);
-  return () => keys.get(combination) === act && keys.delete(combination);
+export function onKey(combination, action) {
+  actions.set(combination, action);
+  return () => actions.get(combination) === action && actions.delete(combination);
 }
 
-/** @param {number} step  rows to go on (1) or back (-1) */
+/** Move the focus through the items. @param {number} step  1: to the next; -1: to the previous */
 export function move(step) {
   const items = [...document.querySelectorAll("[data-item]")];
-  const here = items.indexOf(document.activeElement?.closest("[data-item]"));
-  const next = items[here < 0 ? 0 : Math.max(0, Math.min(items.length - 1, here + step))];
+  const current = items.indexOf(document.activeElement?.closest("[data-item]"));
+  const next = items[current < 0 ? 0 : Math.max(0, Math.min(items.length - 1, current + step))];
   const target = next?.matches("a, button, [tabindex]") ? next : next?.querySelector("a, button, [tabindex]");
   target?.focus({ preventScroll: true });
   next?.scrollIntoView({ block: "nearest" });
 }
 
-const lettersAct = () => kept.get(LETTERS) !== "off";
+const areLettersOn = () => kept.get(STORAGE_KEY) !== "off";
 
-/** Whether a key is of an input method, which composes a word by it. Safari tells of the last one by its number alone. */
+/** Whether a key belongs to an input method's composition. In Safari the last one is marked by its key code alone. */
 export const composes = (event) => event.isComposing || event.keyCode === 229;
 
-function take(event) {
+function onKeydown(event) {
   if (event.defaultPrevented || composes(event) || event.altKey || event.metaKey || event.ctrlKey) return;
-  if (event.target.closest?.(FIELDS) || (event.key.length === 1 && !lettersAct())) return;
-  const act = keys.get(leader + event.key);
-  clearTimeout(leaderEnds);
+  if (event.target.closest?.(FIELDS) || (event.key.length === 1 && !areLettersOn())) return;
+  const action = actions.get(leader + event.key);
+  clearTimeout(leaderTimer);
   leader = "";
-  if (act) {
+  if (action) {
     event.preventDefault();
-    act(event);
+    action(event);
   } else if (event.key === "g") {
     leader = "g ";
-    leaderEnds = setTimeout(() => (leader = ""), LEADER_MS);
+    leaderTimer = setTimeout(() => (leader = ""), LEADER_MS);
   }
 }
 
-/** `<key-help>`: the list of keys, and the switch for letters. */
+/** `<key-help>`: the dialog with the list of keys and the switch for letters. */
 class KeyHelp extends HTMLElement {
-  #stop;
+  #abort;
 
   connectedCallback() {
-    this.#stop = new AbortController();
-    const { signal } = this.#stop;
+    this.#abort = new AbortController();
+    const { signal } = this.#abort;
     const letters = this.querySelector("[data-letters]");
-    letters.checked = lettersAct();
-    letters.addEventListener("change", () => kept.set(LETTERS, letters.checked ? "on" : "off"), { signal });
+    letters.checked = areLettersOn();
+    letters.addEventListener("change", () => kept.set(STORAGE_KEY, letters.checked ? "on" : "off"), { signal });
     addEventListener("click", (event) => event.target.closest?.("[data-action='help']") && this.#open(), { signal });
     signal.addEventListener("abort", onKey("?", () => this.#open()));
   }
 
   disconnectedCallback() {
-    this.#stop.abort();
+    this.#abort.abort();
   }
 
   #open() {
@@ -79,13 +79,13 @@ class KeyHelp extends HTMLElement {
 }
 
 customElements.define("key-help", KeyHelp);
-addEventListener("keydown", take);
+addEventListener("keydown", onKeydown);
 onKey("j", () => move(1));
 onKey("k", () => move(-1));
 onKey("g c", () => location.assign(document.querySelector(".topbar > .brand").href));
 onKey("g a", () => location.assign("/approvals/"));
 onKey("g s", () => location.assign("/search/"));
-onKey("g u", () => document.querySelector(".menu > [href='/audit/']")?.click()); // where it is drawn
+onKey("g u", () => document.querySelector(".menu > [href='/audit/']")?.click()); // for those who may see the audit log
 onKey("/", () => {
   const field = document.querySelector("main [type=search]");
   if (field) field.select();
