@@ -3,7 +3,7 @@ import { composes, onKey } from "./keys.js";
 
 const ZOOM_FACTOR = 1.25; // per step
 const [MIN_SCALE, MAX_SCALE] = [0.25, 3]; // relative to the SVG's own size
-const MAX_FIT = 1.6; // scale up to which it grows to fill the space (conversations/rendering/conversation_graph.py)
+const MAX_SIZE = 1.6; // scale up to which it grows to fill the space (conversations/rendering/conversation_graph.py)
 
 export class GraphView {
   #element;
@@ -46,8 +46,8 @@ export class GraphView {
     if (!svg) return;
     const { width, height } = svg.viewBox.baseVal;
     svg.toggleAttribute("data-zoomed", this.#scale > 0);
-    svg.setAttribute("width", Math.round(width * (this.#scale || MAX_FIT)));
-    svg.setAttribute("height", Math.round(height * (this.#scale || MAX_FIT)));
+    svg.setAttribute("width", Math.round(width * (this.#scale || MAX_SIZE)));
+    svg.setAttribute("height", Math.round(height * (this.#scale || MAX_SIZE)));
   }
 
   #zoom(name) {
