@@ -1,6 +1,6 @@
 /**
- * Decides the selected approval requests with one request to the server. Each result is shown above the list, each failure
- * also in its row. Used by `<approval-inbox>`.
+ * Decides the selected approval requests in one HTTP request, in which each succeeds or fails by itself. The results are
+ * shown above the list, a failure also in its row. Used by `<approval-inbox>`.
  */
 import { RequestError, json, sentenceOf } from "./fetch.js";
 
