@@ -1,7 +1,7 @@
-/** The head of a lane, as the page's template has it. Used by `lane-heads`. */
+/** Heads of lanes, from the page's template. Used by `lane-heads`. */
 
 /**
- * Make the head of a lane. `mark` and `name` are those that a card shows.
+ * Create the head of a lane. `mark` and `name` are elements of a card, which are copied.
  * @param {HTMLTemplateElement} template @param {string} key @param {HTMLElement} mark @param {HTMLElement} name
  * @returns {{head: HTMLElement, hue?: string, isTool: boolean}}
  */
@@ -18,5 +18,5 @@ export const headFrom = (template, key, mark, name) => {
   return laneOf(head);
 };
 
-/** What is known of a lane by its head. @param {HTMLElement} head */
+/** Return a lane's properties from its head. @param {HTMLElement} head */
 export const laneOf = (head) => ({ head, hue: head.dataset.hue, isTool: head.dataset.kind === "tool" });

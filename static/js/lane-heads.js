@@ -1,6 +1,6 @@
 /**
- * `<lane-heads>`: who has a lane, in order. Gives cards their places before they are shown, and while participants are many
- * folds the lanes to those who are active in what is in view. Without scripts the page comes with both
+ * `<lane-heads>`: the heads of a conversation's lanes, in order. Assigns cards to lanes before they are shown. With many
+ * participants, only those active in the visible rows have lanes of their own. Without scripts, the server does both
  * (`dashboard/pages/lanes.py`).
  */
 import { LaneActivity } from "./lane-activity.js";
@@ -8,56 +8,56 @@ import { headFrom, laneOf } from "./lane-head.js";
 import { CROWDED, LanePlaces, keysOf } from "./lane-places.js";
 import { visibleRows } from "./visible-rows.js";
 
-const PAUSE = 120; // ms after the last scroll or drawing at which lanes are folded anew
-const NEAR = 128; // px above and below what is in view: who is there has a lane already
-const HEARD = ["event:picked", "transcript:drawn", "transcript:live", "page:drawn"];
+const FOLD_DELAY = 120; // ms from the last scroll or rendering until lanes are reassigned
+const NEAR_PX = 128; // px above and below the viewport within which participants have a lane already
+const TRIGGERS = ["event:picked", "transcript:drawn", "transcript:live", "page:drawn"];
 
-/** Stands in the `.lanes` that scroll. While the tail is followed, the newest card is brought in view sideways too. */
+/** Child of the scrolling `.lanes`. While the tail is followed, the newest card is also scrolled into view horizontally. */
 class LaneHeads extends HTMLElement {
   #places = new LanePlaces();
   #activity = new LaneActivity();
-  #timer = 0;
-  #frame = 0;
+  #foldTimer = 0;
+  #foldFrame = 0;
   #stop = new AbortController();
 
   connectedCallback() {
     const { signal } = this.#stop;
     for (const head of this.querySelectorAll(":scope > [data-key]")) this.#places.add(head.dataset.key, laneOf(head));
-    this.#places.begin([...this.querySelectorAll(":scope > [data-key]")].map((head) => head.dataset.key));
+    this.#places.assign([...this.querySelectorAll(":scope > [data-key]")].map((head) => head.dataset.key));
     const cards = this.#cards;
-    for (const card of cards) this.#know(card);
+    for (const card of cards) this.#addParticipants(card);
     if (cards.length) this.#activity.draw(cards);
-    this.#putAll();
-    for (const name of HEARD) document.addEventListener(name, this, { signal });
-    this.parentElement.addEventListener("scroll", () => this.#plan(), { signal, passive: true });
+    this.#placeAll();
+    for (const name of TRIGGERS) document.addEventListener(name, this, { signal });
+    this.parentElement.addEventListener("scroll", () => this.#scheduleFold(), { signal, passive: true });
   }
 
   disconnectedCallback() {
     this.#stop.abort();
-    this.#rest();
+    this.#cancelFold();
   }
 
   handleEvent({ type, detail }) {
-    if (this.#places.areMany && type !== "event:picked") this.#plan();
-    if (type === "event:picked") return this.#aside(detail.row);
-    if (type !== "page:drawn" && this.closest("tail-follow").isFollowing) this.#aside(this.#newest);
+    if (this.#places.hasMany && type !== "event:picked") this.#scheduleFold();
+    if (type === "event:picked") return this.#scrollSideways(detail.row);
+    if (type !== "page:drawn" && this.closest("tail-follow").isFollowing) this.#scrollSideways(this.#newest);
     return undefined;
   }
 
-  /** @param {ParentNode} drawn cards that are about to enter the page */
+  /** Assigns lanes and draws bars. @param {ParentNode} drawn cards that are about to enter the page */
   place(drawn) {
     const cards = [...drawn.querySelectorAll(".lane-event")].filter((card) => !this.#isFolded(card));
-    for (const card of cards) this.#know(card);
-    if (this.#places.areMany) this.#count();
-    else if (this.#places.fold(new Set())) this.#draw(), this.#putAll(); // a newcomer's lane comes before those of the tools
+    for (const card of cards) this.#addParticipants(card);
+    if (this.#places.hasMany) this.#updateLaneCount();
+    else if (this.#places.fold(new Set())) this.#drawHeads(), this.#placeAll(); // a new participant's lane comes before those of the tools
     if (cards.length) this.#activity.draw(cards);
-    for (const card of cards) this.#put(card);
+    for (const card of cards) this.#placeCard(card);
   }
 
   get #cards() { return [...this.parentElement.querySelectorAll(":scope > .rows > .lane-event")]; }
   get #newest() { return this.#cards.findLast((card) => card.checkVisibility()); }
 
-  /** An output is not drawn beside the message that says the same, whichever comes first. */
+  /** Whether an output is left out because a message with the same text is shown, whichever of the two comes first. */
   #isFolded(card) {
     const { seq, folds } = card.dataset;
     const output = folds && document.querySelector(`.lane-event[data-seq="${folds}"]`);
@@ -67,42 +67,43 @@ class LaneHeads extends HTMLElement {
     return isFolded;
   }
 
-  #know(card) {
+  #addParticipants(card) {
     const { sender, recipient } = card.dataset;
     const to = card.querySelector(".ends > .to");
-    this.#add(sender, card.querySelector(".ends > .mark"), card.querySelector(".ends > .name"));
-    if (recipient) this.#add(recipient, to.previousElementSibling, to);
+    this.#addParticipant(sender, card.querySelector(".ends > .mark"), card.querySelector(".ends > .name"));
+    if (recipient) this.#addParticipant(recipient, to.previousElementSibling, to);
   }
 
-  #add(key, mark, name) {
-    if (!this.#places.voice(key)) this.#places.add(key, headFrom(this.querySelector("template"), key, mark, name));
+  #addParticipant(key, mark, name) {
+    if (!this.#places.participant(key)) this.#places.add(key, headFrom(this.querySelector("template"), key, mark, name));
   }
 
-  #plan() {
-    if (!this.#places.areMany) return;
-    this.#rest();
-    this.#timer = setTimeout(() => (this.#frame = requestAnimationFrame(() => this.#fold())), PAUSE); // a scroll that goes on in that frame, however late it is, puts it off
+  #scheduleFold() {
+    if (!this.#places.hasMany) return;
+    this.#cancelFold();
+    // in a frame of its own: a scroll event in that frame, however late, postpones it again
+    this.#foldTimer = setTimeout(() => (this.#foldFrame = requestAnimationFrame(() => this.#fold())), FOLD_DELAY);
   }
 
-  #rest() { clearTimeout(this.#timer), cancelAnimationFrame(this.#frame); }
+  #cancelFold() { clearTimeout(this.#foldTimer), cancelAnimationFrame(this.#foldFrame); }
 
-  /** Lanes for those who are active in what is in view. */
+  /** Give lanes to those who are active in the visible rows. */
   #fold() {
-    if (!this.checkVisibility()) return; // one column: no lanes are shown
+    if (!this.checkVisibility()) return; // narrow window: one column, no lanes
     const scroller = this.parentElement;
-    const [inView, near] = [keysOf(visibleRows(scroller)), keysOf(visibleRows(scroller, NEAR))];
-    if (this.#places.suit(inView, near) || !this.#places.fold(near)) return;
-    this.#draw();
-    this.#putAll();
-    if (this.closest("tail-follow").isFollowing) this.#aside(this.#newest);
+    const [inView, near] = [keysOf(visibleRows(scroller)), keysOf(visibleRows(scroller, NEAR_PX))];
+    if (this.#places.fits(inView, near) || !this.#places.fold(near)) return;
+    this.#drawHeads();
+    this.#placeAll();
+    if (this.closest("tail-follow").isFollowing) this.#scrollSideways(this.#newest);
   }
 
-  #draw() {
-    this.replaceChildren(this.querySelector("template"), ...this.#places.keys.map((key) => this.#places.voice(key).head));
-    this.#count();
+  #drawHeads() {
+    this.replaceChildren(this.querySelector("template"), ...this.#places.keys.map((key) => this.#places.participant(key).head));
+    this.#updateLaneCount();
   }
 
-  #count() {
+  #updateLaneCount() {
     const { others, keys } = this.#places;
     const shared = this.querySelector("[data-others]") ?? this.querySelector("template").content.lastElementChild.cloneNode(true);
     shared.querySelector(".name").textContent = `${others} other${others > 1 ? "s" : ""}`;
@@ -110,24 +111,24 @@ class LaneHeads extends HTMLElement {
     else shared.remove();
     const lanes = (this.parentElement.dataset.lanes = keys.length + (others ? 1 : 0));
     this.parentElement.toggleAttribute("data-crowded", lanes > CROWDED);
-    set(this.parentElement, { tools: this.#places.firstTool || "" });
+    setData(this.parentElement, { tools: this.#places.firstTool || "" });
   }
 
-  #putAll() { for (const card of this.#cards) this.#put(card); }
+  #placeAll() { for (const card of this.#cards) this.#placeCard(card); }
 
-  #put(card) {
+  #placeCard(card) {
     const { sender, recipient } = card.dataset;
     const at = this.#places.of(sender);
     const far = recipient ? this.#places.of(recipient) : at;
-    set(card, far === at ? { at, far: "", way: "" } : { at, far, way: far > at ? "on" : "back" });
+    setData(card, far === at ? { at, far: "", way: "" } : { at, far, way: far > at ? "on" : "back" });
     for (const bar of card.querySelectorAll(":scope > .activity")) {
       const hue = this.#places.hueOf(bar.dataset.of);
-      set(bar, hue ? { at: this.#places.of(bar.dataset.of), hue } : { at: this.#places.of(bar.dataset.of) });
+      setData(bar, hue ? { at: this.#places.of(bar.dataset.of), hue } : { at: this.#places.of(bar.dataset.of) });
     }
   }
 
-  /** Scroll sideways, no further than needed to see a card beside the times. */
-  #aside(row) {
+  /** Scroll horizontally, no further than needed to show a card beside the times. */
+  #scrollSideways(row) {
     const card = row?.querySelector(".lane-card")?.getBoundingClientRect();
     if (!card) return;
     const view = this.parentElement.getBoundingClientRect();
@@ -137,8 +138,8 @@ class LaneHeads extends HTMLElement {
   }
 }
 
-/** What is as it was is not written: it would be styled anew. */
-const set = (element, values) => {
+/** Set data attributes; unchanged ones are not written, since each write causes a style recalculation. */
+const setData = (element, values) => {
   for (const [name, value] of Object.entries(values)) if (element.dataset[name] !== String(value)) element.dataset[name] = value;
 };
 
