@@ -1,6 +1,8 @@
 /**
- * Keeps a part of a conversation's page fresh that is drawn anew as a whole: `[data-part data-head]` within an element with
- * `data-topic` and `data-epoch`; with `data-at` it follows the playhead instead, by `at=` in `data-src`. Tells, from the element, what `live-transcript` tells of the record.
+ * Keeps a part of a conversation's page up to date by rendering it again as a whole: `[data-part data-head]` in an element
+ * with `data-topic` and `data-epoch`. With `data-at` it follows the playhead instead, by `at=` in `data-src`. Dispatches from
+ * the element `transcript:drawn`, `transcript:presence` and the events of `ConnectionReport`, as `live-transcript` does (all
+ * bubble). Used by `conversation-graph` and `conversation-timeline`.
  */
 import { ConnectionReport } from "./connection-report.js";
 import { RequestError } from "./fetch.js";
@@ -8,38 +10,38 @@ import { followPlayhead } from "./playhead-follow.js";
 import { socket } from "./socket.js";
 import { changeState } from "./state-events.js";
 
-const PAUSE_MS = 1_000; // between two drawings while events come, or as long as the last one took, times BUSY
-const BUSY = 4;
+const PAUSE_MS = 1_000; // between two renderings while events arrive; at least MIN_PAUSE_FACTOR times the duration of the last one
+const MIN_PAUSE_FACTOR = 4;
 
 export class LivePart {
   #element;
   #renew;
   #report;
   #unsubscribe;
-  #seq; // the newest event we were told of
+  #receivedSeq; // of the newest event received
   #timer = 0;
   #tookMs = 0;
-  #isStale = false; // history is another one: whatever is drawn has to go
-  #onVisible = () => this.#plan();
+  #isStale = false; // the epoch changed: all that is shown has to be replaced
+  #onVisible = () => this.#schedule();
 
-  /** @param {HTMLElement} element @param {() => Promise<void>} renew  asks for the part and draws it */
+  /** @param {HTMLElement} element @param {() => Promise<void>} renew  fetches and renders the part */
   constructor(element, renew) {
     this.#element = element;
     this.#renew = renew;
-    this.#report = new ConnectionReport((name, detail) => this.#tell(name, detail));
-    this.#seq = this.#head;
+    this.#report = new ConnectionReport((name, detail) => this.#dispatch(name, detail));
+    this.#receivedSeq = this.#renderedSeq;
     document.addEventListener("visibilitychange", this.#onVisible);
     this.#unsubscribe = element.dataset.at ? followPlayhead(element, "src", renew) : this.#subscribe(element.dataset);
   }
 
   #subscribe({ topic, epoch }) {
-    return socket.subscribe(topic, { after: this.#seq, epoch }, {
-      events: ({ events }) => this.#heard(events),
+    return socket.subscribe(topic, { after: this.#receivedSeq, epoch }, {
+      events: ({ events }) => this.#receive(events),
       caughtUp: ({ seq }) => this.#report.caughtUp(seq),
-      presence: ({ people }) => this.#tell("transcript:presence", { people }),
-      reset: () => this.#reset(),
-      down: () => this.#report.down(this.#seq),
-      up: () => this.#report.up(this.#seq),
+      presence: ({ people }) => this.#dispatch("transcript:presence", { people }),
+      reset: () => this.#invalidate(),
+      down: () => this.#report.down(this.#receivedSeq),
+      up: () => this.#report.up(this.#receivedSeq),
       error: (frame) => this.#report.error(frame),
     });
   }
@@ -50,44 +52,44 @@ export class LivePart {
     document.removeEventListener("visibilitychange", this.#onVisible);
   }
 
-  get #head() {
+  get #renderedSeq() {
     return Number(this.#element.querySelector("[data-part]").dataset.head);
   }
 
-  #heard(events) {
+  #receive(events) {
     for (const event of events) this.#report.applied(event);
-    this.#seq = events.at(-1).seq;
-    this.#tell("transcript:drawn", { count: 0, names: [], seq: this.#seq, changesState: changeState(events) });
-    this.#plan();
+    this.#receivedSeq = events.at(-1).seq;
+    this.#dispatch("transcript:drawn", { count: 0, names: [], seq: this.#receivedSeq, changesState: changeState(events) });
+    this.#schedule();
   }
 
-  #reset() {
-    [this.#seq, this.#isStale] = [0, true];
-    this.#plan();
+  #invalidate() {
+    [this.#receivedSeq, this.#isStale] = [0, true];
+    this.#schedule();
   }
 
-  #plan() {
-    const isBehind = this.#seq > this.#head || this.#isStale;
-    if (isBehind && !document.hidden) this.#timer ||= setTimeout(() => this.#draw(), Math.max(PAUSE_MS, this.#tookMs * BUSY));
+  #schedule() {
+    const isBehind = this.#receivedSeq > this.#renderedSeq || this.#isStale;
+    if (isBehind && !document.hidden) this.#timer ||= setTimeout(() => this.#render(), Math.max(PAUSE_MS, this.#tookMs * MIN_PAUSE_FACTOR));
   }
 
-  async #draw() {
-    const began = performance.now();
+  async #render() {
+    const startedAt = performance.now();
     const wasStale = this.#isStale;
-    this.#isStale = false; // unless history becomes another one while it is drawn
+    this.#isStale = false; // set again if the epoch changes during the request
     try {
       await this.#renew();
       if (wasStale) this.#report.reset();
     } catch (error) {
       this.#isStale ||= wasStale;
-      if (!(error instanceof RequestError)) throw error; // the server is away: it is asked again
+      if (!(error instanceof RequestError)) throw error; // the server is unreachable: retried
     }
-    this.#tookMs = performance.now() - began;
+    this.#tookMs = performance.now() - startedAt;
     this.#timer = 0;
-    if (this.#element.isConnected) this.#plan();
+    if (this.#element.isConnected) this.#schedule();
   }
 
-  #tell(name, detail) {
+  #dispatch(name, detail) {
     this.#element.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
   }
 }

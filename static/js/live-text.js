@@ -1,48 +1,48 @@
-/** Text of turns that are still being written: grown by `appendData`, in stretches that end at a line break. */
+/** Text of turns that are still streaming, appended to text nodes in stretches that end at a line break. Used by `live-transcript`. */
 
 const STRETCH = 2000; // characters; one growing node stays cheap to lay out (measured: 16,000 tokens/s at 60 frames/s)
 
 export class LiveText {
   /** @type {Map<string, {node: Text}>} */
-  #open = new Map();
+  #current = new Map();
   /** @type {Map<string, string[]>} */
-  #waiting = new Map();
+  #queued = new Map();
 
-  /** Keep `text` for the group until `flush`. */
+  /** Queue `text` for a group until `flush`. */
   add(group, text) {
-    const waiting = this.#waiting.get(group);
-    if (waiting) waiting.push(text);
-    else this.#waiting.set(group, [text]);
+    const queued = this.#queued.get(group);
+    if (queued) queued.push(text);
+    else this.#queued.set(group, [text]);
   }
 
-  /** Forget the group: its output has come. */
+  /** Forget a group: its output has arrived and replaces the text. */
   end(group) {
-    this.#waiting.delete(group);
-    this.#open.delete(group);
+    this.#queued.delete(group);
+    this.#current.delete(group);
   }
 
-  /** Forget every group: the rows were drawn anew. */
+  /** Forget all groups: the rows were replaced. */
   clear() {
-    this.#waiting.clear();
-    this.#open.clear();
+    this.#queued.clear();
+    this.#current.clear();
   }
 
-  /** Write what waits, one node per group. @param {(group: string) => Element | undefined} find */
+  /** Append the queued text, with one write per group. @param {(group: string) => Element | undefined} find returns a group's block */
   flush(find) {
-    for (const [group, texts] of this.#waiting) {
+    for (const [group, texts] of this.#queued) {
       const block = find(group)?.querySelector("[data-live-text]");
-      if (block) this.#write(group, block, texts.join(""));
+      if (block) this.#append(group, block, texts.join(""));
     }
-    this.#waiting.clear();
-    for (const [group, { node }] of this.#open) if (!node.isConnected) this.#open.delete(group); // it would hold its whole stretch
+    this.#queued.clear();
+    for (const [group, { node }] of this.#current) if (!node.isConnected) this.#current.delete(group); // it would keep its detached stretch in memory
   }
 
-  #write(group, block, text) {
-    const open = this.#open.get(group);
-    const node = open?.node.isConnected ? open.node : lastText(block);
+  #append(group, block, text) {
+    const current = this.#current.get(group);
+    const node = current?.node.isConnected ? current.node : lastText(block);
     const cut = node.length + text.length > STRETCH ? text.indexOf("\n") : -1;
     node.appendData(cut < 0 ? text : text.slice(0, cut));
-    this.#open.set(group, { node: cut < 0 ? node : nextStretch(block, text.slice(cut + 1)) });
+    this.#current.set(group, { node: cut < 0 ? node : nextStretch(block, text.slice(cut + 1)) });
   }
 }
 

@@ -1,4 +1,4 @@
-/** The transcript of one conversation, live: frames in, rows and text out. The pages around it are `transcript-pages`'. */
+/** The live transcript of one conversation: turns frames of the socket into rows and text. `transcript-pages` loads its other pages. */
 import { ConnectionReport } from "./connection-report.js";
 import { DrawQueue } from "./draw-queue.js";
 import { gapNotice } from "./gap-notice.js";
@@ -9,23 +9,25 @@ import { changeState } from "./state-events.js";
 import { TranscriptPages } from "./transcript-pages.js";
 import { TranscriptRows } from "./transcript-rows.js";
 
-const RETRY = 2000; // ms
+const RETRY_MS = 2_000;
 
 /**
- * `data-topic`, `data-head` (drawn up to this seq), `data-epoch`, `data-render` (`lanes`; left out: the transcript), `data-has-newer` when the page is not the newest one, `data-at` when it is of the past.
- * Tells, bubbling: `transcript:drawn` {count, names, seq, changesState}, `transcript:live` {isLive}, `transcript:presence` {people}, and what `ConnectionReport` tells.
+ * `<live-transcript>`: `data-topic`, `data-head` (the seq up to which it is rendered), `data-epoch`, `data-render` (`lanes`, or
+ * absent for the transcript), `data-has-newer` if this is not the newest page, `data-at` if it shows a moment of the past.
+ * Dispatches `transcript:drawn` {count, names, seq, changesState}, `transcript:live` {isLive}, `transcript:presence` {people}
+ * and the events of `ConnectionReport` (all bubble).
  */
 class LiveTranscript extends HTMLElement {
   #rows;
   #text = new LiveText();
-  #news = new UnreadCounter();
-  #report = new ConnectionReport((name, detail) => this.#tell(name, detail));
+  #unread = new UnreadCounter();
+  #report = new ConnectionReport((name, detail) => this.#dispatch(name, detail));
   #queue;
   #tail;
   #pages;
   #unsubscribe = null;
-  #changesState = false; // what is to be drawn may
-  #received = 0; // the seq of the last event that came; `data-head` is what was drawn of them
+  #changesState = false; // whether queued events may change the conversation's state
+  #receivedSeq = 0; // the seq of the newest event received; `data-head` is the newest one rendered
 
   connectedCallback() {
     this.#tail = this.querySelector("tail-follow");
@@ -35,116 +37,112 @@ class LiveTranscript extends HTMLElement {
     this.#pages = new TranscriptPages(this, this.#rows, this.#tail);
     this.addEventListener("tail:latest", () => this.latest());
     this.addEventListener("tail:oldest", () => this.oldest());
-    this.addEventListener("page:newest", (event) => this.#start(event.detail));
-    this.addEventListener("page:left", () => this.#end());
-    this.#tail.begin();
+    this.addEventListener("page:newest", (event) => this.#followFrom(event.detail));
+    this.addEventListener("page:left", () => this.#leaveTail());
+    this.#tail.scrollToStart();
     if (!this.hasAttribute("data-has-newer") && !this.dataset.at) this.#subscribe();
   }
 
   disconnectedCallback() {
-    this.#leave();
+    this.#stopFollowing();
     this.#queue.close();
     this.#pages.close();
   }
 
-  get isLive() {
-    return this.#unsubscribe !== null;
-  }
+  get isLive() { return this.#unsubscribe !== null; }
 
-  /** Draw the newest page and follow it, wherever the reader was. */
+  /** Show the newest page, from anywhere in the conversation, and follow it. */
   async latest() {
     if (this.isLive) return this.#tail.follow();
-    if (await this.#pages.newest()) this.#tail.follow();
+    if (await this.#pages.showNewest()) this.#tail.follow();
     return undefined;
   }
 
-  /** Draw the first page, wherever the reader was. */
+  /** Show the first page, from anywhere in the conversation. */
   async oldest() {
-    if (!this.#pages.hasOlder || (await this.#pages.oldest())) this.#tail.top();
+    if (!this.#pages.hasOlder || (await this.#pages.showOldest())) this.#tail.scrollToTop();
   }
 
-  #start({ head, epoch }) {
+  #followFrom({ head, epoch }) {
     Object.assign(this.dataset, { head, epoch });
     this.#text.clear();
-    this.#leave();
+    this.#stopFollowing();
     this.#subscribe();
   }
 
   #subscribe() {
     const { topic, head, epoch, render = "html" } = this.dataset;
-    this.#received = Number(head);
+    this.#receivedSeq = Number(head);
     this.#unsubscribe = socket.subscribe(topic, { after: Number(head), epoch, render }, {
       events: (frame) => this.#receive(frame.events),
       gap: (frame) => this.#receive([{ ...frame, kind: "gap", seq: frame.to }]),
       caughtUp: (frame) => this.#queue.push([{ kind: "caught_up", seq: frame.seq }]),
-      presence: ({ people }) => this.#tell("transcript:presence", { people }),
+      presence: ({ people }) => this.#dispatch("transcript:presence", { people }),
       reset: () => this.#reset(),
       down: () => this.#report.down(Number(this.dataset.head)),
-      up: () => this.#report.up(this.#received),
+      up: () => this.#report.up(this.#receivedSeq),
       error: (frame) => this.#report.error(frame),
     });
-    this.#tell("transcript:live", { isLive: true });
+    this.#dispatch("transcript:live", { isLive: true });
   }
 
   #receive(events) {
-    this.#received = events.at(-1).seq;
+    this.#receivedSeq = events.at(-1).seq;
     this.#changesState ||= changeState(events);
     this.#queue.push(events);
   }
 
-  #leave() {
+  #stopFollowing() {
     this.#unsubscribe = void this.#unsubscribe?.() ?? null;
     this.#queue.clear();
   }
 
   async #reset(isRestored = true) {
-    this.#leave();
-    while (this.isConnected && !(await this.#pages.newest())) await new Promise((again) => setTimeout(again, RETRY));
+    this.#stopFollowing();
+    while (this.isConnected && !(await this.#pages.showNewest())) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     if (isRestored) this.#report.reset();
   }
 
   #flush(take) {
-    this.#tail.hold();
+    this.#tail.beforeChange();
     for (let event = take(); event; event = take()) this.#apply(event);
     this.#text.flush((group) => this.#rows.find(group));
     this.#pages.trim();
-    const news = this.#news.take();
-    this.#tail.settle(news);
-    this.#tell("transcript:drawn", { ...news, seq: Number(this.dataset.head), changesState: this.#changesState });
+    const unread = this.#unread.take();
+    this.#tail.afterChange(unread);
+    this.#dispatch("transcript:drawn", { ...unread, seq: Number(this.dataset.head), changesState: this.#changesState });
     this.#changesState = false;
   }
 
   #apply(event) {
     if (event.kind === "caught_up") return this.#report.caughtUp(event.seq);
-    if (event.kind === "event.redacted") return void this.#reset(false); // what it names is drawn here as it was
+    if (event.kind === "event.redacted") return void this.#reset(false); // the redacted events may be shown here unredacted
     if (event.kind === "gap") this.#rows.append(gapNotice(event));
-    else if (event.html !== undefined) this.#drawn(event);
-    else if (event.text !== undefined) this.#written(event);
+    else if (event.html !== undefined) this.#drawEvent(event);
+    else if (event.text !== undefined) this.#addText(event);
     for (const { group, html } of event.also ?? []) if (this.#rows.find(group)) this.#rows.put(html);
     this.dataset.head = event.seq;
     return this.#report.applied(event);
   }
 
-  #drawn({ html, group }) {
+  #drawEvent({ html, group }) {
     if (group) this.#text.end(group);
-    this.#news.add(this.#rows.put(html));
+    this.#unread.add(this.#rows.put(html));
   }
 
-  /** Text without a block belongs to one that was unloaded: its page draws it. `opens` is the block of a new turn. */
-  #written({ group, text, opens }) {
-    if (opens && !this.#rows.find(group)) this.#news.add(this.#rows.put(opens));
+  /** Append streamed text to its block; if that was unloaded, its page will have the text. `opens` is the markup of a new turn's block. */
+  #addText({ group, text, opens }) {
+    if (opens && !this.#rows.find(group)) this.#unread.add(this.#rows.put(opens));
     if (this.#rows.find(group)) this.#text.add(group, text);
   }
 
-  /** The tail is no longer in the page: it is loaded again when the reader comes near. */
-  #end() {
+  /** Stop following: the tail was unloaded. It is loaded again when the reader scrolls near. */
+  #leaveTail() {
     if (!this.isLive) return;
-    this.#leave();
-    this.#tell("transcript:live", { isLive: false });
+    this.#stopFollowing();
+    this.#dispatch("transcript:live", { isLive: false });
   }
 
-  #tell(name, detail) {
-    this.dispatchEvent(new CustomEvent(name, { bubbles: true, detail }));
-  }
+  #dispatch(name, detail) { this.dispatchEvent(new CustomEvent(name, { bubbles: true, detail })); }
 }
 customElements.define("live-transcript", LiveTranscript);

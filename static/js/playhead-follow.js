@@ -1,15 +1,15 @@
 /**
- * Have an element show the moment that the playhead is at: `at=` in the address that it asks for is kept right.
+ * Render an element again whenever the playhead moves, with `at=` in its source address updated. Used by `live-part` and `transcript-pages`.
  * @param {HTMLElement} element
- * @param {string} name of the data attribute that holds the address
- * @param {() => Promise<unknown>} draw
- * @returns {() => void} stop
+ * @param {string} name  of the data attribute with the address
+ * @param {() => Promise<unknown>} render
+ * @returns {() => void} stops following
  */
-export const followPlayhead = (element, name, draw) => {
-  const moved = ({ detail: { at, wait } }) => {
+export const followPlayhead = (element, name, render) => {
+  const update = ({ detail: { at, wait } }) => {
     element.dataset[name] = element.dataset[name].replace(/\bat=\d+/u, `at=${at}`);
-    wait(draw());
+    wait(render());
   };
-  document.addEventListener("playhead:moved", moved);
-  return () => document.removeEventListener("playhead:moved", moved);
+  document.addEventListener("playhead:moved", update);
+  return () => document.removeEventListener("playhead:moved", update);
 };

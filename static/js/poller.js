@@ -1,42 +1,43 @@
 /**
- * Work done again and again, while the page is in sight: at once when it comes back into sight, and never twice at a time.
+ * Repeats an asynchronous task while the page is visible, and at once when it becomes visible again; runs never overlap. Used
+ * by `polling-part` and `deferred-part`.
  */
 export class Poller {
-  #work;
-  #everyMs;
+  #task;
+  #intervalMs;
   #stop = new AbortController();
   #timer;
-  #isBusy = false;
+  #isRunning = false;
 
-  /** @param {(signal: AbortSignal) => Promise<void>} work @param {number} everyMs between its end and its next beginning */
-  constructor(work, everyMs) {
-    this.#work = work;
-    this.#everyMs = everyMs;
-    document.addEventListener("visibilitychange", () => this.#plan(0), { signal: this.#stop.signal });
-    this.#plan(everyMs);
+  /** @param {(signal: AbortSignal) => Promise<void>} task @param {number} intervalMs from the end of a run to the next one */
+  constructor(task, intervalMs) {
+    this.#task = task;
+    this.#intervalMs = intervalMs;
+    document.addEventListener("visibilitychange", () => this.#schedule(0), { signal: this.#stop.signal });
+    this.#schedule(intervalMs);
   }
 
-  /** End it; what is under way is broken off. */
+  /** Stop for good; a run in progress is aborted. */
   stop() {
     clearTimeout(this.#timer);
     this.#stop.abort();
   }
 
-  #plan(inMs) {
+  #schedule(delayMs) {
     clearTimeout(this.#timer);
-    if (!document.hidden && !this.#stop.signal.aborted) this.#timer = setTimeout(() => this.#do(), inMs);
+    if (!document.hidden && !this.#stop.signal.aborted) this.#timer = setTimeout(() => this.#run(), delayMs);
   }
 
-  async #do() {
-    if (this.#isBusy) return;
-    this.#isBusy = true;
+  async #run() {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
     try {
-      await this.#work(this.#stop.signal);
+      await this.#task(this.#stop.signal);
     } catch (error) {
       if (error.name !== "AbortError") throw error;
     } finally {
-      this.#isBusy = false;
-      this.#plan(this.#everyMs);
+      this.#isRunning = false;
+      this.#schedule(this.#intervalMs);
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * `<polling-part data-src>`: a part of a page that renews itself. What the reader opened, typed or selected stays. It
- * pauses while the page is hidden, and says since when it could not be renewed.
+ * `<polling-part data-src>`: a part of a page that is fetched again every few seconds while the page is visible. What the
+ * reader opened, typed or selected stays. If fetching fails, a strip shows the time of the last update.
  */
 import { Poller } from "./poller.js";
 import { timeOfDay } from "./clock.js";
@@ -10,34 +10,34 @@ import { openRow } from "./row-links.js";
 import { serverNow } from "./server-time.js";
 import { followWaiting } from "./waiting-count.js";
 
-const EVERY_MS = 3_000;
+const INTERVAL_MS = 3_000;
 
 class PollingPart extends HTMLElement {
-  #renewals;
-  #renewedAt = serverNow();
+  #poller;
+  #updatedAt = serverNow();
 
   connectedCallback() {
     this.addEventListener("click", openRow);
-    this.#renewals = new Poller((signal) => this.#renew(signal), EVERY_MS);
+    this.#poller = new Poller((signal) => this.#update(signal), INTERVAL_MS);
   }
 
   disconnectedCallback() {
     this.removeEventListener("click", openRow);
-    this.#renewals.stop();
+    this.#poller.stop();
   }
 
-  async #renew(signal) {
+  async #update(signal) {
     try {
       redraw(this, await markup(this.dataset.src, { signal }));
-      this.#renewedAt = serverNow();
-      this.#say("");
+      this.#updatedAt = serverNow();
+      this.#showError("");
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      this.#say(`Last updated at ${timeOfDay(this.#renewedAt)}. ${error.sentence} Retrying.`);
+      this.#showError(`Last updated at ${timeOfDay(this.#updatedAt)}. ${error.sentence} Retrying.`);
     }
   }
 
-  #say(words) {
+  #showError(words) {
     const strip = this.querySelector("[data-lost]");
     strip.hidden = !words;
     if (strip.querySelector("span").textContent !== words) strip.querySelector("span").textContent = words;
@@ -45,4 +45,4 @@ class PollingPart extends HTMLElement {
 }
 
 customElements.define("polling-part", PollingPart);
-if (!document.querySelector("conversation-list")) followWaiting(); // the list follows more, and tells of both
+if (!document.querySelector("conversation-list")) followWaiting(); // `conversation-list` updates the count from its own subscription

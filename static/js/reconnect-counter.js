@@ -1,37 +1,37 @@
-/** Counts what a reconnect brought back, by what was really applied. */
+/** Counts the missed events that a reconnect restored, as they are applied. Used by `connection-report`. */
 
 export class ReconnectCounter {
-  #from = 0;
+  #baseSeq = 0;
   #count = 0;
-  #first = 0;
-  #last = 0;
-  #isOpen = false;
+  #firstSeq = 0;
+  #lastSeq = 0;
+  #isCounting = false;
 
-  /** The connection is back; everything up to `seq` was there before it went. */
+  /** Start counting: the connection is back, and everything up to `seq` had been received before. */
   begin(seq) {
-    this.#from = this.#last = seq;
-    this.#count = this.#first = 0;
-    this.#isOpen = true;
+    this.#baseSeq = this.#lastSeq = seq;
+    this.#count = this.#firstSeq = 0;
+    this.#isCounting = true;
   }
 
-  /** The connection went again before everything was there. */
+  /** Stop counting: the connection was lost again before everything was restored. */
   end() {
-    this.#isOpen = false;
+    this.#isCounting = false;
   }
 
-  /** One event was applied; a gap counts nothing, so the rest can no longer be whole. */
+  /** Count an applied event. A gap is not counted, so the result is then not whole. */
   count({ seq, kind }) {
-    if (!this.#isOpen || kind === "gap" || seq <= this.#from) return;
+    if (!this.#isCounting || kind === "gap" || seq <= this.#baseSeq) return;
     this.#count += 1;
-    this.#first ||= seq;
-    this.#last = seq;
+    this.#firstSeq ||= seq;
+    this.#lastSeq = seq;
   }
 
-  /** Everything up to `seq` is applied. Answers null when nothing was being restored. */
+  /** Everything up to `seq` is applied. Returns the result, or null if nothing was being restored. */
   finish(seq) {
-    if (!this.#isOpen) return null;
-    this.#isOpen = false;
-    const isWhole = this.#count === seq - this.#from && this.#last === seq;
-    return { count: this.#count, first: this.#first, last: this.#last, isWhole };
+    if (!this.#isCounting) return null;
+    this.#isCounting = false;
+    const isWhole = this.#count === seq - this.#baseSeq && this.#lastSeq === seq;
+    return { count: this.#count, first: this.#firstSeq, last: this.#lastSeq, isWhole };
   }
 }

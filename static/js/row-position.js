@@ -1,7 +1,7 @@
-/** Where a transcript's scroller stands among its rows. Used by `tail-follow` and `transcript-outline`. */
+/** Maps a transcript's scroll position to its rows. Used by `tail-follow`, `scroll-anchor` and `transcript-outline`. */
 import { firstPast, stretchesOf } from "./visible-rows.js";
 
-/** The first row of which something is in view; none in an empty transcript. @param {Element} scroller */
+/** Returns the first row that is at least partly in view; none in an empty transcript. @param {Element} scroller */
 export const topRow = (scroller) => {
   const top = scroller.getBoundingClientRect().top;
   const below = (items) => items.slice(firstPast(items, (box) => box.bottom > top + 1));
@@ -9,9 +9,9 @@ export const topRow = (scroller) => {
   return stretch ? below([...stretch.children]).find((row) => row.matches("[data-seq]")) : null;
 };
 
-/** Have an event's row be the first in view; the first event of all stands under what is above it. */
+/** Scroll an event's row to the top; for event 1, scroll to the very top, with the content above it. @param {Element} scroller @param {number} seq */
 export const scrollToEvent = (scroller, seq) => {
-  const row = [...scroller.querySelectorAll(":scope > .rows > [data-seq]")].find((one) => Number(one.dataset.seq) >= seq);
+  const row = [...scroller.querySelectorAll(":scope > .rows > [data-seq]")].find(({ dataset }) => Number(dataset.seq) >= seq);
   if (seq > 1) row?.scrollIntoView({ block: "start" });
   else scroller.scrollTop = 0;
 };

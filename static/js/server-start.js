@@ -1,6 +1,6 @@
-/** `<server-start>`: opens the page that was asked for, at this address, once the server has started. */
+/** `<server-start>`: reloads the page once the server has started, to show what was requested at this address. */
 
-const PAUSE_MS = 1_000;
+const CHECK_INTERVAL_MS = 1_000;
 
 class ServerStart extends HTMLElement {
   #stop;
@@ -8,21 +8,21 @@ class ServerStart extends HTMLElement {
   connectedCallback() {
     this.textContent = "The page opens by itself as soon as the server is ready.";
     this.#stop = new AbortController();
-    this.#look();
+    this.#check();
   }
 
   disconnectedCallback() {
     this.#stop.abort();
   }
 
-  async #look() {
+  async #check() {
     if (this.#stop.signal.aborted) return;
     if (await isReady(this.dataset.ready, this.#stop.signal)) location.reload();
-    else setTimeout(() => this.#look(), PAUSE_MS);
+    else setTimeout(() => this.#check(), CHECK_INTERVAL_MS);
   }
 }
 
-/** Whether the server answers that it is ready; one that does not answer is not. */
+/** Whether the server responds that it is ready; an unreachable one is not. */
 async function isReady(address, signal) {
   try {
     return (await fetch(address, { signal, cache: "no-store" })).ok;

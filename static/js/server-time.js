@@ -1,20 +1,20 @@
 /**
- * The server's time, in a browser whose own clock may be wrong: from when the page was rendered (`data-drawn-at`), and
- * from the `Date` of each answer to a script since. Ages, deadlines and what counts as recent go by it.
+ * The server's time, for ages and deadlines in a browser whose own clock may be wrong. It is taken from the time at which the
+ * page was rendered (`data-drawn-at`), and then from the `Date` header of each response to `fetch.js`.
  */
-const SLACK_MS = 5_000; // less is what an answer may have taken, and is no error of the clock
+const SLACK_MS = 5_000; // smaller differences may come from the duration of a request, and are ignored
 let offsetMs = 0;
 
-/** The time now, as the server has it. @returns {Date} */
+/** Returns the server's current time. @returns {Date} */
 export const serverNow = () => new Date(Date.now() + offsetMs);
 
 /**
- * Compare with the server's time.
- * @param {number} serverMs  as it was when the browser's clock said `hereMs`; not a number: not told
- * @param {number} [hereMs]
+ * Update the offset between both clocks. Called by `fetch.js`.
+ * @param {number} serverMs  the server's time when the browser's clock was at `browserMs`; NaN: unknown
+ * @param {number} [browserMs]
  */
-export function noteServerTime(serverMs, hereMs = Date.now()) {
-  if (Number.isFinite(serverMs)) offsetMs = Math.abs(serverMs - hereMs) < SLACK_MS ? 0 : serverMs - hereMs;
+export function noteServerTime(serverMs, browserMs = Date.now()) {
+  if (Number.isFinite(serverMs)) offsetMs = Math.abs(serverMs - browserMs) < SLACK_MS ? 0 : serverMs - browserMs;
 }
 
 const drawnAtMs = Number(document.body?.dataset.drawnAt || NaN) / 1000; // from µs

@@ -1,24 +1,24 @@
-/** Sizes of an element and of what stands directly in it. Used by `tail-follow`. */
+/** Observes the sizes of an element and of its children. Used by `tail-follow`. */
 
 /**
- * Call `changed` before the next frame is painted whenever one of them has another size, and once at the beginning.
- * @param {Element} element @param {() => void} changed @returns {() => void} ends it
+ * Call `onResize` before the next paint whenever one of the sizes changes, and once at the start.
+ * @param {Element} element @param {() => void} onResize @returns {() => void} stops observing
  */
-export const watchSizes = (element, changed) => {
-  const sizes = new ResizeObserver(changed);
+export const watchSizes = (element, onResize) => {
+  const resizeObserver = new ResizeObserver(onResize);
   let observed = new Set();
-  const observe = () => {
+  const observeChildren = () => {
     const children = new Set(element.children);
-    for (const child of children) if (!observed.has(child)) sizes.observe(child, { box: "border-box" });
-    for (const child of observed) if (!children.has(child)) sizes.unobserve(child);
+    for (const child of children) if (!observed.has(child)) resizeObserver.observe(child, { box: "border-box" });
+    for (const child of observed) if (!children.has(child)) resizeObserver.unobserve(child);
     observed = children;
   };
-  const parts = new MutationObserver(observe);
-  sizes.observe(element);
-  parts.observe(element, { childList: true });
-  observe();
+  const childObserver = new MutationObserver(observeChildren);
+  resizeObserver.observe(element);
+  childObserver.observe(element, { childList: true });
+  observeChildren();
   return () => {
-    sizes.disconnect();
-    parts.disconnect();
+    resizeObserver.disconnect();
+    childObserver.disconnect();
   };
 };

@@ -1,32 +1,33 @@
-/** The one WebSocket of a page, read-only, for many topics (§3.5). Pages and elements subscribe here. */
+/** The page's single WebSocket, read-only and shared by all topics (§3.5). Pages and elements subscribe here. */
 import { Subscription } from "./subscription.js";
 
-const FIRST_MS = 250; // back-off: doubles from here
-const LONGEST_MS = 8_000; // to here
-const SILENCE_MS = 40_000; // a head comes every 15 s; none for so long means the line is dead
-const LOOK_MS = 5_000;
+const MIN_RETRY_MS = 250; // back-off: doubles with each failed attempt
+const MAX_RETRY_MS = 8_000;
+const SILENCE_MS = 40_000; // the server sends a head every 15 s; after so long without a frame the connection is dead
+const CHECK_INTERVAL_MS = 5_000; // between checks for silence
+/** States without reconnecting, by close code. */
 const FINAL = { 4401: "signed-out", 4403: "forbidden", 4409: "other-person" };
 
 /**
- * Tells `state` events: detail `{state, awayMs}`, state one of idle, connecting, live, down, signed-out, forbidden,
- * other-person.
+ * Dispatches `state` {state, awayMs}: state is idle, connecting, live, down, signed-out, forbidden or other-person; `awayMs`
+ * is how long the connection was lost.
  */
 class Socket extends EventTarget {
   #topics = new Map();
-  #wire = null;
+  #webSocket = null;
   #state = "idle";
-  #tries = 0;
-  #retry;
-  #watch;
-  #heardAt = 0;
-  #hasHeads = false; // silence counts only once heads were heard
-  #downAt = 0;
+  #attempts = 0;
+  #retryTimer;
+  #silenceTimer;
+  #lastFrameAt = 0;
+  #hasReceivedHead = false; // silence counts only after the first head
+  #lostAt = 0;
 
   constructor() {
     super();
     addEventListener("online", () => this.tryNow());
     document.addEventListener("visibilitychange", () => document.hidden || this.tryNow());
-    addEventListener("pagehide", () => this.#hangUp()); // an open socket would keep the page out of the back cache
+    addEventListener("pagehide", () => this.#disconnect()); // an open socket would keep the page out of the back/forward cache
     addEventListener("pageshow", (event) => event.persisted && this.#topics.size && this.#connect());
   }
 
@@ -36,105 +37,105 @@ class Socket extends EventTarget {
   }
 
   /**
-   * Follow a topic. Without `after` the newest page comes first; state topics (`fleet`) take neither.
+   * Subscribe to a topic. Without `after`, the newest page comes first; state topics (`fleet`) take neither `after` nor `epoch`.
    * @param {string} topic
    * @param {{after?: number, epoch?: string, render?: "html" | "lanes"}} from
    * @param {import("./subscription.js").Handlers} handlers
-   * @returns {() => void} stop
+   * @returns {() => void} unsubscribes
    */
   subscribe(topic, from, handlers) {
     if (this.#topics.has(topic)) throw new Error(`already subscribed to ${topic}`);
     const { person } = document.body.dataset;
-    const send = (frame) => this.#wire.send(JSON.stringify({ ...frame, person }));
+    const send = (frame) => this.#webSocket.send(JSON.stringify({ ...frame, person }));
     const subscription = new Subscription(topic, from, handlers, send);
     this.#topics.set(topic, subscription);
-    if (this.#state === "live") subscription.ask();
+    if (this.#state === "live") subscription.request();
     else this.#connect();
-    return () => this.#leave(subscription);
+    return () => this.#unsubscribe(subscription);
   }
 
-  /** Connect without waiting for the next try; a try that is under way is left to end. */
+  /** Reconnect without waiting for the back-off; an attempt in progress continues. */
   tryNow() {
     if (this.#state === "down") this.#connect();
   }
 
-  #leave(subscription) {
-    subscription.rest();
+  #unsubscribe(subscription) {
+    subscription.pause();
     if (this.#topics.get(subscription.topic) !== subscription) return;
     this.#topics.delete(subscription.topic);
-    if (!this.#topics.size) this.#hangUp();
-    else if (this.#state === "live") this.#wire.send(JSON.stringify({ op: "unsubscribe", topic: subscription.topic }));
+    if (!this.#topics.size) this.#disconnect();
+    else if (this.#state === "live") this.#webSocket.send(JSON.stringify({ op: "unsubscribe", topic: subscription.topic }));
   }
 
   #connect() {
-    if (this.#wire || Object.values(FINAL).includes(this.#state)) return;
-    clearTimeout(this.#retry);
+    if (this.#webSocket || Object.values(FINAL).includes(this.#state)) return;
+    clearTimeout(this.#retryTimer);
     const address = new URL("/ws/", location.href);
     address.protocol = address.protocol.replace("http", "ws");
-    const wire = (this.#wire = new WebSocket(address));
-    const mine = (act) => (event) => wire === this.#wire && act(event);
-    wire.addEventListener("open", mine(() => this.#opened()));
-    wire.addEventListener("message", mine((event) => this.#take(JSON.parse(event.data))));
-    wire.addEventListener("close", mine((event) => this.#closed(event.code)));
-    this.#heardAt = performance.now();
-    this.#hasHeads = false;
-    this.#watch ??= setInterval(() => this.#listen(), LOOK_MS);
-    if (this.#state === "idle") this.#tell("connecting");
+    const webSocket = (this.#webSocket = new WebSocket(address));
+    const ifCurrent = (listener) => (event) => webSocket === this.#webSocket && listener(event);
+    webSocket.addEventListener("open", ifCurrent(() => this.#handleOpen()));
+    webSocket.addEventListener("message", ifCurrent((event) => this.#receive(JSON.parse(event.data))));
+    webSocket.addEventListener("close", ifCurrent((event) => this.#handleClose(event.code)));
+    this.#lastFrameAt = performance.now();
+    this.#hasReceivedHead = false;
+    this.#silenceTimer ??= setInterval(() => this.#checkSilence(), CHECK_INTERVAL_MS);
+    if (this.#state === "idle") this.#setState("connecting");
   }
 
-  #opened() {
-    const awayMs = this.#downAt ? performance.now() - this.#downAt : 0;
-    this.#downAt = 0;
-    this.#tell("live", awayMs);
+  #handleOpen() {
+    const awayMs = this.#lostAt ? performance.now() - this.#lostAt : 0;
+    this.#lostAt = 0;
+    this.#setState("live", awayMs);
     for (const subscription of [...this.#topics.values()]) {
-      subscription.ask();
-      subscription.regain(awayMs);
+      subscription.request();
+      subscription.connectionRestored(awayMs);
     }
   }
 
-  #take(frame) {
-    this.#tries = 0;
-    this.#heardAt = performance.now();
-    if (frame.t === "head") this.#hasHeads = true;
-    const to = frame.topic === undefined ? [...this.#topics.values()] : [this.#topics.get(frame.topic)];
-    for (const subscription of to) subscription?.take(frame);
+  #receive(frame) {
+    this.#attempts = 0;
+    this.#lastFrameAt = performance.now();
+    if (frame.t === "head") this.#hasReceivedHead = true;
+    const recipients = frame.topic === undefined ? [...this.#topics.values()] : [this.#topics.get(frame.topic)];
+    for (const subscription of recipients) subscription?.receive(frame);
   }
 
-  #closed(code) {
-    this.#drop();
-    if (!this.#downAt) {
-      this.#downAt = performance.now();
-      for (const subscription of this.#topics.values()) subscription.lose();
+  #handleClose(code) {
+    this.#closeSocket();
+    if (!this.#lostAt) {
+      this.#lostAt = performance.now();
+      for (const subscription of this.#topics.values()) subscription.connectionLost();
     }
-    if (FINAL[code]) return this.#tell(FINAL[code]);
-    this.#tell("down");
-    const wait = Math.min(LONGEST_MS, FIRST_MS * 2 ** this.#tries++);
-    this.#retry = setTimeout(() => this.#connect(), wait * (0.5 + Math.random() / 2));
+    if (FINAL[code]) return this.#setState(FINAL[code]);
+    this.#setState("down");
+    const delayMs = Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** this.#attempts++);
+    this.#retryTimer = setTimeout(() => this.#connect(), delayMs * (0.5 + Math.random() / 2));
   }
 
-  /** Look whether the line is dead: closing it properly would wait for an answer that cannot come. */
-  #listen() {
-    const silence = performance.now() - this.#heardAt;
-    const isStuck = this.#wire?.readyState === WebSocket.CONNECTING && silence > 2 * LOOK_MS;
-    if (this.#wire && (isStuck || (this.#hasHeads && silence > SILENCE_MS))) this.#closed(0);
+  /** Drop a dead connection without a closing handshake, which would wait for a response that cannot come. */
+  #checkSilence() {
+    const silence = performance.now() - this.#lastFrameAt;
+    const isStuck = this.#webSocket?.readyState === WebSocket.CONNECTING && silence > 2 * CHECK_INTERVAL_MS;
+    if (this.#webSocket && (isStuck || (this.#hasReceivedHead && silence > SILENCE_MS))) this.#handleClose(0);
   }
 
-  #hangUp() {
-    clearTimeout(this.#retry);
-    this.#drop();
-    clearInterval(this.#watch);
-    this.#watch = undefined;
-    if (this.#state === "live" || this.#state === "connecting" || this.#state === "down") this.#tell("idle");
+  #disconnect() {
+    clearTimeout(this.#retryTimer);
+    this.#closeSocket();
+    clearInterval(this.#silenceTimer);
+    this.#silenceTimer = undefined;
+    if (this.#state === "live" || this.#state === "connecting" || this.#state === "down") this.#setState("idle");
   }
 
-  #drop() {
-    const wire = this.#wire;
-    this.#wire = null;
-    wire?.close();
-    for (const subscription of this.#topics.values()) subscription.rest();
+  #closeSocket() {
+    const webSocket = this.#webSocket;
+    this.#webSocket = null;
+    webSocket?.close();
+    for (const subscription of this.#topics.values()) subscription.pause();
   }
 
-  #tell(state, awayMs = 0) {
+  #setState(state, awayMs = 0) {
     this.#state = state;
     this.dispatchEvent(new CustomEvent("state", { detail: { state, awayMs } }));
   }

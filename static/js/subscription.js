@@ -1,22 +1,22 @@
-/** One topic of the socket: what was seen, what to ask for, what to drop (the client's rule of §3.5). */
+/** One topic of the socket: detects missed and repeated events, and requests what is missing (the client's rule of §3.5). Used by `socket`. */
 
 import { erasedId, goTo, showsErasedId } from "./moved-page.js";
 
-const SNAPSHOT = 100; // rows that a topic begins with: those that changed last (`realtime/state_topics.py`), and escalated ones
-const PATIENCE_MS = 2_000; // how long the head may be ahead of us before we ask again
+const SNAPSHOT = 100; // rows of a state topic's first frame: those that changed last (`realtime/state_topics.py`), and escalated ones
+const MAX_LAG_MS = 2_000; // for which the head may be ahead of the last event before the topic is requested again
 
 /**
- * @typedef {object} Handlers  What a page may do with frames; each is optional.
- * @property {(frame: {topic: string, epoch: string, events: object[]}) => void} [events]  new ones only, in order
+ * @typedef {object} Handlers  Callbacks of a page, all optional.
+ * @property {(frame: {topic: string, epoch: string, events: object[]}) => void} [events]  new events only, in order
  * @property {(frame: {seq: number}) => void} [caughtUp]
  * @property {(frame: {from: number, to: number, reason: string}) => void} [gap]
- * @property {(frame: {epoch: string}) => void} [reset]  history is another one: what is drawn may be wrong
+ * @property {(frame: {epoch: string}) => void} [reset]  the epoch changed, or an id was erased: what the page shows may be wrong
  * @property {(frame: {rows: object[], isSnapshot: boolean}) => void} [rows]  the latest version of each key
- * @property {() => void} [missed]  more rows changed while the connection was lost than it is told: what is drawn is old
+ * @property {() => void} [missed]  while the connection was lost, more rows changed than the server sends: what the page shows is outdated
  * @property {(frame: {people: object[]}) => void} [presence]
  * @property {(frame: {code: string, message: string}) => void} [error]
- * @property {() => void} [down]  the connection is lost
- * @property {(back: {awayMs: number}) => void} [up]  it is back; events that were missed follow
+ * @property {() => void} [down]  the connection was lost
+ * @property {(back: {awayMs: number}) => void} [up]  it is back; missed events follow
  */
 
 export class Subscription {
@@ -24,12 +24,12 @@ export class Subscription {
   #render;
   #last;
   #epoch;
-  #isFirstPage; // the newest page may start anywhere
-  #isAsked = false;
-  #versions = new Map();
-  #known; // what was there before it asked again; undefined: it asks for the first time
-  #check;
-  #isLost = false; // what it follows was told that the connection is
+  #isFirstPage; // whether the next events may start at any seq
+  #isRequested = false; // whether the response to a subscribe is pending
+  #versions = new Map(); // row key → version
+  #previousVersions; // those before it subscribed again; undefined on the first time
+  #lagTimer;
+  #isLost = false; // whether `down` was called and `up` not yet
 
   /**
    * @param {string} topic
@@ -46,42 +46,42 @@ export class Subscription {
     this.#epoch = epoch;
   }
 
-  /** The seq of the last event handed on; undefined before the first. */
+  /** The seq of the last event passed on; undefined before the first. */
   get last() {
     return this.#last;
   }
 
-  /** Ask for what is missing: on connecting, and where a frame shows a hole. */
-  ask() {
-    this.#isAsked = true;
+  /** Send a subscribe for what is missing: on connecting, and when a frame shows a gap. */
+  request() {
+    this.#isRequested = true;
     this.#isFirstPage = this.#last === undefined;
-    if (this.#versions.size || this.#known) this.#known = new Map(this.#versions);
+    if (this.#versions.size || this.#previousVersions) this.#previousVersions = new Map(this.#versions);
     this.#versions.clear();
-    this.#forget();
-    const place = this.topic.startsWith("stream:") ? { after: this.#last, epoch: this.#epoch, erased_id: erasedId() } : {};
-    this.#send({ op: "subscribe", topic: this.topic, ...place, render: this.#render });
+    this.#cancelCheck();
+    const cursor = this.topic.startsWith("stream:") ? { after: this.#last, epoch: this.#epoch, erased_id: erasedId() } : {};
+    this.#send({ op: "subscribe", topic: this.topic, ...cursor, render: this.#render });
   }
 
-  /** Stop waiting for anything: the connection is gone, or nobody listens. */
-  rest() {
-    this.#forget();
-    this.#isAsked = false;
+  /** Cancel timers and pending requests: the connection is closed, or the page has unsubscribed. */
+  pause() {
+    this.#cancelCheck();
+    this.#isRequested = false;
   }
 
-  /** The connection is lost. */
-  lose() {
+  /** Called by the socket. */
+  connectionLost() {
     this.#isLost = true;
     this.handlers.down?.();
   }
 
-  /** It is back. Who began to follow meanwhile has lost nothing. @param {number} awayMs */
-  regain(awayMs) {
+  /** Called by the socket. A subscription made after the loss has missed nothing. @param {number} awayMs */
+  connectionRestored(awayMs) {
     if (this.#isLost) this.handlers.up?.({ awayMs });
     this.#isLost = false;
   }
 
-  /** @param {{t: string}} frame  one from the server, for this topic */
-  take(frame) {
+  /** @param {{t: string}} frame  from the server, for this topic */
+  receive(frame) {
     switch (frame.t) {
       case "events": return this.#events(frame);
       case "caught_up": return this.#caughtUp(frame);
@@ -97,22 +97,22 @@ export class Subscription {
 
   #events(frame) {
     this.#epoch = frame.epoch ?? this.#epoch;
-    const fresh = [];
+    const newEvents = [];
     for (const event of frame.events) {
       if (this.#last !== undefined && event.seq <= this.#last) continue;
       if (!this.#isFirstPage && event.seq > this.#last + 1) {
-        if (!this.#isAsked) this.ask();
+        if (!this.#isRequested) this.request();
         break;
       }
       this.#last = event.seq;
-      fresh.push(event);
+      newEvents.push(event);
     }
-    if (fresh.length) this.handlers.events?.({ ...frame, events: fresh });
+    if (newEvents.length) this.handlers.events?.({ ...frame, events: newEvents });
   }
 
   #caughtUp(frame) {
     this.#epoch = frame.epoch ?? this.#epoch;
-    this.#isAsked = this.#isFirstPage = false;
+    this.#isRequested = this.#isFirstPage = false;
     this.#last ??= frame.seq;
     this.#head(frame.seq);
     this.handlers.caughtUp?.(frame);
@@ -132,33 +132,33 @@ export class Subscription {
   }
 
   #head(seq) {
-    if (this.#last === undefined || seq <= this.#last || this.#check || this.#isAsked) return; // asked: it is on its way
-    this.#check = setTimeout(() => {
-      this.#check = undefined;
-      if (this.#last < seq) this.ask();
-    }, PATIENCE_MS);
+    if (this.#last === undefined || seq <= this.#last || this.#lagTimer || this.#isRequested) return; // already on their way
+    this.#lagTimer = setTimeout(() => {
+      this.#lagTimer = undefined;
+      if (this.#last < seq) this.request();
+    }, MAX_LAG_MS);
   }
 
   #rows(frame) {
-    const isSnapshot = this.#isAsked;
-    this.#isAsked = false;
+    const isSnapshot = this.#isRequested;
+    this.#isRequested = false;
     if (this.handlers.reset && showsErasedId(frame.erased_at)) return this.#reset({});
-    if (isSnapshot && this.handlers.missed && this.#misses(frame.rows)) return this.handlers.missed();
-    this.#known ??= new Map();
+    if (isSnapshot && this.handlers.missed && this.#missesRows(frame.rows)) return this.handlers.missed();
+    this.#previousVersions ??= new Map();
     const rows = frame.rows.filter((row) => row.version > (this.#versions.get(row.key) ?? -1));
     for (const row of rows) this.#versions.set(row.key, row.version);
     if (rows.length || isSnapshot) this.handlers.rows?.({ ...frame, rows, isSnapshot });
   }
 
-  /** Whether more changed meanwhile than a snapshot has: but for escalated rows, it has nothing that is as it was. */
-  #misses(rows) {
-    if (!this.#known || rows.length < SNAPSHOT) return false;
-    const isNew = ({ key, version }) => this.#known.get(key) !== version;
+  /** Whether more rows changed than a snapshot contains: it is full, and all its rows but escalated ones have changed. */
+  #missesRows(rows) {
+    if (!this.#previousVersions || rows.length < SNAPSHOT) return false;
+    const isNew = ({ key, version }) => this.#previousVersions.get(key) !== version;
     return rows.some(isNew) && rows.every((row) => row.escalated || isNew(row));
   }
 
-  #forget() {
-    clearTimeout(this.#check);
-    this.#check = undefined;
+  #cancelCheck() {
+    clearTimeout(this.#lagTimer);
+    this.#lagTimer = undefined;
   }
 }

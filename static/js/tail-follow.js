@@ -1,143 +1,143 @@
-/** Follow the tail; any upward scroll pauses; the pill counts what arrived meanwhile and goes back down. */
-import { ReaderPlace } from "./reader-place.js";
+/** `<tail-follow>`: keeps a transcript scrolled to its end. Scrolling up pauses it; its pill then counts new rows and leads back. */
 import { scrollToEvent } from "./row-position.js";
+import { ScrollAnchor } from "./scroll-anchor.js";
 import { watchSizes } from "./size-watch.js";
 import { TailPill } from "./tail-pill.js";
 
-const AT_TAIL = 24; // px from the end, scrolling down, that count as having arrived
+const AT_TAIL = 24; // px from the end within which scrolling down resumes following
 
 /**
- * `data-start`: the event at which to begin, instead of the tail. Tells, bubbling: `tail:following` {isFollowing} and
- * `tail:latest` (the newest page is asked for).
+ * `data-start`: the event to start at, instead of the tail; `data-has-newer`: the newest page is not shown. Dispatches
+ * `tail:following` {isFollowing}, and `tail:latest` to request the newest page (both bubble).
  */
 class TailFollow extends HTMLElement {
   #scroller;
   #pill;
   #isFollowing = true;
   #top = 0;
-  #place; // of a reader who does not follow
-  #unwatch;
+  #anchor; // for a reader who does not follow
+  #stopWatching;
 
   connectedCallback() {
     this.#scroller = this.querySelector(".transcript");
-    this.#place = new ReaderPlace(this.#scroller);
-    this.#pill = new TailPill(this, () => this.#ask());
-    this.#scroller.addEventListener("scroll", () => this.#look(), { passive: true });
-    this.#scroller.addEventListener("wheel", (event) => this.#wheel(event), { passive: true });
-    this.#scroller.addEventListener("click", (event) => this.#pressed(event));
-    document.addEventListener("visibilitychange", this.#seen);
-    this.#unwatch = watchSizes(this.#scroller, () => this.#resized());
-    this.hasAttribute("data-paused") ? this.#pause() : this.#down();
-    this.begin();
+    this.#anchor = new ScrollAnchor(this.#scroller);
+    this.#pill = new TailPill(this, () => this.#requestLatest());
+    this.#scroller.addEventListener("scroll", () => this.#handleScroll(), { passive: true });
+    this.#scroller.addEventListener("wheel", (event) => this.#handleWheel(event), { passive: true });
+    this.#scroller.addEventListener("click", (event) => this.#handleClick(event));
+    document.addEventListener("visibilitychange", this.#handleVisibility);
+    this.#stopWatching = watchSizes(this.#scroller, () => this.#handleResize());
+    this.hasAttribute("data-paused") ? this.#pause() : this.#scrollToEnd();
+    this.scrollToStart();
   }
 
   disconnectedCallback() {
-    this.#unwatch();
-    document.removeEventListener("visibilitychange", this.#seen);
+    this.#stopWatching();
+    document.removeEventListener("visibilitychange", this.#handleVisibility);
   }
 
   get isFollowing() { return this.#isFollowing; }
 
-  /** Whether the newest page is drawn; if not, the pill leads there. */
+  /** Whether there are pages after the last one shown; if so, the pill leads to the newest one. */
   set hasNewer(value) {
     this.toggleAttribute("data-has-newer", value);
     this.#pill.draw();
   }
 
-  /** Go to the end of what is drawn and stay there. */
+  /** Scroll to the end and follow it. */
   follow() {
-    this.#set(true);
+    this.#setFollowing(true);
     this.#pill.clear();
     this.#pill.draw();
-    this.#down();
+    this.#scrollToEnd();
   }
 
-  /** Go to the beginning of what is drawn and stay there. */
-  top() {
+  /** Scroll to the top of the loaded rows and stay there. */
+  scrollToTop() {
     this.#pause();
     this.#scroller.scrollTop = 0;
-    this.#stay();
+    this.#captureAnchor();
   }
 
-  /** Go to a row and stay there. */
-  show(row) {
+  /** Scroll to a row and stay there. */
+  scrollToRow(row) {
     this.#pause();
     row?.scrollIntoView({ block: "start" });
-    this.#stay();
+    this.#captureAnchor();
   }
 
-  /** Before rows change: remember what the reader looks at. Reads layout. */
-  hold() {
-    if (!this.#isFollowing) this.#top = this.#place.note();
+  /** Call before rows change: updates the scroll anchor. Reads layout. */
+  beforeChange() {
+    if (!this.#isFollowing) this.#top = this.#anchor.update();
   }
 
-  /** After rows changed: stay at the tail, or keep what the reader looks at where it was. Writes once. */
-  settle(news = { count: 0, names: [] }) {
-    if (this.#isFollowing) return this.#down();
-    this.#keep();
-    if (news.count) this.#pill.add(news);
+  /** Call after rows changed: scrolls to the tail if it is followed, or else keeps the anchored row in place. Writes once. */
+  afterChange(unread = { count: 0, names: [] }) {
+    if (this.#isFollowing) return this.#scrollToEnd();
+    this.#restoreAnchor();
+    if (unread.count) this.#pill.add(unread);
     return this.#pill.draw();
   }
 
-  /** Go to where it begins; what is in sight as a whole is followed. Asked for again when rows have their final heights. */
-  begin() {
+  /** Scroll to `data-start`; follow if all rows fit into view. Called again once rows have their final heights. */
+  scrollToStart() {
     if (!this.dataset.start) return undefined;
     const { scrollHeight, clientHeight } = this.#scroller;
     if (scrollHeight - clientHeight <= 1 && !this.hasAttribute("data-has-newer")) return this.follow();
     scrollToEvent(this.#scroller, Number(this.dataset.start));
-    return this.#stay();
+    return this.#captureAnchor();
   }
 
-  #seen = () => !document.hidden && this.#isFollowing && this.#down();
+  #handleVisibility = () => !document.hidden && this.#isFollowing && this.#scrollToEnd();
 
-  #look() {
+  #handleScroll() {
     const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
-    const left = scrollHeight - scrollTop - clientHeight;
-    const wasAt = this.#top;
+    const distance = scrollHeight - scrollTop - clientHeight;
+    const previousTop = this.#top;
     this.#top = scrollTop;
-    if (scrollTop < wasAt && left > 1) this.#pause();
-    else if (scrollTop > wasAt && left < AT_TAIL && !this.hasAttribute("data-has-newer")) this.follow();
-    this.hold();
+    if (scrollTop < previousTop && distance > 1) this.#pause();
+    else if (scrollTop > previousTop && distance < AT_TAIL && !this.hasAttribute("data-has-newer")) this.follow();
+    this.beforeChange();
   }
 
-  #wheel({ deltaY }) { if (deltaY < 0 && this.#scroller.scrollTop > 0) this.#pause(); }
+  #handleWheel({ deltaY }) { if (deltaY < 0 && this.#scroller.scrollTop > 0) this.#pause(); }
 
-  /** What stands over the transcript came or went, or rows changed: the reader's rows stay where they are on the screen. */
-  #resized() { this.#isFollowing ? this.#down() : this.#keep(); }
+  /** The size of the transcript or of its content changed. */
+  #handleResize() { this.#isFollowing ? this.#scrollToEnd() : this.#restoreAnchor(); }
 
-  /** A reader who opens something reads it: it does not run away. */
-  #pressed(event) {
+  /** Pause when the reader opens a disclosure, so that it does not scroll away. */
+  #handleClick(event) {
     const details = event.target.closest("summary")?.parentElement;
     if (details && !details.open) this.#pause();
   }
 
-  #ask() {
+  #requestLatest() {
     this.#scroller.focus({ preventScroll: true });
     this.dispatchEvent(new CustomEvent("tail:latest", { bubbles: true }));
   }
 
   #pause() {
-    this.#set(false);
+    this.#setFollowing(false);
     this.#pill.draw();
   }
 
-  #set(isFollowing) {
+  #setFollowing(isFollowing) {
     if (this.#isFollowing === isFollowing) return;
     this.#isFollowing = isFollowing;
-    if (!isFollowing) this.#place.begin();
+    if (!isFollowing) this.#anchor.capture();
     this.toggleAttribute("data-paused", !isFollowing);
     this.dispatchEvent(new CustomEvent("tail:following", { bubbles: true, detail: { isFollowing } }));
   }
 
-  #down() {
+  #scrollToEnd() {
     if (document.hidden) return;
     this.#scroller.scrollTop = this.#scroller.scrollHeight;
     this.#top = this.#scroller.scrollTop;
   }
 
-  #keep() { this.#top = this.#place.keep(); }
+  #restoreAnchor() { this.#top = this.#anchor.restore(); }
 
-  /** What is in view now is what the reader looks at. */
-  #stay() { this.#top = this.#place.begin(); }
+  /** Anchor to the row that is now at the top. */
+  #captureAnchor() { this.#top = this.#anchor.capture(); }
 }
 customElements.define("tail-follow", TailFollow);

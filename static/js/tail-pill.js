@@ -1,33 +1,33 @@
-/** The pill over a transcript: what came while the reader was elsewhere, and the way back to the tail. Used by `tail-follow`. */
+/** The pill over a transcript: counts rows that arrived while the tail was not followed, and leads back to it. Used by `tail-follow`. */
 import { UnreadCounter } from "./unread-counter.js";
 
 export class TailPill {
   #host;
   #element;
-  #news = new UnreadCounter();
+  #unread = new UnreadCounter();
 
-  /** @param {HTMLElement} host the `tail-follow` that holds it @param {() => void} pressed */
-  constructor(host, pressed) {
+  /** @param {HTMLElement} host  the `tail-follow` around it @param {() => void} onPress */
+  constructor(host, onPress) {
     this.#host = host;
     this.#element = host.querySelector(".pill");
-    this.#element.addEventListener("click", pressed);
+    this.#element.addEventListener("click", onPress);
   }
 
-  /** Merge what came. @param {{count: number, names: string[]}} news */
-  add(news) {
-    this.#news.merge(news);
+  /** Add new rows to the count. @param {{count: number, names: string[]}} unread */
+  add(unread) {
+    this.#unread.merge(unread);
   }
 
   clear() {
-    this.#news.take();
+    this.#unread.take();
   }
 
   draw() {
-    const { count } = this.#news;
-    const [hasNewer, beganElsewhere] = ["data-has-newer", "data-start"].map((name) => this.#host.hasAttribute(name));
-    const words = hasNewer || (!count && beganElsewhere) ? "Jump to latest" : this.#news.words();
+    const { count } = this.#unread;
+    const [hasNewer, startedElsewhere] = ["data-has-newer", "data-start"].map((name) => this.#host.hasAttribute(name));
+    const words = hasNewer || (!count && startedElsewhere) ? "Jump to latest" : this.#unread.words();
     const label = this.#element.querySelector("span");
     if (label.textContent !== words) label.textContent = words;
-    this.#element.hidden = !hasNewer && (this.#host.isFollowing || !(count || beganElsewhere));
+    this.#element.hidden = !hasNewer && (this.#host.isFollowing || !(count || startedElsewhere));
   }
 }

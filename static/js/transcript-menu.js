@@ -1,33 +1,33 @@
-/** `<transcript-menu data-file>`: the whole conversation to the clipboard, its two ends, and its results opened at wish. */
+/** `<transcript-menu data-file>`: the menu to copy the whole conversation, go to its start or end, and open all results. */
 import { copy } from "./clipboard.js";
 import { kept } from "./kept.js";
 import { onKey } from "./keys.js";
 
-const KEPT = "switchboard-results"; // "open" is kept
-const DRAWN = ["transcript:drawn", "page:drawn"];
-const MAX_CHARACTERS = 20 << 20; // characters that go to a clipboard
+const STORAGE_KEY = "switchboard-results"; // "open" if results are to be opened
+const TRIGGERS = ["transcript:drawn", "page:drawn"];
+const MAX_CHARACTERS = 20 << 20; // of a text that is copied to the clipboard
 
-/** Tells, bubbling: `said` {words} at the announcer; at the transcript `tail:oldest` and `tail:latest`. */
+/** Dispatches `said` {words} on the announcer, and `tail:oldest` and `tail:latest` on the transcript (all bubble). */
 class TranscriptMenu extends HTMLElement {
   #stop = new AbortController();
-  #known = new WeakSet(); // results that were opened once: what the reader closes stays closed
+  #opened = new WeakSet(); // results that were opened once; those that the reader closes stay closed
 
   connectedCallback() {
     const { signal } = this.#stop;
-    this.addEventListener("click", (event) => this.#click(event), { signal });
-    this.#box?.addEventListener("change", () => this.#open(this.#box.checked), { signal });
-    addEventListener("beforeprint", () => this.#note(), { signal });
-    for (const name of DRAWN) document.addEventListener(name, () => this.#box?.checked && this.#unfold(), { signal });
-    if (!this.#box) return;
-    signal.addEventListener("abort", onKey("O", () => this.#open(!this.#box.checked)));
-    if (kept.get(KEPT) === "open") this.#open(true);
+    this.addEventListener("click", (event) => this.#handleClick(event), { signal });
+    this.#checkbox?.addEventListener("change", () => this.#setOpen(this.#checkbox.checked), { signal });
+    addEventListener("beforeprint", () => this.#updatePrintNote(), { signal });
+    for (const name of TRIGGERS) document.addEventListener(name, () => this.#checkbox?.checked && this.#openResults(), { signal });
+    if (!this.#checkbox) return;
+    signal.addEventListener("abort", onKey("O", () => this.#setOpen(!this.#checkbox.checked)));
+    if (kept.get(STORAGE_KEY) === "open") this.#setOpen(true);
   }
 
   disconnectedCallback() {
     this.#stop.abort();
   }
 
-  get #box() {
+  get #checkbox() {
     return this.querySelector("[data-open-results]");
   }
 
@@ -35,33 +35,33 @@ class TranscriptMenu extends HTMLElement {
     return document.querySelectorAll(".transcript details.tool");
   }
 
-  #click({ target }) {
+  #handleClick({ target }) {
     const end = target.closest("[data-end]")?.dataset.end;
-    const form = target.closest("[data-copy-as]")?.dataset.copyAs;
+    const format = target.closest("[data-copy-as]")?.dataset.copyAs;
     if (end) document.querySelector(".transcript").dispatchEvent(new CustomEvent(`tail:${end}`, { bubbles: true }));
-    if (form) this.#copy(form);
+    if (format) this.#copy(format);
     if (!target.closest("label")) this.hidePopover();
   }
 
-  #open(isOpen) {
-    this.#box.checked = isOpen;
-    kept.set(KEPT, isOpen ? "open" : "");
-    if (isOpen) return this.#unfold();
+  #setOpen(isOpen) {
+    this.#checkbox.checked = isOpen;
+    kept.set(STORAGE_KEY, isOpen ? "open" : "");
+    if (isOpen) return this.#openResults();
     for (const details of this.#results) details.open = false;
-    this.#known = new WeakSet();
+    this.#opened = new WeakSet();
     return undefined;
   }
 
-  #unfold() {
+  #openResults() {
     for (const details of this.#results) {
-      if (this.#known.has(details)) continue;
-      this.#known.add(details);
+      if (this.#opened.has(details)) continue;
+      this.#opened.add(details);
       details.open = true;
     }
   }
 
-  /** Paper says which part of the conversation it has: what is loaded. */
-  #note() {
+  /** Before printing, note which events are loaded, since only these are printed. */
+  #updatePrintNote() {
     const transcript = document.querySelector("live-transcript");
     const note = document.querySelector("[data-print-note]");
     const { first, head, last } = transcript?.dataset ?? {};
@@ -69,23 +69,24 @@ class TranscriptMenu extends HTMLElement {
     if (note && first) note.textContent = `Events ${first} to ${end}, as loaded. Print in the menu makes a document of the whole conversation.`;
   }
 
-  async #copy(form) {
-    this.#say("Copying…");
-    const text = await fetched(`${this.dataset.file}?format=${form}`);
-    if (text === null) return this.#say("The server did not respond. Nothing was copied.");
-    if (text.length > MAX_CHARACTERS) return this.#say("This conversation is too long for the clipboard. Download it instead.");
-    return this.#say((await copy(text)) ? "Conversation copied" : "The browser refused the clipboard. Download it instead.");
+  async #copy(format) {
+    this.#announce("Copying…");
+    const text = await fetchText(`${this.dataset.file}?format=${format}`);
+    if (text === null) return this.#announce("The server did not respond. Nothing was copied.");
+    if (text.length > MAX_CHARACTERS) return this.#announce("This conversation is too long for the clipboard. Download it instead.");
+    return this.#announce((await copy(text)) ? "Conversation copied" : "The browser refused the clipboard. Download it instead.");
   }
 
-  #say(words) {
+  #announce(words) {
     document.querySelector("news-announcer").dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words } }));
   }
 }
 
-const fetched = async (address) => {
+/** Returns the text at an address, or null if the request fails. */
+const fetchText = async (address) => {
   try {
-    const answer = await fetch(address, { credentials: "same-origin", redirect: "error" });
-    return answer.ok ? await answer.text() : null;
+    const response = await fetch(address, { credentials: "same-origin", redirect: "error" });
+    return response.ok ? await response.text() : null;
   } catch {
     return null;
   }

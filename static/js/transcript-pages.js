@@ -1,31 +1,34 @@
-/** Older and newer pages of a transcript, loaded as the reader comes near. Used by `live-transcript`. */
+/** Loads older and newer pages of a transcript as the reader scrolls near them, and unloads distant rows. Used by `live-transcript`. */
 import { json } from "./fetch.js";
 import { followPlayhead } from "./playhead-follow.js";
 import { socket } from "./socket.js";
 
 /**
- * Rows in the page, what is farther away is taken out and loaded again; those while the tail is followed; how far outside
- * of the view a page is loaded. Lanes have short rows whose words are drawn as they come near (static/css/lanes.css).
+ * `maxRows`: rows in the page before distant ones are unloaded; `maxFollowed`: the same while the tail is followed; `margin`:
+ * how far outside the viewport a page is loaded. Lanes have short rows, whose text is rendered as they come near (static/css/lanes.css).
  */
-const SIZES = { html: { most: 2000, followed: 600, near: "900px 0px" }, lanes: { most: 300, followed: 300, near: "3000px 0px" } };
+const SIZES = {
+  html: { maxRows: 2000, maxFollowed: 600, margin: "900px 0px" },
+  lanes: { maxRows: 300, maxFollowed: 300, margin: "3000px 0px" },
+};
 const RETRY_MS = 2_000;
-const BARREN = 3; // pages; after them the link waits for a press, else a level of detail would load all history
+const MAX_EMPTY_PAGES = 3; // loaded in a row; then the link must be pressed, or a level of detail that hides most rows would load all history
 
 export class TranscriptPages {
   #host;
   #rows;
   #tail;
   #links;
-  #loading = 0; // the number of the load under way; 0: none
+  #loading = 0; // the number of the load in progress; 0: none
   #loads = 0;
   #sizes;
-  #barren = 0; // older pages in a row of which nothing is shown
-  #watch;
-  #leave = () => {};
-  #unwatch = null; // while the page is not live
+  #emptyPages = 0; // older pages in a row without a visible row
+  #observer;
+  #unfollowPlayhead = () => {};
+  #unwatchRedactions = null; // a function while the transcript is not live
 
   /**
-   * @param {HTMLElement} host `data-entries` is the address of pages, with or without a query; `data-first`, `data-last` what is drawn
+   * @param {HTMLElement} host `data-entries` is the address of pages, with or without a query; `data-first`, `data-last` the seqs shown
    * @param {import("./transcript-rows.js").TranscriptRows} rows
    * @param {HTMLElement} tail the `tail-follow` around the rows
    */
@@ -34,134 +37,134 @@ export class TranscriptPages {
     this.#sizes = SIZES[host.dataset.render ?? "html"];
     this.#links = { older: host.querySelector("[data-older]"), newer: host.querySelector("[data-newer]") };
     const root = host.querySelector(".transcript");
-    this.#watch = new IntersectionObserver((seen) => this.#near(seen), { root, rootMargin: this.#sizes.near });
-    host.addEventListener("page:wanted", ({ detail }) => this.#from(detail.seq));
+    this.#observer = new IntersectionObserver((entries) => this.#handleIntersection(entries), { root, rootMargin: this.#sizes.margin });
+    host.addEventListener("page:wanted", ({ detail }) => this.#showFrom(detail.seq));
     for (const [name, link] of Object.entries(this.#links)) {
-      link.addEventListener("click", (event) => this.#pressed(event, name));
-      this.#watch.observe(link);
+      link.addEventListener("click", (event) => this.#handleClick(event, name));
+      this.#observer.observe(link);
     }
     if (host.dataset.at || host.hasAttribute("data-has-newer")) this.#watchRedactions();
-    if (host.dataset.at) this.#leave = followPlayhead(host, "entries", () => this.newest().then(() => tail.follow()));
+    if (host.dataset.at) this.#unfollowPlayhead = followPlayhead(host, "entries", () => this.showNewest().then(() => tail.follow()));
   }
 
   close() {
-    this.#leave();
-    this.#live();
-    this.#watch.disconnect();
+    this.#unfollowPlayhead();
+    this.#stopWatching();
+    this.#observer.disconnect();
   }
 
-  /** Keep the page short: at the tail while it is followed, else by leaving the tail to be loaded again. */
+  /** Unload rows beyond the limit: the oldest while the tail is followed; else the tail is left, and loaded again when needed. */
   trim() {
-    if (this.#tail.isFollowing) this.#olderGone(this.#rows.unloadOldest(this.#sizes.followed));
-    else if (this.#rows.count > this.#sizes.most) this.#newerGone(Number(this.#host.dataset.head));
+    if (this.#tail.isFollowing) this.#markOlder(this.#rows.unloadOldest(this.#sizes.maxFollowed));
+    else if (this.#rows.count > this.#sizes.maxRows) this.#markNewer(Number(this.#host.dataset.head));
   }
 
-  /** Draw the newest page in place of everything. Answers whether it came. */
-  newest() {
+  /** Replace all rows by the newest page. Returns whether it was loaded. */
+  showNewest() {
     return this.#load("newer", "", (page) => {
-      this.#tail.hold();
+      this.#tail.beforeChange();
       this.#rows.reset(page.html);
-      this.#tail.settle();
+      this.#tail.afterChange();
       this.#host.dataset.first = page.first;
-      this.#show("older", page.has_older);
-      this.#atTail(page);
+      this.#showLink("older", page.has_older);
+      this.#reachTail(page);
     });
   }
 
-  /** Draw the first page in place of everything. Answers whether it came. */
-  oldest() {
-    return this.#after("older", 0);
+  /** Replace all rows by the first page. Returns whether it was loaded. */
+  showOldest() {
+    return this.#showAfter("older", 0);
   }
 
   get hasOlder() {
     return !this.#links.older.hidden;
   }
 
-  /** Show the rows from an event on, wherever the reader was. */
-  async #from(seq) {
-    const row = this.#rows.firstSeq <= seq && this.#rows.all.find((one) => Number(one.dataset.seq) >= seq);
-    if (row || (await this.#after("newer", seq - 1))) this.#tail.show(row || this.#rows.first);
+  /** Show the rows from an event on, from anywhere in the conversation. */
+  async #showFrom(seq) {
+    const row = this.#rows.firstSeq <= seq && this.#rows.all.find(({ dataset }) => Number(dataset.seq) >= seq);
+    if (row || (await this.#showAfter("newer", seq - 1))) this.#tail.scrollToRow(row || this.#rows.first);
   }
 
-  /** Draw the page after an event in place of everything. Answers whether it came. */
-  #after(name, seq) {
+  /** Replace all rows by the page after an event. Returns whether it was loaded. */
+  #showAfter(name, seq) {
     const draw = (page) => {
       this.#rows.reset(page.html);
       this.#host.dataset.first = page.first;
-      this.#show("older", page.has_older);
-      if (page.has_newer) this.#newerGone(page.last);
-      else this.#atTail(page);
+      this.#showLink("older", page.has_older);
+      if (page.has_newer) this.#markNewer(page.last);
+      else this.#reachTail(page);
     };
     return this.#load(name, `after=${seq}`, draw, { isUrgent: true });
   }
 
-  #older() {
+  #loadOlder() {
     return this.#load("older", `before=${this.#host.dataset.first}`, (page) => {
-      this.#tail.hold();
-      this.#barren = this.#rows.prepend(page.html) ? 0 : this.#barren + 1;
-      this.#tail.settle();
+      this.#tail.beforeChange();
+      this.#emptyPages = this.#rows.prepend(page.html) ? 0 : this.#emptyPages + 1;
+      this.#tail.afterChange();
       this.#host.dataset.first = page.first;
-      this.#show("older", page.has_older);
-      this.#newerGone(this.#rows.unloadNewest(this.#sizes.most));
+      this.#showLink("older", page.has_older);
+      this.#markNewer(this.#rows.unloadNewest(this.#sizes.maxRows));
     });
   }
 
-  #newer() {
+  #loadNewer() {
     return this.#load("newer", `after=${this.#host.dataset.last}`, (page) => {
-      this.#tail.hold();
+      this.#tail.beforeChange();
       this.#rows.extend(page.html);
-      this.#olderGone(this.#rows.unloadOldest(this.#sizes.most));
-      this.#tail.settle();
+      this.#markOlder(this.#rows.unloadOldest(this.#sizes.maxRows));
+      this.#tail.afterChange();
       this.#host.dataset.last = page.last;
-      if (!page.has_newer) this.#atTail(page);
+      if (!page.has_newer) this.#reachTail(page);
     });
   }
 
-  #olderGone(seq) {
+  #markOlder(seq) {
     if (!seq) return;
     this.#host.dataset.first = seq;
-    this.#show("older", true);
+    this.#showLink("older", true);
   }
 
-  #newerGone(seq) {
+  #markNewer(seq) {
     if (!seq) return;
     this.#host.dataset.last = seq;
-    this.#show("newer", true);
+    this.#showLink("newer", true);
     this.#host.dispatchEvent(new CustomEvent("page:left"));
     this.#watchRedactions();
   }
 
-  /** Look for redactions while nothing else of the record is followed: what they name may be drawn here as it was. */
+  /** Watch for redactions while the transcript is not live: redacted events may be shown here unredacted. */
   #watchRedactions() {
     const { topic, head, epoch } = this.#host.dataset;
-    const again = ({ events }) => (!events || events.some(({ kind }) => kind === "event.redacted")) && this.#again();
-    this.#unwatch ??= socket.subscribe(topic, { after: Number(head), epoch }, { events: again, reset: again });
+    const reload = ({ events }) => (!events || events.some(({ kind }) => kind === "event.redacted")) && this.#reload();
+    this.#unwatchRedactions ??= socket.subscribe(topic, { after: Number(head), epoch }, { events: reload, reset: reload });
   }
 
-  #live() {
-    this.#unwatch = void this.#unwatch?.() ?? null;
+  #stopWatching() {
+    this.#unwatchRedactions = void this.#unwatchRedactions?.() ?? null;
   }
 
-  /** Draw the rows anew that are there, from the first on. */
-  async #again() {
-    const isThere = () => (this.#host.dataset.at ? this.newest() : this.#after("newer", this.#rows.firstSeq - 1));
-    while (this.#unwatch && !(await isThere())) await new Promise((wait) => setTimeout(wait, RETRY_MS));
+  /** Reload the rows shown, from the first on. */
+  async #reload() {
+    const load = () => (this.#host.dataset.at ? this.showNewest() : this.#showAfter("newer", this.#rows.firstSeq - 1));
+    while (this.#unwatchRedactions && !(await load())) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
 
-  #atTail({ head, epoch }) {
-    this.#show("newer", false);
-    if (!this.#host.dataset.at) this.#live();
+  #reachTail({ head, epoch }) {
+    this.#showLink("newer", false);
+    if (!this.#host.dataset.at) this.#stopWatching();
     if (!this.#host.dataset.at) this.#host.dispatchEvent(new CustomEvent("page:newest", { detail: { head, epoch } }));
   }
 
-  /** One page at a time; either end goes before any other, and what comes late for it is not drawn. */
+  /** Load one page at a time. Urgent loads, such as those of either end, take precedence; outdated responses are dropped. */
   async #load(name, query, draw, { isUrgent = !query } = {}) {
     if (this.#loading && !isUrgent) return false;
-    const mine = (this.#loading = ++this.#loads);
-    const isLoaded = await this.#fetch(name, query, (page) => mine === this.#loading && draw(page));
-    if (mine !== this.#loading) return false;
+    const number = (this.#loading = ++this.#loads);
+    const isLoaded = await this.#fetch(name, query, (page) => number === this.#loading && draw(page));
+    if (number !== this.#loading) return false;
     this.#loading = 0;
-    if (isLoaded && this.#barren < BARREN) this.#look();
+    if (isLoaded && this.#emptyPages < MAX_EMPTY_PAGES) this.#observeAgain();
     return isLoaded;
   }
 
@@ -180,31 +183,31 @@ export class TranscriptPages {
     }
   }
 
-  #pressed(event, name) {
+  #handleClick(event, name) {
     event.preventDefault();
-    this.#barren = 0;
-    this.#turn(name);
+    this.#emptyPages = 0;
+    this.#loadPage(name);
   }
 
-  #near(seen) {
-    for (const { isIntersecting, target } of seen)
-      if (isIntersecting && !target.hidden) this.#turn(target === this.#links.older ? "older" : "newer");
+  #handleIntersection(entries) {
+    for (const { isIntersecting, target } of entries)
+      if (isIntersecting && !target.hidden) this.#loadPage(target === this.#links.older ? "older" : "newer");
   }
 
-  #turn(name) {
-    return name === "older" ? this.#older() : this.#newer();
+  #loadPage(name) {
+    return name === "older" ? this.#loadOlder() : this.#loadNewer();
   }
 
-  #show(name, isThere) {
-    this.#links[name].hidden = !isThere;
-    if (name === "newer") this.#tail.hasNewer = isThere;
+  #showLink(name, isShown) {
+    this.#links[name].hidden = !isShown;
+    if (name === "newer") this.#tail.hasNewer = isShown;
   }
 
-  /** Ask the observer anew: a link that is still near after a page came is told of again. */
-  #look() {
+  /** Observe the links again, so that a link still near after a page was loaded triggers another load. */
+  #observeAgain() {
     for (const link of Object.values(this.#links)) {
-      this.#watch.unobserve(link);
-      this.#watch.observe(link);
+      this.#observer.unobserve(link);
+      this.#observer.observe(link);
     }
   }
 }

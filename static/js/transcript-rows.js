@@ -1,6 +1,7 @@
 /**
- * The drawn rows of a transcript, in stretches of 200 that the browser may skip. Used by `live-transcript`.
- * What happened inside a call (`data-within`) stands in the call's block (`.inner`) when that is drawn, else by itself.
+ * The rendered rows of a transcript, in stretches of 200 that the browser may skip (`content-visibility`). A row of a run inside
+ * a call (`data-within`) is nested in the call's block (`.inner`) if that is loaded, or else a row of its own. Used by
+ * `live-transcript` and `transcript-pages`.
  */
 import { keepNotes, placeNotes } from "./annotations.js";
 import { drawTimes } from "./clock.js";
@@ -13,23 +14,23 @@ const STRETCH = 200; // rows; content-visibility on each row is slower than none
 
 export class TranscriptRows {
   #root;
-  #draw;
+  #render;
   /** @type {Map<string, Element>} */
   #groups = new Map();
 
   /**
-   * @param {Element} root holds `.rows` elements only, between the two links to further pages
-   * @param {(drawn: DocumentFragment) => void} dress what else rows need before they go in
+   * @param {Element} root  contains only `.rows` elements, between the links to older and newer pages
+   * @param {(rows: DocumentFragment) => void} prepare  called with new rows before they are inserted
    */
-  constructor(root, dress = () => {}) {
+  constructor(root, prepare = () => {}) {
     this.#root = root;
-    this.#draw = (html) => {
-      const drawn = draw(html);
-      dress(drawn);
-      return drawn;
+    this.#render = (html) => {
+      const fragment = renderRows(html);
+      prepare(fragment);
+      return fragment;
     };
-    this.#register(root);
-    this.#joinAll();
+    this.#registerGroups(root);
+    this.#separateAll();
   }
 
   /** All rows, oldest first. */
@@ -49,43 +50,43 @@ export class TranscriptRows {
     return this.#stretches.at(-1)?.lastElementChild ?? null;
   }
 
-  /** The oldest seq that is drawn; 0 when nothing is. */
+  /** The seq of the first row; 0 if there are no rows. */
   get firstSeq() {
     return Number(this.first?.dataset.seq ?? 0);
   }
 
-  /** The block of a group. @returns {Element | undefined} */
+  /** Returns the row of a group. @returns {Element | undefined} */
   find(group) {
     return this.#groups.get(group);
   }
 
-  /** Draw one event: in place of its group's block, else at the end. Answers the row when it is a new one. */
+  /** Render an event: it updates the row of its group, or is added at the end. Returns the row if it is new, or else null. */
   put(html) {
-    const fresh = this.#draw(html).firstElementChild;
-    if (!fresh) return null;
-    placeNotes(fresh);
-    const old = this.find(fresh.dataset.group) ?? this.#same(fresh);
-    if (old) return this.#replace(old, fresh);
-    const inner = this.#innerFor(fresh);
-    if (inner) return this.#nest(inner, fresh);
-    if (Number(fresh.dataset.seq) < this.firstSeq) return null; // its place is in an older page, drawn when that is loaded
-    return this.append(fresh);
+    const newer = this.#render(html).firstElementChild;
+    if (!newer) return null;
+    placeNotes(newer);
+    const row = this.find(newer.dataset.group) ?? this.#findById(newer);
+    if (row) return this.#update(row, newer);
+    const inner = this.#innerFor(newer);
+    if (inner) return this.#nest(inner, newer);
+    if (Number(newer.dataset.seq) < this.firstSeq) return null; // belongs to an older page, which will contain it
+    return this.append(newer);
   }
 
   /** Add a row at the end. */
   append(row) {
     const previous = this.last;
-    this.#tail().append(row);
-    this.#remember(row);
+    this.#openStretch().append(row);
+    this.#registerGroup(row);
     separateRows([row], previous);
     return row;
   }
 
-  /** Draw an older page before everything. Answers whether anything of it can be seen at the level of detail chosen. */
+  /** Insert an older page before all rows. Returns whether any of its rows is visible at the chosen level of detail. */
   prepend(html) {
-    const page = this.#page(html);
+    const page = this.#buildPage(html);
     const next = this.first;
-    this.#adopt(page);
+    this.#nestRows(page);
     this.#root.querySelector(":scope > .rows").before(page);
     placeNotes(this.#root);
     const rows = [...page.querySelectorAll(":scope > [data-seq]")];
@@ -93,48 +94,48 @@ export class TranscriptRows {
     return rows.some((row) => row.checkVisibility());
   }
 
-  /** Draw a newer page: rows that are there already take their newer drawing. */
+  /** Add a newer page at the end; rows that are loaded already are updated. */
   extend(html) {
-    for (const fresh of [...this.#draw(html).children].flatMap(taken)) {
-      const old = this.find(fresh.dataset.group) ?? this.#same(fresh);
-      const inner = this.#innerFor(fresh);
-      if (old) this.#replace(old, fresh);
-      else inner ? this.#nest(inner, fresh) : this.append(fresh);
+    for (const newer of [...this.#render(html).children].flatMap(extractNested)) {
+      const row = this.find(newer.dataset.group) ?? this.#findById(newer);
+      const inner = this.#innerFor(newer);
+      if (row) this.#update(row, newer);
+      else inner ? this.#nest(inner, newer) : this.append(newer);
     }
     placeNotes(this.#root);
   }
 
-  /** Draw this page and nothing else. */
+  /** Replace all rows by this page. */
   reset(html) {
     this.#stretches.slice(1).forEach((stretch) => stretch.remove());
     this.#groups.clear();
-    this.#stretches[0].replaceChildren(this.#draw(html));
-    this.#register(this.#root);
-    this.#joinAll();
+    this.#stretches[0].replaceChildren(this.#render(html));
+    this.#registerGroups(this.#root);
+    this.#separateAll();
   }
 
-  /** Take the oldest stretches out while `keep` rows stay. Answers the seq before which history must be loaded; 0: none. */
+  /** Remove the oldest stretches while at least `keep` rows stay. Returns the seq before which rows must be loaded again; 0: none removed. */
   unloadOldest(keep) {
-    let gone = 0;
-    const later = [];
-    while (this.#has(keep, 0)) {
+    let lastRemoved = 0;
+    const nested = [];
+    while (this.#canRemove(keep, 0)) {
       const [stretch] = this.#stretches;
-      gone = Math.max(gone, ...this.#forget(stretch));
-      later.push(...stretch.querySelectorAll(".inner > [data-seq]"));
+      lastRemoved = Math.max(lastRemoved, ...this.#removeStretch(stretch));
+      nested.push(...stretch.querySelectorAll(".inner > [data-seq]"));
     }
-    if (gone) separateRows([this.first]);
-    for (const row of later) if (Number(row.dataset.seq) > gone) this.#stand(row); // the older page will not have it
-    return gone && gone + 1;
+    if (lastRemoved) separateRows([this.first]);
+    for (const row of nested) if (Number(row.dataset.seq) > lastRemoved) this.#unnest(row); // the older page will not contain it
+    return lastRemoved && lastRemoved + 1;
   }
 
-  /** Take the newest stretches out while `keep` rows stay. Answers the seq after which history must be loaded; 0: none. */
+  /** Remove the newest stretches while at least `keep` rows stay. Returns the seq after which rows must be loaded again; 0: none removed. */
   unloadNewest(keep) {
-    let gone = Infinity;
-    while (this.#has(keep, -1)) gone = Math.min(gone, ...this.#forget(this.#stretches.at(-1)));
-    return gone === Infinity ? 0 : gone - 1;
+    let firstRemoved = Infinity;
+    while (this.#canRemove(keep, -1)) firstRemoved = Math.min(firstRemoved, ...this.#removeStretch(this.#stretches.at(-1)));
+    return firstRemoved === Infinity ? 0 : firstRemoved - 1;
   }
 
-  #has(keep, end) {
+  #canRemove(keep, end) {
     return this.#stretches.length > 1 && this.count - this.#stretches.at(end).childElementCount >= keep;
   }
 
@@ -142,7 +143,8 @@ export class TranscriptRows {
     return stretchesOf(this.#root);
   }
 
-  #tail() {
+  /** Returns the last stretch, or a new one if it is full. */
+  #openStretch() {
     const last = this.#stretches.at(-1);
     if (last.childElementCount < STRETCH) return last;
     const stretch = Object.assign(document.createElement("div"), { className: "rows" });
@@ -150,31 +152,32 @@ export class TranscriptRows {
     return stretch;
   }
 
-  #page(html) {
+  #buildPage(html) {
     const page = Object.assign(document.createElement("div"), { className: "rows" });
-    page.append(this.#draw(html));
-    for (const row of [...page.children]) if (this.find(row.dataset.group) ?? this.#same(row)) row.remove();
-    this.#register(page);
+    page.append(this.#render(html));
+    for (const row of [...page.children]) if (this.find(row.dataset.group) ?? this.#findById(row)) row.remove();
+    this.#registerGroups(page);
     for (const inner of page.querySelectorAll(".inner:not(:empty)")) separateRows([...inner.children], inner.parentElement);
     return page;
   }
 
-  #same(fresh) {
-    const found = fresh.id && document.getElementById(fresh.id);
-    return found && found.matches(".rows > *, .inner > *") ? found : null; // the end of a call has an id too, inside its row
+  /** Returns the loaded row with the same id, or null. */
+  #findById(newer) {
+    const element = newer.id && document.getElementById(newer.id);
+    return element && element.matches(".rows > *, .inner > *") ? element : null; // the end of a call, inside its row, has an id too
   }
 
-  #replace(old, fresh) {
-    const group = old.dataset.group;
-    keepNotes(old, fresh);
-    morph(old, fresh);
-    if (group !== old.dataset.group) this.#remember(old);
-    this.#settle(old);
-    separateRows([old], this.#before(old));
+  #update(row, newer) {
+    const group = row.dataset.group;
+    keepNotes(row, newer);
+    morph(row, newer);
+    if (group !== row.dataset.group) this.#registerGroup(row);
+    this.#sort(row);
+    separateRows([row], this.#before(row));
     return null;
   }
 
-  /** Where a row belongs that is of a run inside a call: in the block of that call, when it is drawn. */
+  /** Returns the element in which a row of a run inside a call is nested, or null if that call is not loaded. */
   #innerFor(row) {
     return this.find(row.dataset.within)?.querySelector(":scope > .inner") ?? null;
   }
@@ -182,13 +185,13 @@ export class TranscriptRows {
   #nest(inner, row) {
     const previous = inner.lastElementChild ?? inner.parentElement;
     inner.append(row);
-    this.#remember(row);
+    this.#registerGroup(row);
     separateRows([row], previous);
     return row;
   }
 
-  /** Take rows in that stood by themselves, since the block of their call was on the page that now comes. */
-  #adopt(page) {
+  /** Nest rows whose call was not loaded until this page. */
+  #nestRows(page) {
     for (const row of this.#root.querySelectorAll(":scope > .rows > [data-within]")) {
       const inner = this.#innerFor(row);
       if (!inner || !page.contains(inner)) continue;
@@ -199,35 +202,35 @@ export class TranscriptRows {
     }
   }
 
-  /** Have a row stand by itself, where its seq puts it. */
-  #stand(row) {
+  /** Make a nested row a row of its own, at the place of its seq. */
+  #unnest(row) {
     this.#stretches[0].prepend(row);
-    this.#remember(row);
+    this.#registerGroup(row);
     separateRows([row]);
-    this.#settle(row);
+    this.#sort(row);
   }
 
-  #joinAll() {
+  #separateAll() {
     separateRows(this.all);
     for (const inner of this.#root.querySelectorAll(".inner:not(:empty)")) separateRows([...inner.children], inner.parentElement);
   }
 
-  /** Put a row behind those of smaller seqs: an output has its own place in the record, not that of its first token. */
-  #settle(row) {
-    const left = this.#after(row);
+  /** Move a row behind those with smaller seqs: an output has its own seq, not that of its first token. */
+  #sort(row) {
+    const follower = this.#after(row);
     let last = null;
-    for (let next = left; next && Number(next.dataset.seq) < Number(row.dataset.seq); next = this.#after(next)) last = next;
+    for (let next = follower; next && Number(next.dataset.seq) < Number(row.dataset.seq); next = this.#after(next)) last = next;
     if (!last) return;
     const day = row.previousElementSibling?.matches(".day") ? row.previousElementSibling : null;
     const before = this.#before(row);
     day?.remove();
     last.after(row);
-    separateRows([left], before);
+    separateRows([follower], before);
     const next = this.#after(row);
     if (next) separateRows([next], row);
   }
 
-  /** The row after this one, across stretches. */
+  /** Returns the next row, across stretches. */
   #after(row) {
     let at = row;
     do at = at.nextElementSibling ?? at.parentElement.nextElementSibling?.firstElementChild ?? null;
@@ -235,7 +238,7 @@ export class TranscriptRows {
     return at;
   }
 
-  /** The row before this one, across stretches; the block around the first one inside it. */
+  /** Returns the previous row, across stretches; for the first nested row, its call's row. */
   #before(row) {
     let at = row;
     do at = at.previousElementSibling ?? at.parentElement.previousElementSibling?.lastElementChild ?? null;
@@ -243,32 +246,32 @@ export class TranscriptRows {
     return at ?? row.parentElement.closest("[data-seq]");
   }
 
-  #remember(row) {
+  #registerGroup(row) {
     if (row.dataset.group) this.#groups.set(row.dataset.group, row);
   }
 
-  #register(root) {
-    for (const row of root.querySelectorAll("[data-group]")) this.#remember(row);
+  #registerGroups(root) {
+    for (const row of root.querySelectorAll("[data-group]")) this.#registerGroup(row);
   }
 
-  /** An output stands where its turn began, so seqs are not in order: all of them are answered. */
-  #forget(stretch) {
+  /** Remove a stretch. Returns the seqs of all its rows, since the rows may not be in the order of seqs. */
+  #removeStretch(stretch) {
     for (const row of stretch.querySelectorAll("[data-group]")) this.#groups.delete(row.dataset.group);
     stretch.remove();
     return [...stretch.querySelectorAll(":scope > [data-seq]")].map((row) => Number(row.dataset.seq));
   }
 }
 
-/** A row and those that stand in it, outermost first: each finds its own place. */
-const taken = (row) => {
+/** Extract nested rows, each of which finds its own place. Returns them after their outer row. */
+const extractNested = (row) => {
   const rows = [...row.querySelectorAll(".inner > [data-seq]")];
-  rows.forEach((one) => one.remove());
+  rows.forEach((nested) => nested.remove());
   return [row, ...rows];
 };
 
-/** Times in the reader's zone before the rows go in: written later they would cost a second layout. */
-const draw = (html) => {
-  const drawn = render(html);
-  drawTimes(drawn);
-  return drawn;
+/** Render rows with times in the reader's zone before they are inserted: later this would cost a second layout. */
+const renderRows = (html) => {
+  const fragment = render(html);
+  drawTimes(fragment);
+  return fragment;
 };

@@ -1,6 +1,7 @@
-/** The rows of a scroller that are in view, found by halves: rows stand one below the other. Used by the lanes. */
+/** Finds the rows of a scroller that are in view, by binary search, since rows are stacked vertically. Used by the lanes, `row-position` and `transcript-rows`. */
 
 /**
+ * Returns the rows in view.
  * @param {Element} scroller @param {number} [margin] px above and below that count as in view
  * @returns {Element[]} in order
  */
@@ -13,25 +14,25 @@ export const visibleRows = (scroller, margin = 0) => {
   return inView(stretchesOf(scroller)).flatMap((stretch) => inView([...stretch.children]).filter((row) => row.matches("[data-seq]")));
 };
 
-/** The stretches of rows, without a visit to all that is in them. @param {Element} scroller */
+/** Returns the stretches of rows, without traversing their descendants. @param {Element} scroller */
 export const stretchesOf = (scroller) => [...scroller.children].filter((child) => child.classList.contains("rows"));
 
 /**
- * The number of the first for whose box `isPast`, which holds for all after it; those without a box are passed over.
+ * Returns the index of the first item whose box satisfies `isPast`, which must hold for all items after it; skips items without a box.
  * @param {Element[]} items @param {(box: DOMRect) => boolean} isPast
  */
 export const firstPast = (items, isPast) => {
   let [low, high] = [0, items.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    let at = middle;
-    let box = items[at].getBoundingClientRect();
-    while (!isDrawn(box) && ++at < high) box = items[at].getBoundingClientRect();
-    if (at === high || isPast(box)) high = middle;
-    else low = at + 1;
+    let index = middle;
+    let box = items[index].getBoundingClientRect();
+    while (!isRendered(box) && ++index < high) box = items[index].getBoundingClientRect();
+    if (index === high || isPast(box)) high = middle;
+    else low = index + 1;
   }
-  while (low < items.length && !isDrawn(items[low].getBoundingClientRect())) low += 1;
+  while (low < items.length && !isRendered(items[low].getBoundingClientRect())) low += 1;
   return low;
 };
 
-const isDrawn = ({ width, height }) => width > 0 || height > 0;
+const isRendered = ({ width, height }) => width > 0 || height > 0;

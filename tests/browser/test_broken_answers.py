@@ -24,7 +24,7 @@ PAGES = """async () => {
     <div class="transcript"><a data-older>Older</a><a data-newer hidden></a></div></div>`;
   const { TranscriptPages } = await import("/static/js/transcript-pages.js");
   const host = document.body.firstElementChild;
-  const tail = { hold() {}, settle() {}, isFollowing: true, hasNewer: false };
+  const tail = { beforeChange() {}, afterChange() {}, isFollowing: true, hasNewer: false };
   globalThis.asked = 0;
   const fails = globalThis.fetch;
   globalThis.fetch = (...request) => ((asked += 1), fails(...request));

@@ -34,11 +34,11 @@ CHANGES = {
         requestAnimationFrame(() => (page.style.blockSize = "4429px"))""",
     "the link to older pages goes": "document.querySelector('a').style.cssText = 'display: block; block-size: 70px'",
     "all rows are replaced": """const tail = document.querySelector("tail-follow");
-        tail.hold();
+        tail.beforeChange();
         const [above, rows] = document.querySelectorAll(".rows");
         above.remove();
         rows.innerHTML = rows.innerHTML;
-        tail.settle()""",
+        tail.afterChange()""",
 }
 
 
