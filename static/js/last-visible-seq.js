@@ -1,4 +1,4 @@
-/** Answer the seq of the newest event that the reader has before them; 0 where there is no transcript. */
+/** Returns the seq of the newest event that is shown to the reader; 0 without a transcript. Used by `drafts`. */
 export function lastVisibleSeq() {
   const transcript = document.querySelector("live-transcript");
   if (transcript?.isLive) return Number(transcript.dataset.head);

@@ -1,9 +1,9 @@
-/** Marks words in drawn text without a change of it, by the highlight `found` (static/css/base.css). Used by the palette. */
+/** Highlights the words of a query in the options of the palette, by the CSS highlight `found` (static/css/base.css): the DOM stays as it is. */
 
-/** @param {Element} root @param {string} words typed, separated by spaces */
+/** @param {Element} root @param {string} words as typed, separated by spaces */
 export function markWords(root, words) {
-  const sought = words.toLowerCase().split(/\s+/u).filter(Boolean);
-  if (CSS.highlights) CSS.highlights.set("found", new Highlight(...textsOf(root).flatMap((text) => sought.flatMap((word) => rangesOf(text, word)))));
+  const terms = words.toLowerCase().split(/\s+/u).filter(Boolean);
+  if (CSS.highlights) CSS.highlights.set("found", new Highlight(...textsOf(root).flatMap((text) => terms.flatMap((word) => rangesOf(text, word)))));
 }
 
 const textsOf = (root) => {
@@ -16,7 +16,7 @@ const textsOf = (root) => {
 const rangesOf = (text, word) => {
   const content = text.data.toLowerCase();
   const ranges = [];
-  if (content.length !== text.data.length) return ranges; // a letter that is two in lower case: places would be others
+  if (content.length !== text.data.length) return ranges; // a letter has two in lower case, so the offsets would differ
   for (let at = content.indexOf(word); at >= 0; at = content.indexOf(word, at + word.length)) {
     const range = new Range();
     range.setStart(text, at);

@@ -1,8 +1,8 @@
 /**
- * `<message-composer data-key>`: speak as oneself. Ctrl Enter sends. The draft is kept until the server has stored the
- * words; trying again sends the same client id, so that nothing is said twice. When another person spoke after what the
- * writer had seen, it asks first. `data-new`: the words begin a conversation. Tells, bubbling: `composer:typing`,
- * `composer:rested`.
+ * `<message-composer data-key>`: the form to write a message. Ctrl Enter sends. The draft is kept until the server has stored
+ * the message; a retry sends the same client id, so nothing is stored twice. If another person wrote after the last event
+ * that the writer had seen, it asks before sending. `data-new`: the message starts a new conversation. Dispatches
+ * `composer:typing` and `composer:rested` (both bubble).
  */
 import { ComposerFold } from "./composer-fold.js";
 import { Draft, newId } from "./drafts.js";
@@ -11,7 +11,7 @@ import { focusNow } from "./focus-kept.js";
 import { composes } from "./keys.js";
 import { SendReport } from "./send-report.js";
 
-const DONE_MS = 4_000; // that "Sent" stays
+const SENT_NOTICE_MS = 4_000; // for which "Sent" is shown
 const ANSWERED = "answered_meanwhile";
 
 class MessageComposer extends HTMLElement {
@@ -29,16 +29,16 @@ class MessageComposer extends HTMLElement {
     this.#report = new SendReport(this, () => this.#send({ anyway: true }), this.#stop.signal);
     this.#restore();
     this.#form.addEventListener("submit", (event) => (event.preventDefault(), this.#send()));
-    this.#form.addEventListener("input", () => this.#edited());
-    this.#form.addEventListener("keydown", (event) => this.#key(event));
-    this.#draft.onSentElsewhere((words) => this.#sentElsewhere(words), this.#stop.signal);
+    this.#form.addEventListener("input", () => this.#handleInput());
+    this.#form.addEventListener("keydown", (event) => this.#handleKey(event));
+    this.#draft.onSentElsewhere((draft) => this.#clearSentDraft(draft), this.#stop.signal);
   }
 
   disconnectedCallback() {
     this.#stop.abort();
   }
 
-  /** Show all fields: somebody is about to write. */
+  /** Show all fields. Called by keys that move the focus into the form. */
   unfold() {
     this.#fold.open();
   }
@@ -52,33 +52,33 @@ class MessageComposer extends HTMLElement {
   }
 
   #restore() {
-    const kept = this.#fields.content.value ? null : this.#draft.restore();
-    if (!kept) return;
+    const draft = this.#fields.content.value ? null : this.#draft.restore();
+    if (!draft) return;
     this.unfold();
-    this.#fields.content.value = kept.content;
-    this.#fields.to.value = kept.to;
-    if (kept.speaker) this.#speaker.chosen = kept.speaker;
-    if (this.hasAttribute("data-new")) this.#form.action = kept.action;
-    this.#report.say("kept", "Draft saved.");
+    this.#fields.content.value = draft.content;
+    this.#fields.to.value = draft.to;
+    if (draft.speaker) this.#speaker.chosen = draft.speaker;
+    if (this.hasAttribute("data-new")) this.#form.action = draft.action;
+    this.#report.show("kept", "Draft saved.");
   }
 
-  #edited() {
+  #handleInput() {
     if (this.#isSending) return;
     const isEmpty = !this.#fields.content.value;
     this.#draft.edited(isEmpty);
     if (this.hasAttribute("data-new")) this.#form.action = `/api/v1/conversations/${newId()}/messages`;
-    this.#keep();
-    this.#report.say("", "");
-    this.#tell(isEmpty ? "composer:rested" : "composer:typing");
+    this.#saveDraft();
+    this.#report.show("", "");
+    this.#dispatch(isEmpty ? "composer:rested" : "composer:typing");
   }
 
-  #keep() {
+  #saveDraft() {
     const content = this.#fields.content.value;
     const { value: to } = this.#fields.to;
     this.#draft.keep(content ? { content, to, speaker: this.#speaker?.chosen, action: this.#form.action } : null);
   }
 
-  #key(event) {
+  #handleKey(event) {
     if (event.key !== "Enter" || composes(event)) return;
     if (event.target.name === "to") event.preventDefault();
     if (event.target.name === "content" && (event.ctrlKey || event.metaKey)) this.#form.requestSubmit();
@@ -86,62 +86,62 @@ class MessageComposer extends HTMLElement {
 
   async #send({ anyway = false } = {}) {
     if (this.#isSending || !this.#fields.content.value.trim()) return this.#fields.content.focus();
-    const isStillHere = focusNow(this);
-    this.#hold(true);
-    this.#keep();
-    this.#report.say("sending", "Sending…");
+    const hasFocus = focusNow(this);
+    this.#lock(true);
+    this.#saveDraft();
+    this.#report.show("sending", "Sending…");
     let failure = null;
     try {
-      this.#sent(await json(this.#form.action, { body: { ...this.#words, seen_seq: this.#draft.seen, anyway } }));
+      this.#handleStored(await json(this.#form.action, { body: { ...this.#message, seen_seq: this.#draft.seen, anyway } }));
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       failure = error;
     } finally {
-      this.#hold(false);
+      this.#lock(false);
     }
-    const mayFocus = isStillHere();
+    const mayFocus = hasFocus();
     if (mayFocus) this.#fields.content.focus({ preventScroll: true });
-    return failure && this.#failed(failure, mayFocus);
+    return failure && this.#handleFailure(failure, mayFocus);
   }
 
-  #failed({ code, sentence, told }, mayFocus) {
+  #handleFailure({ code, sentence, told: reply }, mayFocus) {
     if (code !== ANSWERED) return this.#report.fail(sentence);
-    this.#draft.asked(Number(told.seq));
-    return this.#report.ask(told, mayFocus);
+    this.#draft.asked(Number(reply.seq));
+    return this.#report.ask(reply, mayFocus);
   }
 
-  /** Another window of this person sent the same draft: it is not kept here to be sent again. */
-  #sentElsewhere({ content }) {
+  /** Empty the field if another window of this person sent the same draft. */
+  #clearSentDraft({ content }) {
     if (this.#isSending || this.#fields.content.value !== content) return;
     this.#fields.content.value = "";
     this.#draft.begin();
-    this.#report.say("sent", "Sent from another window.", DONE_MS);
+    this.#report.show("sent", "Sent from another window.", SENT_NOTICE_MS);
   }
 
-  get #words() {
+  get #message() {
     const name = this.#fields.to.value.trim().replace(/^agent:/u, "");
     const recipient = name ? `agent:${name}` : `chat:${this.dataset.key}`;
-    return { ...this.#speaker?.words, recipient, content: this.#fields.content.value, client_id: this.#draft.clientId };
+    return { ...this.#speaker?.payload, recipient, content: this.#fields.content.value, client_id: this.#draft.clientId };
   }
 
-  #sent({ seq, url }) {
+  #handleStored({ seq, url }) {
     this.#draft.keep(null);
     this.#fields.content.value = "";
     if (this.hasAttribute("data-new")) return location.assign(url);
-    this.#speaker?.sent();
+    this.#speaker?.reset();
     this.#draft.begin();
-    this.#report.say("sent", `Sent as event ${seq}.`, DONE_MS);
-    return this.#tell("composer:rested");
+    this.#report.show("sent", `Sent as event ${seq}.`, SENT_NOTICE_MS);
+    return this.#dispatch("composer:rested");
   }
 
-  /** While words are on their way they cannot change: what is stored is what stands here. */
-  #hold(isSending) {
+  /** Lock the field while the message is being sent: what is stored is what is shown. */
+  #lock(isSending) {
     this.#isSending = isSending;
     this.#fields.content.readOnly = isSending;
     this.#form.querySelector(".button").disabled = isSending;
   }
 
-  #tell(name) {
+  #dispatch(name) {
     this.dispatchEvent(new CustomEvent(name, { bubbles: true }));
   }
 }

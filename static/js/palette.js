@@ -1,27 +1,27 @@
 /**
- * `<command-palette>`: pages, actions, conversations and events by name, in a dialog. `>` before the words narrows it to
- * actions and pages, `@` to agents and participants, `#` to conversations and the number of an event.
+ * `<command-palette>`: a dialog that finds pages, actions, conversations and events. The prefix `>` limits it to actions and
+ * pages, `@` to agents and participants, `#` to conversations and the event with that number.
  */
 import { RequestError, json } from "./fetch.js";
 import { Options } from "./options.js";
-import { eventByNumber, everyPage, everywhere, ofAgent, ofConversation, ofHit, ofParticipant, pageActions, queryOf } from "./palette-options.js";
+import { agentOption, conversationOption, eventByNumber, eventOption, pageActions, pagesAndActions, parseInput, participantOption, searchOption } from "./palette-options.js";
 
-const PAUSE_MS = 120; // after the last letter
+const PAUSE_MS = 120; // from the last input until the server is asked
 const MAX_CONVERSATIONS = 8;
 const MAX_EVENTS = 4;
-const MAX_NARROWED = 30; // conversations, where they are all that is sought
-const SEARCHED = 3; // letters that are searched for in events
-const GROUPS = { ">": ["here", "known"], "@": ["agents", "participants"], "#": ["number", "found"] }; // others: all but names
+const MAX_PREFIXED = 30; // conversations, if the prefix limits the query to them
+const MIN_SEARCH_LETTERS = 3; // of a query that is searched for in events
+const GROUPS = { ">": ["here", "pages"], "@": ["agents", "participants"], "#": ["number", "conversations"] }; // by prefix; without one, all groups but NAMES
 const NAMES = GROUPS["@"];
 
 class CommandPalette extends HTMLElement {
   #stop;
-  #asking;
-  #pause;
+  #request;
+  #timer;
   #dialog;
   #input;
   #options;
-  #kind = ""; // the sign before the words
+  #prefix = ""; // of the query
 
   connectedCallback() {
     this.#dialog = this.querySelector("dialog");
@@ -29,17 +29,17 @@ class CommandPalette extends HTMLElement {
     this.#options = new Options(this.#input, this.querySelector("[role=listbox]"), this.querySelector("template"));
     this.#stop = new AbortController();
     const { signal } = this.#stop;
-    addEventListener("keydown", (event) => isCall(event) && this.#toggle(event), { signal });
+    addEventListener("keydown", (event) => isShortcut(event) && this.#toggle(event), { signal });
     addEventListener("click", (event) => event.target.closest?.("[data-action='palette']") && this.#toggle(event), { signal });
-    this.#input.addEventListener("input", () => this.#find(), { signal });
-    this.#input.addEventListener("keydown", (event) => this.#options.key(event), { signal });
-    this.#dialog.addEventListener("click", (event) => this.#click(event), { signal });
-    this.#dialog.addEventListener("close", () => this.#forget(), { signal });
+    this.#input.addEventListener("input", () => this.#search(), { signal });
+    this.#input.addEventListener("keydown", (event) => this.#options.handleKey(event), { signal });
+    this.#dialog.addEventListener("click", (event) => this.#handleClick(event), { signal });
+    this.#dialog.addEventListener("close", () => this.#cancel(), { signal });
   }
 
   disconnectedCallback() {
     this.#stop.abort();
-    this.#forget();
+    this.#cancel();
   }
 
   #toggle(event) {
@@ -49,79 +49,79 @@ class CommandPalette extends HTMLElement {
     this.#input.value = "";
     this.#options.clear();
     this.#dialog.showModal();
-    return this.#find();
+    return this.#search();
   }
 
-  #click(event) {
-    if (this.#options.click(event) || event.target === this.#dialog) this.#dialog.close();
+  #handleClick(event) {
+    if (this.#options.handleClick(event) || event.target === this.#dialog) this.#dialog.close();
   }
 
-  /** Draw what the page knows at once, the rest when it comes. */
-  #find() {
-    const { kind, words } = queryOf(this.#input.value);
-    this.#forget();
-    this.#options.restart(words);
-    this.#kind = kind;
-    const matches = ({ words: name }) => name.toLowerCase().includes(words.toLowerCase());
-    this.#show("number", "On this page", eventByNumber(words));
+  /** Show the options that the page has at once, the others when the server responds. */
+  #search() {
+    const { prefix, query } = parseInput(this.#input.value);
+    this.#cancel();
+    this.#options.restart(query);
+    this.#prefix = prefix;
+    const matches = ({ label }) => label.toLowerCase().includes(query.toLowerCase());
+    this.#show("number", "On this page", eventByNumber(query));
     this.#show("here", "On this page", pageActions().filter(matches));
-    this.#show("known", "Pages and actions", everyPage().filter(matches));
-    for (const id of ["found", "events", "everywhere", ...NAMES]) if (!this.#takes(id)) this.#show(id, "", []);
-    this.#pause = setTimeout(() => this.#ask(words), words ? PAUSE_MS : 0);
+    this.#show("pages", "Pages and actions", pagesAndActions().filter(matches));
+    for (const id of ["conversations", "events", "everywhere", ...NAMES]) if (!this.#admits(id)) this.#show(id, "", []);
+    this.#timer = setTimeout(() => this.#fetch(query), query ? PAUSE_MS : 0);
   }
 
-  /** Whether a group belongs to what is sought. */
-  #takes(id) {
-    return this.#kind ? GROUPS[this.#kind].includes(id) : !NAMES.includes(id);
+  /** Whether the prefix admits a group. */
+  #admits(id) {
+    return this.#prefix ? GROUPS[this.#prefix].includes(id) : !NAMES.includes(id);
   }
 
   #show(id, name, options) {
-    this.#options.show(id, name, this.#takes(id) ? options : []);
+    this.#options.show(id, name, this.#admits(id) ? options : []);
   }
 
-  async #ask(words) {
-    this.#asking = new AbortController();
+  async #fetch(query) {
+    this.#request = new AbortController();
     try {
-      if (this.#takes("found")) await this.#askConversations(words);
-      if (this.#takes("agents")) await this.#askNames(words);
-      this.#say(this.#options.size ? "" : "No results");
+      if (this.#admits("conversations")) await this.#fetchConversations(query);
+      if (this.#admits("agents")) await this.#fetchNames(query);
+      this.#showStatus(this.#options.size ? "" : "No results");
     } catch (error) {
-      if (error instanceof RequestError) this.#say(error.sentence);
+      if (error instanceof RequestError) this.#showStatus(error.sentence);
       else if (error.name !== "AbortError") throw error;
     }
   }
 
-  async #askConversations(words) {
-    const query = { q: words, limit: this.#kind ? MAX_NARROWED : MAX_CONVERSATIONS };
-    const { items } = await this.#json("/api/v1/conversations", query);
-    this.#show("found", words ? "Conversations" : "Recent conversations", items.map(ofConversation));
-    const isSearched = this.#takes("events") && words.length >= SEARCHED;
-    const hits = isSearched ? (await this.#json("/api/v1/search", { q: words, limit: MAX_EVENTS })).items : [];
-    this.#show("events", "Events", hits.map(ofHit));
-    this.#show("everywhere", "All conversations", [everywhere(words)]);
+  async #fetchConversations(query) {
+    const limit = this.#prefix ? MAX_PREFIXED : MAX_CONVERSATIONS;
+    const { items } = await this.#json("/api/v1/conversations", { q: query, limit });
+    this.#show("conversations", query ? "Conversations" : "Recent conversations", items.map(conversationOption));
+    const isSearched = this.#admits("events") && query.length >= MIN_SEARCH_LETTERS;
+    const hits = isSearched ? (await this.#json("/api/v1/search", { q: query, limit: MAX_EVENTS })).items : [];
+    this.#show("events", "Events", hits.map(eventOption));
+    this.#show("everywhere", "All conversations", [searchOption(query)]);
   }
 
-  async #askNames(words) {
-    const { agents, participants } = await this.#json("/", { part: "names", q: words });
-    this.#show("agents", "Agents", agents.map(ofAgent));
-    this.#show("participants", "Conversations of a participant", participants.map(ofParticipant));
+  async #fetchNames(query) {
+    const { agents, participants } = await this.#json("/", { part: "names", q: query });
+    this.#show("agents", "Agents", agents.map(agentOption));
+    this.#show("participants", "Conversations of a participant", participants.map(participantOption));
   }
 
-  #json(address, query) {
-    return json(`${address}?${new URLSearchParams(query)}`, { signal: this.#asking.signal });
+  #json(address, parameters) {
+    return json(`${address}?${new URLSearchParams(parameters)}`, { signal: this.#request.signal });
   }
 
-  #forget() {
-    clearTimeout(this.#pause);
-    this.#asking?.abort();
+  #cancel() {
+    clearTimeout(this.#timer);
+    this.#request?.abort();
   }
 
-  #say(words) {
+  #showStatus(words) {
     this.querySelector("[role=status]").textContent = words;
   }
 }
 
-const isCall = (event) =>
+const isShortcut = (event) =>
   (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key.toLowerCase() === "k";
 
 customElements.define("command-palette", CommandPalette);

@@ -1,53 +1,53 @@
-/** What became of words that were sent, and the question when somebody answered meanwhile. Used by `message-composer`. */
+/** The status line of a message being sent, and the question if somebody replied meanwhile. Used by `message-composer`. */
 import { timeOfDay } from "./clock.js";
 import { socket } from "./socket.js";
 
 export class SendReport {
   #line;
-  #asked;
+  #question;
   #timer = 0;
 
   /**
-   * @param {HTMLElement} root  holds `[data-said]` and, where one may be asked, `[data-asked]`
-   * @param {() => void} anyway  sends it all the same
-   * @param {AbortSignal} signal  ends it
+   * @param {HTMLElement} root  contains `[data-said]`, the status line, and in a conversation `[data-asked]`, the question
+   * @param {() => void} anyway  sends the message despite the reply
+   * @param {AbortSignal} signal  aborts when the composer is disconnected
    */
   constructor(root, anyway, signal) {
     this.#line = root.querySelector("[data-said]");
-    this.#asked = root.querySelector("[data-asked]");
-    this.#asked?.querySelector("button").addEventListener("click", anyway, { signal });
-    socket.addEventListener("state", () => this.#isBack(), { signal });
+    this.#question = root.querySelector("[data-asked]");
+    this.#question?.querySelector("button").addEventListener("click", anyway, { signal });
+    socket.addEventListener("state", () => this.#handleReconnect(), { signal });
     signal.addEventListener("abort", () => clearTimeout(this.#timer));
   }
 
-  /** @param {string} state @param {string} words @param {number} [lastsMs] then they go */
-  say(state, words, lastsMs = 0) {
+  /** Show a status. @param {string} state @param {string} words @param {number} [lastsMs] after which it is cleared; 0: never */
+  show(state, words, lastsMs = 0) {
     clearTimeout(this.#timer);
-    if (this.#asked) this.#asked.hidden = true;
+    if (this.#question) this.#question.hidden = true;
     this.#line.dataset.state = state;
     this.#line.textContent = words;
-    if (lastsMs) this.#timer = setTimeout(() => this.say("", ""), lastsMs);
+    if (lastsMs) this.#timer = setTimeout(() => this.show("", ""), lastsMs);
   }
 
-  /** @param {string} why */
+  /** Show that sending failed. @param {string} why */
   fail(why) {
-    this.say("failed", `Not sent. ${why} Your message is saved; press Send to try again.`);
+    this.show("failed", `Not sent. ${why} Your message is saved; press Send to try again.`);
   }
 
   /**
-   * Ask whether to send although another person spoke.
-   * @param {{by: string, at: string, seq: string}} who @param {boolean} mayFocus  the writer is still there
+   * Ask whether to send although another person replied.
+   * @param {{by: string, at: string, seq: string}} reply @param {boolean} mayFocus  the focus is still in the form
    */
   ask({ by, at, seq }, mayFocus) {
-    this.say("asked", `${by.replace(/^user:/u, "")} replied at ${timeOfDay(new Date(at))} while you were typing. Your message is saved.`);
-    const there = this.#asked.querySelector("a");
-    there.href = `?event=${seq}#e${seq}`;
-    there.textContent = `View event ${seq}`;
-    this.#asked.hidden = false;
-    if (mayFocus) this.#asked.querySelector("button").focus();
+    this.show("asked", `${by.replace(/^user:/u, "")} replied at ${timeOfDay(new Date(at))} while you were typing. Your message is saved.`);
+    const link = this.#question.querySelector("a");
+    link.href = `?event=${seq}#e${seq}`;
+    link.textContent = `View event ${seq}`;
+    this.#question.hidden = false;
+    if (mayFocus) this.#question.querySelector("button").focus();
   }
 
-  #isBack() {
-    if (socket.state === "live" && this.#line.dataset.state === "failed") this.say("kept", "Reconnected. Your message is saved; press Send.");
+  #handleReconnect() {
+    if (socket.state === "live" && this.#line.dataset.state === "failed") this.show("kept", "Reconnected. Your message is saved; press Send.");
   }
 }

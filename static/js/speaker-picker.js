@@ -1,11 +1,11 @@
 /**
- * `<speaker-picker data-prospects>`: as whom one speaks and to whom. A reason is asked for as soon as it is not as
- * oneself, and what becomes of the words is said before they are sent. Without scripts the fields are the same.
+ * `<speaker-picker data-prospects>`: the fields for a message's sender and recipient. A reason is required unless people send
+ * as themselves. Before the message is sent, a line says what will happen to it. Without scripts the fields are the same.
  */
 import { RequestError, json } from "./fetch.js";
 import { onKey } from "./keys.js";
 
-const PAUSE_MS = 200; // between a change and asking what becomes of it
+const PAUSE_MS = 200; // from the last change until the server is asked what will happen to the message
 
 class SpeakerPicker extends HTMLElement {
   #stop;
@@ -14,9 +14,9 @@ class SpeakerPicker extends HTMLElement {
   connectedCallback() {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
-    this.addEventListener("input", () => this.#changed(), { signal });
+    this.addEventListener("input", () => this.#update(), { signal });
     if (!this.dataset.prospects) return;
-    document.addEventListener("standing:drawn", ({ detail }) => this.#drawn(detail), { signal });
+    document.addEventListener("standing:drawn", ({ detail }) => this.#receive(detail), { signal });
     for (const [key, name] of [["m", "content"], ["M", "as"]]) {
       signal.addEventListener("abort", onKey(key, (event) => (event.preventDefault(), this.closest("message-composer").unfold(), this.#fields[name]?.focus())));
     }
@@ -31,7 +31,7 @@ class SpeakerPicker extends HTMLElement {
     return this.closest("form").elements;
   }
 
-  /** What is kept with a draft and put back with it: the fields as they stand. */
+  /** The fields' values, which are kept in a draft and restored from it. */
   get chosen() {
     const { as, as_name: name, reason } = this.#fields;
     return as ? { as: as.value, name: name.value, reason: reason.value } : {};
@@ -42,61 +42,61 @@ class SpeakerPicker extends HTMLElement {
     Object.assign(this.#fields.as, { value: as });
     this.#fields.as_name.value = name;
     this.#fields.reason.value = reason;
-    this.#changed();
+    this.#update();
   }
 
-  /** What the API is told of it. */
-  get words() {
+  /** The properties of the message for the API. */
+  get payload() {
     const { as = "", name = "", reason = "" } = this.chosen;
     const when = this.#fields.when?.value === "next_step" ? { when: "next_step" } : {};
     if (!as) return when;
     return { ...when, sender: as === "other" ? `agent:${name.trim().replace(/^agent:/u, "")}` : as, reason: reason.trim() };
   }
 
-  /** What asks for what becomes of the words. */
+  /** The query string that asks what will happen to the message. Also used by `conversation-control`. */
   get query() {
-    return new URLSearchParams({ as: this.words.sender ?? "", to: this.#fields.to.value.trim(), when: this.#fields.when.value }).toString();
+    return new URLSearchParams({ as: this.payload.sender ?? "", to: this.#fields.to.value.trim(), when: this.#fields.when.value }).toString();
   }
 
-  /** It comes with how the conversation stands, unless the fields changed meanwhile. */
-  #drawn({ fresh, query }) {
+  /** Show the answer that comes with the conversation's state, unless the fields have changed since the request. */
+  #receive({ fresh, query }) {
     const answer = fresh.querySelector("[data-prospect-answer]");
-    if (answer && query.includes(this.query)) this.#say({ words: answer.textContent, at_work: answer.dataset.atWork });
+    if (answer && query.includes(this.query)) this.#show({ words: answer.textContent, at_work: answer.dataset.atWork });
   }
 
-  #changed() {
+  #update() {
     const { as, as_name: name, reason } = this.#fields;
     if (as) {
       reason.required = as.value !== "";
       name.required = as.value === "other";
     }
-    this.#plan();
+    this.#scheduleFetch();
   }
 
-  #plan() {
+  #scheduleFetch() {
     if (!this.dataset.prospects) return;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#look(), PAUSE_MS);
+    this.#timer = setTimeout(() => this.#fetch(), PAUSE_MS);
   }
 
-  async #look() {
+  async #fetch() {
     const { query } = this;
     try {
-      const told = await json(`${this.dataset.prospects}?${query}`, { signal: this.#stop.signal });
-      if (query === this.query) this.#say(told);
+      const prospect = await json(`${this.dataset.prospects}?${query}`, { signal: this.#stop.signal });
+      if (query === this.query) this.#show(prospect);
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
     }
   }
 
-  /** The next message waits again, unless its writer wishes otherwise. */
-  sent() {
+  /** Reset "when" after a message was sent: the next one waits for the end of the run. Called by `message-composer`. */
+  reset() {
     if (!this.#fields.when) return;
     this.#fields.when.value = "after_run";
-    this.#plan();
+    this.#scheduleFetch();
   }
 
-  #say({ words, at_work: atWork }) {
+  #show({ words, at_work: atWork }) {
     this.querySelector("[data-when]").hidden = !atWork;
     if (!atWork) this.#fields.when.value = "after_run";
     const place = this.closest("form").querySelector("[data-prospect]");

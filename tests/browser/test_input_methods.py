@@ -12,8 +12,8 @@ OPTIONS = """async () => {
   const { Options } = await import("/static/js/options.js");
   const [field, list, template] = ["input", "#list", "template"].map((name) => document.querySelector(name));
   const options = new Options(field, list, template);
-  field.addEventListener("keydown", (event) => options.key(event));
-  options.show("found", "Found", [{ symbol: "talk", words: "Water" }]);
+  field.addEventListener("keydown", (event) => options.handleKey(event));
+  options.show("found", "Found", [{ symbol: "talk", label: "Water" }]);
   list.addEventListener("click", () => (globalThis.pressed = true));
 }"""
 REQUEST = """async () => {
