@@ -1,74 +1,76 @@
 /**
- * Change a drawn block into its newer drawing without taking it out: focus, selection and what the reader opened stay.
- * Children are of one thing where they have the same `data-key` or `id`; those without are paired in their order.
+ * Patches a node in the document to match a newer rendering: focus, selection and what the reader opened stay. Children
+ * match by `data-key` or `id`; those without a key match in their order.
  */
 
-/** Attributes that belong to the reader, not to the drawing. */
-const READERS = { DETAILS: ["open"], ARTICLE: ["aria-current", "data-follow"], BUTTON: ["disabled"], INPUT: ["disabled"] };
+/** Attributes that the reader's actions or scripts set; a newer rendering does not overwrite them. */
+const PRESERVED = { DETAILS: ["open"], ARTICLE: ["aria-current", "data-follow"], BUTTON: ["disabled"], INPUT: ["disabled"] };
 
 /**
- * @param {Node} old in the document
- * @param {Node} fresh its newer drawing, used up
+ * @param {Node} node in the document
+ * @param {Node} newer its newer rendering; nodes are moved out of it
  */
-export const morph = (old, fresh) => {
-  if (old.nodeName !== fresh.nodeName) return old.replaceWith(fresh);
-  if (old instanceof CharacterData) {
-    if (old.data !== fresh.data) old.data = fresh.data;
+export const morph = (node, newer) => {
+  if (node.nodeName !== newer.nodeName) return node.replaceWith(newer);
+  if (node instanceof CharacterData) {
+    if (node.data !== newer.data) node.data = newer.data;
     return undefined;
   }
-  if (old instanceof Element && old.hasAttribute("data-inner")) return undefined; // rows of their own stand there
-  morphAttributes(old, fresh);
-  return morphChildren(old, fresh);
+  if (node instanceof Element && node.hasAttribute("data-inner")) return undefined; // contains rows that are rendered by themselves
+  morphAttributes(node, newer);
+  return morphChildren(node, newer);
 };
 
-const morphAttributes = (old, fresh) => {
-  const kept = READERS[old.nodeName] ?? [];
-  for (const { name } of [...old.attributes])
-    if (!fresh.hasAttribute(name) && !kept.includes(name)) old.removeAttribute(name);
-  for (const { name, value } of fresh.attributes)
-    if (old.getAttribute(name) !== value && !kept.includes(name)) old.setAttribute(name, value);
+const morphAttributes = (node, newer) => {
+  const preserved = PRESERVED[node.nodeName] ?? [];
+  for (const { name } of [...node.attributes])
+    if (!newer.hasAttribute(name) && !preserved.includes(name)) node.removeAttribute(name);
+  for (const { name, value } of newer.attributes)
+    if (node.getAttribute(name) !== value && !preserved.includes(name)) node.setAttribute(name, value);
 };
 
-const morphChildren = (old, fresh) => {
-  const newer = [...fresh.childNodes];
-  const left = Map.groupBy(newer, identity); // what may still come, by identity
-  let at = old.firstChild;
-  for (const node of newer) {
-    const same = identity(node);
-    while (at && identity(at) !== same && (at instanceof Text || !left.get(identity(at))?.length)) at = removed(at);
-    left.get(same).pop();
-    const pair = at && identity(at) === same ? at : isKeyed(node) && later(at, same);
-    if (!pair) old.insertBefore(node, at);
-    else if (pair === at || isInUse(pair)) at = behind(at, pair);
-    else old.insertBefore(pair, at);
-    if (pair) morph(pair, node);
+const morphChildren = (parent, newerParent) => {
+  const newerChildren = [...newerParent.childNodes];
+  const remaining = Map.groupBy(newerChildren, identity); // newer children that are still to be matched, by identity
+  let current = parent.firstChild;
+  for (const newer of newerChildren) {
+    const wanted = identity(newer);
+    while (current && identity(current) !== wanted && (current instanceof Text || !remaining.get(identity(current))?.length)) current = remove(current);
+    remaining.get(wanted).pop();
+    const match = current && identity(current) === wanted ? current : isKeyed(newer) && findSibling(current, wanted);
+    if (!match) parent.insertBefore(newer, current);
+    else if (match === current || isInUse(match)) current = moveBehind(current, match);
+    else parent.insertBefore(match, current);
+    if (match) morph(match, newer);
   }
-  while (at) at = removed(at);
+  while (current) current = remove(current);
 };
 
-/** What a node is of: its kind and its key. */
+/** Returns what a node is matched by: its name and its key. */
 const identity = (node) => `${node.nodeName} ${keyOf(node) ?? ""}`;
 const isKeyed = (node) => Boolean(keyOf(node));
 const keyOf = (node) => (node instanceof Element ? node.getAttribute("data-key") ?? node.getAttribute("id") : null);
 
-const later = (at, same) => {
-  while (at && identity(at) !== same) at = at.nextSibling;
-  return at;
+/** Returns the first node from `node` on with an identity, or null. */
+const findSibling = (node, wanted) => {
+  while (node && identity(node) !== wanted) node = node.nextSibling;
+  return node;
 };
 
-/** Where the reader is: a node that is moved loses the focus and what is selected. */
+/** Whether a node has the focus or selected text, which it would lose if it were moved. */
 const isInUse = (node) => node.contains(document.activeElement) || getSelection().containsNode(node, true);
 
-/** Put what stands between two siblings behind the second; answer what follows that. */
-const behind = (at, pair) => {
-  const next = pair.nextSibling;
-  const passed = [];
-  for (; at !== pair; at = at.nextSibling) passed.push(at);
-  pair.after(...passed);
-  return passed[0] ?? next;
+/** Move the siblings from `node` up to `match` behind `match`. Returns the sibling that then follows `match`. */
+const moveBehind = (node, match) => {
+  const next = match.nextSibling;
+  const skipped = [];
+  for (; node !== match; node = node.nextSibling) skipped.push(node);
+  match.after(...skipped);
+  return skipped[0] ?? next;
 };
 
-const removed = (node) => {
+/** Remove a node. Returns its next sibling. */
+const remove = (node) => {
   const next = node.nextSibling;
   node.remove();
   return next;

@@ -1,4 +1,4 @@
-/** Draws a part anew where it stands (`[data-part]` within): what the reader opened, typed or selected stays. */
+/** Patches the `[data-part]` of an element to match newer markup: what the reader opened, typed or selected stays. Used by `polling-part` and `call-page`. */
 
 import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
@@ -6,8 +6,8 @@ import { morph } from "./morph.js";
 
 export function redraw(element, html) {
   const part = element.querySelector("[data-part]");
-  const fresh = part.cloneNode(false);
-  fresh.append(render(html));
-  drawTimes(fresh);
-  morph(part, fresh);
+  const newer = part.cloneNode(false);
+  newer.append(render(html));
+  drawTimes(newer);
+  morph(part, newer);
 }

@@ -1,15 +1,16 @@
-/** Places of a timeline and the times that they are, read from what the server drew; and the part that is shown of it. */
+/** Maps places of a timeline to times, as the server rendered them, and holds the range shown. Used by `conversation-timeline`. */
 
-const MIN_PLACES = 200; // places that are shown at the closest
-const STEP = 1.6; // of one zoom
-const TICKS = 8; // about as many on the axis; these as on the server (conversations/rendering/timeline_scale.py)
-const TICK_GAP = 0.09; // of the axis, between two ticks at least
-const LAST_TICK = 0.93; // where the last one may begin, so that its words have room
-const FAR_MS = 3_600_000; // from when on seconds are counted anew in each stretch
+const MIN_PLACES = 200; // in the range shown, at the highest zoom
+const ZOOM_FACTOR = 1.6; // of one zoom step
+// the ticks of the axis, as on the server (conversations/rendering/timeline_scale.py)
+const TICKS = 8; // approximate number
+const MIN_TICK_GAP = 0.09; // between two ticks, as a share of the axis
+const MAX_TICK = 0.93; // position of the last tick, as a share of the axis: its label needs space
+const FAR_MS = 3_600_000; // stretches that start later count seconds from their own start
 const MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440];
 const STEPS_MS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, ...MINUTES.map((n) => n * 60_000)];
 
-/** @typedef {[start: number, end: number, x: number, xEnd: number, isFolded: boolean]} Stretch  ms since the beginning */
+/** @typedef {[start: number, end: number, x: number, xEnd: number, isFolded: boolean]} Stretch  start and end in ms since the timeline's start, x and xEnd in places */
 
 export class TimelineScale {
   #width = 1;
@@ -18,7 +19,7 @@ export class TimelineScale {
   #from = 0;
   #to = 1;
 
-  /** Take over what a part was drawn with. Who sees all of it goes on seeing all. @param {HTMLElement} part */
+  /** Read the scale from a part of the page. If all of the timeline was shown, all of it still is. @param {HTMLElement} part */
   read(part) {
     const sawAll = this.isAll;
     this.#width = Number(part.dataset.width);
@@ -38,66 +39,67 @@ export class TimelineScale {
     [this.#from, this.#to] = [0, this.#width];
   }
 
-  /** Show from one share (0 to 1) of what is shown to another. */
+  /** Zoom to a part of the range shown. @param {number} from share (0 to 1) of that range @param {number} to likewise */
   show(from, to) {
     const [x, width] = this.box;
     this.#set(x + width * from, Math.max(width * (to - from), MIN_PLACES));
   }
 
-  /** @param {number} direction 1: closer @param {number} [around] the share that stays where it is */
+  /** @param {number} direction 1: zoom in; -1: out @param {number} [around] the share of the range that stays in place */
   zoom(direction, around = 0.5) {
     const [x, width] = this.box;
-    const next = Math.min(this.#width, Math.max(MIN_PLACES, direction > 0 ? width / STEP : width * STEP));
+    const next = Math.min(this.#width, Math.max(MIN_PLACES, direction > 0 ? width / ZOOM_FACTOR : width * ZOOM_FACTOR));
     this.#set(x + (width - next) * around, next);
   }
 
-  /** @param {number} share of what is shown, later or (negative) earlier */
+  /** @param {number} share of the range shown; positive: later, negative: earlier */
   pan(share) {
     const [x, width] = this.box;
     this.#set(x + width * share, width);
   }
 
-  /** Bring a place in view. */
+  /** Pan so that a place is in the range shown. */
   reveal(place) {
     const [x, width] = this.box;
     if (place < x || place > x + width) this.#set(place - width / 4, width);
   }
 
-  /** Where a place is in what is shown, 0 to 1; the middle where it is not. */
+  /** Returns a place's position in the range shown, 0 to 1; 0.5 if it is outside. */
   share(place) {
     const [x, width] = this.box;
     return place >= x && place <= x + width ? (place - x) / width : 0.5;
   }
 
   /**
-   * Where the axis is marked (0 to 1) and with which time since the beginning: round times where work is drawn, from an
-   * hour on since the stretch's beginning, and the ends of what is folded. `TimelineScale.ticks` of the server does the same.
-   * @returns {[share: number, words: string][]}
+   * Returns the ticks of the axis: positions (0 to 1), each with a time since the timeline's start. Ticks stand at round times of
+   * stretches with events, after the first hour counted from the stretch's start, and at the ends of folded stretches.
+   * `TimelineScale.ticks` of the server does the same.
+   * @returns {[share: number, label: string][]}
    */
   ticks() {
     const [x, width] = this.box;
     const drawn = this.#stretches.filter(([, , from, to, isFolded]) => !isFolded && to > from);
-    const longest = drawn.reduce((one, next) => (one && one[3] - one[2] >= next[3] - next[2] ? one : next), null);
-    const ms = longest ? ((longest[1] - longest[0]) / (longest[3] - longest[2])) * width : 0;
-    const step = STEPS_MS.find((one) => one >= ms / TICKS) ?? STEPS_MS.at(-1);
+    const longest = drawn.reduce((best, next) => (best && best[3] - best[2] >= next[3] - next[2] ? best : next), null);
+    const rangeMs = longest ? ((longest[1] - longest[0]) / (longest[3] - longest[2])) * width : 0;
+    const step = STEPS_MS.find((ms) => ms >= rangeMs / TICKS) ?? STEPS_MS.at(-1);
     /** @type {[number, string][]} */
-    const marks = [];
-    const mark = (place, words) => {
+    const ticks = [];
+    const add = (place, label) => {
       const share = (place - x) / width;
-      if (share >= 0 && share <= LAST_TICK && marks.every(([other]) => Math.abs(share - other) >= TICK_GAP)) marks.push([share, words]);
+      if (share >= 0 && share <= MAX_TICK && ticks.every(([other]) => Math.abs(share - other) >= MIN_TICK_GAP)) ticks.push([share, label]);
     };
-    if (longest || this.#stretches.some(([, , , , isFolded]) => isFolded)) mark(0, words(0, step));
+    if (longest || this.#stretches.some(([, , , , isFolded]) => isFolded)) add(0, durationText(0, step));
     for (const [start, end, from, to] of drawn) {
       if (to < x || from > x + width) continue;
-      const seen = Math.max(start, start + ((end - start) * (x - from)) / (to - from));
-      const since = start >= FAR_MS && step < 60_000 ? start : 0;
-      if (since) mark(from, words(start, 1000));
-      const first = Math.max(Math.ceil((seen - since) / step), since ? 1 : 0);
-      const last = Math.min(Math.floor((end - since) / step), first + 10 * TICKS);
-      for (let n = first; n <= last; n += 1) mark(from + ((since + n * step - start) / (end - start)) * (to - from), `${since ? "+" : ""}${words(n * step, step)}`);
+      const visibleStart = Math.max(start, start + ((end - start) * (x - from)) / (to - from));
+      const origin = start >= FAR_MS && step < 60_000 ? start : 0;
+      if (origin) add(from, durationText(start, 1000));
+      const first = Math.max(Math.ceil((visibleStart - origin) / step), origin ? 1 : 0);
+      const last = Math.min(Math.floor((end - origin) / step), first + 10 * TICKS);
+      for (let n = first; n <= last; n += 1) add(from + ((origin + n * step - start) / (end - start)) * (to - from), `${origin ? "+" : ""}${durationText(n * step, step)}`);
     }
-    for (const [, end, , to, isFolded] of this.#stretches) if (isFolded) mark(to, words(end, end < 60_000 ? 100 : 1000));
-    return marks.sort(([one], [other]) => one - other);
+    for (const [, end, , to, isFolded] of this.#stretches) if (isFolded) add(to, durationText(end, end < 60_000 ? 100 : 1000));
+    return ticks.sort(([share], [other]) => share - other);
   }
 
   #set(from, width) {
@@ -106,8 +108,8 @@ export class TimelineScale {
   }
 }
 
-/** Say a time as exactly as it has to be. @param {number} ms @param {number} step ms between two */
-const words = (ms, step) => {
+/** Returns a time with the precision that its step requires. @param {number} ms @param {number} step ms between two ticks */
+const durationText = (ms, step) => {
   if (ms && ms < 1000 && step < 1000) return `${Math.round(ms)} ms`;
   const digits = step < 100 ? 2 : step < 1000 ? 1 : 0;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms ? digits : 0)} s`;

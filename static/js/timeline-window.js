@@ -1,24 +1,24 @@
-/** The window of rows that a timeline's page holds: its room among all rows, and the places of what is drawn in it. */
+/** The loaded window of a timeline's rows: its position among all rows, and its rendering at the current scale. Used by `conversation-timeline`. */
 import { drawTimes } from "./clock.js";
 import { morph } from "./morph.js";
 
-const NEAR = 20; // rows before the end of the window at which the next is asked for
+const PRELOAD_ROWS = 20; // rows from the end of the window at which the next one is requested
 
 const percent = (share) => `${(share * 100).toFixed(2)}%`;
 
-function tick(share, words) {
+function tickElement(share, words) {
   const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
   for (const [name, value] of Object.entries({ x: percent(share), y: "50%", dx: "4" })) text.setAttribute(name, value);
   text.textContent = words;
   return text;
 }
 
-/** What is as it was is not written: it would be laid out anew. */
+/** Set a viewBox; an unchanged one is not written, since each write causes a layout. */
 const setBox = (svg, box) => svg && svg.getAttribute("viewBox") !== box && svg.setAttribute("viewBox", box);
 
 function drawTicks(marks, ticks) {
   const isSame = ([share, words], n) => marks.children[n]?.getAttribute("x") === percent(share) && marks.children[n].textContent === words;
-  if (marks && !(marks.childElementCount === ticks.length && ticks.every(isSame))) marks.replaceChildren(...ticks.map(([share, words]) => tick(share, words)));
+  if (marks && !(marks.childElementCount === ticks.length && ticks.every(isSame))) marks.replaceChildren(...ticks.map(([share, words]) => tickElement(share, words)));
 }
 
 export class TimelineWindow {
@@ -35,19 +35,19 @@ export class TimelineWindow {
   get scroller() { return this.#element.querySelector(".waterfall-scroll"); }
   get rows() { return [...this.#element.querySelectorAll(".timeline-rows .span")]; }
   row(seq) { return seq ? this.#element.querySelector(`.timeline-rows [data-seq="${CSS.escape(seq)}"]`) : null; }
-  get #height() { return this.#element.querySelector(".timeline-rows > li")?.offsetHeight ?? 1; }
+  get #rowHeight() { return this.#element.querySelector(".timeline-rows > li")?.offsetHeight ?? 1; }
 
   get isAtEnd() {
     const { scroller } = this;
-    return !scroller || scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < this.#height;
+    return !scroller || scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < this.#rowHeight;
   }
 
-  /** Draw a window in the place of this one; who is at the end stays there. @param {DocumentFragment} fresh */
-  draw(fresh, picked) {
+  /** Render a window in place of the current one. A reader at the end stays there. @param {DocumentFragment} fragment @param {string} picked the selected row's seq */
+  draw(fragment, picked) {
     const [wasAtEnd, top] = [this.isAtEnd, this.scroller?.scrollTop ?? 0];
-    const part = fresh.querySelector("[data-part]");
-    drawTimes(fresh);
-    if (this.#isOther(part)) return this.#slide(part, picked);
+    const part = fragment.querySelector("[data-part]");
+    drawTimes(fragment);
+    if (this.#isOtherWindow(part)) return this.#slide(part, picked);
     this.#scale.read(part);
     this.place(part);
     for (const row of part.querySelectorAll(".timeline-rows .span")) row.removeAttribute("aria-current");
@@ -56,79 +56,79 @@ export class TimelineWindow {
     if (this.scroller) this.scroller.scrollTop = wasAtEnd ? this.scroller.scrollHeight : top;
   }
 
-  /** Whether it is another window of the same rows: nothing happened meanwhile. */
-  #isOther(part) {
+  /** Whether a part is another window of the same rows, without new events. */
+  #isOtherWindow(part) {
     const same = ["head", "total", "began"].every((name) => part.dataset[name] === this.part.dataset[name]);
     return same && part.dataset.start !== this.part.dataset.start && this.scroller !== null;
   }
 
-  /** Take over the rows that are not here yet, and let those go that are far away: the others stay untouched. */
+  /** Move to another window of the same rows: add and remove rows at the ends, the others stay untouched. */
   #slide(part, picked) {
     const list = this.part.querySelector(".timeline-rows");
-    const here = new Map([...list.children].map((row) => [row.dataset.key, row]));
-    const wanted = [...part.querySelector(".timeline-rows").children].map((row) => here.get(row.dataset.key) ?? row);
-    for (const row of wanted) if (!row.isConnected) this.#placeOne(row.querySelector(".track"));
-    const staying = new Set(wanted);
-    for (const row of here.values()) if (!staying.has(row)) row.remove();
-    let at = list.firstElementChild;
+    const loaded = new Map([...list.children].map((row) => [row.dataset.key, row]));
+    const wanted = [...part.querySelector(".timeline-rows").children].map((row) => loaded.get(row.dataset.key) ?? row);
+    for (const row of wanted) if (!row.isConnected) this.#placeTrack(row.querySelector(".track"));
+    const remaining = new Set(wanted);
+    for (const row of loaded.values()) if (!remaining.has(row)) row.remove();
+    let current = list.firstElementChild;
     for (const row of wanted) {
-      if (row === at) at = at.nextElementSibling;
-      else list.insertBefore(row, at);
+      if (row === current) current = current.nextElementSibling;
+      else list.insertBefore(row, current);
     }
     for (const row of list.querySelectorAll("[aria-current]")) if (row.dataset.seq !== picked) row.removeAttribute("aria-current");
     this.row(picked)?.setAttribute("aria-current", "true");
     this.part.dataset.start = part.dataset.start;
-    this.#room();
+    this.#reserveSpace();
   }
 
-  #placeOne(track) {
+  #placeTrack(track) {
     const [x, width] = this.#scale.box;
     setBox(track, `${x} 0 ${width} 28`);
   }
 
-  /** Give the rows that are not here their room, and everything its place. */
+  /** Apply the scale of the part, reserve the space of rows that are not loaded, and mark the selected row. */
   settle(picked) {
     const { part } = this;
     this.#scale.read(part);
-    this.#room();
+    this.#reserveSpace();
     this.row(picked)?.setAttribute("aria-current", "true");
     this.place();
   }
 
-  #room() {
+  #reserveSpace() {
     const { part, rows } = this;
     const [start, total] = [Number(part.dataset.start), Number(part.dataset.total)];
-    const room = { ".before": start, ".after": Math.max(0, total - start - rows.length) };
-    for (const [name, count] of Object.entries(room)) {
+    const missing = { ".before": start, ".after": Math.max(0, total - start - rows.length) };
+    for (const [name, count] of Object.entries(missing)) {
       const space = part.querySelector(name);
-      if (space) space.style.blockSize = `${count * this.#height}px`;
+      if (space) space.style.blockSize = `${count * this.#rowHeight}px`;
     }
   }
 
-  /** Draw what is shown of the scale. */
+  /** Render rows and axis at the range shown. */
   place(part = this.part) {
     const [x, width] = this.#scale.box;
     for (const track of part.querySelectorAll(".timeline-rows .track")) setBox(track, `${x} 0 ${width} 28`);
     setBox(part.querySelector(".folds"), `${x} 0 ${width} 10`);
     const ticks = this.#scale.ticks();
     drawTicks(part.querySelector(".ticks > .marks"), ticks);
-    if (part === this.part) this.#rule(ticks); // not what is merged into it: its style attribute would be refused
+    if (part === this.part) this.#drawLines(ticks); // not before `part` is merged: the content security policy refuses its style attribute
   }
 
-  /** Draw the lines of the axis behind the rows, which are not styled again for them. */
-  #rule(ticks) {
+  /** Draw the axis's lines as the list's background: rows need no style recalculation. */
+  #drawLines(ticks) {
     const line = ([share]) => `var(--mark) calc(var(--track-start) + ${share.toFixed(4)} * (100% - var(--track-beside))) 0 / 1px var(--mark-height) repeat-y`;
     const list = this.part.querySelector(".timeline-rows");
     if (list) list.style.background = ticks.map(line).join(", ");
   }
 
-  /** The number of the row at which the next window is to begin; null while this one is enough. */
+  /** The index of the row at which the next window is to start; null if the current one suffices. */
   get wanted() {
     const { part, rows, scroller } = this;
     const [start, total] = [Number(part.dataset.start), Number(part.dataset.total)];
-    const first = Math.floor(scroller.scrollTop / this.#height);
-    const last = first + Math.ceil(scroller.clientHeight / this.#height);
-    const isEnough = (start === 0 || first >= start + NEAR) && (start + rows.length >= total || last <= start + rows.length - NEAR);
+    const first = Math.floor(scroller.scrollTop / this.#rowHeight);
+    const last = first + Math.ceil(scroller.clientHeight / this.#rowHeight);
+    const isEnough = (start === 0 || first >= start + PRELOAD_ROWS) && (start + rows.length >= total || last <= start + rows.length - PRELOAD_ROWS);
     const wanted = Math.max(0, Math.min(total - rows.length, Math.round((first + last - rows.length) / 2)));
     return isEnough || wanted === start ? null : wanted;
   }
