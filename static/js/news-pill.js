@@ -1,27 +1,27 @@
-/** The pill over a list: how much is new while somebody reads there; a press shows it. Used by the lists that live. */
+/** The pill over a list that shows the number of new rows; pressing it shows them. Used by `audit-log`, `call-list` and `conversation-list`. */
 export class NewsPill {
   #element;
 
   /**
    * @param {HTMLElement} element its button
-   * @param {() => void} pressed
+   * @param {() => void} onPress
    * @param {AbortSignal} signal
    */
-  constructor(element, pressed, signal) {
+  constructor(element, onPress, signal) {
     this.#element = element;
-    element.addEventListener("click", pressed, { signal });
+    element.addEventListener("click", onPress, { signal });
   }
 
-  /** @param {number} count of what is new; 0 hides it @param {string} [words] */
+  /** @param {number} count of new rows; 0 hides the pill @param {string} [words] its label */
   show(count, words = "") {
     this.#element.hidden = count === 0;
     const label = this.#element.querySelector("span");
-    if (count && label.textContent !== words) label.textContent = words; // read out where it is said anew
+    if (count && label.textContent !== words) label.textContent = words; // each write is read out by screen readers
   }
 }
 
 /**
- * What it says of rows that are new.
- * @param {number} count @param {string} one @param {string} many @param {boolean} [isCut] there may be more
+ * Returns the pill's label for new rows.
+ * @param {number} count @param {string} singular noun @param {string} plural @param {boolean} [isCut] there may be more
  */
-export const newRows = (count, one, many, isCut = false) => `${count}${isCut ? " or more" : ""} new ${count === 1 && !isCut ? one : many}`;
+export const newRows = (count, singular, plural, isCut = false) => `${count}${isCut ? " or more" : ""} new ${count === 1 && !isCut ? singular : plural}`;

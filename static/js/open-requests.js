@@ -1,44 +1,44 @@
 /**
- * The way to the approval requests that wait in a conversation: `n` leads from one to the next, and so do the links "Go to
- * the request", which are there while one waits. Where its block is not drawn, its event is opened.
+ * Navigation to the pending approval requests of a conversation: the key `n` goes to the next one, and the links "Go to the
+ * request", shown while one is pending, to the first. If its block is not on the page, the page of its event is opened.
  */
 import { onKey } from "./keys.js";
 
-const OPEN = ".approval:has(decision-form)";
+const PENDING = ".approval:has(decision-form)";
 const links = () => document.querySelectorAll("[data-to-request]");
 
 /**
- * The block of the next request that waits after a place, else the first that does.
- * @param {Node} place
+ * Returns the block of the first pending request after a node, or else the first one on the page. Used by `decision-form`.
+ * @param {Node} node
  * @returns {HTMLElement | undefined}
  */
-export function nextOpen(place) {
-  const open = [...document.querySelectorAll(OPEN)];
-  return open.find((block) => place.compareDocumentPosition(block) & Node.DOCUMENT_POSITION_FOLLOWING) ?? open[0];
+export function nextOpen(node) {
+  const open = [...document.querySelectorAll(PENDING)];
+  return open.find((block) => node.compareDocumentPosition(block) & Node.DOCUMENT_POSITION_FOLLOWING) ?? open[0];
 }
 
-/** Focus a request's block, at whatever level of detail its row is shown. @param {HTMLElement} block */
+/** Focus a request's block; the level of detail is raised if it hides the row. @param {HTMLElement} block */
 function goTo(block) {
   document.querySelector("detail-level")?.reveal(block.closest("[data-seq]")?.dataset.level);
   block.focus();
 }
 
-function goOn() {
+function goToNext() {
   const block = nextOpen(document.activeElement ?? document.body);
   const link = document.querySelector("[data-to-request]:not([hidden])");
   if (block) goTo(block);
   else if (link) location.assign(link.href);
 }
 
-function follow(event) {
+function followLink(event) {
   if (!event.target.closest?.("[data-to-request]")) return;
   const block = nextOpen(document.body);
-  if (!block) return; // the link leads to its event
+  if (!block) return; // the browser follows the link to the event
   event.preventDefault();
   goTo(block);
 }
 
-function draw({ detail }) {
+function updateLinks({ detail }) {
   const { request } = detail.fresh.querySelector("[data-standing]").dataset;
   for (const link of links()) {
     link.hidden = request === "0";
@@ -46,19 +46,19 @@ function draw({ detail }) {
   }
 }
 
-/** On a page that was opened at a request: the browser lets go of the focus where it draws what the address names. */
-function begin() {
+/** On a page opened at a request, focus its block: the browser drops the focus when it scrolls to the address's fragment. */
+function focusLinked() {
   const row = document.getElementById(location.hash.slice(1))?.closest("[data-seq]");
   if (document.activeElement?.closest(".approval, .conversation-head, .composer")) return;
-  row?.querySelector(OPEN)?.focus({ preventScroll: true, focusVisible: false });
+  row?.querySelector(PENDING)?.focus({ preventScroll: true, focusVisible: false });
 }
 
-const onceDrawn = (act) => requestAnimationFrame(() => requestAnimationFrame(act));
+const afterPaint = (callback) => requestAnimationFrame(() => requestAnimationFrame(callback));
 
 if (links().length) {
-  if (document.readyState === "complete") onceDrawn(begin);
-  else addEventListener("load", () => onceDrawn(begin), { once: true });
-  document.addEventListener("click", follow);
-  document.addEventListener("standing:drawn", draw);
-  onKey("n", goOn);
+  if (document.readyState === "complete") afterPaint(focusLinked);
+  else addEventListener("load", () => afterPaint(focusLinked), { once: true });
+  document.addEventListener("click", followLink);
+  document.addEventListener("standing:drawn", updateLinks);
+  onKey("n", goToNext);
 }

@@ -1,11 +1,11 @@
-/** A box on a row of the list, for who may steer: what is ticked is steered together (`bulk-actions`). */
+/** Adds to a row of the conversation list the checkbox that selects it for `bulk-actions`, for people with the permission. Used by `conversation-rows`. */
 export function addBox(row) {
   if (row.querySelector(".pick") || !document.body.dataset.may.split(" ").includes("control")) return row;
-  const box = Object.assign(document.createElement("input"), { type: "checkbox", name: "conversation" });
-  box.setAttribute("form", "bulk");
-  box.setAttribute("aria-label", `Select ${row.querySelector(":is(h2, h3) > a").textContent}`);
+  const checkbox = Object.assign(document.createElement("input"), { type: "checkbox", name: "conversation" });
+  checkbox.setAttribute("form", "bulk");
+  checkbox.setAttribute("aria-label", `Select ${row.querySelector(":is(h2, h3) > a").textContent}`);
   const label = Object.assign(document.createElement("label"), { className: "pick" });
-  label.append(box);
+  label.append(checkbox);
   row.prepend(label);
   return row;
 }

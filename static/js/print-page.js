@@ -1,4 +1,4 @@
-/** A conversation to be printed: times in the reader's zone, days between rows, then the browser's dialog. */
+/** Prepares the print view of a conversation: times in the reader's time zone, days between rows. Then opens the browser's print dialog. */
 import { drawTimes } from "./clock.js";
 import { separateRows } from "./row-separators.js";
 

@@ -1,60 +1,60 @@
-/** Marks a conversation as read while its tail is in sight. */
+/** `<read-marker>`: marks a conversation as read while its tail is visible. */
 import { json } from "./fetch.js";
 
-const PAUSE = 700; // ms that the tail is in sight before it counts as read
-const GAP = 10_000; // ms between two marks while events come
-const HEARD = ["transcript:drawn", "tail:following", "transcript:live", "visibilitychange"];
+const VISIBLE_MS = 700; // for which the tail must be visible to count as read
+const MIN_INTERVAL_MS = 10_000; // between two requests while events arrive
+const TRIGGERS = ["transcript:drawn", "tail:following", "transcript:live", "visibilitychange"];
 
-/** `data-address` takes the marker, `data-conversation` is its key. */
+/** `data-address`: the address that the marker is sent to; `data-conversation`: the conversation's id. */
 class ReadMarker extends HTMLElement {
-  #told = -1;
-  #toldAt = -Infinity;
+  #markedSeq = -1;
+  #sentAt = -Infinity;
   #timer = 0;
-  #ripeAt = 0; // when what is in sight has been so for long enough
+  #countsAt = 0; // from when on the visible tail counts as read, by `performance.now()`
 
   connectedCallback() {
-    for (const name of HEARD) document.addEventListener(name, this);
-    addEventListener("pagehide", this.#leave);
+    for (const name of TRIGGERS) document.addEventListener(name, this);
+    addEventListener("pagehide", this.#flush);
     this.handleEvent();
   }
 
   disconnectedCallback() {
-    for (const name of HEARD) document.removeEventListener(name, this);
-    removeEventListener("pagehide", this.#leave);
+    for (const name of TRIGGERS) document.removeEventListener(name, this);
+    removeEventListener("pagehide", this.#flush);
     clearTimeout(this.#timer);
   }
 
   handleEvent({ type } = {}) {
-    if (type === "visibilitychange" && document.hidden) return this.#leave();
-    if (document.hidden || this.#tail <= this.#told || this.#timer) return undefined;
+    if (type === "visibilitychange" && document.hidden) return this.#flush();
+    if (document.hidden || this.#tailSeq <= this.#markedSeq || this.#timer) return undefined;
     const now = performance.now();
-    this.#ripeAt = now + PAUSE;
-    return (this.#timer = setTimeout(() => this.#mark(), Math.max(PAUSE, this.#toldAt + GAP - now)));
+    this.#countsAt = now + VISIBLE_MS;
+    return (this.#timer = setTimeout(() => this.#send(), Math.max(VISIBLE_MS, this.#sentAt + MIN_INTERVAL_MS - now)));
   }
 
-  /** What was in sight for long enough is marked although its turn has not come. */
-  #leave = () => {
-    if (this.#timer && performance.now() >= this.#ripeAt) this.#mark({ keepalive: true });
+  /** When the page is left, send at once what counts as read, without waiting for the interval. */
+  #flush = () => {
+    if (this.#timer && performance.now() >= this.#countsAt) this.#send({ keepalive: true });
   };
 
-  /** The seq at the tail that is followed; -1 while none is. */
-  get #tail() {
+  /** The newest seq if the tail is followed, or else -1. */
+  get #tailSeq() {
     const transcript = document.querySelector("live-transcript");
     return transcript.isLive && transcript.querySelector("tail-follow").isFollowing ? Number(transcript.dataset.head) : -1;
   }
 
-  async #mark({ keepalive = false } = {}) {
+  async #send({ keepalive = false } = {}) {
     clearTimeout(this.#timer);
     this.#timer = 0;
-    const seq = document.hidden && !keepalive ? -1 : this.#tail;
-    if (seq <= this.#told) return;
-    this.#toldAt = performance.now();
+    const seq = document.hidden && !keepalive ? -1 : this.#tailSeq;
+    if (seq <= this.#markedSeq) return;
+    this.#sentAt = performance.now();
     try {
       await json(this.dataset.address, { body: { conversation_id: this.dataset.conversation, last_seq: seq }, keepalive });
-      this.#told = seq;
+      this.#markedSeq = seq;
       this.handleEvent();
     } catch (error) {
-      if (error.name !== "RequestError") throw error; // not marked: the next event tries again
+      if (error.name !== "RequestError") throw error; // retried at the next event
     }
   }
 }

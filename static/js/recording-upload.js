@@ -1,6 +1,6 @@
 /**
- * `<recording-upload data-to data-piece data-largest>`: sends a file in pieces before its form goes, and says how far it is. Without
- * scripts the form itself has the file, as far as a page may send one.
+ * `<recording-upload data-to data-piece data-largest>`: uploads a file in pieces before its form is submitted, and shows the
+ * progress. Without scripts the form itself contains the file, up to the size limit of a request.
  */
 import { RequestError, bytes } from "./fetch.js";
 
@@ -9,17 +9,17 @@ class RecordingUpload extends HTMLElement {
 
   connectedCallback() {
     this.#form = this.querySelector("form");
-    this.#form.addEventListener("submit", this.#begin);
-    addEventListener("pageshow", this.#again);
+    this.#form.addEventListener("submit", this.#submit);
+    addEventListener("pageshow", this.#reset);
   }
 
   disconnectedCallback() {
-    this.#form.removeEventListener("submit", this.#begin);
-    removeEventListener("pageshow", this.#again);
+    this.#form.removeEventListener("submit", this.#submit);
+    removeEventListener("pageshow", this.#reset);
   }
 
-  /** Back from what became of a file: another one may be sent. */
-  #again = ({ persisted }) => {
+  /** Reset the form when the reader comes back from the result page: another file may be uploaded. */
+  #reset = ({ persisted }) => {
     if (!persisted) return;
     const { file, job } = this.#form.elements;
     file.disabled = this.#form.querySelector("button").disabled = false;
@@ -27,38 +27,38 @@ class RecordingUpload extends HTMLElement {
     this.querySelector("[data-progress]").hidden = true;
   };
 
-  #begin = async (event) => {
+  #submit = async (event) => {
     event.preventDefault();
     const [file] = this.#form.elements.file.files;
     const button = this.#form.querySelector("button");
     button.disabled = true;
     try {
-      this.#form.elements.job.value = await this.#send(file);
-      this.#form.elements.file.disabled = true; // it is there already
+      this.#form.elements.job.value = await this.#upload(file);
+      this.#form.elements.file.disabled = true; // it is uploaded already
       this.#form.submit();
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      this.#say(error.sentence);
+      this.#showProgress(error.sentence);
       button.disabled = false;
     }
   };
 
-  async #send(file) {
-    const largest = Number(this.dataset.largest);
-    if (!file.size || file.size > largest) {
-      throw new RequestError(413, { code: "too_large", message: `The file must have 1 to ${largest.toLocaleString("en")} bytes.` });
+  async #upload(file) {
+    const maxBytes = Number(this.dataset.largest);
+    if (!file.size || file.size > maxBytes) {
+      throw new RequestError(413, { code: "too_large", message: `The file must have 1 to ${maxBytes.toLocaleString("en")} bytes.` });
     }
-    let told = { job: "", received: 0 };
-    while (told.received < file.size) {
-      const piece = file.slice(told.received, told.received + Number(this.dataset.piece));
-      const query = new URLSearchParams({ name: file.name, size: file.size, offset: told.received, job: told.job });
-      told = await bytes(`${this.dataset.to}?${query}`, piece);
-      this.#say(`${Math.floor((100 * told.received) / file.size)} % sent`, (100 * told.received) / file.size);
+    let upload = { job: "", received: 0 };
+    while (upload.received < file.size) {
+      const piece = file.slice(upload.received, upload.received + Number(this.dataset.piece));
+      const query = new URLSearchParams({ name: file.name, size: file.size, offset: upload.received, job: upload.job });
+      upload = await bytes(`${this.dataset.to}?${query}`, piece);
+      this.#showProgress(`${Math.floor((100 * upload.received) / file.size)} % sent`, (100 * upload.received) / file.size);
     }
-    return told.job;
+    return upload.job;
   }
 
-  #say(words, percent) {
+  #showProgress(words, percent) {
     const line = this.querySelector("[data-progress]");
     line.hidden = false;
     line.querySelector("span").textContent = words;

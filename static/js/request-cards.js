@@ -1,36 +1,36 @@
-/** Cards of approval requests. One that somebody had begun to fill in when another was opened comes back as it was left. */
+/** Loads the cards of approval requests, and keeps those that were partly filled in when another was opened. Used by `approval-inbox`. */
 import { drawTimes } from "./clock.js";
 import { markup } from "./fetch.js";
 import { render } from "./html.js";
 
 export class RequestCards {
-  #cards = new Map(); // key of a request → its card, changed and not in the page
+  #edited = new Map(); // key of a request → its edited card, which is not in the page
 
-  /** Keep a card that leaves the page, if anything in it was changed. @param {Element | null} card */
+  /** Keep a card that leaves the page if any of its fields was edited. @param {Element | null} card */
   keep(card) {
-    if (card && [...card.querySelectorAll("input, textarea, select")].some(isChanged)) this.#cards.set(card.dataset.key, card);
+    if (card && [...card.querySelectorAll("input, textarea, select")].some(isEdited)) this.#edited.set(card.dataset.key, card);
   }
 
-  /** Let go those that were decided meanwhile. @param {{key: string, status: string}[]} rows */
+  /** Drop the cards of requests that are no longer pending. @param {{key: string, status: string}[]} rows */
   settle(rows) {
-    for (const { key, status } of rows) if (status !== "pending") this.#cards.delete(key);
+    for (const { key, status } of rows) if (status !== "pending") this.#edited.delete(key);
   }
 
   /**
-   * The card of a request as it was left, else as it is now; throws `RequestError`.
+   * Returns the kept card of a request, or else fetches it. Throws `RequestError`.
    * @returns {Promise<Element | null>}
    */
   async load(key, address, signal) {
-    const card = this.#cards.get(key);
-    this.#cards.delete(key);
+    const card = this.#edited.get(key);
+    this.#edited.delete(key);
     if (card) return card;
-    const drawn = render(await markup(`${address}?part=card`, { signal }));
-    drawTimes(drawn);
-    return drawn.querySelector(".question");
+    const fragment = render(await markup(`${address}?part=card`, { signal }));
+    drawTimes(fragment);
+    return fragment.querySelector(".question");
   }
 }
 
-const isChanged = (field) => {
+const isEdited = (field) => {
   if (field.matches("select")) return field.selectedIndex !== Math.max(0, [...field.options].findIndex((option) => option.defaultSelected));
   return field.matches("[type=checkbox], [type=radio]") ? field.checked !== field.defaultChecked : field.value !== field.defaultValue;
 };

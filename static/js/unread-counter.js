@@ -1,37 +1,37 @@
-/** Which rows are new since somebody last took notice, and whose they are. Text that grows is no news. */
+/** Counts new rows and collects their senders' names; text added to a row does not count. Used by `live-transcript`, `tail-pill` and `announcer`. */
 
 export class UnreadCounter {
   #count = 0;
   #names = new Set();
 
-  /** @param {HTMLElement | null} row null: nothing new was drawn */
+  /** @param {HTMLElement | null} row  null: no new row */
   add(row) {
     if (!row) return;
     this.#count += 1;
     const name = row.querySelector(".name")?.textContent;
-    const { by } = row.dataset; // a person who spoke under that name
+    const { by } = row.dataset; // the person who sent it under that name
     if (name) this.#names.add(by ? `${name}, sent by ${by}` : name);
   }
 
-  /** Merge what another one took. */
+  /** Add the result of another counter's `take`. @param {{count: number, names: string[]}} result */
   merge({ count, names }) {
     this.#count += count;
     names.forEach((name) => this.#names.add(name));
   }
 
-  /** Answer what is new and start again. @returns {{count: number, names: string[]}} */
+  /** Return the count and names, and reset both. @returns {{count: number, names: string[]}} */
   take() {
-    const taken = { count: this.#count, names: [...this.#names] };
+    const result = { count: this.#count, names: [...this.#names] };
     this.#count = 0;
     this.#names.clear();
-    return taken;
+    return result;
   }
 
   get count() {
     return this.#count;
   }
 
-  /** "4 new from Format Coordinator", with `noun` between. */
+  /** Returns a label, such as "4 new from Format Coordinator". @param {string} noun after the number */
   words(noun = "new") {
     const [name, ...others] = this.#names;
     const from = others.length ? `${others.length + 1} participants` : name;

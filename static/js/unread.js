@@ -1,37 +1,37 @@
-/** How many messages of each conversation the person has seen. Counts are drawn here, since frames are everybody's. */
+/** Unread counts of conversations, by how many messages the person has seen. Computed here, since all people receive the same frames. Used by `conversation-rows`. */
 import { RequestError, json } from "./fetch.js";
 
-const MAX_CHARACTERS = 4_000; // characters of ids in one address
+const MAX_CHARACTERS = 4_000; // of the ids in one address
 
 export class Unread {
   #seen = new Map();
 
-  /** Learn what the server drew into a row of the page. @param {HTMLElement} row */
+  /** Read the number of seen messages from a row that the server rendered. @param {HTMLElement} row */
   learn(row) {
     if (row.dataset.seen !== undefined) this.#seen.set(row.dataset.key, Number(row.dataset.seen));
   }
 
-  /** @param {string} key */
+  /** Whether the number is loaded. @param {string} key */
   knows(key) {
     return this.#seen.has(key);
   }
 
   /**
-   * Ask for the markers of these conversations; one without a marker has been seen to 0, a recording to its end. Without an answer the counts
-   * stay as they are.
+   * Fetch the read markers of these conversations. Without a marker, no message counts as seen; of an imported conversation, all
+   * do. If a request fails, the counts stay as they are.
    * @param {string[]} keys
    */
   async ask(keys) {
-    for (const some of inParts(keys)) {
-      const query = new URLSearchParams(some.map((key) => ["ids", key]));
-      const answer = await json(`/api/v1/read-markers?${query}`).catch(unanswered);
-      if (!answer) return;
-      for (const key of some) if (!this.knows(key)) this.#seen.set(key, null);
-      for (const item of answer.items) this.#seen.set(item.conversation_id, item.messages_seen);
+    for (const batch of batches(keys)) {
+      const query = new URLSearchParams(batch.map((key) => ["ids", key]));
+      const response = await json(`/api/v1/read-markers?${query}`).catch(ignoreRequestError);
+      if (!response) return;
+      for (const key of batch) if (!this.knows(key)) this.#seen.set(key, null);
+      for (const item of response.items) this.#seen.set(item.conversation_id, item.messages_seen);
     }
   }
 
-  /** Draw the count of a row; nothing while the marker is not known. @param {HTMLElement} row */
+  /** Update the unread count of a row; none is shown before its marker is loaded. @param {HTMLElement} row */
   draw(row) {
     const { key, messages } = row.dataset;
     const seen = this.#seen.get(key) ?? (this.knows(key) && !("imported" in row.dataset) ? 0 : Infinity);
@@ -43,28 +43,29 @@ export class Unread {
   }
 }
 
-/** The same words as `fleet.compact`. @param {number} count */
+/** Returns a short form of a count, as `fleet.compact` does. @param {number} count */
 function compact(count) {
   if (count < 10_000) return count.toLocaleString("en");
   return count < 1_000_000 ? `${Math.floor(count / 1000)}k` : `${(count / 1_000_000).toFixed(1)}M`;
 }
 
-function unanswered(error) {
+function ignoreRequestError(error) {
   if (!(error instanceof RequestError)) throw error;
 }
 
-function* inParts(keys) {
-  let part = [];
+/** Splits keys into batches, each of which fits into one address. */
+function* batches(keys) {
+  let batch = [];
   let length = 0;
   for (const key of keys) {
-    const more = encodeURIComponent(key).length + 5;
-    if (part.length && length + more > MAX_CHARACTERS) {
-      yield part;
-      part = [];
+    const keyLength = encodeURIComponent(key).length + 5; // "ids=" and "&"
+    if (batch.length && length + keyLength > MAX_CHARACTERS) {
+      yield batch;
+      batch = [];
       length = 0;
     }
-    part.push(key);
-    length += more;
+    batch.push(key);
+    length += keyLength;
   }
-  if (part.length) yield part;
+  if (batch.length) yield batch;
 }

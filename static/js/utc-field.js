@@ -1,33 +1,33 @@
 /**
- * `<utc-field>`: a moment that the address holds in UTC, typed in the viewer's own zone. Without scripts it is typed in
- * UTC; a name within `[data-zone]` beside it says which zone is meant.
+ * `<utc-field>`: a date and time that is submitted in UTC and entered in the reader's own time zone. Without scripts it is
+ * entered in UTC; `[data-zone]` beside it shows the name of the zone.
  */
 class UtcField extends HTMLElement {
   connectedCallback() {
-    const kept = this.querySelector("input");
-    if (kept.type === "hidden" || kept.getAttribute("aria-invalid") === "true") return; // what was typed is shown as it is
-    const typed = kept.cloneNode();
-    typed.type = "datetime-local";
-    typed.removeAttribute("name");
-    typed.removeAttribute("placeholder");
-    typed.value = local(kept.value);
-    kept.type = "hidden";
-    kept.after(typed);
-    typed.addEventListener("input", () => (kept.value = utc(typed.value)));
+    const utcInput = this.querySelector("input");
+    if (utcInput.type === "hidden" || utcInput.getAttribute("aria-invalid") === "true") return; // an invalid value is shown as it was entered
+    const localInput = utcInput.cloneNode();
+    localInput.type = "datetime-local";
+    localInput.removeAttribute("name");
+    localInput.removeAttribute("placeholder");
+    localInput.value = toLocal(utcInput.value);
+    utcInput.type = "hidden";
+    utcInput.after(localInput);
+    localInput.addEventListener("input", () => (utcInput.value = toUtc(localInput.value)));
     const zone = this.closest("fieldset")?.querySelector("[data-zone]");
     if (zone) zone.textContent = `in your time, ${Intl.DateTimeFormat().resolvedOptions().timeZone}`;
   }
 }
 
-/** "2026-11-22T08:30Z" as the clock on the wall has it, to the minute. */
-function local(text) {
+/** Converts "2026-11-22T08:30Z" to local time, in minutes. */
+function toLocal(text) {
   const at = new Date(text);
   if (!text || Number.isNaN(at.getTime())) return "";
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-/** The reverse. */
-function utc(text) {
+/** Converts local time to UTC. */
+function toUtc(text) {
   const at = new Date(text);
   return !text || Number.isNaN(at.getTime()) ? "" : `${at.toISOString().slice(0, 16)}Z`;
 }

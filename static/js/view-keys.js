@@ -1,22 +1,22 @@
-/** `g t`, `g l` …: from one view of a conversation to another, at the event that is picked, or that the address names. */
+/** Keys `g t`, `g l` …: switch to another view of the conversation, at the selected event or the one in the address. */
 import { onKey } from "./keys.js";
 
-const here = () =>
+const currentEvent = () =>
   document.querySelector('.column [data-seq][aria-current="true"]')?.dataset.seq ??
   new URLSearchParams(location.search).get("event");
 
-const address = (link) => {
-  const there = new URL(link.href);
-  const event = here();
+const addressOf = (link) => {
+  const address = new URL(link.href);
+  const event = currentEvent();
   const at = new URLSearchParams(location.search).get("at");
-  if (at) there.searchParams.set("at", at);
-  if (!event) return there;
-  there.searchParams.set("event", event);
-  there.hash = `e${event}`;
-  return there;
+  if (at) address.searchParams.set("at", at);
+  if (!event) return address;
+  address.searchParams.set("event", event);
+  address.hash = `e${event}`;
+  return address;
 };
 
 for (const link of document.querySelectorAll("[data-view-key]")) {
-  onKey(`g ${link.dataset.viewKey}`, () => location.assign(address(link)));
-  link.addEventListener("click", () => (link.href = address(link)));
+  onKey(`g ${link.dataset.viewKey}`, () => location.assign(addressOf(link)));
+  link.addEventListener("click", () => (link.href = addressOf(link)));
 }

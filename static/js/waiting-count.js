@@ -1,13 +1,13 @@
 /**
- * The questions that this person can still decide, in the navigation of every page that follows something; and those
- * that were escalated to a role of theirs, in a strip below it. A frame counts them for everybody: `barred` says how
- * many each person may not decide, `escalated` how many each role was told of.
+ * Shows the number of approval requests that this person can decide, in the navigation of every live page, and in a strip
+ * below it the number of those escalated to one of the person's roles. Frames contain the counts for all people: `barred` has
+ * the number of requests that each person may not decide, `escalated` the number per role.
  */
 import { drawTimes } from "./clock.js";
 import { notifyOf } from "./desktop-notifications.js";
 import { socket } from "./socket.js";
 
-/** @param {{waiting?: number, oldest?: string | null, escalated?: Object<string, number>, barred?: Object<string, number>}} standing */
+/** Update all places that show the numbers. @param {{waiting?: number, oldest?: string | null, escalated?: Object<string, number>, barred?: Object<string, number>}} standing */
 export const tellWaiting = ({ waiting, oldest, escalated = {}, barred = {} }) => {
   const count = document.querySelector("[data-waiting]");
   if (!count || waiting === undefined) return;
@@ -22,13 +22,13 @@ export const tellWaiting = ({ waiting, oldest, escalated = {}, barred = {} }) =>
   showOldest(waiting, excluded, oldest);
   const strip = document.querySelector(".strip[data-escalated]");
   if (!strip) return;
-  const told = roles.split(" ").reduce((sum, role) => sum + (escalated[role] ?? 0), 0);
-  strip.hidden = !told;
-  const shown = strip.querySelector("[data-number]");
-  if (shown.textContent !== `${told}`) shown.textContent = told;
+  const escalatedCount = roles.split(" ").reduce((sum, role) => sum + (escalated[role] ?? 0), 0);
+  strip.hidden = !escalatedCount;
+  const label = strip.querySelector("[data-number]");
+  if (label.textContent !== `${escalatedCount}`) label.textContent = escalatedCount;
 };
 
-/** In the head of the approvals page: how many wait, and since when the oldest one does. */
+/** In the head of the approvals page: the number of pending requests and the age of the oldest one. */
 function showOldest(waiting, excluded, oldest) {
   const standing = document.querySelector("[data-approvals-waiting]");
   if (!standing) return;
@@ -43,7 +43,7 @@ function showOldest(waiting, excluded, oldest) {
   drawTimes(standing);
 }
 
-/** On a page of the demo: that it is the newcomer's turn, and after the decision what comes next. */
+/** On a page of the demo: that it is the person's turn, and after the decision the next step. */
 function showTurn(number) {
   const turn = document.querySelector(".strip[data-your-turn]");
   const next = document.querySelector(".strip[data-next-step]");
@@ -51,7 +51,7 @@ function showTurn(number) {
   if (turn) turn.hidden = !number;
 }
 
-/** Show the number before the page's title and by a dot in its icon: it is seen while another tab is open. */
+/** Show the number in the page's title and a dot in its icon, for readers in another tab. */
 function showInTab(number) {
   const title = document.title.replace(/^\(\d+\) /, "");
   const shown = number ? `(${number}) ${title}` : title;
@@ -61,5 +61,5 @@ function showInTab(number) {
   if (icon.getAttribute("href") !== address) icon.setAttribute("href", address);
 }
 
-/** Follow the number where no element of the page follows the questions or the conversations anyway. */
+/** Subscribe to the number on pages without an element that subscribes to requests or conversations anyway. */
 export const followWaiting = () => socket.subscribe("approvals", {}, { rows: tellWaiting });
