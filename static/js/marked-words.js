@@ -1,8 +1,8 @@
 /** Highlights the words of a query in the options of the palette, by the CSS highlight `found` (static/css/base.css): the DOM stays as it is. */
 
-/** @param {Element} root @param {string} words as typed, separated by spaces */
-export function markWords(root, words) {
-  const terms = words.toLowerCase().split(/\s+/u).filter(Boolean);
+/** @param {Element} root @param {string} query  words separated by spaces */
+export function markWords(root, query) {
+  const terms = query.toLowerCase().split(/\s+/u).filter(Boolean);
   if (CSS.highlights) CSS.highlights.set("found", new Highlight(...textsOf(root).flatMap((text) => terms.flatMap((word) => rangesOf(text, word)))));
 }
 

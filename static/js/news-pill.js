@@ -12,11 +12,11 @@ export class NewsPill {
     element.addEventListener("click", onPress, { signal });
   }
 
-  /** @param {number} count of new rows; 0 hides the pill @param {string} [words] its label */
-  show(count, words = "") {
+  /** @param {number} count of new rows; 0 hides the pill @param {string} [text] its label */
+  show(count, text = "") {
     this.#element.hidden = count === 0;
     const label = this.#element.querySelector("span");
-    if (count && label.textContent !== words) label.textContent = words; // each write is read out by screen readers
+    if (count && label.textContent !== text) label.textContent = text; // each write is read out by screen readers
   }
 }
 

@@ -124,8 +124,8 @@ const markElement = ({ kind, letters, hue, pattern }) => {
 };
 
 /** Returns a state's icon in its color; its words are its accessible name. */
-const stateElement = ({ state, words }, icon) => {
-  const element = Object.assign(document.createElement("span"), { className: "state", title: words, role: "img", ariaLabel: words });
+const stateElement = ({ state, words: name }, icon) => {
+  const element = Object.assign(document.createElement("span"), { className: "state", title: name, role: "img", ariaLabel: name });
   element.dataset.state = state;
   element.append(icon.cloneNode(true));
   return element;

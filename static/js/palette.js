@@ -116,8 +116,8 @@ class CommandPalette extends HTMLElement {
     this.#request?.abort();
   }
 
-  #showStatus(words) {
-    this.querySelector("[role=status]").textContent = words;
+  #showStatus(text) {
+    this.querySelector("[role=status]").textContent = text;
   }
 }
 

@@ -37,10 +37,10 @@ class PollingPart extends HTMLElement {
     }
   }
 
-  #showError(words) {
+  #showError(message) {
     const strip = this.querySelector("[data-lost]");
-    strip.hidden = !words;
-    if (strip.querySelector("span").textContent !== words) strip.querySelector("span").textContent = words;
+    strip.hidden = !message;
+    if (strip.querySelector("span").textContent !== message) strip.querySelector("span").textContent = message;
   }
 }
 

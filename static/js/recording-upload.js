@@ -58,10 +58,10 @@ class RecordingUpload extends HTMLElement {
     return upload.job;
   }
 
-  #showProgress(words, percent) {
+  #showProgress(text, percent) {
     const line = this.querySelector("[data-progress]");
     line.hidden = false;
-    line.querySelector("span").textContent = words;
+    line.querySelector("span").textContent = text;
     line.querySelector("progress").hidden = percent === undefined;
     line.querySelector("progress").value = percent ?? 0;
   }

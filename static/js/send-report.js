@@ -20,12 +20,12 @@ export class SendReport {
     signal.addEventListener("abort", () => clearTimeout(this.#timer));
   }
 
-  /** Show a status. @param {string} state @param {string} words @param {number} [lastsMs] after which it is cleared; 0: never */
-  show(state, words, lastsMs = 0) {
+  /** Show a status. @param {string} state @param {string} text @param {number} [lastsMs] after which it is cleared; 0: never */
+  show(state, text, lastsMs = 0) {
     clearTimeout(this.#timer);
     if (this.#question) this.#question.hidden = true;
     this.#line.dataset.state = state;
-    this.#line.textContent = words;
+    this.#line.textContent = text;
     if (lastsMs) this.#timer = setTimeout(() => this.show("", ""), lastsMs);
   }
 

@@ -96,13 +96,13 @@ class SpeakerPicker extends HTMLElement {
     this.#scheduleFetch();
   }
 
-  #show({ words, at_work: atWork }) {
+  #show({ words: text, at_work: atWork }) {
     this.querySelector("[data-when]").hidden = !atWork;
     if (!atWork) this.#fields.when.value = "after_run";
     const place = this.closest("form").querySelector("[data-prospect]");
     const line = place.querySelector("span");
-    if (line.textContent !== words) line.textContent = words;
-    place.hidden = !words;
+    if (line.textContent !== text) line.textContent = text;
+    place.hidden = !text;
   }
 }
 customElements.define("speaker-picker", SpeakerPicker);

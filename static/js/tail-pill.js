@@ -25,9 +25,9 @@ export class TailPill {
   draw() {
     const { count } = this.#unread;
     const [hasNewer, startedElsewhere] = ["data-has-newer", "data-start"].map((name) => this.#host.hasAttribute(name));
-    const words = hasNewer || (!count && startedElsewhere) ? "Jump to latest" : this.#unread.words();
+    const text = hasNewer || (!count && startedElsewhere) ? "Jump to latest" : this.#unread.words();
     const label = this.#element.querySelector("span");
-    if (label.textContent !== words) label.textContent = words;
+    if (label.textContent !== text) label.textContent = text;
     this.#element.hidden = !hasNewer && (this.#host.isFollowing || !(count || startedElsewhere));
   }
 }

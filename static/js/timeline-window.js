@@ -6,10 +6,10 @@ const PRELOAD_ROWS = 20; // rows from the end of the window at which the next on
 
 const percent = (share) => `${(share * 100).toFixed(2)}%`;
 
-function tickElement(share, words) {
+function tickElement(share, label) {
   const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
   for (const [name, value] of Object.entries({ x: percent(share), y: "50%", dx: "4" })) text.setAttribute(name, value);
-  text.textContent = words;
+  text.textContent = label;
   return text;
 }
 
@@ -17,8 +17,8 @@ function tickElement(share, words) {
 const setBox = (svg, box) => svg && svg.getAttribute("viewBox") !== box && svg.setAttribute("viewBox", box);
 
 function drawTicks(marks, ticks) {
-  const isSame = ([share, words], n) => marks.children[n]?.getAttribute("x") === percent(share) && marks.children[n].textContent === words;
-  if (marks && !(marks.childElementCount === ticks.length && ticks.every(isSame))) marks.replaceChildren(...ticks.map(([share, words]) => tickElement(share, words)));
+  const isSame = ([share, label], n) => marks.children[n]?.getAttribute("x") === percent(share) && marks.children[n].textContent === label;
+  if (marks && !(marks.childElementCount === ticks.length && ticks.every(isSame))) marks.replaceChildren(...ticks.map(([share, label]) => tickElement(share, label)));
 }
 
 export class TimelineWindow {

@@ -77,8 +77,8 @@ class TranscriptMenu extends HTMLElement {
     return this.#announce((await copy(text)) ? "Conversation copied" : "The browser refused the clipboard. Download it instead.");
   }
 
-  #announce(words) {
-    document.querySelector("news-announcer").dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words } }));
+  #announce(message) {
+    document.querySelector("news-announcer").dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words: message } }));
   }
 }
 

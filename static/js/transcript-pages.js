@@ -5,7 +5,8 @@ import { socket } from "./socket.js";
 
 /**
  * `maxRows`: rows in the page before distant ones are unloaded; `maxFollowed`: the same while the tail is followed; `margin`:
- * how far outside the viewport a page is loaded. Lanes have short rows, whose text is rendered as they come near (static/css/lanes.css).
+ * how far outside the viewport a page is loaded. Lanes have short rows, whose text is rendered near the viewport
+ * (static/css/lanes.css).
  */
 const SIZES = {
   html: { maxRows: 2000, maxFollowed: 600, margin: "900px 0px" },

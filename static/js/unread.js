@@ -4,16 +4,16 @@ import { RequestError, json } from "./fetch.js";
 const MAX_CHARACTERS = 4_000; // of the ids in one address
 
 export class Unread {
-  #seen = new Map();
+  #messagesSeen = new Map();
 
   /** Read the number of seen messages from a row that the server rendered. @param {HTMLElement} row */
   learn(row) {
-    if (row.dataset.seen !== undefined) this.#seen.set(row.dataset.key, Number(row.dataset.seen));
+    if (row.dataset.seen !== undefined) this.#messagesSeen.set(row.dataset.key, Number(row.dataset.seen));
   }
 
   /** Whether the number is loaded. @param {string} key */
   knows(key) {
-    return this.#seen.has(key);
+    return this.#messagesSeen.has(key);
   }
 
   /**
@@ -26,15 +26,15 @@ export class Unread {
       const query = new URLSearchParams(batch.map((key) => ["ids", key]));
       const response = await json(`/api/v1/read-markers?${query}`).catch(ignoreRequestError);
       if (!response) return;
-      for (const key of batch) if (!this.knows(key)) this.#seen.set(key, null);
-      for (const item of response.items) this.#seen.set(item.conversation_id, item.messages_seen);
+      for (const key of batch) if (!this.knows(key)) this.#messagesSeen.set(key, null);
+      for (const item of response.items) this.#messagesSeen.set(item.conversation_id, item.messages_seen);
     }
   }
 
   /** Update the unread count of a row; none is shown before its marker is loaded. @param {HTMLElement} row */
   draw(row) {
     const { key, messages } = row.dataset;
-    const seen = this.#seen.get(key) ?? (this.knows(key) && !("imported" in row.dataset) ? 0 : Infinity);
+    const seen = this.#messagesSeen.get(key) ?? (this.knows(key) && !("imported" in row.dataset) ? 0 : Infinity);
     const count = Math.max(0, Number(messages) - seen);
     const badge = row.querySelector(".unread");
     row.toggleAttribute("data-unread", count > 0);
