@@ -30,6 +30,7 @@ CLEAN = {
     "conversations/migrations/0001.py": "x = 1\n" * 500,
     "static/js/html.js": 'import { a } from "./a.js";\nnode.innerHTML = a;\n',
     "static/js/a.js": "export const a = 1; // https://www.w3.org/2000/svg\n",
+    "static/js/rows.js": "/** One row. */\nconst { told: text } = row.said; // one => found\n",
     "static/css/app.css": '@import url("parts/row.css");\n:root { --ink: #000; }\n',
     "static/css/parts/row.css": ".row { color: var(--ink); }\n",
     "templates/partials/sprite.html": '<symbol id="i-ok"></symbol>\n',
@@ -94,6 +95,21 @@ BREAKS = [
     ),
     ("vague_bounds", "agents_app/a.py", '"""A."""\n\nLONGEST_KEY = 3\n', "a.py:3: LONGEST_KEY is a MAX_ or MIN_"),
     ("filler_attributes", "agents_app/a.py", '"""A."""\n\n\ndef _held():\n    pass\n', "a.py:4: _held does not say"),
+    *(
+        ("filler_names_of_scripts", "static/js/z.js", f"// z\n{text}\n", f"z.js:2: rename it: `{name}` does not say")
+        for name, text in [
+            ("found", "const found = 1;"),
+            ("told", "for (const told of rows) draw(told);"),
+            ("asked", 'let { key, at: asked = "", ...rest } = row;'),
+            ("one", "const first = rows.find((one) => one.seq);"),
+            ("one", "rows.find(one => one.seq);"),
+            ("said", "const draw = async ({ key, said }, row = next()) => {};"),
+            ("kept", "export async function draw(row, [first, kept]) {}"),
+            ("heard", "  async #draw(a, heard) {}"),
+            ("taken", "  #taken() {}"),
+            ("known", "  #known = new Map();"),
+        ]
+    ),
     ("imports_exist", "static/js/b.js", 'import { x } from "./gone.js";\n', "imports ./gone.js"),
     (
         "nothing_from_elsewhere",
