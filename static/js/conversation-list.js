@@ -3,6 +3,7 @@
  * only while nobody points at the list, has the focus in it or has scrolled down; until then a pill counts what would move.
  */
 import "./list-filter.js";
+import { BulkPlace } from "./bulk-place.js";
 import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";
 import { ConversationRows } from "./conversation-rows.js";
@@ -31,8 +32,7 @@ class ConversationList extends HTMLElement {
     const { signal } = this.#abort;
     this.#rows = new ConversationRows(this.#list);
     const listen = (target, type, listener) => target.addEventListener(type, listener, { signal });
-    listen(this.#list, "change", () => this.#loadBulkActions());
-    if (this.querySelector("[data-bulk]")) signal.addEventListener("abort", onKey("x", toggleBox));
+    if (new BulkPlace(this, signal).isThere) signal.addEventListener("abort", onKey("x", toggleBox));
     listen(this, "filter", () => this.#refetch({ isRequestedByUser: true }));
     listen(this.#list, "pointerenter", (event) => (this.#isHovered = event.pointerType === "mouse"));
     listen(this.#list, "pointerleave", () => ((this.#isHovered = false), this.#reorder()));
@@ -74,21 +74,6 @@ class ConversationList extends HTMLElement {
     const mayBeOutdated = this.#rows.update(rows, { acceptsNew: this.#acceptsNew, isLive: !isSnapshot });
     if (mayBeOutdated && this.#hasFilter) this.#refetchSoon();
     this.#reorder();
-  }
-
-  /** Load the bulk actions when the first box is ticked. */
-  async #loadBulkActions() {
-    const container = this.querySelector("[data-bulk]");
-    if (!container || container.childElementCount || container.ariaBusy) return;
-    container.ariaBusy = "true";
-    try {
-      const [html] = await Promise.all([markup("/?part=bulk"), import("./bulk-actions.js")]);
-      container.replaceChildren(render(html));
-    } catch (error) {
-      if (!(error instanceof RequestError)) throw error;
-    } finally {
-      container.ariaBusy = null;
-    }
   }
 
   #hasParameter(name) {

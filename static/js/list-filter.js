@@ -2,19 +2,22 @@
  * `<list-filter>`: the form over a list. Typing asks for the list after a pause; the address holds the filter. Whoever hears
  * `filter` draws the list and tells it what came of that: `settle()`, or `fail()`, which says so and offers to try again.
  */
+import { FailureStrip } from "./failure-strip.js";
+
 const PAUSE_MS = 250;
 const FROM_BEFORE = { list: "The rows are those from before.", facets: "The counts beside the filters are those from before." };
 
 class ListFilter extends HTMLElement {
   #stop;
   #pause;
+  #strip;
 
   connectedCallback() {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
     this.addEventListener("input", ({ target }) => target.form === this.#form && this.#wait(), { signal });
     this.addEventListener("submit", (event) => this.#submit(event), { signal });
-    this.#strip.querySelector("button").addEventListener("click", () => this.#again(), { signal });
+    this.#strip = new FailureStrip(document.querySelector("[data-unfiltered]"), () => this.#tell(), signal);
   }
 
   disconnectedCallback() {
@@ -25,24 +28,15 @@ class ListFilter extends HTMLElement {
   /** What was to be filtered is as it was. @param {import("./fetch.js").RequestError} error @param {"list" | "facets"} [part] */
   fail(error, part = "list") {
     const refusal = part === "list" ? "Filter not applied. " : "";
-    this.#strip.querySelector("span").textContent = `${refusal}${error.sentence} ${FROM_BEFORE[part]}`;
-    this.#strip.hidden = false;
+    this.#strip.show(`${refusal}${error.sentence} ${FROM_BEFORE[part]}`);
   }
 
   /** All is drawn as the filter says. */
   settle() {
-    if (this.#strip.contains(document.activeElement)) this.querySelector("input").focus(); // else the focus would be lost
-    this.#strip.hidden = true;
+    this.#strip.hide(this.querySelector("input"));
   }
 
-  get hasFailed() { return !this.#strip.hidden; }
-
-  get #strip() { return document.querySelector("[data-unfiltered]"); }
-
-  #again() {
-    this.#strip.querySelector("span").textContent = "Trying again…";
-    this.#tell();
-  }
+  get hasFailed() { return this.#strip.isShown; }
 
   /** The filter itself: the list beside it may have forms of its own. */
   get #form() { return this.querySelector("form"); }
