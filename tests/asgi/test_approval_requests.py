@@ -58,3 +58,16 @@ def test_call_in_somebody_elses_conversation_is_not_asked_about(caller: Caller, 
 )
 def test_what_may_be_asked(agent: Caller, fields: dict[str, Any], status: int) -> None:
     assert agent.ask("POST", PATH, body("asked-in-bounds", **fields)).status == status
+
+
+def test_approval_of_a_call_is_none_of_another_with_its_id(caller: Caller, agent: Caller) -> None:
+    """Some model servers number calls anew in each answer: two that are open at once may have the same id."""
+    requests = [body("one-id-twice", args_raw=arguments) for arguments in ('{"disk":"tmp"}', '{"disk":"home"}')]
+    approvals = [agent.ask("POST", PATH, request).body["approval_id"] for request in requests]
+    assert len(set(approvals)) == 2
+    assert caller.ask("POST", f"/api/v1/approvals/{approvals[0]}/decision", b'{"decision":"approve"}').status == 200
+
+    answers = [agent.ask("POST", PATH, request).body for request in requests]
+
+    assert [answer["approval_id"] for answer in answers] == approvals
+    assert [answer["status"] for answer in answers] == ["decided", "pending"]

@@ -62,7 +62,8 @@ class ExternalOutcome(NamedTuple):
 def request_approval(by: Principal, approval_request: ExternalRequest, beginning: NewEvent) -> Approval | None:
     """Request approval of an open call in a conversation that `by` opened; return the request, always the same one for
     the same call. If the call is not recorded yet, `beginning` is appended first. None: the conversation belongs to
-    somebody else. Raises NotSignedIn for a token that has been revoked."""
+    somebody else, or the call was asked about with other arguments and does not begin anew. Raises NotSignedIn for a
+    token that has been revoked."""
     with write_transaction():
         if not Conversation.objects.filter(key=approval_request.conversation).exists():
             log.append([beginning])
@@ -148,19 +149,27 @@ def _own(by: Principal, key: str) -> Conversation | None:
 
 
 def _call(conversation: Conversation, approval_request: ExternalRequest) -> ToolCall | None:
-    """Return the open call to be approved: by its id, or else by tool and arguments; the oldest without a request, or
-    else the newest."""
+    """Return the open call to be approved: by its id, or else by tool and arguments; the one that was asked about with
+    these arguments, or else the oldest without a request, of which those with these arguments come first.
+
+    Two open calls may have one id: some model servers number calls anew in each answer. What was decided about other
+    arguments holds for none of them.
+    """
     calls = ToolCall.objects.filter(
         conversation=conversation, run=None, finished_seq=None, name=approval_request.name[:200]
     )
+    digest = hashlib.sha256(approval_request.args_raw.encode("utf-8", "surrogatepass")).hexdigest()
     if approval_request.call_id is not None:
         calls = calls.filter(call_id=approval_request.call_id)
     else:
-        digest = hashlib.sha256(approval_request.args_raw.encode("utf-8", "surrogatepass")).hexdigest()
         calls = calls.filter(arguments_digest=digest)
     rows = list(calls.order_by("called_seq"))
-    known = set(Approval.objects.filter(tool_call__in=[row.id for row in rows]).values_list("tool_call", flat=True))
-    return next((row for row in rows if row.id not in known), rows[-1] if rows else None)
+    known = {row.tool_call: row for row in Approval.objects.filter(tool_call__in=[row.id for row in rows])}
+    free = [row for row in rows if row.id not in known]
+    if approval_request.call_id is None:
+        return next(iter(free), rows[-1] if rows else None)
+    same = [row for row in rows if row.id in known and _is_about(known[row.id], approval_request)]
+    return same[-1] if same else min(free, key=lambda row: row.arguments_digest != digest, default=None)
 
 
 def _rejected_call(conversation: Conversation, approval_request: ExternalRequest) -> ToolCall | None:
@@ -173,9 +182,13 @@ def _rejected_call(conversation: Conversation, approval_request: ExternalRequest
     if last is None:
         return None
     known = Approval.objects.filter(tool_call=last.id, decision="reject", decided_seq=last.finished_seq).first()
-    request = body_of(conversation.pk, known.asked_seq) if known is not None else {}
-    is_same = (request.get("name"), request.get("args_raw")) == (approval_request.name, approval_request.args_raw)
-    return last if is_same else None
+    return last if known is not None and _is_about(known, approval_request) else None
+
+
+def _is_about(approval: Approval, approval_request: ExternalRequest) -> bool:
+    """Return whether approval was requested of this tool with these arguments."""
+    request = body_of(approval.conversation_id, approval.asked_seq)
+    return (request.get("name"), request.get("args_raw")) == (approval_request.name, approval_request.args_raw)
 
 
 def _create_request(
