@@ -20,6 +20,7 @@ from agents.tool import invoke_function_tool
 from agents.tool_context import ToolContext
 from agents.tool_guardrails import ToolInputGuardrailData, ToolOutputGuardrailData
 from django.conf import settings
+from django.db.models import QuerySet
 from openai.types.responses import ResponseFunctionToolCall
 from pydantic import BaseModel
 
@@ -43,6 +44,7 @@ from agents_app.worker.run_input import known_calls, metadata_of
 from agents_app.worker.saved_state import Incompatible, SavedState, SignedRunState
 from conversations.core.errors import Fenced, Invalid
 from conversations.core.json_values import text_of
+from conversations.events.recorded_arguments import has_redacted
 from conversations.models import Event, Run, ToolCall
 from conversations.runs import claims
 from conversations.runs.claims import Body, Claim
@@ -191,6 +193,8 @@ class ReplayRun(ClaimedRun):
         return hooks
 
     def _check_arguments(self, tool: FunctionTool) -> None:
+        if has_redacted(_request_events(self.claim)):
+            raise ReplayRefused("the arguments were redacted after it was requested")
         try:
             edited_arguments.check(self._request.body.get("args") or {}, tool.params_json_schema)
         except Invalid as unfit:
@@ -343,9 +347,13 @@ def _leave(claim: Claim) -> None:
 
 def request_of(claim: Claim) -> ReplayRequest:
     """Read the request for which a replay's run was queued. Sync."""
-    events = Event.objects.filter(conversation__key=claim.conversation, seq=claim.input_seq, kind="replay.requested")
-    body = events.filter(run=claim.run).values_list("body", flat=True).first()
+    body = _request_events(claim).values_list("body", flat=True).first()
     return ReplayRequest(json.loads(body) if body else {})
+
+
+def _request_events(claim: Claim) -> QuerySet[Event]:
+    events = Event.objects.filter(conversation__key=claim.conversation, seq=claim.input_seq, kind="replay.requested")
+    return events.filter(run=claim.run)
 
 
 def load_replay_input(claim: Claim, team: Team) -> ReplayInput:

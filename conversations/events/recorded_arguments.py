@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
+from conversations.events.types.redaction import LEFT
 from conversations.models import Approval, Event
 
 
@@ -38,6 +39,13 @@ def arguments_changed(approvals: QuerySet[Approval]) -> dict[str, tuple[str, str
         if text is not None:
             changed[row.id] = arguments_of(body_of(row.conversation_id, row.asked_seq)), text
     return changed
+
+
+def has_redacted(events: QuerySet[Event]) -> bool:
+    """Return whether one of these events lost all or some of what it said, so that nothing is to be called with what is
+    left. A conversation's id that was erased does not count: its new id stands there."""
+    bodies = events.exclude(erased_by=None).values_list("body", flat=True)
+    return any(LEFT in body or json.loads(body).get("redacted") is True for body in bodies)
 
 
 def messages_of(approvals: QuerySet[Approval]) -> dict[str, str]:

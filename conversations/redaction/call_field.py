@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from conversations.core.errors import Invalid
+from conversations.events.types.redaction import LEFT
 
-LEFT = "[redacted]"
 ROOTS = ("args", "output", "error")
 SUMMARY = "result_summary"  # the beginning of an output
 SHORTEST = 3  # characters of a text that is looked for elsewhere in the call

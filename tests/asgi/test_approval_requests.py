@@ -71,3 +71,30 @@ def test_approval_of_a_call_is_none_of_another_with_its_id(caller: Caller, agent
 
     assert [answer["approval_id"] for answer in answers] == approvals
     assert [answer["status"] for answer in answers] == ["decided", "pending"]
+
+
+@pytest.mark.parametrize(
+    ("decided", "field", "expected"),
+    [
+        ({"decision": "edit", "arguments": {"disk": "tmp"}}, "", ("withdrawn", None)),
+        ({"decision": "edit", "arguments": {"disk": "tmp"}}, "args.disk", ("pending", None)),
+        ({"decision": "respond", "output": "It is empty."}, "", ("withdrawn", None)),
+        ({"decision": "approve", "message": "Fine."}, "", ("decided", "approve")),
+    ],
+)
+def test_decision_whose_words_are_redacted_is_none_that_an_agent_could_follow(
+    server: Server, caller: Caller, agent: Caller, decided: dict[str, Any], field: str, expected: tuple[str, str | None]
+) -> None:
+    """Whoever asks again would run with what stands in place of the arguments."""
+    key = f"redacted-{decided['decision']}-{field}"
+    request = body(key, args_raw='{"disk":"home"}')
+    approval = agent.ask("POST", PATH, request).body["approval_id"]
+    assert caller.ask("POST", f"/api/v1/approvals/{approval}/decision", encode(decided)).status == 200
+    decision = next(event for event in events_of(server, key) if event[1] == "approval.decided")
+    what = {"call_id": decision[2]["tool_call"], "field": field} if field else {"events": [decision[0]]}
+    what |= {"reason": "a secret"} if field else {"reason": "a secret", "conversation_id": key}
+    assert caller.ask("POST", "/api/v1/redactions", encode(what)).status == 201
+
+    answer = agent.ask("POST", PATH, request).body
+
+    assert (answer["status"], answer.get("decision")) == expected

@@ -10,6 +10,7 @@ from conversations.events.types.base import BaseEvent
 
 REDACTED = "event.redacted"
 ID_ERASED = "conversation.id_erased"
+LEFT = "[redacted]"  # stands where a field or a text was, in what is left of an event
 FIELD_MARK = "redaction-field:"  # begins what erased an event that lost one field, and says the rest
 
 

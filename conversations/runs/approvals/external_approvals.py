@@ -21,8 +21,8 @@ from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.events.log import token_check
 from conversations.events.log.records import NewEvent
-from conversations.events.recorded_arguments import body_of, edited
-from conversations.models import Approval, Conversation, Run, ToolCall, ToolSchema
+from conversations.events.recorded_arguments import body_of, edited, has_redacted
+from conversations.models import Approval, Conversation, Event, Run, ToolCall, ToolSchema
 from conversations.models.run import EXTERNAL
 from conversations.runs.approvals import terms
 from conversations.runs.policy import evaluate
@@ -92,7 +92,8 @@ def renew(approval: Approval) -> None:
 
 
 def outcome(approval: Approval) -> ExternalOutcome | None:
-    """Return the outcome of a request; None while it waits. A call that the policy now denies is rejected."""
+    """Return the outcome of a request; None while it waits. A call that the policy now denies is rejected; a decision
+    whose arguments or output were redacted is none anymore."""
     row = Approval.objects.filter(id=approval.id).first()
     if row is not None and row.status == "pending":
         return None
@@ -101,6 +102,10 @@ def outcome(approval: Approval) -> ExternalOutcome | None:
     if row.status == "expired":
         return ExternalOutcome("reject", "Nobody decided in time.")
     decided = body_of(row.conversation_id, row.decided_seq or 0)
+    if row.decision in ("edit", "respond") and has_redacted(
+        Event.objects.filter(conversation=row.conversation_id, seq=row.decided_seq or 0)
+    ):
+        return ExternalOutcome("")
     request = body_of(row.conversation_id, row.asked_seq)
     if row.decision in ("approve", "edit") and _is_denied(str(request.get("agent")), str(request.get("name"))):
         return ExternalOutcome("reject", "Denied by policy.")

@@ -13,8 +13,8 @@ from conversations.core.errors import NotAllowed
 from conversations.core.json_values import text_of
 from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import Principal
-from conversations.events.recorded_arguments import body_of
-from conversations.models import Agent, Approval, Run, ToolCall
+from conversations.events.recorded_arguments import body_of, has_redacted
+from conversations.models import Agent, Approval, Event, Run, ToolCall
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import Declared, Effect, PolicyRule, Rule
 from conversations.tool_calls.schemas.tool_offers import Facts, entries
@@ -99,6 +99,9 @@ def _permanent_reason(call: ToolCall, body: dict[str, Any]) -> str:
         return "It only runs within a response that requests it: send that request again."
     if not call.lookup_key:
         return "The record does not identify the tool reliably: a name alone is not enough."
+    edits = Approval.objects.filter(tool_call=call.id, decision="edit").values_list("decided_seq", flat=True)
+    if has_redacted(Event.objects.filter(conversation=call.conversation_id, seq__in=[call.called_seq, *edits])):
+        return "Its arguments were redacted."
     return ""
 
 
