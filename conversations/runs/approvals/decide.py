@@ -16,7 +16,7 @@ from conversations.core.principals import Principal
 from conversations.events import log
 from conversations.models import Approval, AutoApprovalRule, Conversation, Event, Run
 from conversations.models.run import EXTERNAL
-from conversations.runs.approvals import auto_approval_rules, external_approvals, terms
+from conversations.runs.approvals import auto_approval_rules, external_approvals, input_authors, terms
 from conversations.runs.budgets import budget_requests
 from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
@@ -133,22 +133,14 @@ def parse_request_body(body: str) -> Body:
 
 
 def wrote_input(principal: Principal, run: Run) -> bool:
-    """Return whether somebody wrote or sent the input of a run, as themselves or as an agent, or started it again."""
+    """Return whether somebody wrote or sent the input of a run, as themselves, as an agent or by asking one, or started
+    it again."""
     return str(principal) in authors(run)
 
 
 def authors(run: Run) -> set[str]:
-    """Return who wrote or sent the input of a run, or started it again, including messages delivered at one of its
-    steps. A token's actions are recorded by the system, with `by`. This enforces four eyes;
-    `pending_counts.input_authors` finds the same people for many requests at once."""
-    later = Run.objects.filter(conversation=run.conversation_id, queued_seq__gt=run.queued_seq, delivered_to=run.id)
-    answered = [(run.input_seq, run.queued_seq), *later.values_list("input_seq", "queued_seq")]
-    seqs = [seq for pair in answered for seq in pair]
-    behind = Event.objects.filter(conversation=run.conversation_id, seq__in=seqs)
-    return {
-        str(json.loads(body).get("by") or author) if author == "system" else author
-        for author, body in behind.values_list("principal", "body")
-    }
+    """Return the people behind the input of a run (`input_authors`)."""
+    return input_authors.of_runs([run.id])[run.id]
 
 
 def needs_other_eyes(request: Body) -> bool:

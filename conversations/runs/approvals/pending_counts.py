@@ -10,23 +10,15 @@ from collections.abc import Collection
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import Count, Min, OuterRef, Subquery
 
 from conversations.core.micros import to_datetime
 from conversations.events.log import bounded_reads
-from conversations.models import Approval, Event
-from conversations.runs.approvals import auto_approval_rules, terms
+from conversations.models import Approval, Event, Run
+from conversations.runs.approvals import auto_approval_rules, input_authors, terms
 from conversations.runs.policy import evaluate
 
 MAX_ITEMS = 500  # approval requests whose authors are looked up
-
-_AUTHORS = """SELECT a.id, e.principal, CASE WHEN e.principal='system' THEN e.body ELSE '{}' END
-FROM conversations_approval a JOIN conversations_run r ON r.id=a.run
-JOIN conversations_run i ON i.conversation_id=r.conversation_id AND i.queued_seq>=r.queued_seq
-AND (i.id=r.id OR i.delivered_to=r.id)
-JOIN conversations_event e ON e.conversation_id=r.conversation_id AND e.seq IN (i.input_seq, i.queued_seq)
-WHERE a.status='pending' AND r.status='waiting' AND a.id=ANY(%s)"""
 
 
 def pending_counts() -> dict[str, Any]:
@@ -58,21 +50,13 @@ def excluded_approvers(approvals: Collection[str] | None = None) -> dict[str, se
         call = auto_approval_rules.call_of(json.loads(body))
         if terms.of_call(evaluate.matching(rows, call.agent, call.tool)).four_eyes:
             barred_ids.append(id_)
-    return input_authors(barred_ids)
+    return _deciding_authors(barred_ids)
 
 
-def input_authors(approvals: list[str]) -> dict[str, set[str]]:
-    """Return who wrote or sent the input of the runs of these open requests, or started them again, including messages
-    delivered at one of their steps. For display: `decide.authors` enforces it for one run."""
-    if not approvals:
-        return {}
-    is_sqlite = connection.vendor == "sqlite"
-    sql = _AUTHORS.replace("a.id=ANY(%s)", f"a.id IN ({','.join(['%s'] * len(approvals))})") if is_sqlite else _AUTHORS
-    authors: dict[str, set[str]] = {}
-    with connection.cursor() as cursor:
-        cursor.execute(sql, approvals if is_sqlite else [approvals])
-        for id_, principal, body in cursor.fetchall():
-            who = str(json.loads(body).get("by") or principal)
-            if who.startswith(("user:", "token:")):  # whoever else wrote it does not decide anyway
-                authors.setdefault(id_, set()).add(who)
-    return authors
+def _deciding_authors(approvals: list[str]) -> dict[str, set[str]]:
+    """Return who is behind the input of the runs of these open requests, of those who could decide at all."""
+    waiting = Run.objects.filter(status="waiting").values("id")
+    runs = dict(Approval.objects.open().filter(id__in=approvals, run__in=waiting).values_list("id", "run"))
+    authors = input_authors.of_runs(set(runs.values()))
+    able = {id_: {who for who in authors[run] if who.startswith(("user:", "token:"))} for id_, run in runs.items()}
+    return {id_: people for id_, people in able.items() if people}
