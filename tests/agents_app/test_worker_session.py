@@ -132,6 +132,7 @@ def test_a_conversation_is_exported_as_input_for_the_sdk():
     assert words(session.export("c")) == list(map(str, range(300)))
 
 
+@pytest.mark.each_form  # SQLite lets one write at a time, with or without a lock
 @pytest.mark.django_db(transaction=True)
 def test_workers_that_start_at_once_enter_the_same_rows_once(monkeypatch):
     config, both, hue_of = ModelConfig(), threading.Barrier(2), agent_registry.hue_of
