@@ -1,5 +1,6 @@
 """MCP servers of a team, real ones: connected, lost, found again; what their tools are here and what they are not."""
 
+import asyncio
 import json
 import os
 import signal
@@ -196,6 +197,16 @@ def test_odd_arguments_and_errors_of_the_server_are_told_and_the_run_goes_on(des
     assert (failed["output"], failed["error"]) == ("Error executing tool fail", "McpFailed: Error executing tool fail")
 
 
+def test_a_call_that_ends_with_an_error_of_the_protocol_is_made_once(desk):
+    team = team_of([call("stamp", {"words": "torn"})], SO, servers=[desk.spec()])
+    with connected(team, "stamp"):
+        send_message()
+        (run,) = ended_runs()
+
+    assert (run.status, desk.did) == ("done", ["stamp:torn"])
+    assert ToolCall.objects.get().status == "failed"
+
+
 def test_a_call_that_takes_too_long_is_a_timeout(desk):
     team = team_of([call("slow")], SO, servers=[desk.spec(call_s=0.5)])
     with connected(team, "slow"):
@@ -264,6 +275,23 @@ def test_a_server_that_was_killed_is_found_again_when_it_is_back(tmp_path):
         desk.kill()
 
     assert (desk.did, offered(team, 3)) == (["slow", "more"], ["fail", "more", "shred", "slow", "stamp"])
+
+
+def test_a_call_whose_connection_breaks_is_told_as_perhaps_made():
+    class Silent:
+        async def call_tool(self, *_):
+            await asyncio.Event().wait()
+
+    async def broken():
+        link = connections.McpConnection(McpServer("desk", url="http://x"), changed=None)
+        link._inner = Silent()
+        sent = asyncio.create_task(link.call_tool("stamp", {}))
+        link._lost.set()
+        async with asyncio.timeout(30):
+            await sent
+
+    with pytest.raises(connections.McpDown, match="broke: the call may have taken effect"):
+        asyncio.run(broken())
 
 
 def test_a_server_over_stdio_is_started_and_started_again(tmp_path):

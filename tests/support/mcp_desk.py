@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 from mcp.server.mcpserver import MCPServer
-from mcp.types import ToolAnnotations
+from mcp.shared.exceptions import MCPError
+from mcp.types import INTERNAL_ERROR, ToolAnnotations
 
 EFFECTS = Path(sys.argv[1])
 desk = MCPServer("desk")
@@ -22,8 +23,11 @@ def _did(what: str) -> str:
 
 @desk.tool(annotations=ToolAnnotations(readOnlyHint=True, destructiveHint=False))
 def stamp(words: str = "") -> str:
-    """Stamp a form."""
-    return _did(f"stamp:{words}" if words else "stamp")
+    """Stamp a form. One that is torn is stamped, and answered with an error of the protocol instead of a result."""
+    text = _did(f"stamp:{words}" if words else "stamp")
+    if words == "torn":
+        raise MCPError(INTERNAL_ERROR, "the form is torn")
+    return text
 
 
 @desk.tool()
