@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from dashboard.postgresql import base
 from tests.support.databases import IS_POSTGRESQL
 
 pytestmark = pytest.mark.skipif(not IS_POSTGRESQL, reason="SQLite has no pool")
@@ -32,3 +33,16 @@ def test_one_broken_connection_is_enough_to_replace_all_that_are_idle(pool: Any)
 
     assert fresh.info.backend_pid not in pids
     assert pool.pop_stats()["connections_lost"] == 1
+
+
+def test_threads_that_make_the_pool_at_once_share_the_first(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    another: Any = connection.copy("of two threads")
+    make, first = base.ConnectionPool, object()
+
+    def overtaken(**options: Any) -> Any:
+        monkeypatch.setitem(base._pools, "of two threads", first)
+        return make(**options)
+
+    monkeypatch.setattr(base, "ConnectionPool", overtaken)
+
+    assert another.pool is first
