@@ -1,5 +1,6 @@
 """`runagents` before it serves: what an earlier process left, a directory that is held, a team that is wrong."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from agents_app.management.commands.runagents import Command
+from agents_app.worker.worker import Worker
 from conversations.core import data_dir
+from conversations.events import log
 from conversations.models import Run
 from tests.support import teamwork
 from tests.support.cast import person
@@ -55,3 +58,23 @@ def test_a_wrong_team_is_told_in_a_line(served: list[str], settings: Any) -> Non
 
     with pytest.raises(CommandError, match="there is no such package"):
         call_command("runagents")
+
+
+def test_what_is_written_is_stored_before_it_ends_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[log.Writer] = []
+
+    class NotedWriter(log.Writer):
+        def close(self, *arguments: Any) -> Any:
+            closed.append(self)
+            return super().close(*arguments)
+
+    async def fail(worker: Worker) -> None:
+        raise RuntimeError("down")
+
+    monkeypatch.setattr(log, "Writer", NotedWriter)
+    monkeypatch.setattr(Worker, "run", fail)
+
+    with pytest.raises(RuntimeError, match="down"):
+        asyncio.run(Command()._serve([]))
+
+    assert len(closed) == 1
