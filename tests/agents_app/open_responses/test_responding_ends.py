@@ -21,6 +21,7 @@ from conversations.models import Approval, Event, Response, Run, ToolCall
 from conversations.runs import claims, stop_and_rerun
 from conversations.runs.approvals import decide
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, team, working
+from tests.support.claiming import served_agents
 from tests.support.live import until
 from tests.support.provider_server import Answer, served_apart
 from tests.support.responses import answer, ask, calls, function, returned, words
@@ -275,7 +276,7 @@ def test_a_worker_that_lost_its_run_closes_no_call():
         first = ask(tools=[WEATHER])
         ended_runs()
     second = ask([returned(calls(answer(first))[0], "rain")], previous=first)
-    (claim,) = claims.claim("w", ["Clerk"], at_most=1)
+    (claim,) = claims.claim("w", served_agents("test", "Clerk"), at_most=1)
     Run.objects.filter(id=claim.run).update(attempt=claim.attempt + 1)
     received = Event.objects.filter(conversation__key=first, kind="response.received").latest("seq")
     assert json.loads(received.body)["response_id"] == second
