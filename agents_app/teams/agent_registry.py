@@ -8,6 +8,7 @@ from typing import Any
 from agents import Agent as SdkAgent
 from agents import FunctionTool, Handoff, Tool
 
+from agents_app.teams.definition import PLAIN_AGENT, PLAIN_TEAM
 from agents_app.teams.served_team import ServedTeam, handoffs_of
 from agents_app.tools import description, output_types
 from agents_app.tools.identity import Schema, schema_of_handoff
@@ -31,7 +32,10 @@ def register(served_teams: Sequence[ServedTeam]) -> None:
             names = [agent.name for agent in served.team.agents]
             Agent.objects.filter(team=served.team.name).exclude(name__in=names).delete()
             for agent in served.team.agents:
-                _enter(served, agent, now)
+                tools = _tools(served, agent.tools)
+                if served.team.name == PLAIN_TEAM:
+                    tools = _with_hosts(tools, served_teams)
+                _enter(served, agent, tools, now)
                 _keep(served.team.name, served.schemas(agent), now)
     for served in served_teams:
         served.mark_recorded(schema for agent in served.team.agents for schema in served.schemas(agent))
@@ -70,14 +74,25 @@ def hue_of(team: str, name: str, taken: Collection[int]) -> int:
     return next((hue for hue in order if hue not in taken), order[0])
 
 
-def _enter(served: ServedTeam, agent: SdkAgent[Any], now: int) -> None:
+def _with_hosts(tools: Sequence[description.Facts], served_teams: Sequence[ServedTeam]) -> list[description.Facts]:
+    """Return the hosted tools, each with the team that hosts it, and those of teams that only other workers serve:
+    plain models of all workers share one row."""
+    hosts = {tool.qualified_name: served.team.name for served in served_teams for tool in served.team.hosted_tools}
+    here = {served.team.name for served in served_teams}
+    before = Agent.objects.filter(team=PLAIN_TEAM, name=PLAIN_AGENT).values_list("tools", flat=True).first()
+    others = set(Agent.objects.exclude(team__in=here).values_list("team", flat=True))
+    elsewhere = [tool for tool in json.loads(before or "[]") if tool.get("team") in others]
+    return [*(tool | {"team": hosts[tool["name"]]} for tool in tools), *elsewhere]
+
+
+def _enter(served: ServedTeam, agent: SdkAgent[Any], tools: Sequence[description.Facts], now: int) -> None:
     team, model = served.team, served.model_of(agent)
     row: dict[str, Any] = {
         "description": agent.handoff_description or (team.describe if agent.name in team.entry else ""),
         "model": model.label[:200],
         "is_demo_model": model.is_demo,
         "is_entry": agent.name in team.entry,
-        "tools": _json(_tools(served, agent.tools)),
+        "tools": _json(tools),
         "handoffs": _json(team.handoffs(agent)),
         "transfers": _json([_transfer(handoff) for handoff in handoffs_of(agent)]),
         "output": _json(output_types.output_of(agent)._asdict()),

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from django.db.models import Exists, OuterRef, QuerySet
 
 from conversations.core.node_heartbeat import database_now
+from conversations.events.response_ids import PLAIN_MODEL
 from conversations.models import Agent, Event, Run
 from conversations.runs import stop_and_rerun
 
@@ -30,10 +31,12 @@ def requeue_runs_with_server(connected: Mapping[str, Collection[str]]) -> list[s
 def end_orphaned_runs(teams: Collection[str]) -> list[str]:
     """End the queued runs of agents that their team, served here, no longer has; return their ids. Sync.
 
-    Runs of teams that are not served at the moment stay queued until their worker returns.
+    Runs of teams that are not served at the moment stay queued until their worker returns. A plain model's run may have
+    the team that hosts its tools.
     """
     served = Agent.objects.filter(team=OuterRef("team"), name=OuterRef("agent"), served_until__gt=database_now())
-    left = Run.objects.filter(status="queued", team__in=teams).exclude(team="").exclude(Exists(served))
+    left = Run.objects.filter(status="queued", team__in=teams).exclude(team="").exclude(agent=PLAIN_MODEL)
+    left = left.exclude(Exists(served))
     ended: list[str] = []
     for run in _next(left, "agent"):
         why = f"the team {run.team} no longer has the agent {run.agent}: it was removed or renamed"

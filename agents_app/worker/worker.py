@@ -27,7 +27,7 @@ from agents_app.model_providers.providers import ModelConfig, Provider, configur
 from agents_app.open_responses import plain_model_team
 from agents_app.open_responses.request_tools import hosted_by
 from agents_app.teams import agent_registry
-from agents_app.teams.definition import Team
+from agents_app.teams.definition import PLAIN_TEAM, Team
 from agents_app.teams.served_team import ServedTeam
 from agents_app.worker import blocked_runs
 from agents_app.worker.agent_run import AgentRun
@@ -169,7 +169,8 @@ class Worker:
 
     async def _claim(self, served: ServedTeam, at_most: int) -> None:
         team = served.team
-        agents = claims.ServedAgents(team.name, [agent.name for agent in team.agents], team.entry)
+        hosts = {hosted.team for hosted in self._services.hosted.values()} if team.name == PLAIN_TEAM else set()
+        agents = claims.ServedAgents(team.name, [agent.name for agent in team.agents], team.entry, hosts)
         claimed = await self._do(partial(claims.claim, self.name, agents, at_most=at_most))
         for claim in claimed:
             failpoint("after-lease")

@@ -25,6 +25,7 @@ from conversations.events.log.records import NewEvent
 from conversations.events.payload import ParsedPayload
 from conversations.models import Agent, Conversation, Event, Redaction, Run
 from conversations.runs.claims import Body
+from conversations.runs.responses.hosting_team import keep_host
 
 MAX_REASON = 2000  # characters
 LOOK_BACK = 5000  # events in which the message to answer is looked for
@@ -147,6 +148,8 @@ class _Plan(NamedTuple):
             queued |= {"run_kind": "agent", "input_seq": answers, "reason": f"fork of {self.parent.key}"}
             events.append(self._ours(queued))
         stored = log.append(events)
+        if run and changed is None:
+            keep_host(run, Run.objects.filter(conversation=self.parent, input_seq=self.answers))
         return CreatedFork(self.key, stored[0].seq, run)
 
     def _forked(self, copied: int, changed: Event | None) -> NewEvent:

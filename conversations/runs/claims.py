@@ -54,11 +54,13 @@ class Claim(NamedTuple):
 
 
 class ServedAgents(NamedTuple):
-    """The agents of one team that a worker serves; those of `entry` are the ones that messages may be sent to."""
+    """The agents of one team that a worker serves; those of `entry` are the ones that messages may be sent to. `hosts`
+    are other teams whose runs of these agents it takes too: a plain model's run has the team that hosts its tools."""
 
     team: str
     names: Collection[str]
     entry: Collection[str]
+    hosts: Collection[str] = ()
 
 
 def claim(worker: str, agents: ServedAgents, *, at_most: int) -> list[Claim]:
@@ -90,7 +92,7 @@ CLAIMABLE_RUNS_SQL = """SELECT r.id, r.kind, r.conversation_id, r.queued_seq FRO
  AND (r.kind='replay' OR c.state='open' AND c.owner='')
  AND (r.kind<>'agent' OR NOT EXISTS (SELECT 1 FROM conversations_run b WHERE b.conversation_id=r.conversation_id
   AND b.kind='agent' AND b.parent_call IS NULL AND b.status IN ('running', 'waiting')))
- AND (r.team=%s OR r.team='' AND ((r.agent || '') IN ({entry}) OR NOT EXISTS
+ AND (r.team IN ({teams}) OR r.team='' AND ((r.agent || '') IN ({entry}) OR NOT EXISTS
  (SELECT 1 FROM conversations_agent a WHERE a.name=r.agent AND a.team<>%s AND (a.is_entry OR a.team=
   (SELECT b.team FROM conversations_run b WHERE b.conversation_id=r.conversation_id AND b.team<>''
    ORDER BY b.queued_seq DESC LIMIT 1)))))"""
@@ -102,16 +104,16 @@ _STARTABLE_SQL = """SELECT r.id, r.attempt+1, c.key, r.agent, r.kind, r.input_se
  WHERE r.id IN ({marks}) AND r.status='queued' AND (r.kind='replay' OR c.state='open' AND c.owner='')
  ORDER BY r.queued_seq, r.id"""
 _START_SQL = """UPDATE conversations_run SET attempt=attempt+1, status='running', worker=%s, stop='', lease_until=%s,
- team=COALESCE(NULLIF(%s, ''), team) WHERE id IN ({marks})"""
+ team=COALESCE(NULLIF(team, ''), %s) WHERE id IN ({marks})"""
 
 
 def _next(agents: ServedAgents, at_most: int) -> list[str]:
     """Return ids of runs that may be claimed: the first agent's run of each conversation, and all replays."""
     if not agents.names:
         return []
-    entry = agents.entry or ("",)
-    sql = CLAIMABLE_RUNS_SQL.format(agents=marks(len(agents.names)), entry=marks(len(entry)))
-    parameters = [*agents.names, agents.team, *entry, agents.team]
+    teams, entry = [agents.team, *agents.hosts], agents.entry or ("",)
+    sql = CLAIMABLE_RUNS_SQL.format(agents=marks(len(agents.names)), teams=marks(len(teams)), entry=marks(len(entry)))
+    parameters = [*agents.names, *teams, *entry, agents.team]
     with connection.cursor() as cursor:
         cursor.execute(f"{sql} ORDER BY r.id LIMIT %s", [*parameters, at_most])
         rows = cursor.fetchall()

@@ -15,6 +15,7 @@ from conversations.models import Agent, Conversation, Run, ToolCall
 from conversations.models.run import ENDING, EXTERNAL
 from conversations.runs import deliver_messages, leases
 from conversations.runs.claims import Body
+from conversations.runs.responses.hosting_team import keep_host
 
 
 def stop(by: Who, run: str) -> None:
@@ -91,6 +92,7 @@ def run_again(by: Who, run: str) -> str:
         log.append([log.from_internal(conversation.key, queued, writer)])
         if Agent.objects.filter(name=old.agent, team=old.team).exists():
             Run.objects.filter(id=new).update(team=old.team)
+        keep_host(new, Run.objects.filter(id=old.id))
         chain.enter(principal, "run_again", f"run:{run}", correlation={"conversation": conversation.key, "run": new})
     return new
 

@@ -146,6 +146,18 @@ def test_the_first_of_a_conversation_goes_first_whatever_its_id(at_most):
     assert (claim.run, claim.input_seq) == ("z-of-the-same-millisecond", first.input_seq)
 
 
+def test_a_run_of_a_host_is_taken_in_its_turn_and_stays_its_own():
+    say()
+    say(content="two")
+    first, _ = Run.objects.order_by("queued_seq")
+    Run.objects.filter(id=first.id).update(team="host")
+    agents = served_agents("town", "Dialogue")
+
+    (claim,) = claims.claim("host:1", agents._replace(hosts=["host"]), at_most=5)
+
+    assert (claim.run, Run.objects.get(id=first.id).team) == (first.id, "host")
+
+
 def test_a_paused_or_owned_conversation_queues():
     say()
     Conversation.objects.update(owner="user:ada")

@@ -14,6 +14,7 @@ from conversations.events.response_ids import PLAIN_MODEL, PLAIN_TEAM
 AWAY_FOR = 60_000_000  # µs a worker that left may take to be back
 _SERVED = """SELECT team,is_demo_model,tools,served_until>%s FROM conversations_agent
 WHERE served_until>%s AND (name=%s OR team=%s AND name=%s)"""
+_TEAMS = """SELECT DISTINCT team FROM conversations_agent WHERE served_until>%s"""
 _MODELS = """SELECT team,name,is_entry,is_demo_model,model FROM conversations_agent WHERE served_until>%s"""
 _STANDS = """SELECT c.head_seq,c.state,c.owner,EXISTS (SELECT 1 FROM conversations_run r WHERE r.conversation_id=c.id
 AND r.kind='agent' AND r.parent_call IS NULL AND r.status IN ('queued','running','waiting'))
@@ -60,6 +61,13 @@ def model_availability(model: str) -> ModelAvailability:
     return ModelAvailability(
         any(agents), plain is not None, bool(plain and plain[1]), plain[2] if plain else "", is_away
     )
+
+
+def teams_served() -> set[str]:
+    """Return the teams that are served now, or were a moment ago."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TEAMS, [database_now() - AWAY_FOR])
+        return {team for (team,) in cursor.fetchall()}
 
 
 def available_models(demo: str) -> list[Model]:

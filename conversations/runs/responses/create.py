@@ -63,10 +63,12 @@ class ResponseTarget(NamedTuple):
 
 
 class Answerer(NamedTuple):
-    """The agent that answers a request, and which of its tools are hosted here."""
+    """The agent that answers a request, which of its tools are hosted here, and, of a plain model, the team that hosts
+    them: only its workers can run them. Empty: any worker can answer."""
 
     agent: str
     hosted: list[str]
+    team: str
 
 
 class NewResponse(NamedTuple):
@@ -117,21 +119,27 @@ def _receive(by: Who, request: ResponseRequest, socket: str, *, known_here: bool
         *_, received, _ = stored = log.append(new_response.events)
         if received.seq != _input_seq(target):
             raise _Moved
+        if answerer.team:
+            Run.objects.filter(id=new_response.run).update(team=answerer.team)
     return new_response.received(stored)
 
 
 def begin(by: Principal, request: ResponseRequest, *, socket: str = "") -> NewResponse | None:
     """Return the response to a request that continues nothing, for the log's writer: it begins a conversation in which
-    nobody else can write before, and the writer checks the requester's token. None if it needs `receive`.
+    nobody else can write before, and the writer checks the requester's token. None if it needs `receive`, as one does
+    that only some workers can answer.
 
     Raises like `receive`, except `NotAllowed`.
     """
     if by.kind != "token" or request.previous_response_id is not None or request.conversation_id is not None:
         return None
     _check_outputs(request, "")
+    answerer = _answerer(request)
+    if answerer.team:
+        return None
     response = new_response_id()
     target = _place(request, None, response)
-    return _with_events(request, response, _answerer(request), target, None, by, socket)
+    return _with_events(request, response, answerer, target, None, by, socket)
 
 
 def _with_events(
@@ -175,7 +183,9 @@ def _check_outputs(request: ResponseRequest, socket: str) -> None:
 
 def _answerer(request: ResponseRequest) -> Answerer:
     served = _served(request.model)
-    return Answerer(_agent(request.model, served), _hosted(request.tools, served))
+    agent, hosted = _agent(request.model, served), _hosted(request.tools, served)
+    team = next(filter(None, hosted.values()), "") if agent == PLAIN_MODEL else ""
+    return Answerer(agent, list(hosted), team)
 
 
 def agent_of(model: str) -> str:
@@ -199,23 +209,26 @@ def _agent(model: str, served: ModelAvailability) -> str:
     raise NotFound(f"no agent or model {shown!r} is available", code="model_not_found", field="model")
 
 
-def _hosted(tools: Sequence[Json], served: ModelAvailability) -> list[str]:
-    """Return which of the tools are hosted here, as far as rows show; this is for readers of the record, and the worker
+def _hosted(tools: Sequence[Json], served: ModelAvailability) -> dict[str, str]:
+    """Return which of the tools are hosted here, as far as rows show, each with the team that hosts it; the worker
     decides.
 
     Raises `Invalid` for a `slug:NAME` that names none.
     """
     if not tools:
-        return []
+        return {}
     offered = msgspec.json.decode(served.hosted) if served.hosted else []
-    hosted = {tool["name"] for tool in offered if tool.get("origin") == "hosted"}
+    hosted = {tool["name"]: tool.get("team") or "" for tool in offered if tool.get("origin") == "hosted"}
     named = [str(tool.get("name") if tool["type"] == "function" else tool["type"].partition(":")[2]) for tool in tools]
+    if any(hosted.get(name) for name in named):
+        teams = log_asked.teams_served()
+        hosted = {name: team for name, team in hosted.items() if not team or team in teams}
     for at, (tool, name) in enumerate(zip(tools, named, strict=True)):
         if tool["type"] != "function" and name not in hosted:
             raise Invalid(
                 f"must be function, or slug:NAME of a tool hosted here; got {tool['type']}", field=f"tools[{at}].type"
             )
-    return [name for name in named if name in hosted]
+    return {name: hosted[name] for name in named if name in hosted}
 
 
 def previous_of(response: str | None, socket: str) -> Response | None:

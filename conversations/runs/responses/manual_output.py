@@ -19,9 +19,10 @@ from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM, Principal
 from conversations.events import log
 from conversations.events.response_ids import CONTINUABLE, EXTERNAL, Json, new_response_id
-from conversations.models import Conversation, Event, Response, ToolCall
+from conversations.models import Conversation, Event, Response, Run, ToolCall
 from conversations.runs.claims import Body
 from conversations.runs.responses.create import is_continued
+from conversations.runs.responses.hosting_team import keep_host
 
 MAX_OUTPUT = 256 * 1024  # characters
 MAX_REASON = 2000  # characters
@@ -103,6 +104,7 @@ def _go_on(principal: Principal, key: str, earlier: Response) -> str:
     queued: Body = {"event": "run.queued", "id": new_id(), "run_id": run, "agent": agent, "run_kind": "agent"}
     queued |= {"input_seq": stored.seq, "response_id": response, "previous_response_id": earlier.id, "store": True}
     log.append([log.from_internal(key, queued | {"socket": ""}, SYSTEM)])
+    keep_host(run, Run.objects.filter(id=earlier.run))
     return response
 
 
