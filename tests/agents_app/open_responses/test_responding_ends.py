@@ -11,17 +11,13 @@ from openai.types.responses.response_reasoning_item import Summary
 from pydantic import BaseModel
 
 from agents_app.model_providers.providers import ModelConfig
-from agents_app.open_responses.preparation import prepare
-from agents_app.open_responses.request import read
 from agents_app.teams.definition import Team
-from conversations.core.errors import Fenced
 from conversations.events.log import rebuild
 from conversations.events.response_ids import message_item_id
-from conversations.models import Approval, Event, Response, Run, ToolCall
-from conversations.runs import claims, stop_and_rerun
+from conversations.models import Approval, Response, Run, ToolCall
+from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, team, working
-from tests.support.claiming import served_agents
 from tests.support.live import until
 from tests.support.provider_server import Answer, served_apart
 from tests.support.responses import answer, ask, calls, function, returned, words
@@ -269,22 +265,6 @@ def test_a_fork_closes_a_call_that_the_first_line_left_open():
 
     assert event_bodies("tool_step", first)[-1]["output"] == "snow"
     assert ToolCall.objects.get().status == "done"
-
-
-def test_a_worker_that_lost_its_run_closes_no_call():
-    with working(team([function_call("weather", {}, call_id="c1")])):
-        first = ask(tools=[WEATHER])
-        ended_runs()
-    second = ask([returned(calls(answer(first))[0], "rain")], previous=first)
-    (claim,) = claims.claim("w", served_agents("test", "Clerk"), at_most=1)
-    Run.objects.filter(id=claim.run).update(attempt=claim.attempt + 1)
-    received = Event.objects.filter(conversation__key=first, kind="response.received").latest("seq")
-    assert json.loads(received.body)["response_id"] == second
-
-    with pytest.raises(Fenced):
-        prepare(claim, read(received.body, received.principal))
-
-    assert ToolCall.objects.get().status == "called"
 
 
 def test_a_rebuild_changes_nothing_of_responses_and_their_open_and_closed_calls():
