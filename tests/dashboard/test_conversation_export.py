@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
+from conversations.core.db_threads import with_connection
+from conversations.core.errors import NotAllowed
 from conversations.models import AuditEntry
+from dashboard.api import conversation_export
 from tests.dashboard.pages.test_conversation_page import KEY, say
 from tests.support.cast import client_of, person
 
@@ -54,6 +57,24 @@ def test_json_lines_are_the_auditors_and_audited() -> None:
     assert '"format":"switchboard/3"' in body(answer)
     entry = AuditEntry.objects.filter(verb="export", outcome="done").latest("seq")
     assert (entry.principal, entry.target) == ("user:auditor", "conversation:flood")
+
+
+def test_a_file_ends_where_its_reader_loses_the_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever stays signed in with another role gets no further piece."""
+    say("wet")
+    monkeypatch.setattr(conversation_export, "TOGETHER", 1)
+    auditor = person("audrey", "auditor")
+    answer: Any = client_of(auditor).get(reverse("api-export", args=[KEY]))
+
+    async def read() -> bytes:
+        pieces = aiter(answer.streaming_content)
+        first: bytes = await anext(pieces)
+        await asyncio.to_thread(with_connection, auditor.roles.update, name="viewer")
+        with pytest.raises(NotAllowed):
+            await anext(pieces)
+        return first
+
+    assert b'"format":"switchboard/3"' in asyncio.run(read())
 
 
 def test_another_format_is_refused_by_name() -> None:
