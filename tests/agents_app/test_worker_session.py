@@ -15,6 +15,7 @@ from agents_app.teams import agent_registry
 from agents_app.teams.loading import load
 from agents_app.teams.served_team import ServedTeam
 from conversations.core.db_threads import DatabaseThreads
+from conversations.core.node_heartbeat import database_now
 from conversations.events.log import write_transaction
 from conversations.events.log.sql import BLOCK
 from conversations.models import Agent, SessionItem, ToolSchema
@@ -167,3 +168,14 @@ def test_a_worker_enters_what_it_serves_and_colours_stay():
     tools = json.loads(Agent.objects.get(name="Conversation Format Coordinator").tools)
     assert {tool["name"]: tool["needs_approval"] for tool in tools}["file_incident"] is True
     assert {tool["schema"] for tool in tools} <= set(ToolSchema.objects.values_list("hash", flat=True))
+
+
+def test_what_a_worker_served_is_available_no_longer_than_the_worker():
+    config = ModelConfig()
+    rosters = [ServedTeam(team, config, Provider(config)) for team in load("agents_app.town_hall")]
+    agent_registry.register(rosters)
+    assert Agent.objects.filter(served_until__gt=database_now()).count() == 4
+
+    agent_registry.unregister(rosters)
+
+    assert not Agent.objects.filter(served_until__gt=database_now()).exists()
