@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, TypeAdapter
 
 from agents_app.demo import json_filling, text_rules
-from agents_app.demo.decisions import MAX_STEPS, DemoCall, DemoOffer, decide
+from agents_app.demo.decisions import MAX_STEPS, DemoCall, DemoOffer, Say, decide
 from agents_app.demo.model import DemoModel
 from agents_app.model_providers.providers import ModelConfig, Provider
 
@@ -84,6 +84,18 @@ def test_a_team_it_does_not_know_has_its_agents_reached_by_name() -> None:
     result = asyncio.run(Runner.run(front, "a billing question", run_config=CONFIG))
 
     assert result.last_agent is billing
+
+
+def test_it_calls_nothing_where_a_request_wants_no_call() -> None:
+    @function_tool
+    def weather(city: str) -> str:
+        """Tell the weather."""
+        return "rain"
+
+    offer = DemoOffer([{"role": "user", "content": "How is the weather in Oslo?"}], [weather], [])
+
+    assert isinstance(decide(offer), DemoCall)
+    assert isinstance(decide(offer._replace(choice="none")), Say)
 
 
 def test_it_answers_after_a_bounded_number_of_handovers() -> None:
