@@ -3,8 +3,9 @@
 Each convention fills in what earlier ones left empty (`conventions.read`).
 """
 
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 Kind = Literal["", "agent", "model", "tool", "handoff"]
 Role = Literal["system", "user", "assistant", "tool"]
@@ -47,8 +48,7 @@ class Usage(NamedTuple):
 NOTHING_SPENT = Usage()
 
 
-@dataclass(slots=True)
-class SpanReading:
+class SpanReading(msgspec.Struct, gc=False):
     """What is known of one span. Empty if it has nothing that the record shows."""
 
     kind: Kind = ""
@@ -56,8 +56,8 @@ class SpanReading:
     agent: str = ""
     model: str = ""
     usage: Usage = NOTHING_SPENT
-    inputs: list[Message] = field(default_factory=list)
-    outputs: list[Message] = field(default_factory=list)
+    inputs: list[Message] = []
+    outputs: list[Message] = []
     call: Call | None = None
     output: Any = None  # a tool's: any JSON
     handoff: tuple[str, str] = ("", "")

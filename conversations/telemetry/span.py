@@ -1,8 +1,9 @@
 """A span, independent of its encoding. A span's log records also become one."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import msgspec
 
 Attributes = dict[str, Any]  # texts, numbers, booleans, lists and objects of them
 
@@ -19,16 +20,14 @@ class SpanEvent(NamedTuple):
     body: Any = None  # any JSON
 
 
-@dataclass(slots=True)
-class SpanSource:
+class SpanSource(msgspec.Struct, gc=False):
     """The sender of a span: its resource's attributes, and the instrumentation that made it."""
 
     resource: Attributes
     scope: str
 
 
-@dataclass(slots=True)
-class Span:
+class Span(msgspec.Struct, gc=False):
     """One span. Ids are lower-case hex; times are ns since 1970, 0 if not reported."""
 
     trace_id: str
@@ -39,7 +38,7 @@ class Span:
     end: int
     attributes: Attributes
     source: SpanSource
-    events: list[SpanEvent] = field(default_factory=list)
+    events: list[SpanEvent] = []
     error: str | None = None  # what went wrong, where its status says that something did
     is_pending: bool = False  # it has only begun
     is_log: bool = False  # made of log records: it tells no times and no end
@@ -61,11 +60,10 @@ class Span:
         return 0
 
 
-@dataclass(slots=True)
-class Decoded:
+class Decoded(msgspec.Struct):
     """The contents of one request: its spans, how many items were invalid, and why the first was."""
 
-    spans: list[Span] = field(default_factory=list)
+    spans: list[Span] = []
     rejected: int = 0
     reason: str = ""
 
