@@ -17,17 +17,22 @@ from conversations.core.principals import Principal
 from conversations.events import log
 from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent, Stored
+from conversations.events.log.sql import marks
 from conversations.models import Conversation, Event
 
 MOVED, WHY = "conversation.moved", "a later span named the conversation"
 BLOCK = 500  # ids of one query
+_PLACES = "SELECT key,is_staged FROM conversations_conversation WHERE key IN"
 
 
 def places_of(trace_ids: Sequence[str]) -> dict[str, str]:
     """Return for those traces that are under their own ids where they were moved to; empty for one that was not."""
     places: dict[str, str] = {}
     for at in range(0, len(trace_ids), BLOCK):
-        rows = Conversation.objects.filter(key__in=trace_ids[at : at + BLOCK]).values_list("key", "is_staged")
+        block = trace_ids[at : at + BLOCK]
+        with connection.cursor() as cursor:
+            cursor.execute(f"{_PLACES} ({marks(len(block))})", block)
+            rows = cursor.fetchall()
         places |= {key: moved_to(key) if is_hidden else "" for key, is_hidden in rows}
     return places
 
