@@ -13,7 +13,6 @@ same event, so a start that comes late opens nothing.
 """
 
 import hashlib
-import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -252,12 +251,10 @@ def _moment(at: int) -> str | None:
     """Return a time (ns since 1970) in µs as text; None for none, or one after the year 9999."""
     if at <= 0:
         return None
-    rest, second = math.modf(at / 1e9)
-    micros = round(rest * 1e6)
-    begun = _second(int(second) + micros // 1_000_000)
-    if begun is None:
+    second, micros = divmod((at + 500) // 1_000, 1_000_000)
+    if (begun := _second(second)) is None:
         return None
-    return f"{begun}.{left:06d}+00:00" if (left := micros % 1_000_000) else f"{begun}+00:00"
+    return f"{begun}.{micros:06d}+00:00" if micros else f"{begun}+00:00"
 
 
 @lru_cache(1024)
