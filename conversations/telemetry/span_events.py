@@ -18,6 +18,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import msgspec
+
 from conversations.core.json_size import fits, fitting_length
 from conversations.telemetry.message_shapes import MAX_VALUE, encoded
 from conversations.telemetry.reading import NOTHING_SPENT, Call, Message, Result, SpanReading, Usage
@@ -39,7 +41,7 @@ class FiledUnder(NamedTuple):
     agent: str
 
 
-class Step(NamedTuple):
+class Step(msgspec.Struct, gc=False):
     """A payload to store, when it happened (ns since 1970), and its conversation."""
 
     at: int
@@ -201,7 +203,8 @@ class _SpanEventBuilder:
         self._add(at, key, body)
 
     def _add(self, at: int, key: str, body: Body) -> None:
-        body["created_at"], body["trace_id"], body["span_id"] = _moment(at), self._span.trace_id, self._span.span_id
+        span = self._span
+        body["created_at"], body["trace_id"], body["span_id"] = _moment(at), span.trace_id, span.span_id
         self.steps.append(Step(at, self._conversation, key, body))
 
     def _timed(self, fields: Body) -> Body:
