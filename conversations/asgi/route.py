@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from conversations.core.errors import Invalid, MethodNotAllowed, SwitchboardError, TooLarge
+from conversations.core.held_bodies import held_bodies
 
 FIXED = (
     (b"content-type", b"application/json"),
@@ -64,7 +65,7 @@ def announced_size(scope: Scope, limit: int) -> int:
 
 async def body(scope: Scope, receive: Receive, limit: int) -> bytes:
     """Read a request's body. Raises TooLarge as soon as it exceeds, or announces that it will exceed, the limit
-    (bytes); Invalid if the client disconnects."""
+    (bytes); Invalid if the client disconnects; Busy while too much is being received."""
     announced_size(scope, limit)
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body", False):
@@ -73,17 +74,19 @@ async def body(scope: Scope, receive: Receive, limit: int) -> bytes:
             raise too_large(limit)
         return whole
     parts, size = [], 0
-    while True:
-        if message["type"] == "http.disconnect":
-            raise Invalid("the request body is incomplete")
-        part = message.get("body", b"")
-        size += len(part)
-        if size > limit:
-            raise too_large(limit)
-        parts.append(part)
-        if not message.get("more_body", False):
-            return await _join_parts(parts, size)
-        message = await receive()
+    with held_bodies.counting() as grow:
+        while True:
+            if message["type"] == "http.disconnect":
+                raise Invalid("the request body is incomplete")
+            part = message.get("body", b"")
+            size += len(part)
+            if size > limit:
+                raise too_large(limit)
+            grow(size)
+            parts.append(part)
+            if not message.get("more_body", False):
+                return await _join_parts(parts, size)
+            message = await receive()
 
 
 async def _join_parts(parts: list[bytes], size: int) -> bytes:

@@ -25,7 +25,8 @@ from django.urls import set_script_prefix
 from conversations.access.authentication import Caller
 from conversations.core import log_format
 from conversations.core.db_threads import POOL_SIZE
-from conversations.core.errors import SwitchboardError
+from conversations.core.errors import Busy, SwitchboardError
+from conversations.core.held_bodies import held_bodies
 from conversations.core.url_converters import with_slashes
 from conversations.events import log
 from conversations.realtime.session_guard import SocketRegistry
@@ -53,7 +54,10 @@ class PageHandler(ASGIHandler):
         except RequestAborted:
             return
         except RequestDataTooBig:
-            await self.send_response(_too_large(), send)
+            await self.send_response(_refusal("The request is too large.", 413), send)
+            return
+        except Busy as error:
+            await self.send_response(_refusal(error.sentence, error.status), send)
             return
         loop = asyncio.get_running_loop()
         response = await loop.run_in_executor(self._pool, self._answer_known, scope, body, time.monotonic())
@@ -80,16 +84,19 @@ class PageHandler(ASGIHandler):
             await reader.unless_dismissed(sending)
 
     async def read_body(self, receive: Any) -> IO[bytes]:
-        """Read the body into memory. Raises RequestDataTooBig beyond `MAX_BODY` bytes."""
+        """Read the body into memory. Raises RequestDataTooBig beyond `MAX_BODY` bytes, Busy while too much is being
+        received."""
         body, more = io.BytesIO(), True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise RequestAborted
-            chunk, more = message.get("body", b""), message.get("more_body", False)
-            if body.tell() + len(chunk) > MAX_BODY:
-                raise RequestDataTooBig
-            body.write(chunk)
+        with held_bodies.counting() as grow:
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise RequestAborted
+                chunk, more = message.get("body", b""), message.get("more_body", False)
+                if body.tell() + len(chunk) > MAX_BODY:
+                    raise RequestDataTooBig
+                body.write(chunk)
+                grow(body.tell())
         body.seek(0)
         return body
 
@@ -128,10 +135,10 @@ async def _while_there(receive: Any, sending: Coroutine[Any, Any, None]) -> None
         await task
 
 
-def _too_large() -> HttpResponse:
-    """Return the 413 response, which passes no middleware."""
+def _refusal(text: str, status: int) -> HttpResponse:
+    """Return the response to a body that is not read, which passes no middleware."""
     guard = {
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
         "X-Content-Type-Options": "nosniff",
     }
-    return HttpResponse("The request is too large.", status=413, content_type="text/plain", headers=guard)
+    return HttpResponse(text, status=status, content_type="text/plain", headers=guard)
