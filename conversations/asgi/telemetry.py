@@ -31,7 +31,8 @@ MAX_BODY = 8 << 20  # bytes of one request as it comes
 MAX_UNPACKED = 16 << 20  # bytes of one request without its compression
 MAX_HELD = 64 << 20  # bytes of all requests under way
 BLOCK = 1_000  # events of one transaction
-_PIECE = 64 << 10  # bytes unpacked at a time
+_PIECE = 64 << 10  # bytes unpacked, and read, at a time
+MAX_MEMBERS = 100  # gzip files in one body, one after the other; exporters send one
 _GZIP = zlib.MAX_WBITS | 16
 
 Decoder = Callable[[bytes], Decoded]
@@ -186,17 +187,21 @@ def _unpacked(body: bytes, encoding: bytes) -> bytes:
     if encoding.lower() != b"gzip":
         raise Invalid("Content-Encoding must be gzip, or none")
     pieces: list[bytes] = []
-    size, unzip = 0, zlib.decompressobj(_GZIP)
+    size, members, unzip = 0, 1, zlib.decompressobj(_GZIP)
     try:
-        while body:
-            piece = unzip.decompress(body, _PIECE)
-            size += len(piece)
-            pieces.append(piece)
-            if size > MAX_UNPACKED:
-                raise route.too_large(MAX_UNPACKED)
-            body = unzip.unconsumed_tail
-            if unzip.eof and unzip.unused_data:  # another member follows
-                body, unzip = unzip.unused_data, zlib.decompressobj(_GZIP)
+        for at in range(0, len(body), _PIECE):
+            packed = body[at : at + _PIECE]  # in slices: what is left of one is copied at each step
+            while packed:
+                if unzip.eof:  # another member follows
+                    members, unzip = members + 1, zlib.decompressobj(_GZIP)
+                    if members > MAX_MEMBERS:
+                        raise Invalid(f"the body must be gzip of at most {MAX_MEMBERS} members")
+                piece = unzip.decompress(packed, _PIECE)
+                size += len(piece)
+                pieces.append(piece)
+                if size > MAX_UNPACKED:
+                    raise route.too_large(MAX_UNPACKED)
+                packed = unzip.unused_data if unzip.eof else unzip.unconsumed_tail
     except zlib.error as error:
         raise Invalid(f"the body must be gzip: {error}") from None
     pieces.append(unzip.flush())

@@ -6,6 +6,8 @@ import json
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from conversations.asgi import telemetry
+from conversations.core.errors import Invalid
 from tests.support.doors import Caller, ask, events_of
 from tests.support.otlp import JSON, PROTOBUF, conversations_of, counts_of, export, raw_export, span, traces
 from tests.support.tiers import variants
@@ -58,6 +60,16 @@ def test_a_bomb_is_refused_for_its_size(caller):
 )
 def test_what_is_no_gzip_is_refused(caller, body):
     assert raw_export(caller, body, encoding="gzip").status == 400
+
+
+def test_packed_members_that_follow_each_other_are_one_export_unless_they_are_very_many():
+    """A body of 8 MiB has room for 400,000 empty ones, each of which would take a copy of all that follow."""
+    body = traces(*weather("members", trace=29))
+    halves = [gzip.compress(half) for half in (body[:40], body[40:])]
+
+    assert telemetry._unpacked(b"".join(halves), b"gzip") == body
+    with pytest.raises(Invalid, match="at most 100 members"):
+        telemetry._unpacked(gzip.compress(b"") * 100 + gzip.compress(body), b"gzip")
 
 
 def test_an_empty_export_is_fine_in_both_encodings(caller):
