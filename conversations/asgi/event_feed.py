@@ -244,8 +244,11 @@ def _read_request(scope: route.Scope) -> FeedRequest:
         whole_number(digits, "after", 0, 10**MAX_ID_DIGITS)
         if len(epoch) > 64:
             raise Invalid("must be the id of an event of this feed", field="after")
+    conversation = fields.get("conversation", "")[:200]
+    if "\0" in conversation:  # which PostgreSQL does not even look up
+        raise Invalid("must be a conversation's id", field="conversation")
     is_stream = STREAM in route.header(scope, b"accept")
-    return FeedRequest(place, fields.get("conversation", "")[:200], is_stream)
+    return FeedRequest(place, conversation, is_stream)
 
 
 def _restored(epoch: str, row: int) -> _Notice:

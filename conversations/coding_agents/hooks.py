@@ -207,4 +207,4 @@ def _text(hook: Hook, name: str) -> str:
 
 def _id(body: Body, name: str) -> str | None:
     value = text_of(body.get(name))
-    return value if value and len(value) <= MAX_ID else None
+    return value if value and len(value) <= MAX_ID and "\0" not in value else None

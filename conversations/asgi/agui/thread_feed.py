@@ -86,7 +86,7 @@ def _place(caller: Caller, key: str, after: ThreadCursor, only: str) -> _Place:
     """Return the position to start reading at: the run that was active at the cursor, because its open parts must be
     known."""
     permissions.require(caller.principal, "view")
-    conversation = Conversation.objects.filter(key=key, is_staged=False).first()
+    conversation = Conversation.objects.filter(key=key, is_staged=False).first() if "\0" not in key else None
     if conversation is None:
         raise NotFound(f"there is no conversation {key[:80]!r}")
     runs = Run.objects.filter(conversation=conversation, kind=KIND, parent_call=None)
