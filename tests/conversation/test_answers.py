@@ -8,9 +8,10 @@ from agents.testing import assistant_message, function_call
 from django.db import connection
 
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, TooLate
-from conversations.core.principals import user_principal
+from conversations.core.principals import SYSTEM, user_principal
 from conversations.events.response_ids import ResponseRequest
 from conversations.models import AuditEntry, Conversation, Event, Response, Run, ToolCall
+from conversations.redaction import redact
 from conversations.runs.responses import create
 from conversations.runs.responses.manual_output import answer_call
 from tests.support.agents_running import ended_runs, team, working
@@ -179,6 +180,19 @@ def test_what_cannot_be_answered_says_why(otto):
 
 
 # The page and the API.
+
+
+def test_nothing_goes_on_from_a_request_that_was_redacted(otto):
+    with waiting("rain"):
+        response_with_calls(instructions="Say nothing about the wind.")
+        (call,) = open_calls()
+    redact.redact(SYSTEM, call.conversation.key, [Response.objects.get().in_seq], "asked for")
+
+    with pytest.raises(Conflict, match="was redacted") as refused:
+        answer_call(otto, call.id, "4 mm")
+
+    assert refused.value.code == "not_continuable"
+    assert Run.objects.count() == 1
 
 
 def test_the_block_has_a_form_until_it_is_answered(otto):

@@ -18,6 +18,7 @@ from conversations.core.micros import to_datetime
 from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM, Principal
 from conversations.events import log
+from conversations.events.recorded_arguments import has_redacted
 from conversations.events.response_ids import CONTINUABLE, EXTERNAL, Json, new_response_id
 from conversations.models import Conversation, Event, Response, Run, ToolCall
 from conversations.runs.claims import Body
@@ -66,6 +67,8 @@ def _open(call: ToolCall) -> Response:
     response = Response.objects.filter(run=call.run).first()
     if response is None or response.status not in CONTINUABLE or not response.store:
         raise Conflict("its response cannot be continued", code="not_continuable")
+    if has_redacted(Event.objects.filter(conversation=call.conversation_id, seq=response.in_seq)):
+        raise Conflict("the request that it belongs to was redacted", code="not_continuable")
     if is_continued(response):
         raise Conflict("its client has already continued without this call", code="continued")
     return response
