@@ -94,6 +94,8 @@ def _approve(approval: str) -> bool:
         request = decide.request_body(row)
         if budget_requests.is_budget(request):  # a person decides how much more is spent
             return False
+        if terms.expired_at(row, request) is not None:
+            return False
         rule = _use(auto_approval_rules.call_of(request), run)
         if rule is None:
             return False

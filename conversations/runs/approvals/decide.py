@@ -79,9 +79,11 @@ def apply_decision(principal: Principal, approval: str, answer: DecisionInput, *
     if row.status != "pending":
         raise _closed_error(row)
     run = _require_waiting_run(row)
+    request = request_body(row)
+    if (ended_at := terms.expired_at(row, request)) is not None:  # a worker has yet to end it
+        raise _expired_error(ended_at)
     _require_other_eyes(principal, row, run)
     eligibility.require_second_approver(principal, row, run)
-    request = request_body(row)
     if budget_requests.is_budget(request):
         budget_requests.check(answer.decision)
     _require_accepted(request, answer.decision)
@@ -222,14 +224,22 @@ def _require_accepted(request: Body, decision: str) -> None:
 
 
 def _closed_error(approval: Approval) -> Conflict:
-    at = to_datetime(approval.decided_at or 0).strftime("%Y-%m-%d %H:%M:%S UTC")
+    at = _shown_time(approval.decided_at or 0)
     if approval.status == "cancelled":
         message = f"the approval request was withdrawn: {approval.decided_by} ended its run at {at}"
         return Conflict(message, code="cancelled")
     if approval.status == "expired":
-        return Conflict(f"the approval request expired at {at}", code="expired")
+        return _expired_error(approval.decided_at or 0)
     who = f"an auto-approval rule by {_maker(approval.rule)}" if approval.rule else approval.decided_by
     return Conflict(f"{who} already decided: {approval.decision}, at {at}", code="already_decided")
+
+
+def _expired_error(at: int) -> Conflict:
+    return Conflict(f"the approval request expired at {_shown_time(at)}", code="expired")
+
+
+def _shown_time(at: int) -> str:
+    return to_datetime(at).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _maker(rule: str) -> str:

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 
+from conversations.core.node_heartbeat import database_now
+from conversations.models import Approval
 from conversations.runs.policy.evaluate import ENDS, OnExpiry, PolicyRule
 
 EventFields = dict[str, object]
@@ -58,6 +60,15 @@ def of_call(rows: Iterable[PolicyRule]) -> ApprovalTerms:
         four_eyes=config.four_eyes or any(row.four_eyes for row in about),
         no_always=any(row.no_always for row in about),
     )
+
+
+def expired_at(approval: Approval, request: dict[str, Any]) -> int | None:
+    """Return the deadline that a request has passed and that ends it, in µs UTC, whether a worker has ended it yet or
+    not; None if it can still be decided. `request` is the event that created it."""
+    limit_s = settings.CONFIG.approval_s
+    deadline = approval.deadline or (approval.asked_at + int(limit_s * 1e6) if limit_s else None)
+    is_over = deadline is not None and deadline < database_now() and terms_of_request(request)[0] == "reject"
+    return deadline if is_over else None
 
 
 def terms_of_request(request: dict[str, Any]) -> tuple[OnExpiry, str]:

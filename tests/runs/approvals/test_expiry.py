@@ -10,7 +10,8 @@ from agents_app.teams.definition import Team
 from conversations.core.errors import Conflict
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, AuditEntry, Run, ToolCall
-from conversations.runs.approvals import decide, expiry
+from conversations.runs.approvals import auto_approval, auto_approval_edit, decide, expiry
+from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
 from tests.runs.approvals.test_decision_races import at_once
 from tests.support import teamwork
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
@@ -18,6 +19,8 @@ from tests.support.cast import cast
 from tests.support.live import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+PAST = "2026-01-01T00:00:00+00:00"
 
 
 @pytest.fixture
@@ -79,6 +82,22 @@ def test_it_is_ended_once_however_many_look_and_who_decides_then_is_told(people,
     assert (Run.objects.get().status, ToolCall.objects.get().status) == ("queued", "blocked")
     with pytest.raises(Conflict, match="the approval request expired at"):
         decide.decide(people["approver"], approval.id, "approve")
+
+
+def test_after_the_time_at_which_it_ends_nobody_decides_although_no_worker_has_ended_it(people, limits):
+    rule = AutoApprovalScope(is_exact=False, arguments={}, any_agent=True, tool="file_incident")
+    auto_approval_edit.make_rule(people["approver"], rule)
+    own_deadline = teamwork.ask(people["operator"], key="own", deadline=PAST, on_expiry="reject")
+    limits(approval_expiry="reject")
+    overdue_requests = [own_deadline, overdue(people["operator"], key="by the settings")]
+
+    for approval in overdue_requests:
+        with pytest.raises(Conflict, match="the approval request expired at") as refused:
+            decide.decide(people["approver"], approval.id, "approve")
+        assert refused.value.code == "expired"
+    assert auto_approval.approve_waiting() == []
+
+    assert expiry.expire_due() == sorted(approval.id for approval in overdue_requests)
 
 
 def test_the_worker_ends_it_and_the_agent_goes_on_without_the_call(limits):
