@@ -35,6 +35,17 @@ def test_one_broken_connection_is_enough_to_replace_all_that_are_idle(pool: Any)
     assert pool.pop_stats()["connections_lost"] == 1
 
 
+def test_a_connection_of_the_pool_has_the_settings_of_the_database(db: None) -> None:
+    another: Any = connection.copy("of another place")
+    another.settings_dict["TIME_ZONE"] = "Asia/Tokyo"
+    another.pool.open()
+    try:
+        with another.pool.connection() as lent:
+            assert lent.execute("SHOW timezone").fetchone() == ("Asia/Tokyo",)
+    finally:
+        another.close_pool()
+
+
 def test_threads_that_make_the_pool_at_once_share_the_first(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     another: Any = connection.copy("of two threads")
     make, first = base.ConnectionPool, object()
