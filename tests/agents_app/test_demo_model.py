@@ -98,6 +98,21 @@ def test_it_calls_nothing_where_a_request_wants_no_call() -> None:
     assert isinstance(decide(offer._replace(choice="none")), Say)
 
 
+@pytest.mark.parametrize("choice", ["required", "weather"])
+def test_it_calls_what_a_request_requires(choice: str) -> None:
+    @function_tool
+    def weather(city: str) -> str:
+        """Tell the weather."""
+        return "rain"
+
+    offer = DemoOffer([{"role": "user", "content": "Hello."}], [weather], [])
+
+    assert isinstance(decide(offer), Say)
+    step = decide(offer._replace(choice=choice))
+    assert isinstance(step, DemoCall)
+    assert step.name == "weather"
+
+
 def test_it_answers_after_a_bounded_number_of_handovers() -> None:
     first, second = Agent[Any](name="Dialogue A"), Agent[Any](name="Dialogue B")
     first.handoffs, second.handoffs = [second], [first]
