@@ -8,7 +8,9 @@ sent after the commit, in the encoding of the request.
 
 import asyncio
 import zlib
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -30,6 +32,7 @@ from conversations.telemetry.span_events import Step
 MAX_BODY = 8 << 20  # bytes of one request as it comes
 MAX_UNPACKED = 16 << 20  # bytes of one request without its compression
 MAX_HELD = 64 << 20  # bytes of all requests under way
+MAX_HELD_BY_ONE = MAX_HELD // 2  # bytes of one sender's, so that a slow one does not keep out the others
 BLOCK = 1_000  # events of one transaction
 _PIECE = 64 << 10  # bytes unpacked, and read, at a time
 MAX_MEMBERS = 100  # gzip files in one body, one after the other; exporters send one
@@ -63,7 +66,7 @@ class TelemetryEndpoint:
         self._reader = DatabaseThreads("telemetry")  # one: the memory is of one thread
         self._memory = intake.Memory()
         self._epoch = ""
-        self._bytes_under_way = 0  # of bodies, from before they are read
+        self._held = Counter[str]()  # bytes of bodies, from before they are read, by principal
         self._storing: set[asyncio.Future[None]] = set()  # requests that are read and not stored yet
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
@@ -82,20 +85,34 @@ class TelemetryEndpoint:
         caller = await self._authenticator.caller(scope, "report")
         if (encoding := _encoding_of(scope)) is None:
             raise Invalid("Content-Type must be application/x-protobuf or application/json")
-        held = route.announced_size(scope, MAX_BODY)
-        if self._bytes_under_way + held > MAX_HELD:
-            raise Busy("too many requests are in progress: send again later")
-        self._bytes_under_way += held
-        try:
+        with self._holding(caller.principal.text, route.announced_size(scope, MAX_BODY)) as resize:
             body = await route.body(scope, receive, MAX_BODY)
-            self._bytes_under_way += len(body) - held
-            held = len(body)
+            resize(len(body))
             reading = partial(self._read, scope, body, encoding, caller)
             read = await asyncio.get_running_loop().run_in_executor(self._reader, reading)
             await self._take(read, caller)
-        finally:
-            self._bytes_under_way -= held
         return otlp_answer.accepted(encoding, read.rejected, read.reason, field=_REJECTED[scope["path"]])
+
+    @contextmanager
+    def _holding(self, sender: str, size: int) -> Iterator[Callable[[int], None]]:
+        """Count the bytes of a body while the block runs; yield what sets their number anew. Raises Busy if too many
+        are held already."""
+        if self._held.total() + size > MAX_HELD or self._held[sender] + size > MAX_HELD_BY_ONE:
+            raise Busy("too many requests are in progress: send again later")
+        counted = 0
+
+        def resize(bytes_now: int) -> None:
+            nonlocal counted
+            self._held[sender] += bytes_now - counted
+            counted = bytes_now
+
+        resize(size)
+        try:
+            yield resize
+        finally:
+            resize(0)
+            if not self._held[sender]:
+                del self._held[sender]
 
     async def _take(self, read: DecodedRequest, caller: Caller) -> None:
         """Store the events, then move those stored elsewhere, once the events read earlier are stored there."""

@@ -1,13 +1,16 @@
 """What an exporter is told to send again: 429 and 503, in both encodings, with the time to wait."""
 
 import asyncio
+import itertools
 import json
 
 import pytest
 from google.rpc.status_pb2 import Status
 
+from conversations.access.authentication import Caller
 from conversations.asgi import telemetry
 from conversations.core.errors import Busy, Unavailable
+from conversations.core.principals import token_principal
 from tests.support.otlp import JSON, PROTOBUF
 
 
@@ -55,41 +58,71 @@ def request(length, *headers):
 
 
 class Everybody:
-    """A check of tokens that lets everybody in."""
+    """A check of tokens that lets everybody in, as the senders named, in turn."""
+
+    def __init__(self, *names):
+        self._callers = [Caller(token_principal(name), frozenset()) for name in names]
+        self._count = itertools.count()
 
     async def caller(self, scope, right):
-        return None
+        return self._callers[next(self._count) % len(self._callers)]
+
+
+class SlowExports:
+    """Exports whose bodies are begun and not ended, from these senders in turn."""
+
+    def __init__(self, length, *senders):
+        self._length, self._endpoint = length, telemetry.TelemetryEndpoint(None, Everybody(*senders))
+        self.reading, self.statuses, self._never = asyncio.Queue(), [], asyncio.Event()
+
+    async def receive(self):
+        self.reading.put_nowait(self._length)
+        await self._never.wait()
+
+    async def send(self, message):
+        self.statuses.append(message.get("status"))
+
+    def begin(self):
+        return asyncio.create_task(self._endpoint(request(self._length), self.receive, self.send))
+
+    async def fill(self, count):
+        slow = [self.begin() for _ in range(count)]
+        for _ in slow:
+            await asyncio.wait_for(self.reading.get(), 10)
+        return slow
 
 
 @pytest.mark.parametrize("length", [telemetry.MAX_BODY, None])  # None: in chunks of which nobody knows the sum
 def test_bodies_that_are_still_sent_count_among_those_that_are_held(length):
-    asyncio.run(fill_up(length))
+    asyncio.run(fill_up(SlowExports(length, "a", "b"), telemetry.MAX_HELD))
 
 
-async def fill_up(length):
-    endpoint = telemetry.TelemetryEndpoint(None, Everybody())
-    reading, statuses, never = asyncio.Queue(), [], asyncio.Event()
+def test_one_sender_holds_half_of_it_at_most():
+    asyncio.run(fill_up(SlowExports(None, "a"), telemetry.MAX_HELD_BY_ONE))
 
-    async def receive():
-        reading.put_nowait(length)
-        await never.wait()
 
-    async def send(message):
-        statuses.append(message.get("status"))
+async def fill_up(exports, limit):
+    slow = await exports.fill(limit // telemetry.MAX_BODY)
 
-    def begin():
-        return asyncio.create_task(endpoint(request(length), receive, send))
+    await asyncio.wait_for(exports.begin(), 10)
 
-    slow = [begin() for _ in range(telemetry.MAX_HELD // telemetry.MAX_BODY)]
-    for _ in slow:
-        await asyncio.wait_for(reading.get(), 10)
-
-    await asyncio.wait_for(begin(), 10)
-
-    assert (statuses[0], reading.empty()) == (429, True)
-    slow[0].cancel()  # its client goes away
-    await asyncio.wait([slow[0]])
-    slow.append(begin())
-    await asyncio.wait_for(reading.get(), 10)
+    assert (exports.statuses[0], exports.reading.empty()) == (429, True)
+    for task in slow[:2]:
+        task.cancel()  # their clients go away
+    await asyncio.wait(slow[:2])
+    slow += await exports.fill(1)
     for task in slow:
         task.cancel()
+
+
+def test_a_slow_sender_keeps_out_no_other():
+    asyncio.run(half_full())
+
+
+async def half_full():
+    full = telemetry.MAX_HELD_BY_ONE // telemetry.MAX_BODY
+    exports = SlowExports(None, *["slow"] * full, "other")
+    for task in await exports.fill(full + 1):
+        task.cancel()
+
+    assert exports.statuses == []
