@@ -1,5 +1,6 @@
 /** The panel beside a transcript: facts about the conversation, updated with its state, and about the picked event. */
-import { markup } from "./fetch.js";
+import { FailureStrip } from "./failure-strip.js";
+import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";
 import { morph } from "./morph.js";
 
@@ -12,8 +13,12 @@ const PICK_DELAY = 150; // ms that an event stays picked before its facts are fe
 class ConversationPanel extends HTMLElement {
   #pickTimer = 0;
   #pickedSeq = "";
+  #abort = new AbortController();
+  #strip;
 
   connectedCallback() {
+    const { signal } = this.#abort;
+    this.#strip = new FailureStrip(this.querySelector("[data-facts-failed]"), () => this.#showFacts(this.#pickedSeq), signal);
     for (const name of EVENTS) document.addEventListener(name, this);
     this.#toggleButton?.addEventListener("click", () => this.#toggle());
     this.addEventListener("keydown", (event) => this.#keydown(event));
@@ -22,6 +27,7 @@ class ConversationPanel extends HTMLElement {
   disconnectedCallback() {
     for (const name of EVENTS) document.removeEventListener(name, this);
     clearTimeout(this.#pickTimer);
+    this.#abort.abort();
   }
 
   handleEvent({ type, detail }) {
@@ -42,23 +48,30 @@ class ConversationPanel extends HTMLElement {
     this.#pickTimer = setTimeout(() => this.#showFacts(seq), PICK_DELAY);
   }
 
+  get #facts() { return this.querySelector("[data-picked]"); }
+
   async #showFacts(seq) {
-    const facts = await this.#fetch(`?event=${seq}`);
-    if (facts && seq === this.#pickedSeq && !this.#isWritingAbout(seq)) this.querySelector("[data-picked]").replaceChildren(facts);
+    try {
+      const facts = render(await markup(`${this.dataset.address}?event=${seq}`, { signal: this.#abort.signal }));
+      if (seq !== this.#pickedSeq) return;
+      this.#strip.hide(this);
+      if (!this.#isWritingAbout(seq)) this.#facts.replaceChildren(facts);
+    } catch (error) {
+      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
+      if (error instanceof RequestError && seq === this.#pickedSeq) this.#showFailure(seq, error);
+    }
+  }
+
+  /** Remove the facts if they are about another event: their links redact and fork that one. */
+  #showFailure(seq, error) {
+    if (this.#facts.querySelector("[data-facts]")?.dataset.facts === seq) return;
+    this.#facts.replaceChildren();
+    this.#strip.show(`Event ${seq} could not be loaded. ${error.sentence}`);
   }
 
   /** Whether the focus is already in the form for notes on this event: the page is loaded with it before the event is picked. */
   #isWritingAbout(seq) {
     return this.querySelector("[data-picked] event-annotation:focus-within")?.dataset.seq === seq;
-  }
-
-  async #fetch(query) {
-    try {
-      return render(await markup(this.dataset.address + query));
-    } catch (error) {
-      if (error.name !== "RequestError") throw error;
-      return null;
-    }
   }
 
   #toggle() {

@@ -2,6 +2,7 @@
  * `<transcript-outline data-address>`: turns, agents, approvals and failures, in the panel beside a transcript. It is toggled by
  * the reader, stores that choice, marks the reader's position, and is fetched again as the conversation goes on.
  */
+import { FailureStrip } from "./failure-strip.js";
 import { RequestError, markup } from "./fetch.js";
 import { focusNow } from "./focus-kept.js";
 import { render } from "./html.js";
@@ -19,9 +20,12 @@ class TranscriptOutline extends HTMLElement {
   #markFrame = 0;
   #newestSeq = 0; // of the events received by the transcript
   #requests = 0; // number of requests so far
+  #query = ""; // of the latest request
+  #strip;
 
   connectedCallback() {
     const { signal } = this.#stop;
+    this.#strip = new FailureStrip(document.querySelector("[data-outline-failed]"), () => this.#fetch(this.#query), signal);
     this.#scroller?.addEventListener("scroll", () => this.#scheduleMark(), { signal, passive: true });
     for (const name of TRIGGERS) document.addEventListener(name, (event) => this.#handleChange(event), { signal });
     this.addEventListener("click", (event) => this.#handleClick(event), { signal });
@@ -84,6 +88,7 @@ class TranscriptOutline extends HTMLElement {
     this.closest(".panel").toggleAttribute("data-outlined", isShown);
     for (const button of this.#switchButtons) button.setAttribute("aria-pressed", (button.value === "outline") === isShown);
     kept.set(STORAGE_KEY, isShown ? "open" : "");
+    if (!isShown) this.#strip.hide(this.closest(".panel"));
     if (isShown && !this.#page) await this.#fetch(this.#position ? `event=${this.#position}` : "");
     this.#scheduleMark();
   }
@@ -116,13 +121,17 @@ class TranscriptOutline extends HTMLElement {
 
   async #fetch(query) {
     const number = (this.#requests += 1);
+    this.#query = query;
     try {
       const html = await markup(`${this.dataset.address}?${query}`, { signal: this.#stop.signal });
-      if (number === this.#requests) this.replaceChildren(render(html));
+      if (number !== this.#requests) return;
+      this.replaceChildren(render(html));
+      this.#strip.hide(this.#links[0] ?? this.closest(".panel"));
+      this.#scheduleMark();
     } catch (error) {
-      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error; // the outline stays as it was
+      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
+      if (error instanceof RequestError && number === this.#requests && !this.hidden) this.#strip.show(`The outline could not be loaded. ${error.sentence}`);
     }
-    this.#scheduleMark();
   }
 }
 customElements.define("transcript-outline", TranscriptOutline);

@@ -3,18 +3,40 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import in_every_look, team_server, work
+from tests.browser.test_filters_fail import reject
 from tests.support.live import Server
+
+TALK = """
+for n in range(3): t.say(o, f'harbour-{n}', content='At the harbour', client_id='1')
+from tests.support import large_talks
+large_talks.write('long', events=400)
+t.claim('harbour-0')
+"""
 
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Server]:
-    """A server with a few conversations."""
+    """A server with a few conversations, one of them long."""
     with team_server("t.team()") as started:
-        work(started, "for n in range(3): t.say(o, f'harbour-{n}', content='At the harbour', client_id='1')")
+        work(started, TALK)
         yield started
+
+
+def failure(page: Page, words: str) -> Locator:
+    """Return the strip that says what failed, once it is visible."""
+    strip = page.get_by_role("alert").filter(has_text=words)
+    expect(strip).to_be_visible()
+    return strip
+
+
+def press_again(page: Page, strip: Locator, address: str) -> None:
+    """Let requests through and press "Try again"; the strip goes."""
+    page.unroute(address)
+    strip.get_by_role("button", name="Try again").press("Enter")
+    expect(strip).to_be_hidden()
 
 
 @pytest.mark.parametrize("address", ["**/?part=bulk", "**/bulk-actions*.js"])
@@ -37,3 +59,31 @@ def test_actions_for_a_selection_that_cannot_be_loaded_are_tried_again(window: P
     expect(window.locator("#bulk [data-count]")).to_have_text("1 selected")
     expect(window.locator("#bulk").get_by_role("button", name="Pause")).to_be_focused()
     expect(strip).to_be_hidden()
+
+
+def test_facts_that_cannot_be_loaded_are_not_those_of_another_event(window: Page) -> None:
+    window.goto("/conversations/long/?event=391")
+    facts = window.locator("[data-picked]")
+    expect(facts).to_contain_text("Selected event 391")
+    window.route("**/panel/?event=*", reject)
+    window.locator("#e399").click(position={"x": 5, "y": 5})
+
+    strip = failure(window, "Event 399 could not be loaded. The database is busy.")
+    expect(facts).to_be_empty()
+    assert in_every_look(window, "failed facts") == {}
+
+    window.set_viewport_size({"width": 1440, "height": 900})
+    press_again(window, strip, "**/panel/?event=*")
+    expect(facts).to_contain_text("Selected event 399")
+
+
+def test_an_outline_that_cannot_be_loaded_is_tried_again(window: Page) -> None:
+    window.goto("/conversations/long/")
+    expect(window.locator("live-state[data-state=live]")).to_be_visible()
+    window.route("**/outline/*", reject)
+    window.keyboard.press("h")
+
+    strip = failure(window, "The outline could not be loaded. The database is busy.")
+
+    press_again(window, strip, "**/outline/*")
+    expect(window.locator("transcript-outline [data-outline]").first).to_be_visible()
