@@ -27,6 +27,7 @@ export class TranscriptPages {
   #observer;
   #unfollowPlayhead = () => {};
   #unwatchRedactions = null; // a function while the transcript is not live
+  #error = null; // of the latest request, if it failed
 
   /**
    * @param {HTMLElement} host `data-entries` is the address of pages, with or without a query; `data-first`, `data-last` the seqs shown
@@ -45,7 +46,7 @@ export class TranscriptPages {
       this.#observer.observe(link);
     }
     if (host.dataset.at || host.hasAttribute("data-has-newer")) this.#watchRedactions();
-    if (host.dataset.at) this.#unfollowPlayhead = followPlayhead(host, "entries", () => this.showNewest().then(() => tail.follow()));
+    if (host.dataset.at) this.#unfollowPlayhead = followPlayhead(host, "entries", () => this.#showMoment());
   }
 
   close() {
@@ -70,6 +71,12 @@ export class TranscriptPages {
       this.#showLink("older", page.has_older);
       this.#reachTail(page);
     });
+  }
+
+  /** Render the moment at the playhead. Throws `RequestError`. */
+  async #showMoment() {
+    if (await this.showNewest()) this.#tail.follow();
+    else if (this.#error) throw this.#error;
   }
 
   /** Replace all rows by the first page. Returns whether it was loaded. */
@@ -171,6 +178,7 @@ export class TranscriptPages {
 
   async #fetch(name, query, draw) {
     const link = this.#links[name];
+    this.#error = null;
     try {
       const { entries } = this.#host.dataset;
       draw(await json(query ? `${entries}${entries.includes("?") ? "&" : "?"}${query}` : entries));
@@ -179,6 +187,7 @@ export class TranscriptPages {
       return true;
     } catch (error) {
       if (error.name !== "RequestError") throw error;
+      this.#error = error;
       link.textContent = `${error.sentence} Try again`;
       return false;
     }

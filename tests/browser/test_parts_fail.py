@@ -87,3 +87,22 @@ def test_an_outline_that_cannot_be_loaded_is_tried_again(window: Page) -> None:
 
     press_again(window, strip, "**/outline/*")
     expect(window.locator("transcript-outline [data-outline]").first).to_be_visible()
+
+
+@pytest.mark.parametrize("view", ["transcript", "timeline", "graph"])
+def test_a_moment_that_cannot_be_drawn_is_tried_again(window: Page, view: str) -> None:
+    address = "**/entries/*" if view == "transcript" else f"**part={view}*"
+    window.goto(f"/conversations/long/?view={view}&at=30")
+    expect(window.locator("play-head:defined")).to_be_visible()
+    window.route(address, reject)
+    window.get_by_role("link", name="Step forward").click()
+
+    strip = failure(window, "Event 31 could not be shown. The database is busy.")
+    if view == "graph":
+        assert in_every_look(window, "failed moment") == {}
+
+    press_again(window, strip, address)
+    expect(window.locator("[data-moment]")).to_contain_text("As of event 31 of 400")
+    drawn = ".rows > [data-seq]" if view == "transcript" else f"conversation-{view} [data-part]"
+    name = "data-seq" if view == "transcript" else "data-head"
+    expect(window.locator(drawn).last).to_have_attribute(name, "31")
