@@ -14,6 +14,7 @@ import { openRow } from "./row-links.js";
 import { socket } from "./socket.js";
 
 const PAUSE_MS = 700; // between news and asking again
+const AGAIN_MS = 3_000; // after a list that did not come
 const SCROLLED = 120; // px
 
 class CallList extends HTMLElement {
@@ -56,14 +57,14 @@ class CallList extends HTMLElement {
   get #chosen() { return new URLSearchParams(new FormData(this.querySelector("[data-filter]"))).toString(); }
   get #isOlder() { return new URLSearchParams(location.search).has("before"); }
 
-  #soon() {
+  #soon(inMs = PAUSE_MS) {
     if (this.#isOlder || document.hidden) return;
-    this.#pause ??= setTimeout(() => ((this.#pause = undefined), this.#renew()), PAUSE_MS);
+    this.#pause ??= setTimeout(() => ((this.#pause = undefined), this.#renew()), inMs);
   }
 
   async #renew() {
     if (this.querySelector("list-filter").hasFailed) return this.#filter(); // its rows are not there yet
-    const fresh = await this.#parts.ask("list");
+    const fresh = await this.#parts.ask("list", () => this.#soon(AGAIN_MS));
     if (!fresh) return undefined;
     this.#fresh = fresh;
     const newer = new Map(keyed(fresh));

@@ -3,7 +3,7 @@
  * conversation goes on. `data-head` of the `[data-part]` within is the newest event that it includes. An edge represents
  * its newest event, or the one that was already picked in another view. Dispatches `event:picked` {row} (bubbles).
  */
-import { markup } from "./fetch.js";
+import { RequestError, markup } from "./fetch.js";
 import { GraphView } from "./graph-view.js";
 import { render } from "./html.js";
 import { LivePart } from "./live-part.js";
@@ -46,10 +46,20 @@ class ConversationGraph extends HTMLElement {
   #click(event) {
     const [wholeLink, row] = [event.target.closest("[data-whole-link]"), event.target.closest(".times, tbody [data-seq]")];
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.detail === 0) return undefined; // Enter follows the link
-    if (wholeLink) return event.preventDefault(), this.#refresh(!this.#part.hasAttribute("data-whole"));
+    if (wholeLink) return event.preventDefault(), this.#toggleWhole(wholeLink);
     if (!row || event.target.closest("a.seq")) return undefined;
     event.preventDefault();
     return this.#pick(row);
+  }
+
+  /** Switch between all participants and the most active ones. If that fails, the link says so. */
+  async #toggleWhole(link) {
+    try {
+      await this.#refresh(!this.#part.hasAttribute("data-whole"));
+    } catch (error) {
+      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
+      if (error instanceof RequestError) link.textContent = `${error.sentence} Try again`;
+    }
   }
 
   /** Pick the event that an edge represents, and mark the edge in the picture and in the table. */

@@ -13,6 +13,7 @@ import { socket } from "./socket.js";
 import { tellWaiting } from "./waiting-count.js";
 
 const REFETCH_DELAY_MS = 500; // after a change that may alter the filtered list
+const RETRY_MS = 3_000; // after a failed fetch
 const SCROLL_THRESHOLD = 120; // px; a page scrolled further counts as being read
 const ORDER_MS = 2_000; // between two attempts to reorder
 const REFETCH_MS = 60_000; // between two fetches of the whole list: frames do not report removed conversations
@@ -94,12 +95,12 @@ class ConversationList extends HTMLElement {
     this.#pill.show(0);
   }
 
-  #refetchSoon() {
+  #refetchSoon(delayMs = REFETCH_DELAY_MS) {
     this.#refetchTimer ??= setTimeout(() => {
       this.#refetchTimer = undefined;
       if (this.#isBeingRead) this.#refetchSoon();
       else this.#refetch();
-    }, REFETCH_DELAY_MS);
+    }, delayMs);
   }
 
   /** Fetch the whole list. Unless the user requested it by a filter, it is not rendered while the list is being read. */
@@ -119,8 +120,10 @@ class ConversationList extends HTMLElement {
       this.#reorder();
       this.#filter?.settle();
     } catch (error) {
-      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
-      if (this.#isRequestedByUser && error instanceof RequestError) this.#filter?.fail(error);
+      if (error.name === "AbortError") return undefined;
+      if (!(error instanceof RequestError)) throw error;
+      if (this.#isRequestedByUser) this.#filter?.fail(error);
+      else this.#refetchSoon(RETRY_MS);
     }
     return undefined;
   }

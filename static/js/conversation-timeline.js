@@ -12,6 +12,7 @@ import { TimelineScale } from "./timeline-scale.js";
 import { TimelineWindow } from "./timeline-window.js";
 
 const PAN = 0.2; // of the visible time, per key press
+const RETRY_MS = 2_000; // after rows could not be fetched
 
 class ConversationTimeline extends HTMLElement {
   #scale = new TimelineScale();
@@ -21,13 +22,14 @@ class ConversationTimeline extends HTMLElement {
   #isFetching = false;
   #pickedSeq = "";
   #hasDispatched = false;
+  #retryTimer = 0;
 
   connectedCallback() {
     const { signal } = this.#abort;
     this.toggleAttribute("data-live", true);
     this.#live = new LivePart(this, () => this.#refresh(this.#window.isAtEnd ? null : this.#window.part.dataset.start));
     this.addEventListener("click", (event) => this.#click(event), { signal });
-    this.addEventListener("scroll", () => this.#onScroll(), { signal, capture: true, passive: true });
+    this.addEventListener("scroll", () => this.#fetchVisible(), { signal, capture: true, passive: true });
     this.addEventListener("focusin", ({ target }) => target.matches(".timeline-rows .span:focus-visible") && this.#pick(target), { signal });
     for (const [key, action] of Object.entries(this.#keys)) signal.addEventListener("abort", onKey(key, action));
     new TimelinePointer(this, this.#scale, () => this.#window.place(), signal);
@@ -37,6 +39,7 @@ class ConversationTimeline extends HTMLElement {
   disconnectedCallback() {
     this.#live.close();
     this.#abort.abort();
+    clearTimeout(this.#retryTimer);
   }
 
   /** Show the row of the event in the page's URL, else the newest row. */
@@ -55,13 +58,15 @@ class ConversationTimeline extends HTMLElement {
   }
 
   /** Fetch the rows that the reader scrolls to, until the window holds them. */
-  async #onScroll() {
+  async #fetchVisible() {
     if (this.#isFetching) return;
+    clearTimeout(this.#retryTimer);
     this.#isFetching = true;
     try {
       for (let wanted = this.#window.wanted; wanted !== null; wanted = this.#window.wanted) await this.#refresh(wanted);
     } catch (error) {
-      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error; // the next scroll tries again
+      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
+      if (error instanceof RequestError) this.#retryTimer = setTimeout(() => this.#fetchVisible(), RETRY_MS);
     }
     this.#isFetching = false;
   }

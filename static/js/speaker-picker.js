@@ -86,7 +86,14 @@ class SpeakerPicker extends HTMLElement {
       if (query === this.query) this.#show(prospect);
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
+      if (error instanceof RequestError && query === this.query) this.#showFailure(error);
     }
+  }
+
+  /** Replace the line: it is about a message with other fields. */
+  #showFailure(error) {
+    const isAtWork = !this.querySelector("[data-when]").hidden;
+    this.#show({ words: `What happens to this message could not be loaded. ${error.sentence}`, at_work: isAtWork });
   }
 
   /** Reset "when" after a message was sent: the next one waits for the end of the run. Called by `message-composer`. */

@@ -1,5 +1,6 @@
 """A part of a page that cannot be loaded: the page says so and offers to try again, or asks again by itself."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -106,3 +107,59 @@ def test_a_moment_that_cannot_be_drawn_is_tried_again(window: Page, view: str) -
     drawn = ".rows > [data-seq]" if view == "transcript" else f"conversation-{view} [data-part]"
     name = "data-seq" if view == "transcript" else "data-head"
     expect(window.locator(drawn).last).to_have_attribute(name, "31")
+
+
+def test_a_whole_graph_that_cannot_be_loaded_is_tried_again(window: Page) -> None:
+    window.goto("/conversations/long/?view=graph")
+    expect(window.locator("conversation-graph[data-live]")).to_be_visible()
+    link = window.locator("[data-whole-link]")
+    window.route("**whole=1*", reject)
+    link.click()
+    expect(link).to_have_text("The database is busy. Try again")
+
+    window.unroute("**whole=1*")
+    link.click()
+    expect(link).to_have_text("Show the most active")
+
+
+def test_what_becomes_of_a_message_is_not_what_becomes_of_another(window: Page) -> None:
+    window.goto("/conversations/harbour-0/")
+    expect(window.locator("live-state[data-state=live]")).to_be_visible()
+    prospect = window.locator("[data-prospect]")
+    window.keyboard.press("m")
+    window.locator("input[name=to]").fill("Nobody")
+    expect(prospect).to_contain_text("Nobody")
+    window.route(re.compile("/(prospect|standing)/"), reject)  # it comes with how the conversation stands, too
+    window.locator("input[name=to]").fill("Triage")
+
+    expect(prospect).to_have_text("What happens to this message could not be loaded. The database is busy.")
+
+
+def test_rows_that_were_scrolled_to_are_asked_for_again(window: Page) -> None:
+    window.goto("/conversations/long/?view=timeline")
+    expect(window.locator("conversation-timeline[data-live]")).to_be_visible()
+    rows = window.locator(".timeline-rows")
+    before = rows.locator(".span").first.get_attribute("data-number")
+    assert before != "0"
+    expect(rows.locator(".span").last).to_be_in_viewport()
+    window.route("**part=timeline*", reject, times=1)
+    with window.expect_response("**part=timeline*") as answered:
+        window.keyboard.press("Home")
+    assert answered.value.status == 503
+
+    expect(rows.locator(".span[data-number='0']")).to_be_in_viewport()
+
+
+def test_a_list_of_calls_is_asked_for_again_although_nothing_more_happens(served: Server, window: Page) -> None:
+    window.goto("/calls/?q=lamp")
+    expect(window.locator("live-state[data-state=live]")).to_be_visible()
+    window.route("**part=list*", reject, times=1)
+
+    with window.expect_response("**part=list*") as answered:
+        work(
+            served,
+            "from tests.support import toolcalls\nt.log.append(toolcalls.call('calls', 2, args={'what': 'lamp'}))",
+        )
+    assert answered.value.status == 503
+
+    expect(window.locator("[data-list] [data-key]")).to_have_count(1)
