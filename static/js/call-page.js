@@ -1,7 +1,7 @@
 /**
  * The page of one tool call. `<call-outcome data-src data-call data-conversation data-after>` refreshes the call's outcome
- * on each event of its conversation that names the call and, until the call is over, on each about runs and approvals.
- * `r` moves the focus to the replay form.
+ * on each event of its conversation that names the call and, until the call is over, on each that may end it without naming
+ * it. `r` moves the focus to the replay form.
  */
 import "./copy-field.js";
 import "./json-copy.js";
@@ -10,13 +10,17 @@ import { onKey } from "./keys.js";
 import { redraw } from "./redraw.js";
 import { socket } from "./socket.js";
 
-const MAY_END_CALL = /^run\.|^approval\./; // these may end a call without naming it
+const RETRY_MS = 2_000; // after a failed fetch: no later event may concern the call
+
+/** Whether an event may end a call without naming it. External agents do not know the ids of calls here. */
+const mayEndCall = ({ kind, body }) => /^run\.|^approval\./.test(kind) || (kind === "tool_step" && !body?.tool_call);
 
 class CallOutcome extends HTMLElement {
   #unsubscribe;
   #removeKey;
   #isFetching = false;
   #isStale = false;
+  #retryTimer = 0;
 
   connectedCallback() {
     const { conversation, after } = this.dataset;
@@ -28,15 +32,17 @@ class CallOutcome extends HTMLElement {
   disconnectedCallback() {
     this.#unsubscribe();
     this.#removeKey();
+    clearTimeout(this.#retryTimer);
   }
 
-  #concerns({ kind, body }) {
-    const callIds = [body?.tool_call, body?.replay_of];
-    return callIds.includes(this.dataset.call) || (MAY_END_CALL.test(kind) && !this.querySelector("[data-is-over]"));
+  #concerns(event) {
+    const callIds = [event.body?.tool_call, event.body?.replay_of];
+    return callIds.includes(this.dataset.call) || (mayEndCall(event) && !this.querySelector("[data-is-over]"));
   }
 
   async #refresh() {
     this.#isStale = true;
+    clearTimeout(this.#retryTimer);
     if (this.#isFetching) return;
     this.#isFetching = true;
     try {
@@ -45,7 +51,8 @@ class CallOutcome extends HTMLElement {
         redraw(this, await markup(this.dataset.src));
       }
     } catch (error) {
-      if (!(error instanceof RequestError)) throw error; // the next event tries again
+      if (!(error instanceof RequestError)) throw error;
+      if (this.isConnected) this.#retryTimer = setTimeout(() => this.#refresh(), RETRY_MS);
     } finally {
       this.#isFetching = false;
     }

@@ -150,6 +150,22 @@ def test_rows_that_were_scrolled_to_are_asked_for_again(window: Page) -> None:
     expect(rows.locator(".span[data-number='0']")).to_be_in_viewport()
 
 
+def test_an_outcome_is_asked_for_again_although_nothing_more_happens(served: Server, window: Page) -> None:
+    start = "t.log.append(toolcalls.call('calls', 1)[:1])"
+    work(served, f"from tests.support import toolcalls\n{start}")
+    window.goto("/calls/")
+    window.locator("[data-list] [data-key] a").first.click()
+    expect(window.get_by_text("The call has not finished yet.")).to_be_visible()
+    expect(window.locator("live-state[data-state=live]")).to_be_visible()
+    window.route("**part=outcome*", reject, times=1)
+
+    with window.expect_response("**part=outcome*") as answered:
+        work(served, f"from tests.support import toolcalls\n{start.replace('[:1]', '[1:]')}")
+    assert answered.value.status == 503
+
+    expect(window.get_by_text("The call has not finished yet.")).to_be_hidden()
+
+
 def test_a_list_of_calls_is_asked_for_again_although_nothing_more_happens(served: Server, window: Page) -> None:
     window.goto("/calls/?q=lamp")
     expect(window.locator("live-state[data-state=live]")).to_be_visible()
