@@ -4,12 +4,10 @@
  */
 import "./chain-check.js";
 import "./copy-field.js";
-import "./list-filter.js";
 import "./utc-field.js";
 import { drawTimes } from "./clock.js";
 import { RequestError, json } from "./fetch.js";
-import { FragmentLoader } from "./fragment-loader.js";
-import { keepingFocus } from "./keep-focus.js";
+import { FilteredList } from "./filtered-list.js";
 import { onKey } from "./keys.js";
 import { morph } from "./morph.js";
 import { NewsPill, newRows } from "./news-pill.js";
@@ -22,7 +20,7 @@ const AGAIN_MS = 3_000; // after a question that was not answered
 class AuditLog extends HTMLElement {
   #stop;
   #leave;
-  #parts = new FragmentLoader();
+  #entries = new FilteredList(this);
   #pill;
   #pause;
   #newest = 0; // the newest entry that was counted or drawn
@@ -31,7 +29,7 @@ class AuditLog extends HTMLElement {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
     this.#newest = Number(this.dataset.newest);
-    this.addEventListener("filter", () => this.#filter(), { signal });
+    this.addEventListener("filter", () => this.#entries.filter((list) => this.#draw(list)), { signal });
     this.addEventListener("click", ({ target }) => this.#press(target), { signal });
     signal.addEventListener("abort", onKey("o", () => this.#open(document.activeElement?.closest("[data-item]"))));
     this.#pill = new NewsPill(this.querySelector("[data-changed]"), () => this.#show(), signal);
@@ -46,27 +44,6 @@ class AuditLog extends HTMLElement {
   }
 
   get #lost() { return this.querySelector("[data-lost]"); }
-  get #chosen() { return new URLSearchParams(new FormData(this.querySelector("[data-filter]"))).toString(); }
-
-  /** What the address says now: the rows, and where else the filter stands. */
-  async #filter() {
-    for (const link of this.querySelectorAll("[data-export]")) link.search = location.search;
-    await this.#renew();
-  }
-
-  /** Draw the list anew, then what `more` draws and the counts of the filter. */
-  async #renew(more = () => {}) {
-    const [asked, form] = [this.#chosen, this.querySelector("list-filter")];
-    const fail = (error, part) => form.fail(error, part);
-    const list = await this.#parts.ask("list", fail);
-    if (!list) return;
-    this.#draw(list);
-    await more();
-    const facets = await this.#parts.ask("facets", fail);
-    if (!facets || this.#chosen !== asked) return; // more was chosen
-    keepingFocus(this.querySelector("[data-facets]"), facets);
-    form.settle();
-  }
 
   #draw(list) {
     this.querySelector("[data-list]").replaceChildren(list);
@@ -103,16 +80,18 @@ class AuditLog extends HTMLElement {
 
   /** Draw the list anew, with what is new in it, and what the page says of the whole log. */
   async #show() {
-    await this.#renew(() => this.#goUp());
-  }
-
-  async #goUp() {
-    scrollTo({ top: 0 });
-    this.querySelector("[data-list] [data-key] a")?.focus({ preventScroll: true });
-    const totals = await this.#parts.ask("totals");
+    const again = () => this.#show();
+    if (!(await this.#entries.showNews((list) => this.#goUp(list), again))) return;
+    const totals = await this.#entries.ask("totals", again);
     for (const fresh of totals?.querySelectorAll("[data-total]") ?? [])
       morph(this.querySelector(`[data-total="${fresh.dataset.total}"]`), fresh);
     drawTimes(this);
+  }
+
+  #goUp(list) {
+    this.#draw(list);
+    scrollTo({ top: 0 });
+    this.querySelector("[data-list] [data-key] a")?.focus({ preventScroll: true });
   }
 
   /** A click anywhere in an entry, as long as it does nothing else and selects nothing. */

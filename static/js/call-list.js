@@ -3,12 +3,10 @@
  * asked for again. Rows change where they stand; new ones come on top only while nobody points at the list, has the
  * focus in it or has scrolled down. Till then a pill counts them.
  */
-import "./list-filter.js";
 import "./utc-field.js";
 import { drawTimes } from "./clock.js";
-import { keepingFocus } from "./keep-focus.js";
+import { FilteredList } from "./filtered-list.js";
 import { morph } from "./morph.js";
-import { FragmentLoader } from "./fragment-loader.js";
 import { NewsPill, newRows } from "./news-pill.js";
 import { openRow } from "./row-links.js";
 import { socket } from "./socket.js";
@@ -21,7 +19,7 @@ class CallList extends HTMLElement {
   #stop;
   #leave;
   #isPointedAt = false;
-  #parts = new FragmentLoader();
+  #calls = new FilteredList(this);
   #pause;
   #pill;
   #fresh; // the newest drawing, while the list is held
@@ -54,7 +52,6 @@ class CallList extends HTMLElement {
   get #list() { return this.querySelector("[data-list]"); }
   get #lost() { return this.querySelector("[data-lost]"); }
   get #isHeld() { return this.#isPointedAt || this.#list.contains(document.activeElement) || scrollY > SCROLLED; }
-  get #chosen() { return new URLSearchParams(new FormData(this.querySelector("[data-filter]"))).toString(); }
   get #isOlder() { return new URLSearchParams(location.search).has("before"); }
 
   #soon(inMs = PAUSE_MS) {
@@ -63,8 +60,8 @@ class CallList extends HTMLElement {
   }
 
   async #renew() {
-    if (this.querySelector("list-filter").hasFailed) return this.#filter(); // its rows are not there yet
-    const fresh = await this.#parts.ask("list", () => this.#soon(AGAIN_MS));
+    if (this.#calls.hasFailed) return this.#filter(); // its rows are not there yet
+    const fresh = await this.#calls.look(() => this.#soon(AGAIN_MS));
     if (!fresh) return undefined;
     this.#fresh = fresh;
     const newer = new Map(keyed(fresh));
@@ -99,20 +96,11 @@ class CallList extends HTMLElement {
     this.#settle();
   }
 
-  /** What the address says now: the rows, the counts, and where else the filter stands. */
-  async #filter() {
+  /** What the address says now. */
+  #filter() {
     this.#fresh = undefined;
-    const query = location.search.slice(1);
-    for (const field of this.querySelectorAll("[data-query]")) field.value = query;
-    for (const link of this.querySelectorAll("[data-export]")) link.search = query;
-    const [asked, form] = [this.#chosen, this.querySelector("list-filter")];
-    const fail = (error, part) => form.fail(error, part);
-    const list = await this.#parts.ask("list", fail);
-    if (list) this.#list.replaceChildren(list);
-    const facets = list && (await this.#parts.ask("facets", fail));
-    if (!facets || this.#chosen !== asked) return; // more was chosen
-    keepingFocus(this.querySelector("[data-facets]"), facets);
-    form.settle();
+    for (const field of this.querySelectorAll("[data-query]")) field.value = location.search.slice(1);
+    return this.#calls.filter((list) => this.#list.replaceChildren(list));
   }
 }
 

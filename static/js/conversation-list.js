@@ -2,10 +2,10 @@
  * `<conversation-list>`: the list of conversations, live through the `fleet` topic. Rows are updated in place, but reordered
  * only while nobody points at the list, has the focus in it or has scrolled down; until then a pill counts what would move.
  */
-import "./list-filter.js";
 import { BulkPlace } from "./bulk-place.js";
 import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";
+import { notApplied } from "./list-filter.js";
 import { ConversationRows } from "./conversation-rows.js";
 import { onKey } from "./keys.js";
 import { NewsPill } from "./news-pill.js";
@@ -122,7 +122,7 @@ class ConversationList extends HTMLElement {
     } catch (error) {
       if (error.name === "AbortError") return undefined;
       if (!(error instanceof RequestError)) throw error;
-      if (this.#isRequestedByUser) this.#filter?.fail(error);
+      if (this.#isRequestedByUser) this.#filter?.fail(notApplied(error));
       else this.#refetchSoon(RETRY_MS);
     }
     return undefined;

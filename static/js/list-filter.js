@@ -1,23 +1,26 @@
 /**
  * `<list-filter>`: the form over a list. Typing asks for the list after a pause; the address holds the filter. Whoever hears
- * `filter` draws the list and tells it what came of that: `settle()`, or `fail()`, which says so and offers to try again.
+ * `filter` draws the list and tells it what came of that: `settle()`, or `fail(words)`, which says so and offers to try again.
  */
 import { FailureStrip } from "./failure-strip.js";
 
 const PAUSE_MS = 250;
-const FROM_BEFORE = { list: "The rows are those from before.", facets: "The counts beside the filters are those from before." };
+
+/** What is told where the list did not come. @param {import("./fetch.js").RequestError} error */
+export const notApplied = ({ sentence }) => `Filter not applied. ${sentence} The rows are those from before.`;
 
 class ListFilter extends HTMLElement {
   #stop;
   #pause;
   #strip;
+  #again; // what "Try again" does
 
   connectedCallback() {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
     this.addEventListener("input", ({ target }) => target.form === this.#form && this.#wait(), { signal });
     this.addEventListener("submit", (event) => this.#submit(event), { signal });
-    this.#strip = new FailureStrip(document.querySelector("[data-unfiltered]"), () => this.#tell(), signal);
+    this.#strip = new FailureStrip(document.querySelector("[data-unfiltered]"), () => this.#again(), signal);
   }
 
   disconnectedCallback() {
@@ -25,10 +28,10 @@ class ListFilter extends HTMLElement {
     this.#stop.abort();
   }
 
-  /** What was to be filtered is as it was. @param {import("./fetch.js").RequestError} error @param {"list" | "facets"} [part] */
-  fail(error, part = "list") {
-    const refusal = part === "list" ? "Filter not applied. " : "";
-    this.#strip.show(`${refusal}${error.sentence} ${FROM_BEFORE[part]}`);
+  /** Something did not come. @param {string} words  also what is shown instead @param {() => void} [again] unless the filter is to be sent again */
+  fail(words, again = () => this.#tell()) {
+    this.#again = again;
+    this.#strip.show(words);
   }
 
   /** All is drawn as the filter says. */

@@ -13,6 +13,13 @@ for name in ('harbour', 'lighthouse'):
     t.say(o, name, content=f'At the {name}', client_id=name)
     t.log.append(toolcalls.call(name, 1))
 """
+ARRIVAL = """
+from conversations.access.audit import chain
+from conversations.core.principals import user_principal
+from conversations.core.write_transaction import write_transaction
+with write_transaction():
+    chain.enter(user_principal('maria'), 'arrive', 'thing:1')
+"""
 PAGES = {"/": "lighthouse", "/calls/": "nothing has this", "/audit/": "nothing has this"}
 
 
@@ -95,3 +102,32 @@ def test_counts_beside_the_filters_that_are_from_before_are_told(window: Page, a
     window.unroute("**part=facets*")
     strip.get_by_role("button", name="Try again").click()
     expect(strip).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("list", "New rows not shown. The database is busy. The rows are those from before."),
+        ("totals", "The database is busy. The figures above the list are those from before."),
+    ],
+)
+def test_new_entries_that_cannot_be_shown_are_told_in_words_of_their_own(
+    served: Server, window: Page, part: str, words: str
+) -> None:
+    window.goto("/audit/?verb=arrive")
+    expect(window.locator("live-state[data-state=live]")).to_be_visible()
+    work(served, ARRIVAL)
+    pill = window.get_by_role("button", name="1 new entry")
+    expect(pill).to_be_visible()
+    before = rows(window)
+    window.route(f"**part={part}*", reject)
+    pill.press("Enter")
+
+    strip = failure(window, words)
+    expect(strip).not_to_contain_text("Filter")
+    window.unroute(f"**part={part}*")
+    strip.get_by_role("button", name="Try again").press("Enter")
+
+    expect(strip).to_be_hidden()
+    expect(pill).to_be_hidden()
+    assert rows(window) == before + 1
