@@ -1,7 +1,7 @@
 /**
- * `<approval-inbox>`: the requests in a list, live by the `approvals` topic, and beside it one of them. Of those that wait a
- * new one comes last, else on top, and so does one that is escalated; one that was decided leaves for "Just decided", with
- * who decided. Those that are picked are decided together.
+ * `<approval-inbox>`: the list of approval requests, live through the `approvals` topic, beside the card of one. New requests
+ * go to the end of the waiting ones (in other views to the top), escalated ones to the top, decided ones to "Just decided".
+ * Selected requests are decided together.
  */
 import "./json-copy.js";
 import "./inline-actions.js";
@@ -20,22 +20,22 @@ class ApprovalInbox extends HTMLElement {
   #rows;
   #bulk;
   #cards = new RequestCards();
-  #wanted = ""; // the key of the card that was asked for last
+  #requestedKey = ""; // of the card that was requested last
 
   connectedCallback() {
     this.#stop = new AbortController();
     this.#rows = new ApprovalRows(this);
     const { signal } = this.#stop;
-    this.addEventListener("click", (event) => this.#click(event), { signal });
-    this.addEventListener("decision:made", (event) => (event.preventDefault(), this.#goOn(event.detail.key)), { signal });
-    this.#bulk = new BulkDecisions(this, this.#rows, (words) => this.#say(words), signal);
-    addEventListener("popstate", () => this.#follow(), { signal });
-    const step = (by) => () => this.#show(this.#rows.step(this.#here, by)); // the focus stays in the list
-    const keys = { j: step(1), k: step(-1), n: () => this.#goToNext(), x: () => this.#rows.find(this.#here)?.querySelector("[data-pick]")?.click() };
+    this.addEventListener("click", (event) => this.#handleClick(event), { signal });
+    this.addEventListener("decision:made", (event) => (event.preventDefault(), this.#showNextAfter(event.detail.key)), { signal });
+    this.#bulk = new BulkDecisions(this, this.#rows, (text) => this.#announce(text), signal);
+    addEventListener("popstate", () => this.#handlePopstate(), { signal });
+    const step = (offset) => () => this.#show(this.#rows.step(this.#currentKey, offset)); // the focus stays in the list
+    const keys = { j: step(1), k: step(-1), n: () => this.#goToNext(), x: () => this.#rows.find(this.#currentKey)?.querySelector("[data-pick]")?.click() };
     for (const [key, act] of Object.entries(keys)) signal.addEventListener("abort", onKey(key, act));
-    this.#rows.mark(this.#shown);
+    this.#rows.mark(this.#shownKey);
     signal.addEventListener("abort", socket.subscribe("approvals", { render: "html" }, {
-      rows: (frame) => this.#take(frame),
+      rows: (frame) => this.#receive(frame),
       down: () => (this.querySelector("[data-lost]").hidden = false),
       up: () => (this.querySelector("[data-lost]").hidden = true),
       reset: () => location.reload(), missed: () => location.reload(),
@@ -46,30 +46,30 @@ class ApprovalInbox extends HTMLElement {
     this.#stop.abort();
   }
 
-  get #place() { return this.querySelector("[data-card]"); }
-  get #card() { return this.#place.querySelector(".question"); }
-  get #shown() { return this.#card?.dataset.key ?? ""; }
-  /** The key of the row that has the focus, else of the one that is shown. */
-  get #here() { return document.activeElement?.closest(".ask")?.dataset.key ?? this.#shown; }
+  get #cardContainer() { return this.querySelector("[data-card]"); }
+  get #card() { return this.#cardContainer.querySelector(".question"); }
+  get #shownKey() { return this.#card?.dataset.key ?? ""; }
+  /** The key of the row that has the focus, or else of the card that is shown. */
+  get #currentKey() { return document.activeElement?.closest(".ask")?.dataset.key ?? this.#shownKey; }
 
-  #take({ rows, ...standing }) {
+  #receive({ rows, ...standing }) {
     tellWaiting(standing);
-    const fresh = this.#rows.take(rows);
-    if (fresh) this.#say(`${fresh} new ${fresh === 1 ? "approval request" : "approval requests"}`);
+    const newCount = this.#rows.take(rows);
+    if (newCount) this.#announce(`${newCount} new ${newCount === 1 ? "approval request" : "approval requests"}`);
     this.#cards.settle(rows);
-    if (rows.some(({ key, status }) => key === this.#shown && status !== this.#card.dataset.status)) this.#redraw();
+    if (rows.some(({ key, status }) => key === this.#shownKey && status !== this.#card.dataset.status)) this.#refreshCard();
     if (!this.#card && this.#rows.first) this.#show(this.#rows.first.dataset.key);
-    this.#rows.mark(this.#shown);
+    this.#rows.mark(this.#shownKey);
     this.#bulk.show();
   }
 
-  #click(event) {
+  #handleClick(event) {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     const key = event.target.closest(".ask")?.dataset.key;
-    const back = event.target.closest("[data-back]");
-    if (back) {
+    const backLink = event.target.closest("[data-back]");
+    if (backLink) {
       event.preventDefault();
-      history.pushState(null, "", back.href);
+      history.pushState(null, "", backLink.href);
       this.#close();
     } else if (key && !event.target.closest("label, time")) {
       event.preventDefault();
@@ -77,20 +77,20 @@ class ApprovalInbox extends HTMLElement {
     }
   }
 
-  /** Show a request because somebody asked for it. */
+  /** Show a request that was clicked, and focus it. */
   async #open(key) {
     if (location.href !== this.#rows.address(key)) history.pushState(null, "", this.#rows.address(key));
     if (await this.#show(key)) this.#focus();
   }
 
-  /** The request that is shown, from elsewhere on the page; from it or the list the next one. */
+  /** Focus the shown card if it is pending and the focus is outside the inbox; otherwise show the next request. */
   #goToNext() {
     if (this.#card?.dataset.status === "pending" && !this.contains(document.activeElement)) this.#focus();
-    else this.#goOn(this.#here);
+    else this.#showNextAfter(this.#currentKey);
   }
 
-  /** After a decision: the next one that waits, else stay with the verdict. */
-  async #goOn(key) {
+  /** Show and focus the next pending request. If there is none, the decided one stays. */
+  async #showNextAfter(key) {
     const next = this.#rows.next(key)?.dataset.key;
     if (next && (await this.#show(next))) history.replaceState(null, "", this.#rows.address(next));
     this.#focus();
@@ -98,15 +98,15 @@ class ApprovalInbox extends HTMLElement {
 
   #focus() {
     this.setAttribute("data-open", "");
-    this.#place.querySelector(".approval")?.focus();
+    this.#cardContainer.querySelector(".approval")?.focus();
   }
 
   #close() {
     this.removeAttribute("data-open");
-    (this.#rows.find(this.#shown) ?? this.#rows.first)?.querySelector("a").focus();
+    (this.#rows.find(this.#shownKey) ?? this.#rows.first)?.querySelector("a").focus();
   }
 
-  async #follow() { // Back or Forward
+  async #handlePopstate() {
     const row = this.#rows.all.find((other) => other.querySelector("a").pathname === location.pathname);
     if (!row) this.#close();
     else if (await this.#show(row.dataset.key)) this.#focus();
@@ -114,24 +114,24 @@ class ApprovalInbox extends HTMLElement {
 
   async #show(key) {
     if (!key) return false;
-    this.#wanted = key;
-    if (key === this.#shown && this.#card.dataset.status === "pending") return true;
-    const card = await this.#loaded(key);
-    if (!card || this.#wanted !== key) return false;
+    this.#requestedKey = key;
+    if (key === this.#shownKey && this.#card.dataset.status === "pending") return true;
+    const card = await this.#load(key);
+    if (!card || this.#requestedKey !== key) return false;
     this.#cards.keep(this.#card);
-    this.#place.replaceChildren(card);
+    this.#cardContainer.replaceChildren(card);
     this.#rows.mark(key);
     return true;
   }
 
-  /** Draw the card anew: it was decided. Whichever is wanted meanwhile takes its place all the same. */
-  async #redraw() {
-    const key = this.#shown;
-    const card = await this.#loaded(key);
-    if (card && key === this.#shown) morph(this.#card, card);
+  /** Update the card after its request changed, unless another card was shown in the meantime. */
+  async #refreshCard() {
+    const key = this.#shownKey;
+    const card = await this.#load(key);
+    if (card && key === this.#shownKey) morph(this.#card, card);
   }
 
-  async #loaded(key) {
+  async #load(key) {
     const row = this.#rows.find(key);
     try {
       return await this.#cards.load(key, row?.querySelector("a").href ?? location.pathname, this.#stop.signal);
@@ -142,8 +142,8 @@ class ApprovalInbox extends HTMLElement {
     }
   }
 
-  #say(words) {
-    this.querySelector("[data-news]").textContent = words;
+  #announce(text) {
+    this.querySelector("[data-news]").textContent = text;
   }
 }
 

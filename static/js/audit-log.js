@@ -1,6 +1,6 @@
 /**
- * `<audit-log>`: the audit page. It filters without a reload. The topic `audit` says that there are new entries: those
- * that match are counted in a pill, and drawn with the page's figures once somebody presses it.
+ * `<audit-log>`: the audit page. Filters are applied without a reload. The topic `audit` reports new entries: a pill counts
+ * those that match the filters, and pressing it shows them and updates the figures above the list.
  */
 import "./chain-check.js";
 import "./copy-field.js";
@@ -14,93 +14,92 @@ import { NewsPill, newRows } from "./news-pill.js";
 import { socket } from "./socket.js";
 import { followWaiting } from "./waiting-count.js";
 
-const PAUSE_MS = 700; // between news and asking for their number
-const AGAIN_MS = 3_000; // after a question that was not answered
+const COUNT_DELAY_MS = 700; // from a frame to the request for the number of new entries
+const RETRY_MS = 3_000; // after a failed request
 
 class AuditLog extends HTMLElement {
   #stop;
-  #leave;
+  #unsubscribe;
   #entries = new FilteredList(this);
   #pill;
-  #pause;
-  #newest = 0; // the newest entry that was counted or drawn
+  #countTimer;
+  #newestSeq = 0; // of the entries that were rendered or reported by a frame
 
   connectedCallback() {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
-    this.#newest = Number(this.dataset.newest);
-    this.addEventListener("filter", () => this.#entries.filter((list) => this.#draw(list)), { signal });
-    this.addEventListener("click", ({ target }) => this.#press(target), { signal });
-    signal.addEventListener("abort", onKey("o", () => this.#open(document.activeElement?.closest("[data-item]"))));
-    this.#pill = new NewsPill(this.querySelector("[data-changed]"), () => this.#show(), signal);
-    this.#leave = "older" in this.dataset ? undefined : this.#follow();
+    this.#newestSeq = Number(this.dataset.newest);
+    this.addEventListener("filter", () => this.#entries.applyFilter((list) => this.#replaceList(list)), { signal });
+    this.addEventListener("click", ({ target }) => this.#handleClick(target), { signal });
+    signal.addEventListener("abort", onKey("o", () => this.#toggleDetails(document.activeElement?.closest("[data-item]"))));
+    this.#pill = new NewsPill(this.querySelector("[data-changed]"), () => this.#showNews(), signal);
+    this.#unsubscribe = "older" in this.dataset ? undefined : this.#subscribe();
     this.querySelector("tr[aria-current]")?.scrollIntoView({ block: "center" });
   }
 
   disconnectedCallback() {
-    this.#leave?.();
+    this.#unsubscribe?.();
     this.#stop.abort();
-    clearTimeout(this.#pause);
+    clearTimeout(this.#countTimer);
   }
 
-  get #lost() { return this.querySelector("[data-lost]"); }
+  get #connectionLost() { return this.querySelector("[data-lost]"); }
 
-  #draw(list) {
+  #replaceList(list) {
     this.querySelector("[data-list]").replaceChildren(list);
     this.#pill.show(0);
   }
 
-  #follow() {
+  #subscribe() {
     return socket.subscribe("audit", {}, {
-      rows: ({ rows: [row] }) => row?.version > this.#newest && this.#soon(row.version),
-      down: () => (this.#lost.hidden = false),
-      up: () => (this.#lost.hidden = true),
+      rows: ({ rows: [row] }) => row?.version > this.#newestSeq && this.#countSoon(row.version),
+      down: () => (this.#connectionLost.hidden = false),
+      up: () => (this.#connectionLost.hidden = true),
       reset: () => location.reload(),
     });
   }
 
-  #soon(newest, inMs = PAUSE_MS) {
-    this.#newest = Math.max(this.#newest, newest);
-    this.#pause ??= setTimeout(() => ((this.#pause = undefined), this.#count()), inMs);
+  #countSoon(newestSeq, delayMs = COUNT_DELAY_MS) {
+    this.#newestSeq = Math.max(this.#newestSeq, newestSeq);
+    this.#countTimer ??= setTimeout(() => ((this.#countTimer = undefined), this.#count()), delayMs);
   }
 
-  /** How many entries that match the filters are newer than the newest shown. */
+  /** Fetch how many entries match the filters and are newer than the newest one in the list. */
   async #count() {
-    const address = new URL(location.href);
+    const url = new URL(location.href);
     const after = this.querySelector("[data-list] [data-key]")?.dataset.key ?? "0";
-    for (const [name, value] of [["part", "news"], ["after", after]]) address.searchParams.set(name, value);
+    for (const [name, value] of [["part", "news"], ["after", after]]) url.searchParams.set(name, value);
     try {
-      const { new: count, is_cut: isCut } = await json(address, { signal: this.#stop.signal });
+      const { new: count, is_cut: isCut } = await json(url, { signal: this.#stop.signal });
       this.#pill.show(count, newRows(count, "entry", "entries", isCut));
     } catch (error) {
-      if (error instanceof RequestError) this.#soon(0, AGAIN_MS);
+      if (error instanceof RequestError) this.#countSoon(0, RETRY_MS);
       else if (error.name !== "AbortError") throw error;
     }
   }
 
-  /** Draw the list anew, with what is new in it, and what the page says of the whole log. */
-  async #show() {
-    const again = () => this.#show();
-    if (!(await this.#entries.showNews((list) => this.#goUp(list), again))) return;
-    const totals = await this.#entries.ask("totals", again);
-    for (const fresh of totals?.querySelectorAll("[data-total]") ?? [])
-      morph(this.querySelector(`[data-total="${fresh.dataset.total}"]`), fresh);
+  /** Render the list with its new entries, then the figures about the whole log. */
+  async #showNews() {
+    const retry = () => this.#showNews();
+    if (!(await this.#entries.showNews((list) => this.#showFromTop(list), retry))) return;
+    const totals = await this.#entries.fetchPart("totals", retry);
+    for (const total of totals?.querySelectorAll("[data-total]") ?? [])
+      morph(this.querySelector(`[data-total="${total.dataset.total}"]`), total);
     drawTimes(this);
   }
 
-  #goUp(list) {
-    this.#draw(list);
+  #showFromTop(list) {
+    this.#replaceList(list);
     scrollTo({ top: 0 });
     this.querySelector("[data-list] [data-key] a")?.focus({ preventScroll: true });
   }
 
-  /** A click anywhere in an entry, as long as it does nothing else and selects nothing. */
-  #press(target) {
-    if (!target.closest("a, button, input, summary, time") && getSelection().isCollapsed) this.#open(target.closest("[data-item]"));
+  /** A click anywhere in an entry opens it, unless it has an effect of its own or ends a text selection. */
+  #handleClick(target) {
+    if (!target.closest("a, button, input, summary, time") && getSelection().isCollapsed) this.#toggleDetails(target.closest("[data-item]"));
   }
 
-  /** Open or close the details of an entry. */
-  #open(row) {
+  #toggleDetails(row) {
     const details = row?.querySelector("details.more");
     if (details) details.open = !details.open;
   }

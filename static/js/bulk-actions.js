@@ -1,102 +1,103 @@
 /**
- * `<bulk-actions>`: verbs over the rows whose box is ticked. What is ticked stays so while rows move, change and are drawn
- * again; a new filter clears it. Rows themselves come by the socket; here is only told what could not be done.
+ * `<bulk-actions>`: the actions for selected conversations. The selection survives when rows are moved, changed or rendered
+ * again; a changed filter clears it. The rows are updated through the socket; the result is summarized here.
  */
 import { RequestError, json } from "./fetch.js";
 import { askReason } from "./reason-dialog.js";
 
-const MAX_CONVERSATIONS = 200; // of one request
+const MAX_CONVERSATIONS = 200; // per request
 
 class BulkActions extends HTMLElement {
   #stop;
-  #picked = new Set();
-  #watch;
+  #selectedKeys = new Set();
+  #observer;
   #isSending = false;
 
   connectedCallback() {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
     const list = document.querySelector("[data-list]");
-    list.addEventListener("change", ({ target }) => target.name === "conversation" && this.#pick(target), { signal });
+    list.addEventListener("change", ({ target }) => target.name === "conversation" && this.#select(target), { signal });
     document.addEventListener("submit", (event) => this.#submit(event), { signal });
-    document.addEventListener("filter", () => this.#clear(), { signal }); // what is no longer shown is not acted on
+    document.addEventListener("filter", () => this.#clear(), { signal }); // no action on rows that are no longer shown
     this.querySelector("[data-clear]").addEventListener("click", () => this.#clear(), { signal });
-    this.#watch = new MutationObserver(() => this.#tick());
-    this.#watch.observe(list, { childList: true, subtree: true });
-    for (const box of boxes()) if (box.checked) this.#picked.add(keyOf(box)); // as the browser kept them
-    this.#draw();
+    this.#observer = new MutationObserver(() => this.#updateCheckboxes());
+    this.#observer.observe(list, { childList: true, subtree: true });
+    for (const checkbox of checkboxes()) if (checkbox.checked) this.#selectedKeys.add(keyOf(checkbox)); // restored by the browser
+    this.#updateBar();
   }
 
   disconnectedCallback() {
-    this.#watch.disconnect();
+    this.#observer.disconnect();
     this.#stop.abort();
   }
 
-  #pick(box) {
-    if (box.checked) this.#picked.add(keyOf(box));
-    else this.#picked.delete(keyOf(box));
-    this.#draw();
+  #select(checkbox) {
+    if (checkbox.checked) this.#selectedKeys.add(keyOf(checkbox));
+    else this.#selectedKeys.delete(keyOf(checkbox));
+    this.#updateBar();
   }
 
   #clear() {
-    this.#picked.clear();
-    this.#tick();
-    this.#draw();
+    this.#selectedKeys.clear();
+    this.#updateCheckboxes();
+    this.#updateBar();
   }
 
-  #tick() {
-    for (const box of boxes()) box.checked = this.#picked.has(keyOf(box));
+  #updateCheckboxes() {
+    for (const checkbox of checkboxes()) checkbox.checked = this.#selectedKeys.has(keyOf(checkbox));
   }
 
-  #draw() {
+  #updateBar() {
     const form = this.querySelector("#bulk");
-    form.toggleAttribute("data-none", this.#picked.size === 0);
-    form.querySelector("[data-count]").textContent = `${this.#picked.size} selected`;
+    form.toggleAttribute("data-none", this.#selectedKeys.size === 0);
+    form.querySelector("[data-count]").textContent = `${this.#selectedKeys.size} selected`;
   }
 
   #submit(event) {
     if (!["bulk", "stop-one"].includes(event.target.id) || !event.submitter) return;
     event.preventDefault();
-    if (event.target.id === "bulk") this.#do(event.target, event.submitter);
-    else this.#stopOne(event.submitter);
+    if (event.target.id === "bulk") this.#sendAction(event.target, event.submitter);
+    else this.#stopConversation(event.submitter);
   }
 
-  async #do(form, button) {
+  async #sendAction(form, button) {
     const reason = button.dataset.asks ? await askReason(this.querySelector("dialog"), button) : "";
-    const conversations = [...this.#picked].slice(0, MAX_CONVERSATIONS);
+    const conversations = [...this.#selectedKeys].slice(0, MAX_CONVERSATIONS);
     if (reason === null || !conversations.length) return;
-    await this.#ask(form.getAttribute("action"), { action: button.value, conversations, reason }, ({ items }) => {
-      const failed = items.filter(({ error }) => error);
-      this.#picked = new Set(failed.map((one) => one.conversation_id));
-      this.#tick();
-      this.#draw();
-      const first = failed.length ? ` ${failed[0].conversation_id}: ${failed[0].error.message}` : "";
-      return `${items.length - failed.length} of ${items.length} done.${first}`;
+    await this.#send(form.getAttribute("action"), { action: button.value, conversations, reason }, ({ items }) => {
+      const failures = items.filter(({ error }) => error);
+      this.#selectedKeys = new Set(failures.map((failure) => failure.conversation_id));
+      this.#updateCheckboxes();
+      this.#updateBar();
+      const firstFailure = failures.length ? ` ${failures[0].conversation_id}: ${failures[0].error.message}` : "";
+      return `${items.length - failures.length} of ${items.length} done.${firstFailure}`;
     });
   }
 
-  async #stopOne(button) {
-    await this.#ask(button.getAttribute("formaction"), { action: "stop", reason: "Looked stuck" }, () => "Stopping after this turn.");
+  async #stopConversation(button) {
+    await this.#send(button.getAttribute("formaction"), { action: "stop", reason: "Looked stuck" }, () => "Stopping after this turn.");
   }
 
-  async #ask(address, body, told) {
+  /** Send a request and show its result. @param {(response: any) => string} resultText  returns the result of a successful one */
+  async #send(address, body, resultText) {
     if (this.#isSending) return;
     this.#isSending = true;
-    const place = this.querySelector("[data-said]");
+    const status = this.querySelector("[data-said]");
     try {
-      place.textContent = told(await json(address, { body }));
+      status.textContent = resultText(await json(address, { body }));
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      place.textContent = `Not done. ${error.sentence}`;
+      status.textContent = `Not done. ${error.sentence}`;
     } finally {
       this.#isSending = false;
     }
   }
 }
 
-/** Which conversation a box is of: its row says it. A box has no text of others in it. */
-const keyOf = (box) => box.closest("[data-key]").dataset.key;
+/** Returns the key of a checkbox's conversation, from its row: a checkbox has no value. */
+const keyOf = (checkbox) => checkbox.closest("[data-key]").dataset.key;
 
-const boxes = () => document.querySelectorAll("[data-list] .pick input");
+const checkboxes = () => document.querySelectorAll("[data-list] .pick input");
 
 customElements.define("bulk-actions", BulkActions);

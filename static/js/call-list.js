@@ -1,7 +1,7 @@
 /**
- * `<call-list>`: the newest tool calls. A frame of the `fleet` topic says that something happened; then the list is
- * asked for again. Rows change where they stand; new ones come on top only while nobody points at the list, has the
- * focus in it or has scrolled down. Till then a pill counts them.
+ * `<call-list>`: the list of tool calls, fetched again when the `fleet` topic reports a change. Rows are updated in place, but
+ * new ones are added only while nobody points at the list, has the focus in it or has scrolled down; until then a pill counts
+ * them.
  */
 import "./utc-field.js";
 import { drawTimes } from "./clock.js";
@@ -11,100 +11,99 @@ import { NewsPill, newRows } from "./news-pill.js";
 import { openRow } from "./row-links.js";
 import { socket } from "./socket.js";
 
-const PAUSE_MS = 700; // between news and asking again
-const AGAIN_MS = 3_000; // after a list that did not come
-const SCROLLED = 120; // px
+const REFRESH_DELAY_MS = 700; // after a change
+const RETRY_MS = 3_000; // after a failed fetch
+const SCROLL_THRESHOLD = 120; // px; a page scrolled further counts as being read
 
 class CallList extends HTMLElement {
   #stop;
-  #leave;
-  #isPointedAt = false;
+  #unsubscribe;
+  #isHovered = false;
   #calls = new FilteredList(this);
-  #pause;
+  #refreshTimer;
   #pill;
-  #fresh; // the newest drawing, while the list is held
+  #pendingList; // the latest list, until it replaces the one in the page
 
   connectedCallback() {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
-    const listen = (target, type, act) => target.addEventListener(type, act, { signal });
-    listen(this, "filter", () => this.#filter());
-    for (const type of ["pointerenter", "pointerleave"]) listen(this.#list, type, (event) => this.#point(event));
+    const listen = (target, type, listener) => target.addEventListener(type, listener, { signal });
+    listen(this, "filter", () => this.#applyFilter());
+    for (const type of ["pointerenter", "pointerleave"]) listen(this.#list, type, (event) => this.#hover(event));
     listen(this.#list, "click", openRow);
-    listen(this.#list, "focusout", () => setTimeout(() => this.#settle()));
-    listen(window, "scroll", () => this.#settle());
-    listen(document, "visibilitychange", () => this.#soon());
-    this.#pill = new NewsPill(this.querySelector("[data-changed]"), () => this.#goUp(), signal);
-    this.#leave = socket.subscribe("fleet", {}, {
-      rows: ({ isSnapshot }) => isSnapshot || this.#soon(),
-      down: () => (this.#lost.hidden = false),
-      up: () => ((this.#lost.hidden = true), this.#soon()),
+    listen(this.#list, "focusout", () => setTimeout(() => this.#showPending()));
+    listen(window, "scroll", () => this.#showPending());
+    listen(document, "visibilitychange", () => this.#refreshSoon());
+    this.#pill = new NewsPill(this.querySelector("[data-changed]"), () => this.#scrollUp(), signal);
+    this.#unsubscribe = socket.subscribe("fleet", {}, {
+      rows: ({ isSnapshot }) => isSnapshot || this.#refreshSoon(),
+      down: () => (this.#connectionLost.hidden = false),
+      up: () => ((this.#connectionLost.hidden = true), this.#refreshSoon()),
       reset: () => location.reload(),
     });
   }
 
   disconnectedCallback() {
-    this.#leave();
+    this.#unsubscribe();
     this.#stop.abort();
-    clearTimeout(this.#pause);
+    clearTimeout(this.#refreshTimer);
   }
 
   get #list() { return this.querySelector("[data-list]"); }
-  get #lost() { return this.querySelector("[data-lost]"); }
-  get #isHeld() { return this.#isPointedAt || this.#list.contains(document.activeElement) || scrollY > SCROLLED; }
-  get #isOlder() { return new URLSearchParams(location.search).has("before"); }
+  get #connectionLost() { return this.querySelector("[data-lost]"); }
+  get #isBeingRead() { return this.#isHovered || this.#list.contains(document.activeElement) || scrollY > SCROLL_THRESHOLD; }
+  get #isOlderPage() { return new URLSearchParams(location.search).has("before"); }
 
-  #soon(inMs = PAUSE_MS) {
-    if (this.#isOlder || document.hidden) return;
-    this.#pause ??= setTimeout(() => ((this.#pause = undefined), this.#renew()), inMs);
+  #refreshSoon(delayMs = REFRESH_DELAY_MS) {
+    if (this.#isOlderPage || document.hidden) return;
+    this.#refreshTimer ??= setTimeout(() => ((this.#refreshTimer = undefined), this.#refresh()), delayMs);
   }
 
-  async #renew() {
-    if (this.#calls.hasFailed) return this.#filter(); // its rows are not there yet
-    const fresh = await this.#calls.look(() => this.#soon(AGAIN_MS));
-    if (!fresh) return undefined;
-    this.#fresh = fresh;
-    const newer = new Map(keyed(fresh));
-    for (const [key, row] of keyed(this.#list)) if (newer.has(key)) morph(row, newer.get(key).cloneNode(true));
-    const [figure, drawn] = [this.#list, fresh].map((part) => part.querySelector("[data-figure]"));
-    if (figure && drawn) morph(figure, drawn.cloneNode(true)); // the reader's rows stay, the count goes on
+  async #refresh() {
+    if (this.#calls.hasFailed) return this.#applyFilter(); // the rows in the page are not those of the filter
+    const list = await this.#calls.fetchList(() => this.#refreshSoon(RETRY_MS));
+    if (!list) return undefined;
+    this.#pendingList = list;
+    const newRowByKey = new Map(keyedRows(list));
+    for (const [key, row] of keyedRows(this.#list)) if (newRowByKey.has(key)) morph(row, newRowByKey.get(key).cloneNode(true));
+    const [figure, newFigure] = [this.#list, list].map((part) => part.querySelector("[data-figure]"));
+    if (figure && newFigure) morph(figure, newFigure.cloneNode(true)); // updated even while the rows wait
     drawTimes(this.#list);
-    return this.#settle();
+    return this.#showPending();
   }
 
-  /** The drawing that waits, in the place of the old one, unless somebody reads there. */
-  #settle() {
-    const here = new Set(keyed(this.#list).map(([key]) => key));
-    const more = this.#fresh ? keyed(this.#fresh).filter(([key]) => !here.has(key)).length : 0;
-    const isHeld = this.#isHeld;
-    if (this.#fresh && !isHeld) {
-      this.#list.replaceChildren(this.#fresh);
-      this.#fresh = undefined;
+  /** Replace the list by the pending one, or count its new rows while the list is being read. */
+  #showPending() {
+    const shownKeys = new Set(keyedRows(this.#list).map(([key]) => key));
+    const newCount = this.#pendingList ? keyedRows(this.#pendingList).filter(([key]) => !shownKeys.has(key)).length : 0;
+    const isBeingRead = this.#isBeingRead;
+    if (this.#pendingList && !isBeingRead) {
+      this.#list.replaceChildren(this.#pendingList);
+      this.#pendingList = undefined;
     }
-    this.#pill.show(isHeld ? more : 0, newRows(more, "call", "calls"));
+    this.#pill.show(isBeingRead ? newCount : 0, newRows(newCount, "call", "calls"));
   }
 
-  #point({ type, pointerType }) {
-    this.#isPointedAt = type === "pointerenter" && pointerType === "mouse";
-    this.#settle();
+  #hover({ type, pointerType }) {
+    this.#isHovered = type === "pointerenter" && pointerType === "mouse";
+    this.#showPending();
   }
 
-  #goUp() {
-    this.#isPointedAt = false;
+  #scrollUp() {
+    this.#isHovered = false;
     document.activeElement?.blur();
     scrollTo({ top: 0 });
-    this.#settle();
+    this.#showPending();
   }
 
-  /** What the address says now. */
-  #filter() {
-    this.#fresh = undefined;
+  #applyFilter() {
+    this.#pendingList = undefined;
     for (const field of this.querySelectorAll("[data-query]")) field.value = location.search.slice(1);
-    return this.#calls.filter((list) => this.#list.replaceChildren(list));
+    return this.#calls.applyFilter((list) => this.#list.replaceChildren(list));
   }
 }
 
-/** Rows by their keys. */
-const keyed = (part) => [...part.querySelectorAll("[data-key]")].map((row) => [row.dataset.key, row]);
+/** Returns the rows of a list as pairs [key, row]. */
+const keyedRows = (list) => [...list.querySelectorAll("[data-key]")].map((row) => [row.dataset.key, row]);
 
 customElements.define("call-list", CallList);

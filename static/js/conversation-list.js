@@ -2,10 +2,10 @@
  * `<conversation-list>`: the list of conversations, live through the `fleet` topic. Rows are updated in place, but reordered
  * only while nobody points at the list, has the focus in it or has scrolled down; until then a pill counts what would move.
  */
-import { BulkPlace } from "./bulk-place.js";
 import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";
-import { notApplied } from "./list-filter.js";
+import { LazyBulkActions } from "./lazy-bulk-actions.js";
+import { notAppliedText } from "./list-filter.js";
 import { ConversationRows } from "./conversation-rows.js";
 import { onKey } from "./keys.js";
 import { NewsPill } from "./news-pill.js";
@@ -33,7 +33,7 @@ class ConversationList extends HTMLElement {
     const { signal } = this.#abort;
     this.#rows = new ConversationRows(this.#list);
     const listen = (target, type, listener) => target.addEventListener(type, listener, { signal });
-    if (new BulkPlace(this, signal).isThere) signal.addEventListener("abort", onKey("x", toggleBox));
+    if (new LazyBulkActions(this, signal).isAllowed) signal.addEventListener("abort", onKey("x", toggleBox));
     listen(this, "filter", () => this.#refetch({ isRequestedByUser: true }));
     listen(this.#list, "pointerenter", (event) => (this.#isHovered = event.pointerType === "mouse"));
     listen(this.#list, "pointerleave", () => ((this.#isHovered = false), this.#reorder()));
@@ -122,7 +122,7 @@ class ConversationList extends HTMLElement {
     } catch (error) {
       if (error.name === "AbortError") return undefined;
       if (!(error instanceof RequestError)) throw error;
-      if (this.#isRequestedByUser) this.#filter?.fail(notApplied(error));
+      if (this.#isRequestedByUser) this.#filter?.fail(notAppliedText(error));
       else this.#refetchSoon(RETRY_MS);
     }
     return undefined;

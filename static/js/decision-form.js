@@ -1,13 +1,12 @@
 /**
- * `<decision-form data-address>`: where an open approval request is decided, the same in a transcript and on the approvals
- * page. It stands in the request's block (`.approval`), which the answer draws anew: with the verdict, or with what is
- * wrong beside its field. Tells, bubbling and cancelable: `decision:made` {key}; who does not take it has the focus go to
- * the next request of the page.
+ * `<decision-form data-address>`: the form that decides a pending approval request, in a transcript and on the approvals page.
+ * The response updates the request's block (`.approval`) around it: with the decision, or with errors beside the fields.
+ * Dispatches `decision:made` {key} (bubbles, cancelable); unless it is canceled, the focus moves to the next request of the page.
  */
 import "./decision-keys.js";
 import { drawTimes } from "./clock.js";
 import { report } from "./decision-report.js";
-import { markEdits, undoEdits, wordsOf } from "./edited-fields.js";
+import { editSummary, markEdits, undoEdits } from "./edited-fields.js";
 import { RequestError, markup, submit } from "./fetch.js";
 import { focusNow } from "./focus-kept.js";
 import { render } from "./html.js";
@@ -16,16 +15,16 @@ import { morph } from "./morph.js";
 import { nextOpen } from "./open-requests.js";
 import { serverNow } from "./server-time.js";
 
-const TICK_MS = 1_000; // of the bar that says how much time is left
-const URGENT = 20; // hundredths of the time
+const TICK_MS = 1_000; // between two updates of the bar that shows the remaining time
+const URGENT_PERCENT = 20; // of the time until the deadline
 
 class DecisionForm extends HTMLElement {
   #stop;
   #block;
-  #ticks = 0;
+  #tickTimer = 0;
   #isSending = false;
-  #isDecided = false; // by this form
-  #isInUse = false; // the focus is in it
+  #isDecidedHere = false;
+  #hasFocus = false; // whether the focus is in the form, or left it for no other element
 
   connectedCallback() {
     this.#stop = new AbortController();
@@ -33,50 +32,50 @@ class DecisionForm extends HTMLElement {
     this.#block = this.closest(".approval");
     this.addEventListener("submit", (event) => this.#submit(event), { signal });
     this.addEventListener("keydown", rejectByEnter, { signal });
-    this.addEventListener("input", () => this.#count(), { signal });
+    this.addEventListener("input", () => this.#updateEdits(), { signal });
     this.addEventListener("click", ({ target }) => target.closest("[data-undo]") && this.#undo(), { signal });
-    this.addEventListener("focusin", () => (this.#isInUse = true), { signal });
-    this.addEventListener("focusout", ({ relatedTarget }) => relatedTarget && (this.#isInUse = this.contains(relatedTarget)), { signal });
-    this.#ticks = setInterval(() => this.#drawTimeLeft(), TICK_MS);
-    this.querySelector(".terms") ? this.#begin() : this.#load();
+    this.addEventListener("focusin", () => (this.#hasFocus = true), { signal });
+    this.addEventListener("focusout", ({ relatedTarget }) => relatedTarget && (this.#hasFocus = this.contains(relatedTarget)), { signal });
+    this.#tickTimer = setInterval(() => this.#updateTimeLeft(), TICK_MS);
+    this.querySelector(".terms") ? this.#update() : this.#load();
   }
 
   disconnectedCallback() {
     this.#stop.abort();
-    clearInterval(this.#ticks);
-    queueMicrotask(() => !this.isConnected && this.#block.isConnected && !this.#isDecided && this.#tellWho());
+    clearInterval(this.#tickTimer);
+    queueMicrotask(() => !this.isConnected && this.#block.isConnected && !this.#isDecidedHere && this.#reportOtherDecision());
   }
 
   async #load() {
     try {
-      const drawn = render(await markup(`${this.dataset.address}?part=form`, { signal: this.#stop.signal }));
-      if (!drawn.childElementCount) return; // decided by now: the event that says so comes
-      drawTimes(drawn);
-      this.replaceChildren(drawn);
-      this.#begin();
+      const content = render(await markup(`${this.dataset.address}?part=form`, { signal: this.#stop.signal }));
+      if (!content.childElementCount) return; // already decided: its event will follow
+      drawTimes(content);
+      this.replaceChildren(content);
+      this.#update();
     } catch (error) {
-      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error; // the link to the request stays
+      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error; // the link to the request remains
     }
   }
 
-  #begin() {
-    this.#count();
-    this.#drawTimeLeft();
+  #update() {
+    this.#updateEdits();
+    this.#updateTimeLeft();
   }
 
-  #count() {
+  #updateEdits() {
     const { edited, all } = markEdits(this);
     const [plain, withEdits] = ["approve", "fields"].map((value) => this.querySelector(`button[value=${value}]`));
     if (!plain || !withEdits) return;
     this.toggleAttribute("data-edited", edited > 0); // the style sheet shows the other button
     plain.hidden = edited > 0;
     this.querySelector("[data-undo]").hidden = !edited;
-    this.querySelector("[data-edit-count]").textContent = wordsOf(edited, all);
+    this.querySelector("[data-edit-count]").textContent = editSummary(edited, all);
   }
 
   #undo() {
     undoEdits(this);
-    this.#count();
+    this.#updateEdits();
     this.querySelector("[data-was]").focus();
   }
 
@@ -86,62 +85,62 @@ class DecisionForm extends HTMLElement {
   }
 
   async #send(form, button) {
-    this.#isSending = true; // the button stays enabled: it would lose the focus
-    this.#say("Sending…");
-    const isStillHere = focusNow(this.#block);
+    this.#isSending = true; // the button is not disabled: it would lose the focus
+    this.#showStatus("Sending…");
+    const hasFocus = focusNow(this.#block);
     try {
-      this.#take(await submit(form.action, new FormData(form, button)), isStillHere());
+      this.#showResult(await submit(form.action, new FormData(form, button)), hasFocus());
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      this.#say(`Not done. ${error.sentence}`);
+      this.#showStatus(`Not done. ${error.sentence}`);
     } finally {
       this.#isSending = false;
     }
   }
 
-  #take({ done, words, html }, mayFocus) {
-    const fresh = render(html).querySelector(".approval");
-    drawTimes(fresh);
-    const form = fresh.querySelector("decision-form");
-    if (form) return this.#correct(form, mayFocus);
-    this.#isDecided = true;
-    morph(this.#block, fresh);
-    report(words, done ? "done" : "failed");
+  #showResult({ done, words: text, html }, mayFocus) {
+    const block = render(html).querySelector(".approval");
+    drawTimes(block);
+    const form = block.querySelector("decision-form");
+    if (form) return this.#showErrors(form, mayFocus);
+    this.#isDecidedHere = true;
+    morph(this.#block, block);
+    report(text, done ? "done" : "failed");
     if (!mayFocus) return undefined;
     if (!done) return this.#block.focus();
-    const told = new CustomEvent("decision:made", { bubbles: true, cancelable: true, detail: { key: this.dataset.key } });
-    return this.#block.dispatchEvent(told) && (nextOpen(this.#block) ?? this.#block).focus();
+    const event = new CustomEvent("decision:made", { bubbles: true, cancelable: true, detail: { key: this.dataset.key } });
+    return this.#block.dispatchEvent(event) && (nextOpen(this.#block) ?? this.#block).focus();
   }
 
-  /** Show what is wrong where it is wrong, with everything that was entered. */
-  #correct(form, mayFocus) {
+  /** Show the errors beside their fields; the response keeps what was entered. */
+  #showErrors(form, mayFocus) {
     this.replaceChildren(...form.childNodes);
-    this.#begin();
+    this.#update();
     if (mayFocus) (this.querySelector("[aria-invalid]") ?? this.querySelector(".error"))?.focus();
   }
 
-  /** Whoever was about to decide is told what came first. */
-  #tellWho() {
+  /** Report a decision made elsewhere to a person who was filling in this form. */
+  #reportOtherDecision() {
     const { edited } = markEdits(this);
-    if (!edited && !this.#isInUse) return;
+    if (!edited && !this.#hasFocus) return;
     const verdict = [...(this.#block.querySelector(".verdict")?.children ?? [])].map((part) => part.textContent.trim()).join(" ");
     report(`Decided elsewhere: ${verdict || "no longer waiting"}.${edited ? " Your edits were not used." : ""}`, "failed");
     if (document.activeElement === document.body) this.#block.focus({ preventScroll: true });
   }
 
-  #drawTimeLeft() {
+  #updateTimeLeft() {
     const bar = this.querySelector("svg[data-until]");
     if (!bar) return;
     const [since, until] = [bar.dataset.since, bar.dataset.until].map(Date.parse);
-    const left = Math.max(0, Math.min(100, (100 * (until - serverNow())) / (until - since)));
-    bar.firstElementChild.setAttribute("width", left.toFixed(1));
-    bar.toggleAttribute("data-urgent", left < URGENT);
+    const percentLeft = Math.max(0, Math.min(100, (100 * (until - serverNow())) / (until - since)));
+    bar.firstElementChild.setAttribute("width", percentLeft.toFixed(1));
+    bar.toggleAttribute("data-urgent", percentLeft < URGENT_PERCENT);
   }
 
-  #say(words) { this.querySelector("[data-said]")?.replaceChildren(words); }
+  #showStatus(text) { this.querySelector("[data-said]")?.replaceChildren(text); }
 }
 
-/** In the reason for rejecting Enter rejects; in any other field it decides nothing. */
+/** Enter rejects in the field for the reason to reject; in other fields it submits nothing. */
 function rejectByEnter(event) {
   if (event.key !== "Enter" || composes(event) || event.target.name !== "message") return;
   event.target.form.requestSubmit(event.target.form.querySelector("button[value=reject]"));

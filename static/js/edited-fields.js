@@ -17,7 +17,7 @@ export function markEdits(root) {
 }
 
 /** Returns how many fields were edited, as the form shows it. @param {number} edited @param {number} all @returns {string} */
-export function wordsOf(edited, all) {
+export function editSummary(edited, all) {
   const fields = `${all} ${all === 1 ? "field" : "fields"}`;
   return edited ? `${edited} of ${fields} edited; the agent is told.` : `${fields}, as sent`;
 }

@@ -1,32 +1,32 @@
-/** A strip that says what could not be done, and a button that tries again. Drawn by `failure_strip` of `macros/page.html`. */
+/** A strip that says what failed, with a button to try again. Rendered by `failure_strip` in `templates/macros/page.html`. */
 export class FailureStrip {
   #element;
 
-  /** @param {HTMLElement} element @param {() => void} tryAgain @param {AbortSignal} signal */
-  constructor(element, tryAgain, signal) {
+  /** @param {HTMLElement} element @param {() => void} retry @param {AbortSignal} signal */
+  constructor(element, retry, signal) {
     this.#element = element;
-    const press = () => {
+    const onClick = () => {
       this.#write("Trying again…");
-      tryAgain();
+      retry();
     };
-    element.querySelector("button").addEventListener("click", press, { signal });
+    element.querySelector("button").addEventListener("click", onClick, { signal });
   }
 
   get isShown() { return !this.#element.hidden; }
 
-  /** @param {string} words  what could not be done, why, and what is shown instead */
-  show(words) {
-    this.#write(words);
+  /** @param {string} text  what failed, why, and what is shown instead */
+  show(text) {
+    this.#write(text);
     this.#element.hidden = false;
   }
 
-  /** @param {HTMLElement | null} heir  gets the focus, where the strip has it: it would be lost */
-  hide(heir) {
-    if (this.#element.contains(document.activeElement)) heir?.focus();
+  /** @param {HTMLElement | null} focusTarget  gets the focus if the strip has it, as it would be lost */
+  hide(focusTarget) {
+    if (this.#element.contains(document.activeElement)) focusTarget?.focus();
     this.#element.hidden = true;
   }
 
-  #write(words) {
-    this.#element.querySelector("span").textContent = words;
+  #write(text) {
+    this.#element.querySelector("span").textContent = text;
   }
 }

@@ -1,14 +1,14 @@
 /**
- * The list of a page with the filter and the counts beside it, drawn as the address says. What does not come is told in the
+ * The list of a page, with its filter and the counts beside it, rendered for the page's URL. Failed requests are shown in the
  * filter's strip, with what is shown instead. Used by `audit-log` and `call-list`.
  */
 import { FragmentLoader } from "./fragment-loader.js";
 import { keepingFocus } from "./keep-focus.js";
-import { notApplied } from "./list-filter.js";
+import { notAppliedText } from "./list-filter.js";
 
-/** What the strip says of a part that did not come. */
-const FAILED = {
-  filter: notApplied,
+/** What the strip says if a request fails, by what was requested. */
+const FAILURE_TEXTS = {
+  filter: notAppliedText,
   news: ({ sentence }) => `New rows not shown. ${sentence} The rows are those from before.`,
   facets: ({ sentence }) => `${sentence} The counts beside the filters are those from before.`,
   totals: ({ sentence }) => `${sentence} The figures above the list are those from before.`,
@@ -16,56 +16,58 @@ const FAILED = {
 
 export class FilteredList {
   #root;
-  #parts = new FragmentLoader();
+  #loader = new FragmentLoader();
 
-  /** @param {HTMLElement} root has the list, its `list-filter`, the counts and the links to files of it */
+  /** @param {HTMLElement} root contains the list, its `list-filter`, the counts and the export links */
   constructor(root) {
     this.#root = root;
   }
 
-  /** Whether something that the filter asked for is not there yet. */
+  /** Whether the strip shows a failure. */
   get hasFailed() { return this.#filter.hasFailed; }
 
-  /** Draw the list for another filter, the counts, and where else the filter stands. @param {(list: DocumentFragment) => void} draw */
-  async filter(draw) {
+  /** Render the list, the counts and the export links for a changed filter. @param {(list: DocumentFragment) => void} renderList */
+  async applyFilter(renderList) {
     for (const link of this.#root.querySelectorAll("[data-export]")) link.search = location.search;
-    await this.#renew(draw, "filter");
+    await this.#refresh(renderList, "filter");
   }
 
   /**
-   * Draw the list because there is more, and the counts. Answers whether all came.
-   * @param {(list: DocumentFragment) => void} draw @param {() => void} again does the same
+   * Render the list with its new rows, and the counts.
+   * @param {(list: DocumentFragment) => void} renderList
+   * @param {() => void} retry  called by "Try again"
+   * @returns {Promise<boolean>} whether both were rendered
    */
-  showNews(draw, again) {
-    return this.#renew(draw, "news", again);
+  showNews(renderList, retry) {
+    return this.#refresh(renderList, "news", retry);
   }
 
-  /** Ask for another part of the page. @param {"totals"} name @param {() => void} again @returns {Promise<DocumentFragment | undefined>} */
-  ask(name, again) {
-    return this.#parts.ask(name, this.#failing(name, again));
+  /** Fetch another part of the page. @param {"totals"} name @param {() => void} retry @returns {Promise<DocumentFragment | undefined>} */
+  fetchPart(name, retry) {
+    return this.#loader.load(name, this.#failureHandler(name, retry));
   }
 
-  /** Ask for the list that nobody waits for. @param {() => void} fail @returns {Promise<DocumentFragment | undefined>} */
-  look(fail) {
-    return this.#parts.ask("list", fail);
+  /** Fetch the list in the background: a failure is not shown. @param {() => void} onError @returns {Promise<DocumentFragment | undefined>} */
+  fetchList(onError) {
+    return this.#loader.load("list", onError);
   }
 
   get #filter() { return this.#root.querySelector("list-filter"); }
-  get #chosen() { return new URLSearchParams(new FormData(this.#root.querySelector("[data-filter]"))).toString(); }
+  get #selection() { return new URLSearchParams(new FormData(this.#root.querySelector("[data-filter]"))).toString(); }
 
-  async #renew(draw, reason, again) {
-    const chosen = this.#chosen;
-    const list = await this.#parts.ask("list", this.#failing(reason, again));
+  async #refresh(renderList, cause, retry) {
+    const selection = this.#selection;
+    const list = await this.#loader.load("list", this.#failureHandler(cause, retry));
     if (!list) return false;
-    draw(list);
-    const facets = await this.#parts.ask("facets", this.#failing("facets", again));
-    if (!facets || this.#chosen !== chosen) return false; // more was chosen
+    renderList(list);
+    const facets = await this.#loader.load("facets", this.#failureHandler("facets", retry));
+    if (!facets || this.#selection !== selection) return false; // the filter was changed during the request
     keepingFocus(this.#root.querySelector("[data-facets]"), facets);
     this.#filter.settle();
     return true;
   }
 
-  #failing(part, again) {
-    return (error) => this.#filter.fail(FAILED[part](error), again);
+  #failureHandler(requested, retry) {
+    return (error) => this.#filter.fail(FAILURE_TEXTS[requested](error), retry);
   }
 }

@@ -11,7 +11,7 @@ export class FragmentLoader {
    * @param {(error: RequestError, name: string) => void} [fail] called if the request fails
    * @returns {Promise<DocumentFragment | undefined>} undefined if the request was aborted or has failed
    */
-  async ask(name, fail = () => {}) {
+  async load(name, fail = () => {}) {
     this.#requests.get(name)?.abort();
     const request = new AbortController();
     this.#requests.set(name, request);
