@@ -3,7 +3,7 @@
  * the age, `<time datetime data-clock>` the time of day: `data-clock="time"` without the date, which a line above shows,
  * `data-clock="minute"` without seconds. A click on any swaps the two forms everywhere. The title is the time in UTC.
  */
-import { kept } from "./kept.js";
+import { localStore } from "./safe-storage.js";
 import { serverNow } from "./server-time.js";
 
 const TICK_MS = 10_000;
@@ -49,11 +49,11 @@ export function drawTimes(root = document) {
 
 /** Show ages as times of day and the reverse, on this page and all others. */
 export function swapTimes() {
-  kept.set(STORAGE_KEY, isSwapped() ? "" : "swapped");
+  localStore.set(STORAGE_KEY, isSwapped() ? "" : "swapped");
   drawTimes();
 }
 
-const isSwapped = () => kept.get(STORAGE_KEY) === "swapped";
+const isSwapped = () => localStore.get(STORAGE_KEY) === "swapped";
 
 function draw(element, now) {
   const then = new Date(element.dateTime);

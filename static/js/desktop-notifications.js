@@ -3,7 +3,7 @@
  * for those who turned notifications on in the account menu. Tabs share one notification through its tag. Used by
  * `waiting-count`.
  */
-import { kept } from "./kept.js";
+import { localStore } from "./safe-storage.js";
 
 const STORAGE_KEY = "switchboard.notifications"; // "on", or absent
 const LABELS = { on: "on", off: "off", denied: "blocked by the browser", missing: "not available" };
@@ -38,12 +38,12 @@ function createNotification(options) {
 function state() {
   if (isRefused || !("Notification" in globalThis)) return "missing";
   if (Notification.permission === "denied") return "denied";
-  return Notification.permission === "granted" && kept.get(STORAGE_KEY) === "on" ? "on" : "off";
+  return Notification.permission === "granted" && localStore.get(STORAGE_KEY) === "on" ? "on" : "off";
 }
 
 async function toggle() {
-  if (state() === "on") kept.set(STORAGE_KEY, null);
-  else if (state() === "off" && (await Notification.requestPermission()) === "granted") kept.set(STORAGE_KEY, "on");
+  if (state() === "on") localStore.set(STORAGE_KEY, null);
+  else if (state() === "off" && (await Notification.requestPermission()) === "granted") localStore.set(STORAGE_KEY, "on");
   showState();
 }
 

@@ -1,6 +1,6 @@
 /** How much of a conversation is shown: Chat, Steps or Everything. Stored in the browser; `-` and `+` change it. */
-import { kept } from "./kept.js";
 import { onKey } from "./keys.js";
+import { localStore } from "./safe-storage.js";
 
 const STORAGE_KEY = "switchboard-detail";
 const EVENTS = ["transcript:drawn", "page:drawn"];
@@ -17,7 +17,7 @@ class DetailLevel extends HTMLElement {
     this.addEventListener("change", (event) => this.#choose(event.target.value));
     this.#keyRemovers = [onKey("-", () => this.#step(-1)), onKey("+", () => this.#step(1))];
     for (const name of EVENTS) document.addEventListener(name, this.#onDrawn);
-    this.#set(kept.get(STORAGE_KEY));
+    this.#set(localStore.get(STORAGE_KEY));
   }
 
   disconnectedCallback() {
@@ -48,7 +48,7 @@ class DetailLevel extends HTMLElement {
 
   #choose(level) {
     this.#set(level);
-    kept.set(STORAGE_KEY, level);
+    localStore.set(STORAGE_KEY, level);
   }
 
   #updateBlank() {

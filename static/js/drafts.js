@@ -2,8 +2,8 @@
  * Drafts of messages, stored in this browser per person and conversation, or in the page if storage is refused. Used by
  * `message-composer`.
  */
-import { kept as storage } from "./kept.js";
 import { lastVisibleSeq } from "./last-visible-seq.js";
+import { localStore } from "./safe-storage.js";
 
 const PREFIX = "switchboard-draft:";
 const MAX_AGE_MS = 30 * 24 * 3600_000; // of a draft since its last change
@@ -14,7 +14,7 @@ const MAX_AGE_MS = 30 * 24 * 3600_000; // of a draft since its last change
  */
 export class Draft {
   #key;
-  #seen; // seq of the newest event on the page when this draft was begun
+  #seenSeq; // seq of the newest event on the page when this draft was begun
   #confirmedSeq = 0; // seq of the event about which the writer was asked to confirm
 
   /** @param {string} key of the person and the conversation @param {string} clientId of the first message */
@@ -24,7 +24,7 @@ export class Draft {
   }
 
   get seen() {
-    return this.#seen ?? lastVisibleSeq();
+    return this.#seenSeq ?? lastVisibleSeq();
   }
 
   /** Load the stored draft, with its id. @returns {{content: string} | null} */
@@ -33,14 +33,14 @@ export class Draft {
     const stored = load(this.#key);
     if (!stored?.content) return null;
     this.clientId = stored.clientId;
-    this.#seen = stored.seen ?? undefined;
+    this.#seenSeq = stored.seen ?? undefined;
     return stored;
   }
 
   /** A changed text is another message, so it gets a new id. Whoever was asked to confirm has seen the event in question. */
   edited(isEmpty) {
     this.clientId = newId();
-    this.#seen = isEmpty ? undefined : Math.max(this.seen, this.#confirmedSeq);
+    this.#seenSeq = isEmpty ? undefined : Math.max(this.seen, this.#confirmedSeq);
   }
 
   /** Store the draft. @param {{content: string} | null} fields null: remove it, it was sent */
@@ -50,14 +50,14 @@ export class Draft {
   }
 
   /** The writer is asked to confirm. @param {number} seq of the message that another person sent in the meantime */
-  asked(seq) {
+  awaitConfirmation(seq) {
     this.#confirmedSeq = seq;
   }
 
   /** Start the next message, after this one was sent. */
   begin() {
     this.clientId = newId();
-    this.#seen = undefined;
+    this.#seenSeq = undefined;
     this.#confirmedSeq = 0;
   }
 
@@ -73,15 +73,15 @@ export const newId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((
 
 function load(key) {
   try {
-    return JSON.parse(storage.get(key));
+    return JSON.parse(localStore.get(key));
   } catch {
     return null;
   }
 }
 
-const store = (key, value) => storage.set(key, value && JSON.stringify(value));
+const store = (key, value) => localStore.set(key, value && JSON.stringify(value));
 
 function removeExpired() {
-  for (const key of storage.keys.filter((storedKey) => storedKey.startsWith(PREFIX)))
+  for (const key of localStore.keys.filter((storedKey) => storedKey.startsWith(PREFIX)))
     if (Date.now() - (load(key)?.at ?? Date.now()) > MAX_AGE_MS) store(key, null);
 }

@@ -6,12 +6,12 @@ import { noteServerTime } from "./server-time.js";
 export class RequestError extends Error {
   /**
    * @param {number} status
-   * @param {{code?: string, message?: string, field?: string}} [error] as in the response; its other members are in `told`
+   * @param {{code?: string, message?: string, field?: string}} [error] as in the response; its other members are in `details`
    */
-  constructor(status, { code = "unreachable", message = "The server did not respond.", field, ...told } = {}) {
+  constructor(status, { code = "unreachable", message = "The server did not respond.", field, ...details } = {}) {
     super(message);
     this.name = "RequestError";
-    Object.assign(this, { status, code, field, told });
+    Object.assign(this, { status, code, field, details });
   }
 
   /** The message as a page shows it. */

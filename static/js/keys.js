@@ -2,7 +2,7 @@
  * Keyboard shortcuts of every page; others are added with `onKey`. Letters work only outside fields and can be turned off
  * (WCAG 2.1.4); `Ctrl K` (`palette.js`) always works. `j` and `k` move through the elements with `data-item`.
  */
-import { kept } from "./kept.js";
+import { localStore } from "./safe-storage.js";
 
 const STORAGE_KEY = "switchboard-letters"; // "off": letters do nothing
 const LEADER_MS = 1_000; // how long `g` waits for the next letter
@@ -33,7 +33,7 @@ export function move(step) {
   next?.scrollIntoView({ block: "nearest" });
 }
 
-const areLettersOn = () => kept.get(STORAGE_KEY) !== "off";
+const areLettersOn = () => localStore.get(STORAGE_KEY) !== "off";
 
 /** Whether a key belongs to an input method's composition. In Safari the last one is marked by its key code alone. */
 export const composes = (event) => event.isComposing || event.keyCode === 229;
@@ -62,7 +62,7 @@ class KeyHelp extends HTMLElement {
     const { signal } = this.#abort;
     const letters = this.querySelector("[data-letters]");
     letters.checked = areLettersOn();
-    letters.addEventListener("change", () => kept.set(STORAGE_KEY, letters.checked ? "on" : "off"), { signal });
+    letters.addEventListener("change", () => localStore.set(STORAGE_KEY, letters.checked ? "on" : "off"), { signal });
     addEventListener("click", (event) => event.target.closest?.("[data-action='help']") && this.#open(), { signal });
     signal.addEventListener("abort", onKey("?", () => this.#open()));
   }

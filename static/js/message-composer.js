@@ -104,9 +104,9 @@ class MessageComposer extends HTMLElement {
     return failure && this.#handleFailure(failure, mayFocus);
   }
 
-  #handleFailure({ code, sentence, told: reply }, mayFocus) {
+  #handleFailure({ code, sentence, details: reply }, mayFocus) {
     if (code !== ANSWERED) return this.#report.fail(sentence);
-    this.#draft.asked(Number(reply.seq));
+    this.#draft.awaitConfirmation(Number(reply.seq));
     return this.#report.ask(reply, mayFocus);
   }
 

@@ -1,5 +1,5 @@
 /** Leaves pages that show a conversation id that was erased: the conversation's pages go to its new address, others are reloaded. Used by `subscription`. */
-import { keptInWindow } from "./kept.js";
+import { windowStore } from "./safe-storage.js";
 
 /**
  * Go from a conversation's former address to its new one; reload a page that is not of this conversation.
@@ -25,10 +25,10 @@ const STORAGE_KEY = "switchboard-erased"; // storage key: the erasure for which 
 export function showsErasedId(erasedAt = 0) {
   const drawnAt = Number(document.body.dataset.drawnAt || Infinity);
   if (erasedAt < drawnAt - SLACK_US) return false;
-  if (!keptInWindow.isStored && performance.getEntriesByType("navigation")[0]?.type === "reload") return false;
-  const [reloadedFor, previouslyDrawnAt] = JSON.parse(keptInWindow.get(STORAGE_KEY) ?? "[]");
+  if (!windowStore.isStored && performance.getEntriesByType("navigation")[0]?.type === "reload") return false;
+  const [reloadedFor, previouslyDrawnAt] = JSON.parse(windowStore.get(STORAGE_KEY) ?? "[]");
   if (reloadedFor === erasedAt && drawnAt > previouslyDrawnAt) return false;
-  keptInWindow.set(STORAGE_KEY, JSON.stringify([erasedAt, drawnAt]));
+  windowStore.set(STORAGE_KEY, JSON.stringify([erasedAt, drawnAt]));
   return true;
 }
 

@@ -1,7 +1,7 @@
 /** `<transcript-menu data-file>`: the menu to copy the whole conversation, go to its start or end, and open all results. */
 import { copy } from "./clipboard.js";
-import { kept } from "./kept.js";
 import { onKey } from "./keys.js";
+import { localStore } from "./safe-storage.js";
 
 const STORAGE_KEY = "switchboard-results"; // "open" if results are to be opened
 const TRIGGERS = ["transcript:drawn", "page:drawn"];
@@ -20,7 +20,7 @@ class TranscriptMenu extends HTMLElement {
     for (const name of TRIGGERS) document.addEventListener(name, () => this.#checkbox?.checked && this.#openResults(), { signal });
     if (!this.#checkbox) return;
     signal.addEventListener("abort", onKey("O", () => this.#setOpen(!this.#checkbox.checked)));
-    if (kept.get(STORAGE_KEY) === "open") this.#setOpen(true);
+    if (localStore.get(STORAGE_KEY) === "open") this.#setOpen(true);
   }
 
   disconnectedCallback() {
@@ -45,7 +45,7 @@ class TranscriptMenu extends HTMLElement {
 
   #setOpen(isOpen) {
     this.#checkbox.checked = isOpen;
-    kept.set(STORAGE_KEY, isOpen ? "open" : "");
+    localStore.set(STORAGE_KEY, isOpen ? "open" : "");
     if (isOpen) return this.#openResults();
     for (const details of this.#results) details.open = false;
     this.#opened = new WeakSet();

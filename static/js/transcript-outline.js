@@ -6,9 +6,9 @@ import { FailureStrip } from "./failure-strip.js";
 import { RequestError, markup } from "./fetch.js";
 import { focusNow } from "./focus-kept.js";
 import { render } from "./html.js";
-import { kept } from "./kept.js";
 import { onKey } from "./keys.js";
 import { topRow } from "./row-position.js";
+import { localStore } from "./safe-storage.js";
 
 const STORAGE_KEY = "switchboard-outline"; // "open" if it is shown
 const PAUSE_MS = 2_000; // between two requests while events arrive
@@ -31,7 +31,7 @@ class TranscriptOutline extends HTMLElement {
     this.addEventListener("click", (event) => this.#handleClick(event), { signal });
     for (const button of this.#switchButtons) button.addEventListener("click", () => this.#show(button.value === "outline"), { signal });
     signal.addEventListener("abort", onKey("h", () => this.#toggle()));
-    if (kept.get(STORAGE_KEY) === "open") this.#show(true);
+    if (localStore.get(STORAGE_KEY) === "open") this.#show(true);
   }
 
   disconnectedCallback() {
@@ -87,7 +87,7 @@ class TranscriptOutline extends HTMLElement {
     this.hidden = !isShown;
     this.closest(".panel").toggleAttribute("data-outlined", isShown);
     for (const button of this.#switchButtons) button.setAttribute("aria-pressed", (button.value === "outline") === isShown);
-    kept.set(STORAGE_KEY, isShown ? "open" : "");
+    localStore.set(STORAGE_KEY, isShown ? "open" : "");
     if (!isShown) this.#strip.hide(this.closest(".panel"));
     if (isShown && !this.#page) await this.#fetch(this.#position ? `event=${this.#position}` : "");
     this.#scheduleMark();

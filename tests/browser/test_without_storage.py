@@ -68,4 +68,4 @@ def test_no_other_script_asks_the_storage_itself() -> None:
     storage = re.compile(r"\b(local|session)Storage\b")
     asking = [path.name for path in SCRIPTS.glob("*.js") if storage.search(path.read_text())]
 
-    assert asking == ["kept.js"]
+    assert asking == ["safe-storage.js"]

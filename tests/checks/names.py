@@ -37,8 +37,6 @@ VAGUE_BOUNDS = frozenset({"MOST", "LEAST", "LONGEST", "LARGEST", "FEW"})
 # API's schemas carry the field's word, as the models do; `switchboard` stands alone and has its own errors.
 SHARED_BY_DESIGN = frozenset({"Command", "DatabaseWrapper"})
 MAY_REPEAT = ("dashboard/api/schemas/", "switchboard/", "dashboard/api/search.py")
-# TEMPORARY, until the first half of the scripts is cleaned as well: remove it and its use in `filler_names_of_scripts`.
-UNCLEANED_SCRIPTS = re.compile(r"[a-k]")
 # What declares names in a script, as patterns: a variable, a parameter, a private method or field.
 SCRIPT_COMMENT = re.compile(r"/\*.*?\*/|(?<![:\w\"'`/])//[^\n]*", re.DOTALL)
 SCRIPT_VARIABLES = re.compile(r"\b(?:const|let|var)\s+(\w+|[{\[].*?[}\]](?=\s*(?:=|of\b)))", re.DOTALL)
@@ -128,8 +126,6 @@ def vague_bounds(root: Path) -> Iterator[str]:
 def filler_names_of_scripts(root: Path) -> Iterator[str]:
     """No variable, parameter or private member of a script is named by a word that would fit any other as well."""
     for path in scripts(root):
-        if UNCLEANED_SCRIPTS.match(path.name):
-            continue
         text = SCRIPT_COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), path.read_text())
         for refused, name, start in _declared_in_script(text):
             if name in refused:

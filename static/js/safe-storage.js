@@ -46,7 +46,7 @@ class SafeStorage {
 }
 
 /** `localStorage`: shared by all windows. */
-export const kept = new SafeStorage("localStorage");
+export const localStore = new SafeStorage("localStorage");
 
 /** `sessionStorage`: of this window, also after a reload. */
-export const keptInWindow = new SafeStorage("sessionStorage");
+export const windowStore = new SafeStorage("sessionStorage");
