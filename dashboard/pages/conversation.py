@@ -158,6 +158,7 @@ def standing(request: HttpRequest, cid: str) -> HttpResponse:
     deliveries = list(delivery_status.statuses_for(row, seqs).values())
     drawn: dict[str, Any] = {
         "conversation": row,
+        "name": conversation_sidebar.name_of(row),
         "standing": control_panel.panel_of(request, row),
         "deliveries": deliveries,
     }

@@ -32,6 +32,11 @@ class OwnAnnotation(NamedTuple):
     client_id: str
 
 
+def name_of(conversation: Conversation) -> str:
+    """Return a conversation's title, without one its id, with hidden characters spelled out."""
+    return spelled_out(conversation.title or conversation.key)
+
+
 def panel_context(conversation: Conversation) -> dict[str, Any]:
     """Return the panel's template context; all texts are escaped."""
     names = Participant.objects.filter(conversation=conversation).order_by("name").values_list("name", flat=True)
@@ -44,7 +49,7 @@ def panel_context(conversation: Conversation) -> dict[str, Any]:
         "results": _results(conversation, runs[0]) if runs else [],
         **_spent(conversation),
         "has_more_runs": len(runs) > RUNS,
-        "name": spelled_out(conversation.title or conversation.key),
+        "name": name_of(conversation),
         "key": spelled_out(conversation.key),
         "handler": mark_for(conversation.handler) if conversation.handler else None,
         "voices": [mark_for(name) for name in names[: VOICES + 1]],

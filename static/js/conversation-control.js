@@ -18,7 +18,7 @@ const RUN_INTERVAL_MS = 10_000; // at least, between two requests while events c
 const RETRY_MS = 2_000; // after a failed request: maybe no event follows that would cause another
 const POLL_MS = 15_000; // while an agent works
 const KEYS = { p: "p", t: "t", s: "s", S: "Shift+S" }; // key of the event → `aria-keyshortcuts` of the button
-const PARTS = ["[data-standing]", '[data-verbs="first"]', '[data-verbs="folded"]', "[data-alarm]"]; // replaced from the response
+const PARTS = ["h1", "[data-standing]", '[data-verbs="first"]', '[data-verbs="folded"]', "[data-alarm]"]; // replaced from the response
 
 class ConversationControl extends HTMLElement {
   #abort;
@@ -37,7 +37,7 @@ class ConversationControl extends HTMLElement {
     const { signal } = this.#abort;
     this.addEventListener("submit", (event) => this.#submit(event), { signal });
     document.addEventListener("transcript:drawn", ({ detail }) => this.#onDrawn(detail), { signal });
-    document.addEventListener("visibilitychange", () => this.#schedule(), { signal });
+    for (const name of ["visibilitychange", "record:redacted"]) document.addEventListener(name, () => this.#schedule(), { signal });
     for (const [key, shortcut] of Object.entries(KEYS)) signal.addEventListener("abort", onKey(key, () => this.querySelector(`[aria-keyshortcuts="${shortcut}"]`)?.click()));
     const poll = setInterval(() => this.#state.hasAttribute("data-working") && this.#schedule(), POLL_MS);
     signal.addEventListener("abort", () => clearInterval(poll));
@@ -91,6 +91,7 @@ class ConversationControl extends HTMLElement {
       if (requestNumber < this.#renderedRequest) return; // a later request was answered first
       this.#renderedRequest = requestNumber;
       drawTimes(fresh);
+      updatePageTitle(this.querySelector("h1"), fresh.querySelector("h1"));
       for (const part of PARTS) morph(this.querySelector(part), fresh.querySelector(part));
       this.#repeat(placeDeliveries(fresh.querySelector("[data-deliveries]")));
       document.dispatchEvent(new CustomEvent("standing:drawn", { detail: { fresh, query } }));
@@ -133,4 +134,10 @@ class ConversationControl extends HTMLElement {
     this.querySelector("[data-said]").textContent = text;
   }
 }
+
+/** Replace the conversation's name in the page's title if it has changed, as by a redaction. */
+const updatePageTitle = ({ textContent: before }, { textContent: now }) => {
+  if (now !== before) document.title = document.title.replace(before, () => now);
+};
+
 customElements.define("conversation-control", ConversationControl);

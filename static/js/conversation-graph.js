@@ -14,6 +14,8 @@ class ConversationGraph extends HTMLElement {
   #view = null;
   #abort = new AbortController();
   #pickedSeq = this.dataset.event ?? "";
+  #requestCount = 0;
+  #renderedRequest = 0; // number of the newest request whose response was rendered
 
   connectedCallback() {
     const { signal } = this.#abort;
@@ -37,7 +39,10 @@ class ConversationGraph extends HTMLElement {
 
   async #refresh(isWhole) {
     const query = `${isWhole ? "&whole=1" : ""}${this.#pickedSeq ? `&event=${this.#pickedSeq}` : ""}`;
+    const requestNumber = (this.#requestCount += 1);
     const fresh = render(await markup(this.dataset.src + query, { signal: this.#abort.signal }));
+    if (requestNumber < this.#renderedRequest) return; // a later request was answered first
+    this.#renderedRequest = requestNumber;
     this.#view.resize(fresh);
     morph(this.#part, fresh.querySelector("[data-part]"));
     this.#view.markMatches();

@@ -23,6 +23,8 @@ class ConversationTimeline extends HTMLElement {
   #pickedSeq = "";
   #hasDispatched = false;
   #retryTimer = 0;
+  #requestCount = 0;
+  #renderedRequest = 0; // number of the newest request whose response was rendered
 
   connectedCallback() {
     const { signal } = this.#abort;
@@ -54,7 +56,11 @@ class ConversationTimeline extends HTMLElement {
   async #refresh(from) {
     const failures = this.querySelector("[data-failures]").matches("[aria-current]") ? "&failures=1" : "";
     const address = this.dataset.src + (from === null ? "" : `&from=${from}`) + failures;
-    this.#window.draw(render(await markup(address, { signal: this.#abort.signal })), this.#pickedSeq);
+    const requestNumber = (this.#requestCount += 1);
+    const html = await markup(address, { signal: this.#abort.signal });
+    if (requestNumber < this.#renderedRequest) return; // a later request was answered first
+    this.#renderedRequest = requestNumber;
+    this.#window.draw(render(html), this.#pickedSeq);
   }
 
   /** Fetch the rows that the reader scrolls to, until the window holds them. */

@@ -7,6 +7,7 @@
 import { ConnectionReport } from "./connection-report.js";
 import { RequestError } from "./fetch.js";
 import { followPlayhead } from "./playhead-follow.js";
+import { dispatchRedacted, includesRedaction } from "./redaction-watch.js";
 import { socket } from "./socket.js";
 import { changeState } from "./state-events.js";
 
@@ -59,6 +60,7 @@ export class LivePart {
   #receive(events) {
     for (const event of events) this.#report.applied(event);
     this.#receivedSeq = events.at(-1).seq;
+    if (includesRedaction(events)) dispatchRedacted();
     this.#dispatch("transcript:drawn", { count: 0, names: [], seq: this.#receivedSeq, changesState: changeState(events) });
     this.#schedule();
   }
@@ -69,6 +71,7 @@ export class LivePart {
   }
 
   #schedule() {
+    if (this.#element.dataset.at) return; // rendered when the playhead moves
     const isBehind = this.#receivedSeq > this.#renderedSeq || this.#isStale;
     if (isBehind && !document.hidden) this.#timer ||= setTimeout(() => this.#render(), Math.max(PAUSE_MS, this.#tookMs * MIN_PAUSE_FACTOR));
   }

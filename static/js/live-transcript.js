@@ -5,11 +5,10 @@ import { gapNotice } from "./gap-notice.js";
 import { LiveText } from "./live-text.js";
 import { UnreadCounter } from "./unread-counter.js";
 import { socket } from "./socket.js";
+import { dispatchRedacted } from "./redaction-watch.js";
 import { changeState } from "./state-events.js";
 import { TranscriptPages } from "./transcript-pages.js";
 import { TranscriptRows } from "./transcript-rows.js";
-
-const RETRY_MS = 2_000;
 
 /**
  * `<live-transcript>`: `data-topic`, `data-head` (the seq up to which it is rendered), `data-epoch`, `data-render` (`lanes`, or
@@ -53,9 +52,7 @@ class LiveTranscript extends HTMLElement {
 
   /** Show the newest page, from anywhere in the conversation, and follow it. */
   async latest() {
-    if (this.isLive) return this.#tail.follow();
-    if (await this.#pages.showNewest()) this.#tail.follow();
-    return undefined;
+    if (this.isLive || (await this.#pages.showNewest())) this.#tail.follow();
   }
 
   /** Show the first page, from anywhere in the conversation. */
@@ -99,8 +96,10 @@ class LiveTranscript extends HTMLElement {
 
   async #reset(isRestored = true) {
     this.#stopFollowing();
-    while (this.isConnected && !(await this.#pages.showNewest())) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    if (!isRestored) dispatchRedacted(); // other parts of the page may show the redacted events, too
+    await this.#pages.reloadNewest();
     if (isRestored) this.#report.reset();
+    this.#dispatch("transcript:drawn", { count: 0, names: [], seq: Number(this.dataset.head), changesState: true });
   }
 
   #flush(take) {

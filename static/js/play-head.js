@@ -1,7 +1,8 @@
 /**
- * `<play-head data-at data-head data-address>`: playback of a view of the past, as it was after the event `?at=N`. Dispatches
- * `playhead:moved` {at, wait} on the document: listeners that render that moment pass their promise to `wait`, and the next
- * moment follows once all have settled. Long gaps between events are shortened during playback.
+ * `<play-head data-at data-head data-address data-topic data-after data-epoch>`: playback of a view of the past, as it was after
+ * the event `?at=N`. Dispatches `playhead:moved` {at, wait, isSameMoment} on the document: listeners that render that moment pass
+ * their promise to `wait`, and the next moment follows once all have settled. After a redaction, the moment is rendered again
+ * (`isSameMoment`). Long gaps between events are shortened during playback.
  */
 import { drawTimes } from "./clock.js";
 import { FailureStrip } from "./failure-strip.js";
@@ -10,6 +11,9 @@ import { render } from "./html.js";
 import { onKey } from "./keys.js";
 import { morph } from "./morph.js";
 import { PastPlayer } from "./past-player.js";
+import { dispatchRedacted, watchRedactions } from "./redaction-watch.js";
+
+const RETRY_MS = 2_000; // after a failed request following a redaction
 
 class PlayHead extends HTMLElement {
   #stop = new AbortController();
@@ -17,6 +21,8 @@ class PlayHead extends HTMLElement {
   #strip;
   #target = 0; // the seq to go to; 0: none
   #isSeeking = false;
+  #isStale = false; // whether the moment shows redacted events as they were
+  #retryTimer = 0;
 
   connectedCallback() {
     const { signal } = this.#stop;
@@ -26,6 +32,7 @@ class PlayHead extends HTMLElement {
     this.addEventListener("submit", (event) => event.preventDefault(), { signal });
     const keys = { ",": () => this.#step(-1), ".": () => this.#step(1), ">": () => this.#player.toggle(), L: () => this.#live.click() };
     for (const [key, act] of Object.entries(keys)) signal.addEventListener("abort", onKey(key, act));
+    signal.addEventListener("abort", watchRedactions(this.dataset, () => this.#refresh()));
     const parameters = new URL(location.href).searchParams;
     const speed = this.querySelector(`[data-speed] > [value="${CSS.escape(parameters.get("speed"))}"]`);
     if (speed) speed.selected = true;
@@ -35,6 +42,7 @@ class PlayHead extends HTMLElement {
   disconnectedCallback() {
     this.#stop.abort();
     this.#player.pause();
+    clearTimeout(this.#retryTimer);
   }
 
   get at() { return Number(this.dataset.at); }
@@ -70,14 +78,21 @@ class PlayHead extends HTMLElement {
     button.setAttribute("aria-label", button.title);
   }
 
+  /** Render the moment again after a redaction. */
+  #refresh() {
+    this.#isStale = true;
+    dispatchRedacted();
+    this.#seek(this.#target || this.at);
+  }
+
   /** Go to an event. Moments are rendered one at a time; of those requested in between, only the last one. */
   async #seek(at) {
     this.#target = Math.max(1, Math.min(this.head, at));
     this.#range.value = this.#target;
     if (this.#isSeeking) return;
     this.#isSeeking = true;
-    while (this.#target && this.isConnected) {
-      const next = this.#target;
+    while ((this.#target || this.#isStale) && this.isConnected) {
+      const next = this.#target || this.at;
       await this.#show(next);
       if (this.#target === next) this.#target = 0;
     }
@@ -86,13 +101,17 @@ class PlayHead extends HTMLElement {
 
   /** Render all parts, and wait for each even if one fails: otherwise an older moment could be rendered over a newer one. */
   async #show(at) {
+    const isSameMoment = this.#isStale && at === this.at;
+    const wasStale = this.#isStale;
+    this.#isStale = false; // set again by a redaction during the request
     const renderings = [this.#render(at)];
     const wait = (promise) => renderings.push(promise);
-    document.dispatchEvent(new CustomEvent("playhead:moved", { detail: { at, wait } }));
+    document.dispatchEvent(new CustomEvent("playhead:moved", { detail: { at, wait, isSameMoment } }));
     const results = await Promise.allSettled(renderings);
     const errors = results.filter(({ status }) => status === "rejected").map(({ reason }) => reason);
-    if (errors.length) this.#showFailure(at, errors[0]);
-    else this.#strip.hide(this.#range);
+    if (!errors.length) return this.#strip.hide(this.#range);
+    if (wasStale && this.isConnected) this.#retryTimer = setTimeout(() => this.#refresh(), RETRY_MS);
+    return this.#showFailure(at, errors[0]);
   }
 
   #showFailure(at, error) {
@@ -108,13 +127,13 @@ class PlayHead extends HTMLElement {
     const figures = fragment.querySelector("[data-figures]");
     document.querySelector(".panel [data-figures]")?.replaceWith(figures);
     morph(this.#moment, fragment.querySelector("[data-moment]"));
+    if (at !== this.at) this.#updateAddress(at);
     this.dataset.at = at;
     this.dataset.head = this.#moment.dataset.head;
     this.#range.max = this.dataset.head;
     this.#range.value = this.#target || at;
     this.#range.setAttribute("aria-valuetext", `Event ${at} of ${this.dataset.head}`);
     this.querySelector("[data-fork]").href = `fork/?event=${at}`;
-    this.#updateAddress(at);
   }
 
   /** Put the moment into the address, so that it can be linked and is kept in other views. */

@@ -2,13 +2,13 @@
  * Render an element again whenever the playhead moves, with `at=` in its source address updated. Used by `live-part` and `transcript-pages`.
  * @param {HTMLElement} element
  * @param {string} name  of the data attribute with the address
- * @param {() => Promise<unknown>} render
+ * @param {(move: {isSameMoment?: boolean}) => Promise<unknown>} render  `isSameMoment`: again, after a redaction
  * @returns {() => void} stops following
  */
 export const followPlayhead = (element, name, render) => {
-  const update = ({ detail: { at, wait } }) => {
+  const update = ({ detail: { at, wait, isSameMoment } }) => {
     element.dataset[name] = element.dataset[name].replace(/\bat=\d+/u, `at=${at}`);
-    wait(render());
+    wait(render({ isSameMoment }));
   };
   document.addEventListener("playhead:moved", update);
   return () => document.removeEventListener("playhead:moved", update);

@@ -12,7 +12,7 @@ import { localStore } from "./safe-storage.js";
 
 const STORAGE_KEY = "switchboard-outline"; // "open" if it is shown
 const PAUSE_MS = 2_000; // between two requests while events arrive
-const TRIGGERS = ["transcript:drawn", "page:drawn", "event:picked"];
+const TRIGGERS = ["transcript:drawn", "page:drawn", "event:picked", "record:redacted"];
 
 class TranscriptOutline extends HTMLElement {
   #stop = new AbortController();
@@ -52,10 +52,12 @@ class TranscriptOutline extends HTMLElement {
   }
 
   #handleChange({ type, detail }) {
+    if (type === "record:redacted") return this.#discardRedacted();
     if (type === "transcript:drawn") this.#newestSeq = Math.max(this.#newestSeq, detail.seq);
     this.#scheduleMark();
     const isBehind = !this.hidden && this.#page && this.#newestSeq > Number(this.#page.dataset.head);
     if (isBehind && !document.hidden) this.#refreshTimer ||= setTimeout(() => this.#refresh(), PAUSE_MS);
+    return undefined;
   }
 
   #scheduleMark() {
@@ -93,10 +95,20 @@ class TranscriptOutline extends HTMLElement {
     this.#scheduleMark();
   }
 
+  /** Remove the page, which may show redacted events, and fetch it again if the outline is shown. */
+  #discardRedacted() {
+    const query = this.#pageQuery;
+    this.replaceChildren();
+    if (!this.hidden) this.#fetch(query);
+  }
+
+  /** The query of the page that is shown. */
+  get #pageQuery() { return Number(this.#page?.dataset.start) ? `after=${Number(this.#page.dataset.start) - 1}` : ""; }
+
   async #refresh() {
     this.#refreshTimer = 0;
-    const { start } = this.#page?.dataset ?? {};
-    if (this.#page.querySelector("[data-after]") === null) await this.#fetch(Number(start) ? `after=${Number(start) - 1}` : "");
+    if (!this.#page) return; // it is being fetched
+    if (this.#page.querySelector("[data-after]") === null) await this.#fetch(this.#pageQuery);
     else this.#page.dataset.head = this.#newestSeq; // the new events are on a later page
   }
 

@@ -1,7 +1,7 @@
 /** Loads older and newer pages of a transcript as the reader scrolls near them, and unloads distant rows. Used by `live-transcript`. */
 import { json } from "./fetch.js";
 import { followPlayhead } from "./playhead-follow.js";
-import { socket } from "./socket.js";
+import { dispatchRedacted, watchRedactions } from "./redaction-watch.js";
 
 /**
  * `maxRows`: rows in the page before distant ones are unloaded; `maxFollowed`: the same while the tail is followed; `margin`:
@@ -45,8 +45,8 @@ export class TranscriptPages {
       link.addEventListener("click", (event) => this.#handleClick(event, name));
       this.#observer.observe(link);
     }
-    if (host.dataset.at || host.hasAttribute("data-has-newer")) this.#watchRedactions();
-    if (host.dataset.at) this.#unfollowPlayhead = followPlayhead(host, "entries", () => this.#showMoment());
+    if (host.hasAttribute("data-has-newer")) this.#watchRedactions();
+    if (host.dataset.at) this.#unfollowPlayhead = followPlayhead(host, "entries", (move) => this.#showMoment(move));
   }
 
   close() {
@@ -73,10 +73,16 @@ export class TranscriptPages {
     });
   }
 
-  /** Render the moment at the playhead. Throws `RequestError`. */
-  async #showMoment() {
-    if (await this.showNewest()) this.#tail.follow();
-    else if (this.#error) throw this.#error;
+  /** Replace all rows by the newest page, with as many requests as it takes. */
+  async reloadNewest() {
+    while (this.#host.isConnected && !(await this.showNewest())) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+
+  /** Render the moment at the playhead, from its end on if it is another one. Throws `RequestError`. */
+  async #showMoment({ isSameMoment }) {
+    const isLoaded = await this.showNewest();
+    if (!isLoaded && this.#error) throw this.#error;
+    if (isLoaded && !isSameMoment) this.#tail.follow();
   }
 
   /** Replace all rows by the first page. Returns whether it was loaded. */
@@ -142,11 +148,14 @@ export class TranscriptPages {
     this.#watchRedactions();
   }
 
-  /** Watch for redactions while the transcript is not live: redacted events may be shown here unredacted. */
+  /** Watch for redactions while the transcript is not live: redacted events may be shown here as they were. In the past, `play-head` watches. */
   #watchRedactions() {
-    const { topic, head, epoch } = this.#host.dataset;
-    const reload = ({ events }) => (!events || events.some(({ kind }) => kind === "event.redacted")) && this.#reload();
-    this.#unwatchRedactions ??= socket.subscribe(topic, { after: Number(head), epoch }, { events: reload, reset: reload });
+    const { topic, head, epoch, at } = this.#host.dataset;
+    if (at) return;
+    this.#unwatchRedactions ??= watchRedactions({ topic, after: head, epoch }, () => {
+      dispatchRedacted();
+      this.#reload();
+    });
   }
 
   #stopWatching() {
@@ -155,7 +164,7 @@ export class TranscriptPages {
 
   /** Reload the rows shown, from the first on. */
   async #reload() {
-    const load = () => (this.#host.dataset.at ? this.showNewest() : this.#showAfter("newer", this.#rows.firstSeq - 1));
+    const load = () => this.#showAfter("newer", this.#rows.firstSeq - 1);
     while (this.#unwatchRedactions && !(await load())) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
   }
 

@@ -1,0 +1,19 @@
+/** Redactions: parts of the page may still show what was redacted. Used by `live-part`, `live-transcript`, `play-head` and `transcript-pages`. */
+import { socket } from "./socket.js";
+
+/** Whether one of the events is a redaction. @param {{kind: string}[]} events */
+export const includesRedaction = (events) => events.some(({ kind }) => kind === "event.redacted");
+
+/** Dispatch `record:redacted` on the document: every part of the page renders itself again. */
+export const dispatchRedacted = () => document.dispatchEvent(new CustomEvent("record:redacted"));
+
+/**
+ * Watch for redactions while the conversation is not followed for anything else.
+ * @param {{topic: string, after: string, epoch: string}} position  from which on events count
+ * @param {() => void} listener  also called if the epoch has changed
+ * @returns {() => void} stops watching
+ */
+export const watchRedactions = ({ topic, after, epoch }, listener) => {
+  const receive = ({ events }) => (!events || includesRedaction(events)) && listener();
+  return socket.subscribe(topic, { after: Number(after), epoch }, { events: receive, reset: receive });
+};
