@@ -4,24 +4,22 @@
  * Dispatches `decision:made` {key} (bubbles, cancelable); unless it is canceled, the focus moves to the next request of the page.
  */
 import "./decision-keys.js";
+import { ArgumentEdits } from "./argument-edits.js";
 import { drawTimes } from "./clock.js";
-import { report } from "./decision-report.js";
-import { editSummary, markEdits, undoEdits } from "./edited-fields.js";
+import { DeadlineBar } from "./deadline-bar.js";
+import { report, reportOtherDecision } from "./decision-report.js";
 import { RequestError, markup, submit } from "./fetch.js";
 import { focusNow } from "./focus-kept.js";
 import { render } from "./html.js";
 import { composes } from "./keys.js";
 import { morph } from "./morph.js";
 import { nextOpen } from "./open-requests.js";
-import { serverNow } from "./server-time.js";
-
-const TICK_MS = 1_000; // between two updates of the bar that shows the remaining time
-const URGENT_PERCENT = 20; // of the time until the deadline
 
 class DecisionForm extends HTMLElement {
   #stop;
   #block;
-  #tickTimer = 0;
+  #edits;
+  #deadline;
   #isSending = false;
   #isDecidedHere = false;
   #hasFocus = false; // whether the focus is in the form, or left it for no other element
@@ -30,20 +28,19 @@ class DecisionForm extends HTMLElement {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
     this.#block = this.closest(".approval");
+    this.#edits = new ArgumentEdits(this, signal);
+    this.#deadline = new DeadlineBar(this, signal);
     this.addEventListener("submit", (event) => this.#submit(event), { signal });
     this.addEventListener("keydown", rejectByEnter, { signal });
-    this.addEventListener("input", () => this.#updateEdits(), { signal });
-    this.addEventListener("click", ({ target }) => target.closest("[data-undo]") && this.#undo(), { signal });
     this.addEventListener("focusin", () => (this.#hasFocus = true), { signal });
-    this.addEventListener("focusout", ({ relatedTarget }) => relatedTarget && (this.#hasFocus = this.contains(relatedTarget)), { signal });
-    this.#tickTimer = setInterval(() => this.#updateTimeLeft(), TICK_MS);
-    this.querySelector(".terms") ? this.#update() : this.#load();
+    this.addEventListener("focusout", ({ relatedTarget }) => this.#handleFocusout(relatedTarget), { signal });
+    if (this.querySelector(".terms")) this.#update();
+    else this.#load();
   }
 
   disconnectedCallback() {
     this.#stop.abort();
-    clearInterval(this.#tickTimer);
-    queueMicrotask(() => !this.isConnected && this.#block.isConnected && !this.#isDecidedHere && this.#reportOtherDecision());
+    queueMicrotask(() => this.#handleRemoval());
   }
 
   async #load() {
@@ -59,24 +56,13 @@ class DecisionForm extends HTMLElement {
   }
 
   #update() {
-    this.#updateEdits();
-    this.#updateTimeLeft();
+    this.#edits.update();
+    this.#deadline.update();
   }
 
-  #updateEdits() {
-    const { edited, all } = markEdits(this);
-    const [plain, withEdits] = ["approve", "fields"].map((value) => this.querySelector(`button[value=${value}]`));
-    if (!plain || !withEdits) return;
-    this.toggleAttribute("data-edited", edited > 0); // the style sheet shows the other button
-    plain.hidden = edited > 0;
-    this.querySelector("[data-undo]").hidden = !edited;
-    this.querySelector("[data-edit-count]").textContent = editSummary(edited, all);
-  }
-
-  #undo() {
-    undoEdits(this);
-    this.#updateEdits();
-    this.querySelector("[data-was]").focus();
+  /** @param {Element | null} focusTarget  null if the focus moves to no other element, as when the window becomes inactive */
+  #handleFocusout(focusTarget) {
+    if (focusTarget) this.#hasFocus = this.contains(focusTarget);
   }
 
   #submit(event) {
@@ -120,24 +106,17 @@ class DecisionForm extends HTMLElement {
   }
 
   /** Report a decision made elsewhere to a person who was filling in this form. */
-  #reportOtherDecision() {
-    const { edited } = markEdits(this);
-    if (!edited && !this.#hasFocus) return;
-    const verdict = [...(this.#block.querySelector(".verdict")?.children ?? [])].map((part) => part.textContent.trim()).join(" ");
-    report(`Decided elsewhere: ${verdict || "no longer waiting"}.${edited ? " Your edits were not used." : ""}`, "failed");
+  #handleRemoval() {
+    if (this.isConnected || !this.#block.isConnected || this.#isDecidedHere) return;
+    const { hasEdits } = this.#edits;
+    if (!hasEdits && !this.#hasFocus) return;
+    reportOtherDecision(this.#block, hasEdits);
     if (document.activeElement === document.body) this.#block.focus({ preventScroll: true });
   }
 
-  #updateTimeLeft() {
-    const bar = this.querySelector("svg[data-until]");
-    if (!bar) return;
-    const [since, until] = [bar.dataset.since, bar.dataset.until].map(Date.parse);
-    const percentLeft = Math.max(0, Math.min(100, (100 * (until - serverNow())) / (until - since)));
-    bar.firstElementChild.setAttribute("width", percentLeft.toFixed(1));
-    bar.toggleAttribute("data-urgent", percentLeft < URGENT_PERCENT);
+  #showStatus(text) {
+    this.querySelector("[data-said]")?.replaceChildren(text);
   }
-
-  #showStatus(text) { this.querySelector("[data-said]")?.replaceChildren(text); }
 }
 
 /** Enter rejects in the field for the reason to reject; in other fields it submits nothing. */

@@ -11,6 +11,16 @@ export function report(text, tone) {
   region.hidden = false;
 }
 
+/**
+ * Report that somebody else decided a request whose form was being filled in.
+ * @param {HTMLElement} block of the request, with the decision
+ * @param {boolean} hasEdits  whether fields were edited; the edits are lost
+ */
+export function reportOtherDecision(block, hasEdits) {
+  const verdict = [...(block.querySelector(".verdict")?.children ?? [])].map((part) => part.textContent.trim()).join(" ");
+  report(`Decided elsewhere: ${verdict || "no longer waiting"}.${hasEdits ? " Your edits were not used." : ""}`, "failed");
+}
+
 const existingRegion = () => document.querySelector(".report");
 
 function newRegion() {
