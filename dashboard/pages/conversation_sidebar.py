@@ -33,7 +33,7 @@ class OwnAnnotation(NamedTuple):
 
 
 def name_of(conversation: Conversation) -> str:
-    """Return a conversation's title, without one its id, with hidden characters spelled out."""
+    """Return a conversation's title, or its id if it has none, with hidden characters spelled out."""
     return spelled_out(conversation.title or conversation.key)
 
 

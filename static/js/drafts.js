@@ -37,7 +37,7 @@ export class Draft {
     return stored;
   }
 
-  /** A changed text is another message, so it gets a new id. Whoever was asked to confirm has seen the event in question. */
+  /** A changed text is another message, so it gets a new id. A writer who was asked to confirm has seen that event. */
   edited(isEmpty) {
     this.clientId = newId();
     this.#seenSeq = isEmpty ? undefined : Math.max(this.seen, this.#confirmedSeq);

@@ -89,8 +89,8 @@ class EventPicker extends HTMLElement {
     url.searchParams.set("event", row.dataset.seq);
     url.hash = `e${row.dataset.seq}`;
     history.replaceState(history.state, "", url);
-    const words = (await copy(url.href)) ? "Link to event # copied" : "Copy the address bar to link to event #";
-    row.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words: words.replace("#", row.dataset.seq) } }));
+    const text = (await copy(url.href)) ? "Link to event # copied" : "Copy the address bar to link to event #";
+    row.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words: text.replace("#", row.dataset.seq) } }));
   }
 
   /** Remove the event from the page's URL once the reader is back at the tail, so that a reload shows the tail. */

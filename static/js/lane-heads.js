@@ -44,9 +44,9 @@ class LaneHeads extends HTMLElement {
     return undefined;
   }
 
-  /** Assigns lanes and draws bars. @param {ParentNode} drawn cards that are about to enter the page */
-  place(drawn) {
-    const cards = [...drawn.querySelectorAll(".lane-event")].filter((card) => !this.#isFolded(card));
+  /** Assigns lanes and draws bars. @param {ParentNode} fragment contains cards that are about to enter the page */
+  place(fragment) {
+    const cards = [...fragment.querySelectorAll(".lane-event")].filter((card) => !this.#isFolded(card));
     for (const card of cards) this.#addParticipants(card);
     if (this.#places.hasMany) this.#updateLaneCount();
     else if (this.#places.fold(new Set())) this.#drawHeads(), this.#placeAll(); // a new participant's lane comes before those of the tools

@@ -31,7 +31,7 @@ class LiveTranscript extends HTMLElement {
   connectedCallback() {
     this.#tail = this.querySelector("tail-follow");
     const heads = this.querySelector("lane-heads");
-    this.#rows = new TranscriptRows(this.querySelector(".transcript"), (drawn) => heads?.place(drawn));
+    this.#rows = new TranscriptRows(this.querySelector(".transcript"), (fragment) => heads?.place(fragment));
     this.#queue = new DrawQueue((take) => this.#flush(take));
     this.#pages = new TranscriptPages(this, this.#rows, this.#tail);
     this.addEventListener("tail:latest", () => this.latest());

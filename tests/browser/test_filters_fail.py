@@ -105,14 +105,14 @@ def test_counts_beside_the_filters_that_are_from_before_are_told(window: Page, a
 
 
 @pytest.mark.parametrize(
-    ("part", "words"),
+    ("part", "text"),
     [
         ("list", "New rows not shown. The database is busy. The rows are those from before."),
         ("totals", "The database is busy. The figures above the list are those from before."),
     ],
 )
-def test_new_entries_that_cannot_be_shown_are_told_in_words_of_their_own(
-    served: Server, window: Page, part: str, words: str
+def test_new_entries_that_cannot_be_shown_have_their_own_message(
+    served: Server, window: Page, part: str, text: str
 ) -> None:
     window.goto("/audit/?verb=arrive")
     expect(window.locator("live-state[data-state=live]")).to_be_visible()
@@ -123,7 +123,7 @@ def test_new_entries_that_cannot_be_shown_are_told_in_words_of_their_own(
     window.route(f"**part={part}*", reject)
     pill.press("Enter")
 
-    strip = failure(window, words)
+    strip = failure(window, text)
     expect(strip).not_to_contain_text("Filter")
     window.unroute(f"**part={part}*")
     strip.get_by_role("button", name="Try again").press("Enter")

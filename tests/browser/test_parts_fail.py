@@ -1,4 +1,4 @@
-"""A part of a page that cannot be loaded: the page says so and offers to try again, or asks again by itself."""
+"""Parts of pages that cannot be loaded: the page says so and offers to try again, or repeats the request by itself."""
 
 import re
 from collections.abc import Iterator
@@ -26,15 +26,15 @@ def served() -> Iterator[Server]:
         yield started
 
 
-def failure(page: Page, words: str) -> Locator:
+def failure(page: Page, text: str) -> Locator:
     """Return the strip that says what failed, once it is visible."""
-    strip = page.get_by_role("alert").filter(has_text=words)
+    strip = page.get_by_role("alert").filter(has_text=text)
     expect(strip).to_be_visible()
     return strip
 
 
-def press_again(page: Page, strip: Locator, address: str) -> None:
-    """Let requests through and press "Try again"; the strip goes."""
+def try_again(page: Page, strip: Locator, address: str) -> None:
+    """Let requests through and press "Try again"; the strip disappears."""
     page.unroute(address)
     strip.get_by_role("button", name="Try again").press("Enter")
     expect(strip).to_be_hidden()
@@ -74,7 +74,7 @@ def test_facts_that_cannot_be_loaded_are_not_those_of_another_event(window: Page
     assert in_every_look(window, "failed facts") == {}
 
     window.set_viewport_size({"width": 1440, "height": 900})
-    press_again(window, strip, "**/panel/?event=*")
+    try_again(window, strip, "**/panel/?event=*")
     expect(facts).to_contain_text("Selected event 399")
 
 
@@ -86,12 +86,12 @@ def test_an_outline_that_cannot_be_loaded_is_tried_again(window: Page) -> None:
 
     strip = failure(window, "The outline could not be loaded. The database is busy.")
 
-    press_again(window, strip, "**/outline/*")
+    try_again(window, strip, "**/outline/*")
     expect(window.locator("transcript-outline [data-outline]").first).to_be_visible()
 
 
 @pytest.mark.parametrize("view", ["transcript", "timeline", "graph"])
-def test_a_moment_that_cannot_be_drawn_is_tried_again(window: Page, view: str) -> None:
+def test_a_moment_that_cannot_be_rendered_is_tried_again(window: Page, view: str) -> None:
     address = "**/entries/*" if view == "transcript" else f"**part={view}*"
     window.goto(f"/conversations/long/?view={view}&at=30")
     expect(window.locator("play-head:defined")).to_be_visible()
@@ -102,11 +102,11 @@ def test_a_moment_that_cannot_be_drawn_is_tried_again(window: Page, view: str) -
     if view == "graph":
         assert in_every_look(window, "failed moment") == {}
 
-    press_again(window, strip, address)
+    try_again(window, strip, address)
     expect(window.locator("[data-moment]")).to_contain_text("As of event 31 of 400")
-    drawn = ".rows > [data-seq]" if view == "transcript" else f"conversation-{view} [data-part]"
+    parts = ".rows > [data-seq]" if view == "transcript" else f"conversation-{view} [data-part]"
     name = "data-seq" if view == "transcript" else "data-head"
-    expect(window.locator(drawn).last).to_have_attribute(name, "31")
+    expect(window.locator(parts).last).to_have_attribute(name, "31")
 
 
 def test_a_whole_graph_that_cannot_be_loaded_is_tried_again(window: Page) -> None:
@@ -122,20 +122,20 @@ def test_a_whole_graph_that_cannot_be_loaded_is_tried_again(window: Page) -> Non
     expect(link).to_have_text("Show the most active")
 
 
-def test_what_becomes_of_a_message_is_not_what_becomes_of_another(window: Page) -> None:
+def test_a_failed_prospect_of_a_message_replaces_that_of_another(window: Page) -> None:
     window.goto("/conversations/harbour-0/")
     expect(window.locator("live-state[data-state=live]")).to_be_visible()
     prospect = window.locator("[data-prospect]")
     window.keyboard.press("m")
     window.locator("input[name=to]").fill("Nobody")
     expect(prospect).to_contain_text("Nobody")
-    window.route(re.compile("/(prospect|standing)/"), reject)  # it comes with how the conversation stands, too
+    window.route(re.compile("/(prospect|standing)/"), reject)  # it also comes with the state of the conversation
     window.locator("input[name=to]").fill("Triage")
 
     expect(prospect).to_have_text("What happens to this message could not be loaded. The database is busy.")
 
 
-def test_rows_that_were_scrolled_to_are_asked_for_again(window: Page) -> None:
+def test_a_failed_request_for_rows_scrolled_to_is_repeated(window: Page) -> None:
     window.goto("/conversations/long/?view=timeline")
     expect(window.locator("conversation-timeline[data-live]")).to_be_visible()
     rows = window.locator(".timeline-rows")
@@ -143,14 +143,14 @@ def test_rows_that_were_scrolled_to_are_asked_for_again(window: Page) -> None:
     assert before != "0"
     expect(rows.locator(".span").last).to_be_in_viewport()
     window.route("**part=timeline*", reject, times=1)
-    with window.expect_response("**part=timeline*") as answered:
+    with window.expect_response("**part=timeline*") as response_info:
         window.keyboard.press("Home")
-    assert answered.value.status == 503
+    assert response_info.value.status == 503
 
     expect(rows.locator(".span[data-number='0']")).to_be_in_viewport()
 
 
-def test_an_outcome_is_asked_for_again_although_nothing_more_happens(served: Server, window: Page) -> None:
+def test_a_failed_request_for_an_outcome_is_repeated_without_another_event(served: Server, window: Page) -> None:
     start = "t.log.append(toolcalls.call('calls', 1)[:1])"
     work(served, f"from tests.support import toolcalls\n{start}")
     window.goto("/calls/")
@@ -159,23 +159,23 @@ def test_an_outcome_is_asked_for_again_although_nothing_more_happens(served: Ser
     expect(window.locator("live-state[data-state=live]")).to_be_visible()
     window.route("**part=outcome*", reject, times=1)
 
-    with window.expect_response("**part=outcome*") as answered:
+    with window.expect_response("**part=outcome*") as response_info:
         work(served, f"from tests.support import toolcalls\n{start.replace('[:1]', '[1:]')}")
-    assert answered.value.status == 503
+    assert response_info.value.status == 503
 
     expect(window.get_by_text("The call has not finished yet.")).to_be_hidden()
 
 
-def test_a_list_of_calls_is_asked_for_again_although_nothing_more_happens(served: Server, window: Page) -> None:
+def test_a_failed_request_for_a_list_of_calls_is_repeated_without_another_event(served: Server, window: Page) -> None:
     window.goto("/calls/?q=lamp")
     expect(window.locator("live-state[data-state=live]")).to_be_visible()
     window.route("**part=list*", reject, times=1)
 
-    with window.expect_response("**part=list*") as answered:
+    with window.expect_response("**part=list*") as response_info:
         work(
             served,
             "from tests.support import toolcalls\nt.log.append(toolcalls.call('calls', 2, args={'what': 'lamp'}))",
         )
-    assert answered.value.status == 503
+    assert response_info.value.status == 503
 
     expect(window.locator("[data-list] [data-key]")).to_have_count(1)

@@ -152,7 +152,7 @@ def test_from_the_present_a_place_on_the_bar_leads_there(page: Page, key: str, v
 
     expect(page.locator("[data-moment]")).to_contain_text("As of event 50 of 200")
     assert page.url.endswith(f"?view={view}&at=50")
-    expect(page.locator("play-head:defined")).to_be_visible()  # its button is there before: keys are heard from now on
+    expect(page.locator("play-head:defined")).to_be_visible()  # its button is visible earlier; keys work from now on
     page.keyboard.press("L")
     expect(bar).to_contain_text("200 of 200")
     expect(page.locator("playback-bar:defined")).to_be_visible()  # the same in the present

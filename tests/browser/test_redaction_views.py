@@ -1,4 +1,4 @@
-"""Redacted words leave everything that an open page shows of them: title, head, rows, playhead, panel and outline."""
+"""Redacted words disappear from every part of an open page: title, head, rows, playhead, panel and outline."""
 
 import json
 
@@ -41,8 +41,8 @@ def test_redacted_words_leave_all_parts_of_a_page(served: Server, window: Page, 
     expect(window.locator("[data-moment]" if moment == "past" else "[data-standing]")).to_contain_text(WORD)
 
     token = served.token(key)
-    what = {"conversation_id": key, "events": seqs, "reason": "asked for"}
-    assert served.request("POST", "/api/v1/redactions", json.dumps(what).encode(), token)[0] == 201
+    selection = {"conversation_id": key, "events": seqs, "reason": "asked for"}
+    assert served.request("POST", "/api/v1/redactions", json.dumps(selection).encode(), token)[0] == 201
 
     expect_without(window, WORD)
     expect(window.locator("transcript-outline [data-outline]").first).to_be_visible()

@@ -38,7 +38,7 @@ def test_a_search_by_keys_alone_ends_at_the_event_in_context(page: Page, indexed
     page.keyboard.type('"wrong quay"')
     page.keyboard.press("Enter")
     expect(page.locator(".hit mark")).to_have_text(["wrong quay"])
-    page.wait_for_url("**/search/?q=*")  # till it is loaded: keys are its scripts'
+    page.wait_for_url("**/search/?q=*")  # its scripts listen to keys once it is loaded
     page.keyboard.press("j")
     page.keyboard.press("Enter")
 
