@@ -50,12 +50,12 @@ class ConversationStrip extends HTMLElement {
     const downTime = this.#downTime();
     this.#downAt = 0;
     clearInterval(this.#ageTimer);
-    if (!count && isWhole) {
-      this.#show("back", `Reconnected after ${downTime}. No new events.`);
+    const rest = isWhole ? "Nothing is missing." : "Not everything could be restored.";
+    if (!count) {
+      this.#show(isWhole ? "back" : "lost", `Reconnected after ${downTime}. ${isWhole ? "No new events." : rest}`);
       return;
     }
     const range = first === last ? `event ${number(first)}` : `${number(first)} to ${number(last)}`;
-    const rest = isWhole ? "Nothing is missing." : "Not everything could be restored.";
     const events = count === 1 ? "1 event restored" : `${number(count)} events restored`;
     this.#show(isWhole ? "back" : "lost", `Reconnected after ${downTime}. `, bold(events), `, ${range}. ${rest}`);
     this.#showLink("First new event", first);

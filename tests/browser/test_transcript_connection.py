@@ -128,6 +128,18 @@ def test_a_hole_that_the_server_tells_is_drawn_in_its_place(page: Page, server: 
     assert transcript.rows == [1, 2]
 
 
+RESTORED = """(detail) => document.querySelector("live-transcript").dispatchEvent(
+  new CustomEvent("connection:restored", { bubbles: true, detail }))"""
+
+
+def test_a_return_that_restored_only_a_gap_counts_no_events_and_links_to_none(transcript: Transcript) -> None:
+    transcript.page.evaluate(RESTORED, {"count": 0, "first": 0, "last": 120, "isWhole": False})
+
+    expect(transcript.strip).to_contain_text("Not everything could be restored.")
+    expect(transcript.strip).not_to_contain_text("0 events")
+    expect(transcript.strip.get_by_role("link")).to_have_count(0)
+
+
 def tell(wire: WebSocketRoute, frame: dict[str, Any]) -> None:
     """Send a frame to the page as the server would."""
     wire.send(json.dumps(frame))
