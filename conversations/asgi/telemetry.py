@@ -66,7 +66,7 @@ class TelemetryEndpoint:
         self._reader = DatabaseThreads("telemetry")  # one: the memory is of one thread
         self._memory = intake.Memory()
         self._epoch = ""
-        self._held = Counter[str]()  # bytes of bodies, from before they are read, by principal
+        self._held_bytes = Counter[str]()  # bytes of bodies, from before they are read, by principal
         self._storing: set[asyncio.Future[None]] = set()  # requests that are read and not stored yet
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
@@ -97,13 +97,13 @@ class TelemetryEndpoint:
     def _holding(self, sender: str, size: int) -> Iterator[Callable[[int], None]]:
         """Count the bytes of a body while the block runs; yield what sets their number anew. Raises Busy if too many
         are held already."""
-        if self._held.total() + size > MAX_HELD or self._held[sender] + size > MAX_HELD_BY_ONE:
+        if self._held_bytes.total() + size > MAX_HELD or self._held_bytes[sender] + size > MAX_HELD_BY_ONE:
             raise Busy("too many requests are in progress: send again later")
         counted = 0
 
         def resize(bytes_now: int) -> None:
             nonlocal counted
-            self._held[sender] += bytes_now - counted
+            self._held_bytes[sender] += bytes_now - counted
             counted = bytes_now
 
         resize(size)
@@ -111,8 +111,8 @@ class TelemetryEndpoint:
             yield resize
         finally:
             resize(0)
-            if not self._held[sender]:
-                del self._held[sender]
+            if not self._held_bytes[sender]:
+                del self._held_bytes[sender]
 
     async def _take(self, read: DecodedRequest, caller: Caller) -> None:
         """Store the events, then move those stored elsewhere, once the events read earlier are stored there."""
