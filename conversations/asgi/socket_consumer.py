@@ -37,7 +37,7 @@ TOO_SLOW, TOO_BIG, TOO_MANY, OTHER_PERSON = 4408, 1009, 4429, 4409
 
 
 class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels is untyped
-    """Subscribes and unsubscribes; everything else is done by the hub."""
+    """Subscribes and unsubscribes; the subscriptions send the frames."""
 
     channel_layer_alias = "none"  # no channel: the hub is notified of commits
 

@@ -1,8 +1,8 @@
 """Tell other processes, by the channel layer, which conversations changed, that the audit log has grown, and who is
 viewing them. One thread with its own event loop.
 
-Every process that commits has one (web, recorder, worker, a command), made on first use. It never blocks or fails the
-committer: the queue is bounded, a failed layer is retried with pauses and logged once, and what is lost is found by the
+Where there is a Redis, every process that commits has one (web, recorder, worker, a command), made on first use. It
+never blocks or fails the committer: the queue is bounded, a failed layer is retried with pauses and logged once, and what is lost is found by the
 receivers' polling.
 """
 

@@ -9,7 +9,7 @@ from conversations.events.log.records import Stored
 
 MAX_EVENTS = 500  # of one frame
 MAX_TEXT = 256 * 1024  # characters of one frame, unless one event is longer
-LARGE = 64 * 1024  # bytes of a frame; a larger one goes out in a turn of its own of the event loop
+LARGE = 64 * 1024  # bytes of a frame; of larger ones only a few go out in one turn of the event loop
 OVERHEAD = 200  # bytes of a frame beside its own: two objects, three integers, a place in a ring
 
 

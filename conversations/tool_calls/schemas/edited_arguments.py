@@ -17,7 +17,7 @@ from conversations.models import ToolSchema
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
-MAX_ITEMS = 256 * 1024  # characters
+MAX_TEXT = 256 * 1024  # characters
 
 
 class InvalidArguments(Invalid):
@@ -34,8 +34,8 @@ def read(arguments: dict[str, Any] | str, schema: str) -> tuple[dict[str, Any], 
     Raises Invalid that says where and what was expected.
     """
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
-    if len(text) > MAX_ITEMS:
-        raise Invalid(f"must be at most {MAX_ITEMS:,} characters", field="arguments")
+    if len(text) > MAX_TEXT:
+        raise Invalid(f"must be at most {MAX_TEXT:,} characters", field="arguments")
     value = _object(text)
     if secret_masking.MASK in text:
         raise Invalid(
