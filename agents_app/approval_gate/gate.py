@@ -18,8 +18,8 @@ therefore also run the guardrails before the wait (`GUARDED_CALLS`): the gate th
 own error unless code or policy requires approval. So a team's own input guardrails run before a person is asked, and
 again afterwards. Outside a worker there are no rules.
 
-In this module, the decision is read at two places: `PolicyGuardrail._pass` puts a person's arguments in place for the guardrails after
-it and for the record, and `_wrap_invoker` calls the function with them.
+In this module, the decision is read at two places: `PolicyGuardrail._pass` puts a person's arguments in place for the
+guardrails after it and for the record, and `_wrap_invoker` calls the function with them.
 """
 
 import copy

@@ -88,7 +88,7 @@ def enter_scope(scope: RunScope) -> Iterator[RunScope]:
 
 def idempotency_key(ctx: RunContextWrapper[Any]) -> str:
     """Return the key under which an idempotent tool knows a call that it has done before: our id of the call; in a
-    replay with the recorded arguments that of the first call. Empty outside of a worker."""
+    replay with the same arguments that of the replayed call. Empty outside of a worker."""
     scope, call_id = current_scope(), getattr(ctx, "tool_call_id", None)
     if scope is None or call_id is None:
         return ""

@@ -72,8 +72,8 @@ class ReplayRequest(NamedTuple):
 
     @property
     def idempotency_key(self) -> str:
-        """The idempotency key that the tool receives: the first call's, so that it takes effect once; with edited
-        arguments the new call's own id."""
+        """The idempotency key that the tool receives if nobody edits the arguments later: that of the replayed call, so
+        that it takes effect once; with edited arguments the new call's own id."""
         return self.call if self.body.get("edited") is not False else self.text("key")
 
 
@@ -221,9 +221,14 @@ class ReplayRun(ClaimedRun):
             conversation=self.claim.conversation, run=self.claim.run, hooks=self._hooks, run_config=self._config(),
             on_event=self._on_nested_event, tell=self._write_team_event,
             answers=replay_input.metadata, gatekeeper=self._gatekeeper,
-            key=self._request.idempotency_key,
+            key=self._idempotency_key(replay_input.decided.get(self._request.call)),
             our_call=lambda call_id: self._hooks.calls.running(current_parent_call(), call_id),
         )  # fmt: skip
+
+    def _idempotency_key(self, decided: Decision | None) -> str:
+        """Return the key that the tool receives: another one if whoever approved the call changed its arguments."""
+        is_edited = decided is not None and decided.arguments is not None
+        return self._request.call if is_edited else self._request.idempotency_key
 
     async def _on_nested_event(self, event: StreamEvent) -> None:
         self._hooks.turns.take(current_parent_call(), event)

@@ -2,8 +2,8 @@
 viewing them. One thread with its own event loop.
 
 Where there is a Redis, every process that commits has one (web, recorder, worker, a command), made on first use. It
-never blocks or fails the committer: the queue is bounded, a failed layer is retried with pauses and logged once, and what is lost is found by the
-receivers' polling.
+never blocks or fails the committer: the queue is bounded, a failed layer is retried with pauses and logged once, and
+what is lost is found by the receivers' polling.
 """
 
 import asyncio

@@ -99,7 +99,7 @@ class Feed:
 
     def _hand_over(self, frame: Frame) -> None:
         """Write a frame to all subscribers that are up to date, without a task switch (the hot loop); wake the others.
-        Of large frames at most `TURN_BYTES` are written directly; further subscribers get theirs in turns of their own."""
+        Large frames are written directly up to `TURN_BYTES`; further subscribers get theirs in turns of their own."""
         before, last, encoded = frame.first - 1, frame.last, frame.encoded
         cost, left = len(encoded) if frame.is_large else 0, TURN_BYTES
         for subscriber in tuple(self.subscribers):

@@ -11,7 +11,7 @@ from conversations.core.micros import to_datetime
 from conversations.events import payload
 from conversations.models import ToolCall
 from conversations.runs.replay import recorded_call, request_replay
-from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, replay_root
+from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, idempotency_key
 from conversations.runs.replay.recorded_call import RecordedCall
 from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.request_input import read_body
@@ -50,7 +50,7 @@ def replays(request: HttpRequest, id: str) -> JsonResponse:
     if eligibility.why_not:
         raise Conflict(eligibility.why_not, code="not_replayable")
     sent, text, is_edited = request_replay.checked(call.as_ran, body.arguments, eligibility.schema)
-    key = "" if is_edited else replay_root(call.row)
+    key = "" if is_edited else idempotency_key(call.row)
     request_: Json = {
         "tool": eligibility.tool,
         "lookup_key": eligibility.text("lookup_key"),

@@ -17,7 +17,7 @@ from conversations.rendering import diff_rows, event_rows, json_tree, richtext
 from conversations.runs.approvals import auto_approval_rules, terms
 from conversations.runs.policy import evaluate
 from conversations.runs.replay import recorded_call, request_replay
-from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, replay_root
+from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, idempotency_key
 from conversations.runs.replay.recorded_call import RecordedCall
 from conversations.tool_calls.schemas import argument_form, versions
 from dashboard.pages.errors import problems_of
@@ -117,7 +117,7 @@ def request_parts(
         ("Tool", eligibility.tool), ("Lookup key", eligibility.text("lookup_key")),
         ("Agent", f"{eligibility.agent} ({eligibility.team})"),
         ("MCP server", eligibility.text("mcp_server")), ("Call ID", "new"),
-        ("Key", "key of the new call" if is_edited else replay_root(recorded.row)),
+        ("Key", "key of the new call" if is_edited else idempotency_key(recorded.row)),
         ("Enabled", eligibility.text("enabled")), ("Guardrails", ", ".join(names) or "none"),
         ("Policy", {"allow": "allowed", "ask": "requires approval", "deny": "denied"}[eligibility.rule]),
         ("Time limit", f"{limit:g} s" if isinstance(limit, int | float) else "the run's"),

@@ -276,6 +276,14 @@ def test_a_field_that_a_row_shortens_is_whole_among_the_raw_fields(kind):
     assert "the end" in Seen(html.partition("Raw fields")[2]).text
 
 
+@pytest.mark.parametrize("kind", ["conversation.paused", "event.redacted", "conversation.id_erased"])
+@pytest.mark.parametrize(("principal", "by"), [("user:ada", None), ("system", "token:robot")])
+def test_a_row_names_who_did_it(kind, principal, by):
+    html = draw(stored(1, kind, principal, reason="why", new_id="n", events=[], **({"by": by} if by else {})))
+
+    assert (by or principal).partition(":")[2] in Seen(html.partition("Raw fields")[0]).text
+
+
 def test_long_message_starts_folded_without_a_script():
     html = draw(stored(sender="agent:A", content="line\n" * 100))
 

@@ -8,7 +8,7 @@
 | tool_step with an error | | | +1 | the call's end |
 | the first that says something, not the system's | | | | title, where none is given (`captions`) |
 | conversation.opened, ours or an import's | | | | title; ours: handler, demo, parent |
-| conversation.paused, resumed, taken_over, handed_back, ours | | | | state, owner (`control`) |
+| conversation.paused, resumed, taken_over, handed_back, by a person or the system | | | | state, owner (`control`) |
 | response.received | | | | participants, last line |
 | model.turn, ours; an output without a run that tells what it spent | | | | a turn's row, sums (`turns`, `usage`) |
 | response.completed, ours | | | | its response row's end (`responses`) |

@@ -1,6 +1,6 @@
 """Who steers a conversation (law I): paused or not, and independently whether a person holds it.
 
-| event, ours | state | owner |
+| event, by a person or the system | state | owner |
 |---|---|---|
 | conversation.paused | paused | |
 | conversation.resumed | open | |

@@ -22,7 +22,7 @@ class RedactedEvent(msgspec.Struct):
 
 
 @event_type(
-    Row(template="event_redacted"), authority=PEOPLE, level="chat", lane=Lane("Redacted", "reason"),
+    Row(template="event_redacted"), authority=PEOPLE, author="principal", level="chat", lane=Lane("Redacted", "reason"),
     search=Search(is_indexed=False), traits={"no_activity", "outlined"},
 )  # fmt: skip
 class EventRedacted(BaseEvent):
@@ -36,7 +36,7 @@ class EventRedacted(BaseEvent):
 
 
 @event_type(
-    Row(template="conversation_id_erased"), authority=PEOPLE, level="chat",
+    Row(template="conversation_id_erased"), authority=PEOPLE, author="principal", level="chat",
     lane=Lane("Id erased", "reason"), search=Search(is_indexed=False), traits={"no_activity", "outlined"},
 )  # fmt: skip
 class IdErased(BaseEvent):

@@ -1,6 +1,6 @@
 """Determine whether a recorded call could run today: its current tool, found by registered identity, or the reason why
-not; and who else must approve it. Only reads rows. Called by the pages of a call, the API, `request_replay`, `decide`
-and the worker's `replay_run`.
+not; and who else must approve it. Only reads rows. Called by the pages of a call, the API, `request_replay` and
+`decide`; the worker's `replay_run` finds a tool by `identity_in`.
 
 A tool is identified by the agent that called it, the lookup key, the origin and the MCP server, never by its name
 alone: a tool that took over another's name is a different tool.
@@ -173,15 +173,14 @@ def _effect(fields: Facts) -> Effect:
     return evaluate.as_effect(fields.get("effect"))
 
 
-def replay_root(call: ToolCall) -> str:
-    """Return the first call in a chain of replays, under whose key an idempotent tool recognizes them all."""
-    root = call
-    for _ in range(100):
-        before = root.replay_of and ToolCall.objects.filter(id=root.replay_of, run__isnull=False).first()
-        if not before:
-            return root.id
-        root = before
-    return root.id
+def idempotency_key(call: ToolCall) -> str:
+    """Return the key that a call's tool received, for replays with the same arguments: the call's own id, or that of
+    the call it replays, if neither who requested the replay nor who approved it changed the arguments."""
+    request = body_of(call.conversation_id, call.called_seq) if call.run and call.replay_of else {}
+    key = text_of(request.get("key"))
+    if request.get("event") != "replay.requested" or request.get("edited") is not False or not key:
+        return call.id
+    return call.id if Approval.objects.filter(tool_call=call.id, decision="edit").exists() else key
 
 
 def require_second_approver(principal: Principal, approval: Approval, run: Run) -> None:

@@ -23,7 +23,7 @@ from conversations.events import log, recorded_arguments
 from conversations.models import Approval, Conversation, Event, Run, ToolCall
 from conversations.runs.claims import Body, our_call_id
 from conversations.runs.policy import evaluate
-from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, replay_root
+from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, idempotency_key
 from conversations.tool_calls.schemas import edited_arguments
 
 MAX_REASON = 2_000  # characters
@@ -44,7 +44,7 @@ def request_replay(
     """Request a replay of a call, with other `arguments` (an object, or its text) or those that it ran with.
 
     `tool` is its qualified name as typed by the person. The same `client_id` again returns the same replay. Raises
-    `NotFound`, `Conflict` (not_replayable if there is nothing to call, id_reused for another replay's `client_id`),
+    `NotFound`, `Conflict` (not_replayable if there is nothing to call, id_reused for a `client_id` of other arguments),
     `NotAllowed` without permission or grant or by the policy, `Invalid` naming what is missing.
     """
     if len(client_id) > 100:
@@ -55,7 +55,7 @@ def request_replay(
             raise NotFound(f"there is no tool call {call[:80]!r}")
         conversation = Conversation.objects.locked(old.conversation_id)
         event_id = _request_event_id(principal, call, client_id) if client_id else new_id()
-        if client_id and (existing := _existing_replay(conversation, event_id)) is not None:
+        if client_id and (existing := _existing_replay(conversation, event_id, arguments)) is not None:
             return existing
         body = _body_as_ran(old)
         eligibility = eligibility_of(old, body, rows=evaluate.stored())
@@ -115,8 +115,7 @@ def _call_fields(old: ToolCall, body: dict[str, Any], eligibility: ReplayEligibi
     key is used only for unedited arguments (`ReplayRequest.idempotency_key`)."""
     layers: Body = {name: value for name in LAYERS if (value := eligibility.facts.get(name))}
     name = {"name": old.name, "namespace": body.get("namespace"), "qualified_name": eligibility.tool}
-    idempotency_key = replay_root(old)
-    origin: Body = {"replay_of": old.id, "key": idempotency_key, "effect": eligibility.effect}
+    origin: Body = {"replay_of": old.id, "key": idempotency_key(old), "effect": eligibility.effect}
     return {"agent": old.agent, "team": eligibility.team, **name, **layers, **origin}
 
 
@@ -125,15 +124,28 @@ def _request_event_id(principal: Principal, call: str, client_id: str) -> str:
     return derived_id(f"replay\0{principal}\0{call}\0{client_id}")
 
 
-def _existing_replay(conversation: Conversation, event_id: str) -> StartedReplay | None:
-    """Return the replay that was started under this id. Raises `Conflict` if another principal's event has it."""
+def _existing_replay(
+    conversation: Conversation, event_id: str, arguments: dict[str, Any] | str | None
+) -> StartedReplay | None:
+    """Return the replay that was started under this id. Raises `Conflict` if another principal's event has it, or if
+    it had other arguments."""
     event = Event.objects.filter(conversation=conversation, event_id=event_id).first()
     if event is None:
         return None
     if event.kind != "replay.requested" or not principals.is_ours(event.principal):
         raise Conflict("the event id of this client_id is already used", code="id_reused")
     body = json.loads(event.body)
+    if body.get("edited") if arguments is None else _is_edited(body, _object_of(arguments)):
+        raise Conflict("this client_id was used for a replay with other arguments", code="id_reused")
     return StartedReplay(body["run_id"], body["tool_call"])
+
+
+def _object_of(arguments: dict[str, Any] | str) -> object:
+    """Return arguments as an object; a text that is not JSON as it is."""
+    try:
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError):
+        return arguments
 
 
 def _append_request(principal: Principal, conversation_key: str, event_id: str, fields: Body) -> None:
@@ -154,7 +166,7 @@ def _body_as_ran(call: ToolCall) -> dict[str, Any]:
     return recorded_arguments.as_ran(recorded_arguments.body_of(call.conversation_id, call.called_seq), text)
 
 
-def _is_edited(body: dict[str, Any], sent: dict[str, Any]) -> bool:
+def _is_edited(body: dict[str, Any], sent: object) -> bool:
     """Compare as JSON, because 1, 1.0 and true are equal in Python."""
     text = recorded_arguments.arguments_of(body)
     try:

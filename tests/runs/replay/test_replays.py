@@ -97,6 +97,44 @@ def test_an_idempotent_call_with_other_arguments_is_another_one(people, desk):
     assert desk.ran[1:] == [f"put Oak {new.id}"]
 
 
+def test_a_replay_of_a_replay_with_other_arguments_goes_under_the_key_of_that_replay(people, desk):
+    old = desk.recorded("put")["put"]
+    _, edited = desk.again(people["admin"], old, arguments={"street": "Oak"}, reason="a test", tool="put")
+
+    desk.again(people["operator"], edited)
+
+    assert desk.ran[1:] == [f"put Oak {edited.id}"] * 2
+
+
+def test_a_replay_that_is_approved_with_other_arguments_goes_under_a_key_of_its_own(people, desk):
+    old = desk.recorded("put")["put"]
+    set_policy(people["admin"], PolicyRule("", "put", "ask"))
+    run, new = desk.again(people["operator"], old)
+    decide.decide(people["approver"], Approval.objects.get().id, "edit", arguments={"street": "Oak"})
+    with working(desk.team()):
+        assert ended(run.id).status == "done"
+    set_policy(people["admin"], PolicyRule("", "put", "allow"))
+
+    desk.again(people["operator"], new)
+
+    assert desk.ran[1:] == [f"put Oak {new.id}"] * 2
+
+
+def test_a_client_id_is_not_for_other_arguments(people, desk):
+    old = desk.recorded("put")["put"]
+    form = {"reason": "a test", "tool": "put", "client_id": "once"}
+    with working(desk.team()):
+        first = request_replay.request_replay(people["admin"], old.id, arguments={"street": "Oak"}, **form)
+        again = request_replay.request_replay(people["admin"], old.id, arguments='{"street": "Oak"}', **form)
+        for arguments in ({"street": "Ash"}, "no JSON", None):
+            with pytest.raises(Conflict, match="with other arguments") as refused:
+                request_replay.request_replay(people["admin"], old.id, arguments=arguments, **form)
+            assert refused.value.code == "id_reused"
+        ended(first.run)
+
+    assert again == first
+
+
 def test_an_unsafe_call_takes_a_grant_a_reason_and_the_tools_name(people, desk):
     old, otto = desk.recorded("send")["send"], people["operator"]
     with working(desk.team()):
