@@ -133,7 +133,10 @@ class Config(BaseModel):
         default="wait", description="what happens then: keep waiting, reject the call, or notify a role"
     )
     approval_role: str = Field(default="admin", description="the role to notify")
-    four_eyes: bool = Field(default=False, description="people cannot decide on a run whose input they wrote or sent")
+    four_eyes: bool = Field(
+        default=False,
+        description="people cannot decide on a run whose input they wrote or sent, or asked an agent to send",
+    )
     redaction_four_eyes: bool = Field(default=False, description="a second admin confirms each redaction")
     retention_every_s: float = Field(default=86_400, gt=0, description="seconds between rounds of the retention rules")
     session_items: int = Field(default=200, ge=1, description="conversation items that agents remember")

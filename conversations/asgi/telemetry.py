@@ -95,8 +95,8 @@ class TelemetryEndpoint:
 
     @contextmanager
     def _holding(self, sender: str, size: int) -> Iterator[Callable[[int], None]]:
-        """Count the bytes of a body while the block runs; yield what sets their number anew. Raises Busy if too many
-        are held already."""
+        """Count the bytes of a body while the block runs; yield a function that changes the count. Raises Busy if
+        too many are held already."""
         if self._held_bytes.total() + size > MAX_HELD or self._held_bytes[sender] + size > MAX_HELD_BY_ONE:
             raise Busy("too many requests are in progress: send again later")
         counted = 0

@@ -32,7 +32,7 @@ EFFECTS = {
     "destructive": "It may delete or overwrite something permanently.",
 }
 MAY_NOT = "Only approvers and admins can decide on this request."
-FOUR_EYES = "You wrote or sent the message this run answers, so someone else has to decide (four eyes)."
+FOUR_EYES = "You wrote or sent the message behind this run, so someone else has to decide (four eyes)."
 _SLOT = re.compile(r'<decision-form data-key="([A-Za-z0-9._-]{1,64})"')
 
 Part = dict[str, Any]  # what a template asks for by name

@@ -169,7 +169,7 @@ def _require_waiting_run(approval: Approval) -> Run:
 def _require_other_eyes(principal: Principal, approval: Approval, run: Run) -> None:
     if wrote_input(principal, run) and needs_other_eyes(request_body(approval)):
         raise NotAllowed(
-            f"{principal} wrote or sent the message this run answers, so someone else has to decide (four eyes)",
+            f"{principal} wrote or sent the message behind this run, so someone else has to decide (four eyes)",
             code="four_eyes",
         )
 

@@ -137,7 +137,7 @@ def test_four_eyes_hold_for_the_tools_that_the_policy_names(people):
     assert audit_summary(last_entry()) == ("user:ada", "decide", f"approval:{strict.id}", "refused")
     assert decide.decide(people["admin"], other.id, "approve").decided_by == "user:ada"
     page = words(people["admin"], f"/approvals/{strict.id}/")
-    assert "You wrote or sent the message this run answers, so someone else has to decide" in page
+    assert "You wrote or sent the message behind this run, so someone else has to decide" in page
     assert "Four eyes , excludes ada" in page
 
 
