@@ -85,6 +85,20 @@ def is_spaced(words: Sequence[str]) -> bool:
                for word in words for letter in word)  # fmt: skip
 
 
+def expected(texts: Texts, some: Sequence[str], kind: str) -> tuple[str, list[tuple[str, int]]]:
+    """Return what is asked for with these three words that follow each other, and where a scan finds it."""
+    first, _, third = some
+    match kind:
+        case "word":
+            return first, scan(texts, [first])
+        case "phrase":
+            return f'"{" ".join(some)}"', scan(texts, some)
+        case "beginning":
+            return f"{first[:4]}*", scan(texts, [first[:4]], is_prefix=True)
+    there = set(scan(texts, [third]))
+    return f"{first} {third}", [place for place in scan(texts, [first]) if place in there]
+
+
 def agree(texts: Texts, dice: random.Random, rounds: int) -> int:
     """Ask for words, beginnings, pairs and phrases of the texts and compare; answer how many had a hit."""
     plenty = [text.split() for text in texts.values() if text.count(" ") > 5]
@@ -96,14 +110,7 @@ def agree(texts: Texts, dice: random.Random, rounds: int) -> int:
         some = [word[:60] for word in words[at : at + 3] if len(word) <= 60]
         if len(some) < 3 or not is_spaced(some):
             continue
-        first = some[0]
-        expected = {
-            "word": (first, scan(texts, [first])),
-            "phrase": (f'"{" ".join(some)}"', scan(texts, some)),
-            "beginning": (f"{first[:4]}*", scan(texts, [first[:4]], is_prefix=True)),
-            "both": (f"{first} {some[2]}", [p for p in scan(texts, [first]) if p in set(scan(texts, [some[2]]))]),
-        }
-        q, places = expected[list(expected)[round_ % 4]]
+        q, places = expected(texts, some, ("word", "phrase", "beginning", "both")[round_ % 4])
         if q.endswith("*") and sum(word.startswith(q[:-1]) for word in vocabulary) > MAX_SPREAD:
             with pytest.raises(Invalid, match="add a letter"):
                 search_all(q)
