@@ -73,7 +73,7 @@ def test_what_became_of_a_message_leaves_who_writes_elsewhere(place: Page, body:
 
 PANEL = """async () => {
   document.body.innerHTML = `<div><conversation-panel id="panel" data-address="/panel/"><div data-sections></div>
-    <div data-picked></div></conversation-panel></div>`;
+    <p data-facts-failed hidden><span></span><button></button></p><div data-picked></div></conversation-panel></div>`;
   await import("/static/js/conversation-panel.js");
 }"""
 PICK = """(seq) => document.dispatchEvent(
@@ -84,8 +84,8 @@ SPEAKER = """async () => {
     <p data-prospect hidden><span></span></p></form>`;
   await import("/static/js/speaker-picker.js");
 }"""
-STANDING = """<div data-standing data-head="{}">{}</div><div data-verbs="first"></div><div data-verbs="folded"></div>
-  <div data-alarm></div><div data-deliveries data-again="0"></div>"""
+STANDING = """<h1>c</h1><div data-standing data-head="{}">{}</div><div data-verbs="first"></div>
+  <div data-verbs="folded"></div><div data-alarm></div><div data-deliveries data-again="0"></div>"""
 CONTROL = """async (standing) => {
   document.body.innerHTML = `<conversation-control data-address="/control/">${standing}</conversation-control>`;
   await import("/static/js/conversation-control.js");

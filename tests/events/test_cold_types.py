@@ -20,6 +20,9 @@ NEVER_DECODED = {
     "conversations.events.response_ids.ResponseRequest",
     f"{PROJECTIONS}.open_calls.FoldedCall",  # rows that a fold makes
     *(f"{PROJECTIONS}.row_changes.{name}" for name in ("EventFacts", "TurnRow", "UsageRow")),
+    "conversations.telemetry.reading.SpanReading",  # what is made of a span, field by field
+    *(f"conversations.telemetry.span.{name}" for name in ("Decoded", "Span", "SpanSource")),
+    "conversations.telemetry.span_events.Step",
 }
 
 LIST_UNREADY = """
