@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -73,9 +74,16 @@ def _is_letter(mark: str) -> bool:
     return unicodedata.category(mark) == "Mn" and not name.startswith(("COMBINING", "ARABIC", "HEBREW"))
 
 
+UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR")
+
+
 def words_of(text: str) -> list[str]:
-    """Cut a folded text at its spaces."""
-    return plain(text).split()
+    """Cut a folded text at its spaces, and where a script without spaces between words meets another one."""
+    return [
+        "".join(run)
+        for word in plain(text).split()
+        for _, run in itertools.groupby(word, lambda letter: unicodedata.name(letter, "").startswith(UNSPACED))
+    ]
 
 
 def holds(text: str, term: Sequence[str], *, is_prefix: bool = False) -> bool:
