@@ -50,7 +50,17 @@ class RequestedCall(NamedTuple):
         }
 
 
-Describe = Callable[[str, str | None, str, str], RequestedCall | None]  # trace, span, tool, call id; may wait
+class CallKey(NamedTuple):
+    """What tells the calls of a process apart: some model servers number calls anew in each answer, so calls of one
+    trace may share an id. Of calls that are identical in all four, each has one of their decisions."""
+
+    trace_id: str
+    name: str
+    call_id: str
+    arguments: str  # canonical JSON, or the text if it is none
+
+
+Describe = Callable[[str | None, CallKey], RequestedCall | None]  # span; may wait
 
 
 class Approvals:
@@ -58,7 +68,7 @@ class Approvals:
 
     def __init__(self, bus: HttpBus, describe: Describe) -> None:
         self._bus, self._describe = bus, describe
-        self._decisions: dict[tuple[str, str], dict[str, Any]] = {}  # by trace and call id, until the call is made
+        self._decisions: dict[CallKey, list[dict[str, Any]]] = {}  # one for each call, until it is made
 
     def install(self) -> None:
         """Install the approval requests on each agent's tools when the agent lists them."""
@@ -83,21 +93,22 @@ class Approvals:
         if needs is False or getattr(needs, _MARK, False) or not hasattr(tool, "on_invoke_tool"):
             return
         tool.needs_approval = self._asking(tool.name, needs)
-        tool.on_invoke_tool = self._deciding(tool.on_invoke_tool)
+        tool.on_invoke_tool = self._deciding(tool.name, tool.on_invoke_tool)
 
     def _asking(self, name: str, needs: Any) -> Callable[[Any, dict[str, Any], str], Awaitable[bool]]:
         async def needs_approval(context: Any, arguments: dict[str, Any], call_id: str) -> bool:
             wanted = needs(context, arguments, call_id) if callable(needs) else needs
             wanted = await wanted if inspect.isawaitable(wanted) else wanted
-            return bool(wanted) and not await self._is_decided(name, call_id)
+            return bool(wanted) and not await self._is_decided(name, call_id, arguments)
 
         setattr(needs_approval, _MARK, True)
         return needs_approval
 
-    def _deciding(self, invoke: Callable[[Any, str], Awaitable[Any]]) -> Callable[[Any, str], Awaitable[Any]]:
+    def _deciding(
+        self, name: str, invoke: Callable[[Any, str], Awaitable[Any]]
+    ) -> Callable[[Any, str], Awaitable[Any]]:
         async def on_invoke_tool(context: Any, arguments: str) -> Any:
-            trace_id = _place()[0]
-            decided = self._decisions.pop((trace_id, getattr(context, "tool_call_id", "")), {})
+            decided = self._take(key_of(_place()[0], name, getattr(context, "tool_call_id", ""), arguments))
             match decided.get("decision"):
                 case "reject":
                     return decided.get("message") or REJECTED
@@ -109,13 +120,12 @@ class Approvals:
 
         return on_invoke_tool
 
-    async def _is_decided(self, name: str, call_id: str) -> bool:
+    async def _is_decided(self, name: str, call_id: str, arguments: dict[str, Any]) -> bool:
         """Request approval and wait, in a thread. False: the program decides by itself."""
         trace_id, span_id = _place()
         if not trace_id or not call_id:
             return False
-        if (trace_id, call_id) in self._decisions:
-            return True
+        key = key_of(trace_id, name, call_id, arguments)
         loop, stopped = asyncio.get_running_loop(), threading.Event()
         answer: asyncio.Future[dict[str, Any] | None] = loop.create_future()
 
@@ -124,7 +134,7 @@ class Approvals:
                 answer.set_result(decided)
 
         def wait() -> None:
-            decided = self._wait(trace_id, span_id, name, call_id, stopped)
+            decided = self._wait(span_id, key, stopped)
             with suppress(RuntimeError):  # a loop that is closed has nobody who waits
                 loop.call_soon_threadsafe(settle, decided)
 
@@ -135,17 +145,27 @@ class Approvals:
             stopped.set()
         if decided is None:
             return False
-        if len(self._decisions) >= MAX_DECISIONS:
-            self._decisions.pop(next(iter(self._decisions)))
-        self._decisions[trace_id, call_id] = decided
+        self._keep(key, decided)
         return True
 
-    def _wait(
-        self, trace_id: str, span_id: str | None, name: str, call_id: str, stopped: threading.Event
-    ) -> dict[str, Any] | None:
+    def _keep(self, key: CallKey, decided: dict[str, Any]) -> None:
+        """Keep a decision for one call."""
+        decisions = self._decisions.pop(key, [])
+        if len(self._decisions) >= MAX_DECISIONS:
+            self._decisions.pop(next(iter(self._decisions)))
+        self._decisions[key] = [*decisions, decided]
+
+    def _take(self, key: CallKey) -> dict[str, Any]:
+        """Return the newest decision about a call that is made now; empty if there is none."""
+        decisions = self._decisions.pop(key, [])
+        if decisions[:-1]:
+            self._decisions[key] = decisions[:-1]
+        return decisions[-1] if decisions else {}
+
+    def _wait(self, span_id: str | None, key: CallKey, stopped: threading.Event) -> dict[str, Any] | None:
         """Return the decision; None if there is none. Never raises."""
         try:
-            requested_call = self._describe(trace_id, span_id, name, call_id)
+            requested_call = self._describe(span_id, key)
             return self._decision_of(requested_call, stopped) if requested_call is not None else None
         except Exception:
             _log.exception("a call could not be asked about: the program decides by itself")
@@ -183,6 +203,17 @@ class Approvals:
             if answer.get("status") != "pending":
                 return answer if answer.get("decision") else None
         return None
+
+
+def key_of(trace_id: str, name: str, call_id: str, arguments: dict[str, Any] | str | None) -> CallKey:
+    """Return the key of a call by its arguments: the object that the SDK asks about, or the text that it calls with."""
+    read: Any = arguments
+    if not isinstance(arguments, dict):
+        try:
+            read = json.loads(arguments or "")
+        except (ValueError, RecursionError):
+            return CallKey(trace_id, name, call_id, arguments or "")
+    return CallKey(trace_id, name, call_id, json.dumps(read, sort_keys=True))
 
 
 def _place() -> tuple[str, str | None]:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from switchboard.agent_approvals import Approvals, RequestedCall
+from switchboard.agent_approvals import Approvals, CallKey, RequestedCall
 from switchboard.bus import Bus, BusMessage
 from switchboard.current import get_bus
 from switchboard.errors import BusError
@@ -149,13 +149,12 @@ class AgentWatch:
         elif self._bus is not None:
             _log.error("approvals are not sent to the inbox: this requires SWITCHBOARD_URL and SWITCHBOARD_TOKEN")
 
-    def _record_requested_call(
-        self, trace_id: str, span_id: str | None, name: str, call_id: str
-    ) -> RequestedCall | None:
+    def _record_requested_call(self, span_id: str | None, key: CallKey) -> RequestedCall | None:
         """Record the call that needs approval, and return it; None if it cannot be recorded in time."""
-        facts = SpanFacts(True, "approval", trace_id, f"{span_id}:{call_id}", span_id, time.time(), (name, call_id))
+        place = f"{span_id}:{new_id()}"  # of this request alone: calls may share an id
+        facts = SpanFacts(True, "approval", key.trace_id, place, span_id, time.time(), key)
         self._put(facts, facts.size)
-        return self._events.requested_calls.pop((trace_id, call_id), None) if self.flush() else None
+        return self._events.requested_calls.pop(place, None) if self.flush() else None
 
     def _close(self, timeout_s: float) -> None:
         with self._news:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from switchboard import topics
-from switchboard.agent_approvals import RequestedCall
+from switchboard.agent_approvals import CallKey, RequestedCall, key_of
 from switchboard.bus import BusMessage
 from switchboard.span_facts import ModelAnswer, SpanFacts, clipped, field, texts
 
@@ -58,19 +58,23 @@ class _Span:
 class _Trace:
     """A trace, and its spans by their ids."""
 
-    def __init__(self, conversation: str) -> None:
-        self.conversation = conversation
+    def __init__(self, trace_id: str, conversation: str) -> None:
+        self.id, self.conversation = trace_id, conversation
         self.spans: dict[str, _Span] = {}
         self.ended: deque[str] = deque()
         self.paused: list[_Call] = []  # that were begun and wait for an approval
-        self.begun: OrderedDict[str, _Call] = OrderedDict()  # the newest, by their ids
+        self.begun: OrderedDict[CallKey, _Call] = OrderedDict()  # the newest
 
     def begin(self, call: _Call) -> None:
         """Remember a call that was told."""
         if call.call_id:
-            self.begun[call.call_id] = call
+            self.begun[self.key(call)] = call
             if len(self.begun) > SPANS:
                 self.begun.popitem(last=False)
+
+    def key(self, call: _Call) -> CallKey:
+        """Return the key by which an approval of a call is requested."""
+        return key_of(self.id, call.name, call.call_id or "", call.arguments)
 
     def forget(self, span_id: str) -> None:
         """Let a span that ended go, once many have ended after it: others may still end inside of it."""
@@ -87,7 +91,7 @@ class SpanEvents:
         groups' and traces' own."""
         self._agent, self._conversation, self._has_content = agent.removeprefix("agent:"), conversation, has_content
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
-        self.requested_calls: dict[tuple[str, str], RequestedCall] = {}  # by trace and call id, until they are asked
+        self.requested_calls: dict[str, RequestedCall] = {}  # by the request's span, until it is made
         self._readers: dict[tuple[str, bool], Callable[[_Trace, SpanFacts], Iterator[Event]]] = {
             ("function", False): self._call_begins,
             ("approval", True): self._approval_requested,
@@ -103,7 +107,7 @@ class SpanEvents:
     def trace(self, trace_id: str, group_id: str | None) -> None:
         """Take note of a trace; its events are the conversation of its group, else its own."""
         if trace_id not in self._traces:
-            self._traces[trace_id] = _Trace(conversation_id(self._conversation or group_id or trace_id))
+            self._traces[trace_id] = _Trace(trace_id, conversation_id(self._conversation or group_id or trace_id))
             if len(self._traces) > TRACES:
                 self._traces.popitem(last=False)
 
@@ -221,22 +225,20 @@ class SpanEvents:
 
     def _approval_requested(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
         """Record the call that needs approval, unless it is recorded, and keep it until its approval is requested."""
-        _, call_id = facts.detail
+        key: CallKey = facts.detail
         span = self._around(trace, facts)
         run = span.run
-        call = next((call for call in run.calls if call.call_id == call_id), None) if run else None
+        call = next((call for call in run.calls if trace.key(call) == key), None) if run else None
         if call is not None and run is not None:
             run.calls.remove(call)
             trace.paused.append(call)
             trace.begin(call)
             yield self._step(span.agent, run, call, "start")
-        call = trace.begun.get(call_id)
+        call = trace.begun.get(key)
         if call is not None:
             sent = clipped(call.arguments or "{}") if self._has_content else "{}"
             agent = self._name(span.agent)
-            self.requested_calls[facts.trace_id, call_id] = RequestedCall(
-                trace.conversation, agent, call.name, call_id, sent
-            )
+            self.requested_calls[facts.span_id] = RequestedCall(trace.conversation, agent, call.name, key.call_id, sent)
 
     def _call_ends(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
         """Tell what a function gave. Nothing may mean that it waits for an approval: the run's next step says."""
