@@ -34,11 +34,10 @@ class External(FunctionTool):
 
 
 class Hosted(NamedTuple):
-    """A tool that runs here, its effect, and the team that hosts it."""
+    """A tool that runs here, and its effect."""
 
     tool: FunctionTool
     effect: Effect
-    team: str
 
 
 def hosted_by(teams: Iterable[Team]) -> dict[str, Hosted]:
@@ -46,7 +45,7 @@ def hosted_by(teams: Iterable[Team]) -> dict[str, Hosted]:
     hosted: dict[str, Hosted] = {}
     for team in teams:
         for tool in team.hosted_tools:
-            hosted[tool.qualified_name] = Hosted(outspoken(tool), team.effect(tool.qualified_name), team.name)
+            hosted[tool.qualified_name] = Hosted(outspoken(tool), team.effect(tool.qualified_name))
     return hosted
 
 

@@ -169,7 +169,8 @@ class Worker:
 
     async def _claim(self, served: ServedTeam, at_most: int) -> None:
         team = served.team
-        hosts = {hosted.team for hosted in self._services.hosted.values()} if team.name == PLAIN_TEAM else set()
+        # Also of teams that host nothing anymore: a run that names such a team would wait for ever.
+        hosts = {other.team.name for other in self.served_teams if team.name == PLAIN_TEAM} - {team.name}
         agents = claims.ServedAgents(team.name, [agent.name for agent in team.agents], team.entry, hosts)
         claimed = await self._do(partial(claims.claim, self.name, agents, at_most=at_most))
         for claim in claimed:

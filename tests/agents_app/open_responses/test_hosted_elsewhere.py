@@ -95,6 +95,15 @@ def test_of_a_team_that_has_left_no_tool_is_hosted(hosted_by_test):
         ask("lookup TH-1 please", [{"type": "town:lookup"}])
 
 
+def test_after_its_team_has_stopped_hosting_the_tool_it_is_answered(hosted_by_test):
+    ask("hello", [HOSTED])
+
+    with working(team([assistant_message("unused")])):
+        (run,) = ended_runs()
+
+    assert (run.team, run.status) == ("test", "done")
+
+
 def test_only_what_any_worker_can_answer_is_stored_by_the_logs_writer(hosted_by_test):
     tools = {"hosted": [HOSTED], "external": [function("weather")]}
     requests = {name: ResponseRequest(model="demo", input=[user("hello")], tools=of) for name, of in tools.items()}
