@@ -218,11 +218,12 @@ def _hosted(tools: Sequence[Json], served: ModelAvailability) -> dict[str, str]:
     if not tools:
         return {}
     offered = msgspec.json.decode(served.hosted) if served.hosted else []
-    hosted = {tool["name"]: tool.get("team") or "" for tool in offered if tool.get("origin") == "hosted"}
+    rows = [(tool["name"], tool.get("team") or "") for tool in offered if tool.get("origin") == "hosted"]
     named = [str(tool.get("name") if tool["type"] == "function" else tool["type"].partition(":")[2]) for tool in tools]
-    if any(hosted.get(name) for name in named):
+    if any(team and name in named for name, team in rows):
         teams = log_asked.teams_served()
-        hosted = {name: team for name, team in hosted.items() if not team or team in teams}
+        rows = [(name, team) for name, team in rows if not team or team in teams]
+    hosted = dict(rows)
     for at, (tool, name) in enumerate(zip(tools, named, strict=True)):
         if tool["type"] != "function" and name not in hosted:
             raise Invalid(

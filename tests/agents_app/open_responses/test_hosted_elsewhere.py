@@ -95,6 +95,15 @@ def test_of_a_team_that_has_left_no_tool_is_hosted(hosted_by_test):
         ask("lookup TH-1 please", [{"type": "town:lookup"}])
 
 
+def test_of_two_teams_that_host_one_name_the_one_that_is_served_counts(hosted_by_test):
+    tools = [{"name": "lookup", "origin": "hosted", "team": name} for name in ("test", "gone")]
+    AgentRow.objects.filter(team=PLAIN_TEAM).update(tools=json.dumps(tools))
+
+    ask("lookup TH-1 please", [HOSTED])
+
+    assert Run.objects.get().team == "test"
+
+
 def test_after_its_team_has_stopped_hosting_the_tool_it_is_answered(hosted_by_test):
     ask("hello", [HOSTED])
 
