@@ -70,6 +70,17 @@ def test_it_is_told_once_and_stays_open(people, limits, then, to):
     assert decide.decide(people["approver"], approval.id, "approve").status == "decided"
 
 
+def test_an_escalated_request_can_be_decided_after_the_settings_have_changed(people, limits):
+    limits(approval_expiry="notify", approval_role="auditor")
+    approval = overdue(people["operator"])
+    assert expiry.expire_due() == [approval.id]
+
+    limits(approval_expiry="reject")
+
+    assert expiry.expire_due() == []
+    assert decide.decide(people["approver"], approval.id, "approve").status == "decided"
+
+
 def test_it_is_ended_once_however_many_look_and_who_decides_then_is_told(people, limits):
     limits(approval_expiry="reject")
     approval = overdue(people["operator"])
