@@ -8,6 +8,7 @@ and a few threads keep their connections, which halves the time.
 import asyncio
 import contextlib
 import io
+import json
 import logging
 import time
 from collections.abc import Coroutine
@@ -23,9 +24,10 @@ from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
 from conversations.access.authentication import Caller
+from conversations.asgi import route
 from conversations.core import log_format
 from conversations.core.db_threads import POOL_SIZE
-from conversations.core.errors import Busy, SwitchboardError
+from conversations.core.errors import Busy, SwitchboardError, TooLarge
 from conversations.core.held_bodies import held_bodies
 from conversations.core.url_converters import with_slashes
 from conversations.events import log
@@ -54,10 +56,10 @@ class PageHandler(ASGIHandler):
         except RequestAborted:
             return
         except RequestDataTooBig:
-            await self.send_response(_refusal("The request is too large.", 413), send)
+            await self.send_response(_refusal(scope, TooLarge("the request is too large")), send)
             return
         except Busy as error:
-            await self.send_response(_refusal(error.sentence, error.status), send)
+            await self.send_response(_refusal(scope, error), send)
             return
         loop = asyncio.get_running_loop()
         response = await loop.run_in_executor(self._pool, self._answer_known, scope, body, time.monotonic())
@@ -135,10 +137,15 @@ async def _while_there(receive: Any, sending: Coroutine[Any, Any, None]) -> None
         await task
 
 
-def _refusal(text: str, status: int) -> HttpResponse:
-    """Return the response to a body that is not read, which passes no middleware."""
-    guard = {
+def _refusal(scope: Any, error: SwitchboardError) -> HttpResponse:
+    """Return the response to a body that is not read, which passes no middleware: JSON to the API's clients and to
+    scripts of pages (`dashboard.pages.errors.wants_json`), else text."""
+    headers = {
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
         "X-Content-Type-Options": "nosniff",
     }
-    return HttpResponse(text, status=status, content_type="text/plain", headers=guard)
+    headers |= {name.decode(): value.decode() for name, value in route.headers_of(error)}
+    is_json = scope["path"].startswith("/api/") or route.header(scope, b"x-requested-with") == b"fetch"
+    content = json.dumps({"error": error.as_dict()}) if is_json else error.sentence
+    kind = "application/json" if is_json else "text/plain"
+    return HttpResponse(content, status=error.status, content_type=kind, headers=headers)

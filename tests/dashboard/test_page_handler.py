@@ -1,6 +1,7 @@
 """Django's pages under ASGI: one hop into a thread, bounded bodies, a connection per thread."""
 
 import asyncio
+import json
 import sqlite3
 import sys
 import threading
@@ -13,6 +14,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.test import override_settings
 from django.urls import path
 
+from conversations.core.held_bodies import FREE, held_bodies
 from conversations.events import log
 from conversations.realtime.session_guard import SocketRegistry
 from dashboard import urls
@@ -82,7 +84,7 @@ def handler():
         pages._pool.shutdown()
 
 
-async def ask(handler, path="/api/v1/look", method="GET", chunks=(b"",), cookie="", hang_up=False):
+async def ask(handler, path="/api/v1/look", method="GET", chunks=(b"",), cookie="", hang_up=False, more_headers=()):
     """Make one request as a server would; answer what was sent."""
     messages = [{"type": "http.request", "body": chunk, "more_body": True} for chunk in chunks]
     messages[-1]["more_body"] = False
@@ -96,7 +98,7 @@ async def ask(handler, path="/api/v1/look", method="GET", chunks=(b"",), cookie=
     async def send(message):
         sent.append(message)
 
-    headers = [(b"host", b"127.0.0.1:8000"), (b"cookie", cookie.encode())]
+    headers = [(b"host", b"127.0.0.1:8000"), (b"cookie", cookie.encode()), *more_headers]
     scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": headers}
     await handler(scope | {"client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8000), "scheme": "http"}, receive, send)
     return sent
@@ -144,6 +146,27 @@ def test_a_body_too_large_is_refused_before_it_is_read_whole(handler):
     assert status == 413
     assert len(chunks) << 20 > MAX_BODY
     assert seen == []
+
+
+@pytest.mark.parametrize(
+    ("path", "more_headers", "is_json"),
+    [("/api/v1/look", (), True), ("/page/", ((b"x-requested-with", b"fetch"),), True), ("/page/", (), False)],
+)
+def test_a_body_that_is_not_read_is_refused_in_the_callers_format(handler, path, more_headers, is_json, monkeypatch):
+    monkeypatch.setattr(held_bodies, "limit", 0)
+    chunks = (b"x" * (FREE + 1), b"")
+
+    sent = asyncio.run(ask(handler, path, "POST", chunks, more_headers=more_headers))
+
+    status, body = answer_of(sent)
+    headers = {name.lower(): value for name, value in sent[0]["headers"]}
+    assert (status, headers[b"retry-after"]) == (429, b"1")
+    if is_json:
+        assert headers[b"content-type"] == b"application/json"
+        assert json.loads(body)["error"]["code"] == "busy"
+    else:
+        assert headers[b"content-type"] == b"text/plain"
+        assert b"send again later" in body
 
 
 def test_who_hangs_up_early_gets_no_answer(handler):
