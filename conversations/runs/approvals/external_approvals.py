@@ -173,8 +173,9 @@ def _call(conversation: Conversation, approval_request: ExternalRequest) -> Tool
     free = [row for row in rows if row.id not in known]
     if approval_request.call_id is None:
         return next(iter(free), rows[-1] if rows else None)
-    same = [row for row in rows if row.id in known and _is_about(known[row.id], approval_request)]
-    return same[-1] if same else min(free, key=lambda row: row.arguments_digest != digest, default=None)
+    same = (row for row in reversed(rows) if row.id in known and _is_about(known[row.id], approval_request))
+    newest = next(same, None)  # each is a query: the newest first
+    return newest or min(free, key=lambda row: row.arguments_digest != digest, default=None)
 
 
 def _rejected_call(conversation: Conversation, approval_request: ExternalRequest) -> ToolCall | None:
