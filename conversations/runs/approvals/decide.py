@@ -82,7 +82,7 @@ def apply_decision(principal: Principal, approval: str, answer: DecisionInput, *
     request = request_body(row)
     if (ended_at := terms.expired_at(row, request)) is not None:  # a worker has yet to end it
         raise _expired_error(ended_at)
-    _require_other_eyes(principal, row, run)
+    _require_other_eyes(principal, run, request)
     eligibility.require_second_approver(principal, row, run)
     if budget_requests.is_budget(request):
         budget_requests.check(answer.decision)
@@ -166,8 +166,8 @@ def _require_waiting_run(approval: Approval) -> Run:
     return run
 
 
-def _require_other_eyes(principal: Principal, approval: Approval, run: Run) -> None:
-    if wrote_input(principal, run) and needs_other_eyes(request_body(approval)):
+def _require_other_eyes(principal: Principal, run: Run, request: Body) -> None:
+    if needs_other_eyes(request) and wrote_input(principal, run):
         raise NotAllowed(
             f"{principal} wrote or sent the message behind this run, so someone else has to decide (four eyes)",
             code="four_eyes",
