@@ -57,7 +57,8 @@ class ApprovalRequestEndpoint(route.Route):
         self._waiting = DecisionWait(runtime, "questions", who="agents")
 
     async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
-        """Return 200 with the decision, `pending` while there is none, or `not_asked` if nobody can decide."""
+        """Return 200 with the decision, `pending` while there is none, or `not_asked` if nobody can decide: the
+        conversation belongs to another token, or this call was asked about with other arguments."""
         caller = await self._authenticator.caller(scope, "publish")
         wait_s = wait_of(scope, WAIT_S, MAX_WAIT_S)
         body = await route.body(scope, receive, MAX_BODY)

@@ -42,8 +42,8 @@ class ToAskAbout(BaseModel):
 
 
 class AskedDecision(Shape):
-    """The result of the request. `not_asked`: the conversation belongs to another token; `withdrawn`: it can no longer
-    be decided."""
+    """The result of the request. `not_asked`: the conversation belongs to another token, or this call was asked about
+    with other arguments; `withdrawn`: it can no longer be decided."""
 
     approval_id: str
     status: Literal["pending", "decided", "withdrawn", "not_asked"]
