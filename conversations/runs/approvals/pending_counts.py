@@ -14,7 +14,7 @@ from django.db.models import Count, Min, OuterRef, Subquery
 
 from conversations.core.micros import to_datetime
 from conversations.events.log import bounded_reads
-from conversations.models import Approval, Event, Run
+from conversations.models import Approval, Event
 from conversations.runs.approvals import auto_approval_rules, input_authors, terms
 from conversations.runs.policy import evaluate
 
@@ -55,8 +55,7 @@ def excluded_approvers(approvals: Collection[str] | None = None) -> dict[str, se
 
 def _deciding_authors(approvals: list[str]) -> dict[str, set[str]]:
     """Return who is behind the input of the runs of these open requests, of those who could decide at all."""
-    waiting = Run.objects.filter(status="waiting").values("id")
-    runs = dict(Approval.objects.open().filter(id__in=approvals, run__in=waiting).values_list("id", "run"))
+    runs = dict(Approval.objects.open().filter(id__in=approvals).values_list("id", "run"))
     authors = input_authors.of_runs(set(runs.values()))
     able = {id_: {who for who in authors[run] if who.startswith(("user:", "token:"))} for id_, run in runs.items()}
     return {id_: people for id_, people in able.items() if people}
