@@ -150,11 +150,10 @@ export class Subscription {
     if (rows.length || isSnapshot) this.handlers.rows?.({ ...frame, rows, isSnapshot });
   }
 
-  /** Whether more rows changed than a snapshot contains: it is full, and all its rows but escalated ones have changed. */
+  /** Whether more rows may have changed than a snapshot contains: all of those that changed last are new. */
   #missesRows(rows) {
-    if (!this.#previousVersions || rows.length < SNAPSHOT) return false;
     const isNew = ({ key, version }) => this.#previousVersions.get(key) !== version;
-    return rows.some(isNew) && rows.every((row) => row.escalated || isNew(row));
+    return this.#previousVersions !== undefined && rows.filter(isNew).length >= SNAPSHOT;
   }
 
   #cancelCheck() {

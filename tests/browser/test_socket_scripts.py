@@ -186,10 +186,12 @@ ESCALATED = {"key": "1", "version": 1, "html": "1", "escalated": "admin"}
         (rows(1, 99, 2), False),
         ([*rows(100, 199), ESCALATED], False),
         ([ESCALATED | {"key": str(n)} for n in range(1, 101)], False),
+        ([*rows(101, 101), *(ESCALATED | {"key": str(n)} for n in range(1, 101))], False),
     ],
     ids=[
         "100 new ones", "100 changed ones", "100 new ones and an escalated one", "99 new ones", "99 changed ones",
         "99 new ones and an escalated one", "100 escalated ones as they were",
+        "one new one and 100 escalated ones as they were",
     ],
 )  # fmt: skip
 def test_a_page_that_missed_more_than_it_is_told_notices(line: Line, after: list[Any], is_missed: bool) -> None:
