@@ -29,6 +29,8 @@ class ConversationControl extends HTMLElement {
   #requestCount = 0;
   #renderedRequest = 0; // number of the newest request whose response was rendered
   #repeatTimer = 0; // of a further request that no event causes
+  #redactionCount = 0;
+  #panelRedactions = 0; // of these, how many the panel includes
   #seq = Number(document.querySelector("live-transcript, [data-part]")?.dataset.head ?? 0);
   #isSending = false;
 
@@ -37,7 +39,8 @@ class ConversationControl extends HTMLElement {
     const { signal } = this.#abort;
     this.addEventListener("submit", (event) => this.#submit(event), { signal });
     document.addEventListener("transcript:drawn", ({ detail }) => this.#onDrawn(detail), { signal });
-    for (const name of ["visibilitychange", "record:redacted"]) document.addEventListener(name, () => this.#schedule(), { signal });
+    document.addEventListener("visibilitychange", () => this.#schedule(), { signal });
+    document.addEventListener("record:redacted", () => ((this.#redactionCount += 1), this.#schedule()), { signal });
     for (const [key, shortcut] of Object.entries(KEYS)) signal.addEventListener("abort", onKey(key, () => this.querySelector(`[aria-keyshortcuts="${shortcut}"]`)?.click()));
     const poll = setInterval(() => this.#state.hasAttribute("data-working") && this.#schedule(), POLL_MS);
     signal.addEventListener("abort", () => clearInterval(poll));
@@ -75,8 +78,10 @@ class ConversationControl extends HTMLElement {
   get #query() {
     const sections = document.querySelector("conversation-panel [data-sections]");
     const speaker = document.querySelector("speaker-picker[data-prospects]")?.query;
+    const isOfPresent = sections && !document.querySelector("play-head");
+    const isRedacted = isOfPresent && this.#redactionCount > this.#panelRedactions; // an older page of a transcript leaves `#seq` as it is
     const isOutdated = sections && this.#seq > Number(sections.dataset.head);
-    return [unsettledQuery(), speaker, isOutdated ? "panel=1" : ""].filter(Boolean).join("&");
+    return [unsettledQuery(), speaker, isOutdated || isRedacted ? "panel=1" : ""].filter(Boolean).join("&");
   }
 
   async #refresh() {
@@ -84,12 +89,13 @@ class ConversationControl extends HTMLElement {
     if (!this.#isForced && Number(this.#state.dataset.head) >= this.#seq) return;
     this.#isForced = false;
     this.#requestedAt = performance.now();
-    const query = this.#query;
+    const [query, redactionCount] = [this.#query, this.#redactionCount];
     const requestNumber = (this.#requestCount += 1);
     try {
       const fresh = render(await markup(`${this.dataset.address}?${query}`, { signal: this.#abort.signal }));
       if (requestNumber < this.#renderedRequest) return; // a later request was answered first
       this.#renderedRequest = requestNumber;
+      this.#panelRedactions = redactionCount;
       drawTimes(fresh);
       updatePageTitle(this.querySelector("h1"), fresh.querySelector("h1"));
       for (const part of PARTS) morph(this.querySelector(part), fresh.querySelector(part));
