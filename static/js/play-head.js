@@ -32,7 +32,7 @@ class PlayHead extends HTMLElement {
     this.addEventListener("submit", (event) => event.preventDefault(), { signal });
     const keys = { ",": () => this.#step(-1), ".": () => this.#step(1), ">": () => this.#player.toggle(), L: () => this.#live.click() };
     for (const [key, act] of Object.entries(keys)) signal.addEventListener("abort", onKey(key, act));
-    signal.addEventListener("abort", watchRedactions(this.dataset, () => this.#refresh()));
+    signal.addEventListener("abort", watchRedactions(this.dataset, () => (dispatchRedacted(), this.#renderAgain())));
     const parameters = new URL(location.href).searchParams;
     const speed = this.querySelector(`[data-speed] > [value="${CSS.escape(parameters.get("speed"))}"]`);
     if (speed) speed.selected = true;
@@ -78,11 +78,10 @@ class PlayHead extends HTMLElement {
     button.setAttribute("aria-label", button.title);
   }
 
-  /** Render the moment again after a redaction. */
-  #refresh() {
+  /** Render the moment again after a redaction, or the one that the reader tried to go to. */
+  #renderAgain() {
     this.#isStale = true;
-    dispatchRedacted();
-    this.#seek(this.#target || this.at);
+    this.#seek(Number(this.#range.value));
   }
 
   /** Go to an event. Moments are rendered one at a time; of those requested in between, only the last one. */
@@ -91,12 +90,15 @@ class PlayHead extends HTMLElement {
     this.#range.value = this.#target;
     if (this.#isSeeking) return;
     this.#isSeeking = true;
-    while ((this.#target || this.#isStale) && this.isConnected) {
-      const next = this.#target || this.at;
-      await this.#show(next);
-      if (this.#target === next) this.#target = 0;
+    try {
+      while ((this.#target || this.#isStale) && this.isConnected) {
+        const next = this.#target || this.at;
+        await this.#show(next);
+        if (this.#target === next) this.#target = 0;
+      }
+    } finally {
+      this.#isSeeking = false;
     }
-    this.#isSeeking = false;
   }
 
   /** Render all parts, and wait for each even if one fails: otherwise an older moment could be rendered over a newer one. */
@@ -110,7 +112,7 @@ class PlayHead extends HTMLElement {
     const results = await Promise.allSettled(renderings);
     const errors = results.filter(({ status }) => status === "rejected").map(({ reason }) => reason);
     if (!errors.length) return this.#strip.hide(this.#range);
-    if (wasStale && this.isConnected) this.#retryTimer = setTimeout(() => this.#refresh(), RETRY_MS);
+    if (wasStale && this.isConnected) this.#retryTimer = setTimeout(() => this.#renderAgain(), RETRY_MS);
     return this.#showFailure(at, errors[0]);
   }
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Route
+from playwright.sync_api import Browser, Route, expect
 
 from tests.browser.test_socket_scripts import Line
 
+TIMERS = "globalThis.timers = []; globalThis.setTimeout = (run) => timers.push(run); void 0"  # the test runs them
 PARTS = """<h1></h1><p data-standing data-head="9"></p><p data-verbs="first"></p><p data-verbs="folded"></p>
   <p data-alarm></p>"""
 CONTROL = """async ([parts, past]) => {
@@ -14,6 +15,16 @@ CONTROL = """async ([parts, past]) => {
     <conversation-control data-address="/state">${parts}</conversation-control>
     <conversation-panel><div data-sections data-head="9"></div></conversation-panel>`;
   await import("/static/js/conversation-control.js");
+}"""
+PLAYHEAD = """async () => {
+  document.body.innerHTML = `<play-head data-at="3" data-head="9" data-address="/past"
+    data-topic="stream:c" data-after="9" data-epoch="e"><a data-fork></a>
+    <div data-moment-failed hidden><span></span><button></button></div>
+    <input type="range" min="1" max="9" value="3"><p data-moment data-gaps="" data-head="9"></p>
+    <button data-play><svg><use></use></svg></button><select data-speed><option value="1"></select></play-head>`;
+  globalThis.redactions = 0;
+  document.addEventListener("record:redacted", () => (redactions += 1));
+  await import("/static/js/play-head.js");
 }"""
 
 
@@ -23,6 +34,15 @@ def line(chromium: Browser) -> Iterator[Line]:
     context = chromium.new_context()
     yield Line(context.new_page())
     context.close()
+
+
+def send(line: Line, seq: int, kind: str, **body: str) -> None:
+    line.send(t="events", topic="stream:c", epoch="e", events=[{"seq": seq, "kind": kind, "body": body}])
+
+
+def run_timer(line: Line) -> None:
+    line.page.wait_for_function("timers.length === 1")
+    line.page.evaluate("void timers.pop()()")
 
 
 @pytest.mark.parametrize("past", ["", "<play-head></play-head>"], ids=["present", "past"])
@@ -45,3 +65,30 @@ def test_the_panel_is_requested_after_a_redaction_until_it_was_rendered(line: Li
     line.wait(lambda: len(queries) == 3)
 
     assert queries == (["", "", ""] if past else ["panel=1", "panel=1", ""])
+
+
+def test_a_moment_after_a_redaction_is_the_last_one_that_was_wanted(line: Line) -> None:
+    moments: list[str] = []
+
+    def respond(route: Route) -> None:
+        moments.append(route.request.url.partition("at=")[2])
+        if len(moments) <= 2:
+            route.fulfill(status=503)
+        else:
+            route.fulfill(body='<p data-moment data-gaps="" data-head="9">then</p>')
+
+    line.page.route("**/past?*", respond)
+    line.page.evaluate(TIMERS)
+    line.page.evaluate(PLAYHEAD)
+    line.wait(lambda: len(line.requests) == 1)
+
+    send(line, 10, "event.redacted")
+    strip = line.page.locator("[data-moment-failed]")
+    expect(strip).to_contain_text("Event 3 could not be shown")
+    line.page.locator("input").fill("5")
+    expect(strip).to_contain_text("Event 5 could not be shown")
+    run_timer(line)
+
+    expect(line.page.locator("play-head")).to_have_attribute("data-at", "5")
+    expect(strip).to_be_hidden()
+    assert (moments, line.page.evaluate("redactions")) == (["3", "5", "5"], 1)
