@@ -73,8 +73,8 @@ class AuditLog extends HTMLElement {
       const { new: count, is_cut: isCut } = await json(url, { signal: this.#stop.signal });
       this.#pill.show(count, newRows(count, "entry", "entries", isCut));
     } catch (error) {
-      if (error instanceof RequestError) this.#countSoon(0, RETRY_MS);
-      else if (error.name !== "AbortError") throw error;
+      if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
+      if (error.isTemporary) this.#countSoon(0, RETRY_MS);
     }
   }
 

@@ -52,7 +52,7 @@ class CallOutcome extends HTMLElement {
       }
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      if (this.isConnected) this.#retryTimer = setTimeout(() => this.#refresh(), RETRY_MS);
+      if (error.isTemporary && this.isConnected) this.#retryTimer = setTimeout(() => this.#refresh(), RETRY_MS);
     } finally {
       this.#isFetching = false;
     }

@@ -103,7 +103,7 @@ class ConversationControl extends HTMLElement {
       document.dispatchEvent(new CustomEvent("standing:drawn", { detail: { fresh, query } }));
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
-      this.#repeat(RETRY_MS);
+      if (error.isTemporary) this.#repeat(RETRY_MS);
     }
   }
 

@@ -123,7 +123,7 @@ class ConversationList extends HTMLElement {
       if (error.name === "AbortError") return undefined;
       if (!(error instanceof RequestError)) throw error;
       if (this.#isRequestedByUser) this.#filter?.fail(notAppliedText(error));
-      else this.#refetchSoon(RETRY_MS);
+      else if (error.isTemporary) this.#refetchSoon(RETRY_MS);
     }
     return undefined;
   }

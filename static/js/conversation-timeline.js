@@ -72,7 +72,7 @@ class ConversationTimeline extends HTMLElement {
       for (let wanted = this.#window.wanted; wanted !== null; wanted = this.#window.wanted) await this.#refresh(wanted);
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
-      if (error instanceof RequestError) this.#retryTimer = setTimeout(() => this.#fetchVisible(), RETRY_MS);
+      if (error.isTemporary) this.#retryTimer = setTimeout(() => this.#fetchVisible(), RETRY_MS);
     }
     this.#isFetching = false;
   }

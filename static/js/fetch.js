@@ -14,6 +14,11 @@ export class RequestError extends Error {
     Object.assign(this, { status, code, field, details });
   }
 
+  /** Whether the same request may succeed later: there was no response, too many requests, or an error of the server. */
+  get isTemporary() {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
+
   /** The message as a page shows it. */
   get sentence() {
     return sentenceOf(this);

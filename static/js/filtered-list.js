@@ -47,7 +47,7 @@ export class FilteredList {
     return this.#loader.load(name, this.#failureHandler(name, retry));
   }
 
-  /** Fetch the list in the background: a failure is not shown. @param {() => void} onError @returns {Promise<DocumentFragment | undefined>} */
+  /** Fetch the list in the background: a failure is not shown. @param {(error: RequestError) => void} onError @returns {Promise<DocumentFragment | undefined>} */
   fetchList(onError) {
     return this.#loader.load("list", onError);
   }

@@ -79,17 +79,19 @@ export class LivePart {
   async #render() {
     const startedAt = performance.now();
     const wasStale = this.#isStale;
+    let isRefused = false;
     this.#isStale = false; // set again if the epoch changes during the request
     try {
       await this.#renew();
       if (wasStale) this.#report.reset();
     } catch (error) {
       this.#isStale ||= wasStale;
-      if (!(error instanceof RequestError)) throw error; // the server is unreachable: retried
+      if (!(error instanceof RequestError)) throw error;
+      isRefused = !error.isTemporary;
     }
     this.#tookMs = performance.now() - startedAt;
     this.#timer = 0;
-    if (this.#element.isConnected) this.#schedule();
+    if (this.#element.isConnected && !isRefused) this.#schedule();
   }
 
   #dispatch(name, detail) {

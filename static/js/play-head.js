@@ -112,7 +112,7 @@ class PlayHead extends HTMLElement {
     const results = await Promise.allSettled(renderings);
     const errors = results.filter(({ status }) => status === "rejected").map(({ reason }) => reason);
     if (!errors.length) return this.#strip.hide(this.#range);
-    if (wasStale && this.isConnected) this.#retryTimer = setTimeout(() => this.#renderAgain(), RETRY_MS);
+    if (wasStale && this.isConnected && errors.some(({ isTemporary }) => isTemporary)) this.#retryTimer = setTimeout(() => this.#renderAgain(), RETRY_MS);
     return this.#showFailure(at, errors[0]);
   }
 

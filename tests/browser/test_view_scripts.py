@@ -92,3 +92,16 @@ def test_a_moment_after_a_redaction_is_the_last_one_that_was_wanted(line: Line) 
     expect(line.page.locator("play-head")).to_have_attribute("data-at", "5")
     expect(strip).to_be_hidden()
     assert (moments, line.page.evaluate("redactions")) == (["3", "5", "5"], 1)
+
+
+@pytest.mark.parametrize(("status", "is_repeated"), [(403, False), (404, False), (429, True), (503, True)])
+def test_only_what_may_succeed_later_is_requested_again(line: Line, status: int, is_repeated: bool) -> None:
+    line.page.route("**/past?*", lambda route: route.fulfill(status=status))
+    line.page.evaluate(TIMERS)
+    line.page.evaluate(PLAYHEAD)
+    line.wait(lambda: len(line.requests) == 1)
+
+    send(line, 10, "event.redacted")
+    expect(line.page.locator("[data-moment-failed]")).to_contain_text("could not be shown")
+
+    assert line.page.evaluate("timers.length") == is_repeated
