@@ -13,7 +13,7 @@ import { socket } from "./socket.js";
 const RETRY_MS = 2_000; // after a failed fetch: no later event may concern the call
 
 /** Whether an event may end a call without naming it. External agents do not know the ids of calls here. */
-const mayEndCall = ({ kind, body }) => /^run\.|^approval\./.test(kind) || (kind === "tool_step" && !body?.tool_call);
+const mayEndCall = ({ kind, body }) => /^run\.|^approval\./.test(kind) || (kind === "tool_step" && !body?.tool_call && body?.status !== "start");
 
 class CallOutcome extends HTMLElement {
   #unsubscribe;
