@@ -1,12 +1,13 @@
 /**
  * The page of one tool call. `<call-outcome data-src data-call data-conversation data-after>` refreshes the call's outcome
  * on each event of its conversation that names the call and, until the call is over, on each that may end it without naming
- * it. `r` moves the focus to the replay form.
+ * it; after a redaction the page is loaded again. `r` moves the focus to the replay form.
  */
 import "./copy-field.js";
 import "./json-copy.js";
 import { RequestError, markup } from "./fetch.js";
 import { onKey } from "./keys.js";
+import { includesRedaction } from "./redaction-watch.js";
 import { redraw } from "./redraw.js";
 import { socket } from "./socket.js";
 
@@ -24,8 +25,7 @@ class CallOutcome extends HTMLElement {
 
   connectedCallback() {
     const { conversation, after } = this.dataset;
-    const onEvents = ({ events }) => events.some((event) => this.#concerns(event)) && this.#refresh();
-    this.#unsubscribe = socket.subscribe(`stream:${conversation}`, { after: Number(after) }, { events: onEvents });
+    this.#unsubscribe = socket.subscribe(`stream:${conversation}`, { after: Number(after) }, { events: ({ events }) => this.#receive(events) });
     this.#removeKey = onKey("r", () => document.querySelector("#replay")?.querySelector("summary, input, button")?.focus());
   }
 
@@ -33,6 +33,12 @@ class CallOutcome extends HTMLElement {
     this.#unsubscribe();
     this.#removeKey();
     clearTimeout(this.#retryTimer);
+  }
+
+  /** A redaction names no call: the whole page may show what was redacted, the arguments in the replay form included. */
+  #receive(events) {
+    if (includesRedaction(events)) location.reload();
+    else if (events.some((event) => this.#concerns(event))) this.#refresh();
   }
 
   #concerns(event) {

@@ -26,6 +26,11 @@ PLAYHEAD = """async () => {
   document.addEventListener("record:redacted", () => (redactions += 1));
   await import("/static/js/play-head.js");
 }"""
+CALL = """async () => {
+  document.body.innerHTML = `<call-outcome data-src="/outcome" data-call="k" data-conversation="c" data-after="4">
+    <div data-part></div></call-outcome>`;
+  await import("/static/js/call-page.js");
+}"""
 
 
 @pytest.fixture
@@ -105,3 +110,16 @@ def test_only_what_may_succeed_later_is_requested_again(line: Line, status: int,
     expect(line.page.locator("[data-moment-failed]")).to_contain_text("could not be shown")
 
     assert line.page.evaluate("timers.length") == is_repeated
+
+
+def test_the_page_of_a_call_is_loaded_again_after_a_redaction(line: Line) -> None:
+    requests: list[str] = []
+    line.page.on("request", lambda request: requests.append(request.url) if "/outcome" in request.url else None)
+    line.page.evaluate(CALL)
+    line.wait(lambda: len(line.requests) == 1)
+
+    send(line, 5, "tool_step", status="start")
+    send(line, 6, "event.redacted")
+
+    line.page.wait_for_function("!document.querySelector('call-outcome')")
+    assert requests == [], "the start of another call ends none"
