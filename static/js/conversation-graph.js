@@ -16,11 +16,13 @@ class ConversationGraph extends HTMLElement {
   #pickedSeq = this.dataset.event ?? "";
   #requestCount = 0;
   #renderedRequest = 0; // number of the newest request whose response was rendered
+  #isWhole = false; // whether all participants are requested, or only the most active ones
 
   connectedCallback() {
     const { signal } = this.#abort;
     this.#view = new GraphView(this, signal);
-    this.#live = new LivePart(this, () => this.#refresh(this.#part.hasAttribute("data-whole")));
+    this.#isWhole = this.#showsAll;
+    this.#live = new LivePart(this, () => this.#refresh());
     this.addEventListener("click", (event) => this.#click(event), { signal });
     this.addEventListener("focusin", ({ target }) => target.matches(".times:focus-visible") && this.#pick(target), { signal });
     const { event: seq } = this.dataset; // maybe an event that no edge represents
@@ -37,8 +39,13 @@ class ConversationGraph extends HTMLElement {
     return this.querySelector("[data-part]");
   }
 
-  async #refresh(isWhole) {
-    const query = `${isWhole ? "&whole=1" : ""}${this.#pickedSeq ? `&event=${this.#pickedSeq}` : ""}`;
+  /** Whether the rendered part shows all participants. */
+  get #showsAll() {
+    return this.#part.hasAttribute("data-whole");
+  }
+
+  async #refresh() {
+    const query = `${this.#isWhole ? "&whole=1" : ""}${this.#pickedSeq ? `&event=${this.#pickedSeq}` : ""}`;
     const requestNumber = (this.#requestCount += 1);
     const fresh = render(await markup(this.dataset.src + query, { signal: this.#abort.signal }));
     if (requestNumber < this.#renderedRequest) return; // a later request was answered first
@@ -59,10 +66,12 @@ class ConversationGraph extends HTMLElement {
 
   /** Switch between all participants and the most active ones. If that fails, the link says so. */
   async #toggleWhole(link) {
+    this.#isWhole = !this.#showsAll;
     try {
-      await this.#refresh(!this.#part.hasAttribute("data-whole"));
+      await this.#refresh();
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
+      this.#isWhole = this.#showsAll;
       if (error instanceof RequestError) link.textContent = `${error.sentence} Try again`;
     }
   }

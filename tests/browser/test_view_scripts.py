@@ -16,6 +16,11 @@ CONTROL = """async ([parts, past]) => {
     <conversation-panel><div data-sections data-head="9"></div></conversation-panel>`;
   await import("/static/js/conversation-control.js");
 }"""
+GRAPH = """async () => {
+  document.body.innerHTML = `<conversation-graph data-topic="stream:c" data-epoch="e" data-src="/graph?part=1">
+    <div data-part data-head="4"><a data-whole-link href="?whole=1">and 5 more</a></div></conversation-graph>`;
+  await import("/static/js/conversation-graph.js");
+}"""
 PLAYHEAD = """async () => {
   document.body.innerHTML = `<play-head data-at="3" data-head="9" data-address="/past"
     data-topic="stream:c" data-after="9" data-epoch="e"><a data-fork></a>
@@ -70,6 +75,31 @@ def test_the_panel_is_requested_after_a_redaction_until_it_was_rendered(line: Li
     line.wait(lambda: len(queries) == 3)
 
     assert queries == (["", "", ""] if past else ["panel=1", "panel=1", ""])
+
+
+def test_a_graph_that_is_busy_shows_everybody_once_that_is_wanted(line: Line) -> None:
+    held: list[Route] = []
+    line.page.route("**/graph?*", lambda route: held.append(route))
+    line.page.evaluate(TIMERS)
+    line.page.evaluate(GRAPH)
+    line.wait(lambda: len(line.requests) == 1)
+
+    line.page.locator("[data-whole-link]").click()
+    line.wait(lambda: len(held) == 1)
+    held[0].fulfill(status=503)
+    expect(line.page.locator("[data-whole-link]")).to_contain_text("Try again")
+    send(line, 5, "message")
+    run_timer(line)
+    line.wait(lambda: len(held) == 2)
+    held[1].fulfill(body='<div data-part data-head="5"><a data-whole-link href="?whole=1">and 5 more</a></div>')
+    expect(line.page.locator("[data-part]")).to_have_attribute("data-head", "5")
+    line.page.locator("[data-whole-link]").click()
+    line.wait(lambda: len(held) == 3)
+    send(line, 6, "message")
+    run_timer(line)
+    line.wait(lambda: len(held) == 4)
+
+    assert ["whole=1" in route.request.url for route in held] == [True, False, True, True]
 
 
 def test_a_moment_after_a_redaction_is_the_last_one_that_was_wanted(line: Line) -> None:
