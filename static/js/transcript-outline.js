@@ -97,7 +97,8 @@ class TranscriptOutline extends HTMLElement {
 
   /** Remove the page, which may show redacted events, and fetch it again if the outline is shown. */
   #discardRedacted() {
-    const query = this.#pageQuery;
+    const query = this.#page ? this.#pageQuery : this.#query;
+    this.#requests += 1; // a response under way may show them
     this.replaceChildren();
     if (!this.hidden) this.#fetch(query);
   }

@@ -36,6 +36,13 @@ CALL = """async () => {
     <div data-part></div></call-outcome>`;
   await import("/static/js/call-page.js");
 }"""
+OUTLINE = """async () => {
+  document.body.innerHTML = `<div class="panel-switch"><button value="outline">Outline</button>
+    <button value="facts">Facts</button></div><div class="panel">
+    <div data-outline-failed hidden><span></span><button></button></div>
+    <transcript-outline data-address="/outline" hidden></transcript-outline></div>`;
+  await import("/static/js/transcript-outline.js");
+}"""
 
 
 @pytest.fixture
@@ -153,3 +160,21 @@ def test_the_page_of_a_call_is_loaded_again_after_a_redaction(line: Line) -> Non
 
     line.page.wait_for_function("!document.querySelector('call-outcome')")
     assert requests == [], "the start of another call ends none"
+
+
+def test_an_outline_requested_before_a_redaction_is_not_shown_after_it(line: Line) -> None:
+    held: list[Route] = []
+    line.page.route("**/outline?*", lambda route: held.append(route))
+    line.page.evaluate(OUTLINE)
+    line.page.get_by_role("button", name="Outline").click()
+    line.wait(lambda: len(held) == 1)
+    line.page.get_by_role("button", name="Facts").click()
+
+    line.page.evaluate("document.dispatchEvent(new CustomEvent('record:redacted'))")
+    held[0].fulfill(body='<ol data-outline-page data-head="4">before</ol>')
+    line.page.wait_for_load_state("networkidle")
+    line.page.get_by_role("button", name="Outline").click()
+
+    line.wait(lambda: len(held) == 2)
+    held[1].fulfill(body='<ol data-outline-page data-head="5">after</ol>')
+    expect(line.page.locator("transcript-outline")).to_have_text("after")
