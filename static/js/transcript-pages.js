@@ -13,6 +13,7 @@ const SIZES = {
   lanes: { maxRows: 300, maxFollowed: 300, margin: "3000px 0px" },
 };
 const RETRY_MS = 2_000;
+const pause = () => new Promise((resolve) => setTimeout(resolve, RETRY_MS)); // before a retry
 const MAX_EMPTY_PAGES = 3; // loaded in a row; then the link must be pressed, or a level of detail that hides most rows would load all history
 
 export class TranscriptPages {
@@ -27,7 +28,7 @@ export class TranscriptPages {
   #observer;
   #unfollowPlayhead = () => {};
   #unwatchRedactions = null; // a function while the transcript is not live
-  #error = null; // of the latest request, if it failed
+  #error = null; // of the latest load, if it failed
 
   /**
    * @param {HTMLElement} host `data-entries` is the address of pages, with or without a query; `data-first`, `data-last` the seqs shown
@@ -73,9 +74,9 @@ export class TranscriptPages {
     });
   }
 
-  /** Replace all rows by the newest page, with as many requests as it takes. */
+  /** Replace all rows by the newest page, with as many requests as it takes. A load by the reader in the meantime replaces it. */
   async reloadNewest() {
-    while (this.#host.isConnected && !(await this.showNewest())) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    while (this.#host.isConnected && !(await this.showNewest()) && this.#error?.isTemporary) await pause();
   }
 
   /** Render the moment at the playhead, from its end on if it is another one. Throws `RequestError`. */
@@ -165,7 +166,7 @@ export class TranscriptPages {
   /** Reload the rows shown, from the first on. */
   async #reload() {
     const load = () => this.#showAfter("newer", this.#rows.firstSeq - 1);
-    while (this.#unwatchRedactions && !(await load())) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    while (this.#unwatchRedactions && !(await load()) && this.#error?.isTemporary) await pause();
   }
 
   #reachTail({ head, epoch }) {
@@ -178,27 +179,27 @@ export class TranscriptPages {
   async #load(name, query, draw, { isUrgent = !query } = {}) {
     if (this.#loading && !isUrgent) return false;
     const number = (this.#loading = ++this.#loads);
-    const isLoaded = await this.#fetch(name, query, (page) => number === this.#loading && draw(page));
+    this.#error = null;
+    const error = await this.#fetch(name, query, (page) => number === this.#loading && draw(page));
     if (number !== this.#loading) return false;
-    this.#loading = 0;
-    if (isLoaded && this.#emptyPages < MAX_EMPTY_PAGES) this.#observeAgain();
-    return isLoaded;
+    [this.#loading, this.#error] = [0, error];
+    if (!error && this.#emptyPages < MAX_EMPTY_PAGES) this.#observeAgain();
+    return !error;
   }
 
+  /** Returns the `RequestError` if the page could not be fetched, else null. */
   async #fetch(name, query, draw) {
     const link = this.#links[name];
-    this.#error = null;
     try {
       const { entries } = this.#host.dataset;
       draw(await json(query ? `${entries}${entries.includes("?") ? "&" : "?"}${query}` : entries));
       link.textContent = link.dataset.words;
       this.#host.dispatchEvent(new CustomEvent("page:drawn", { bubbles: true }));
-      return true;
+      return null;
     } catch (error) {
       if (error.name !== "RequestError") throw error;
-      this.#error = error;
       link.textContent = `${error.sentence} Try again`;
-      return false;
+      return error;
     }
   }
 

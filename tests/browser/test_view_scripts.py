@@ -43,6 +43,14 @@ OUTLINE = """async () => {
     <transcript-outline data-address="/outline" hidden></transcript-outline></div>`;
   await import("/static/js/transcript-outline.js");
 }"""
+PAGES = """async () => {
+  document.body.innerHTML = `<main data-entries="/entries" data-first="5" data-last="9" data-head="9">
+    <a data-older hidden></a><div class="transcript"></div><a data-newer hidden></a></main>`;
+  const rows = { all: [], firstSeq: 5, reset: (html) => (globalThis.shown = html) };
+  const tail = { beforeChange() {}, afterChange() {}, scrollToRow() {} };
+  const { TranscriptPages } = await import("/static/js/transcript-pages.js");
+  globalThis.pages = new TranscriptPages(document.querySelector("main"), rows, tail);
+}"""
 
 
 @pytest.fixture
@@ -178,3 +186,22 @@ def test_an_outline_requested_before_a_redaction_is_not_shown_after_it(line: Lin
     line.wait(lambda: len(held) == 2)
     held[1].fulfill(body='<ol data-outline-page data-head="5">after</ol>')
     expect(line.page.locator("transcript-outline")).to_have_text("after")
+
+
+def test_a_reader_who_went_elsewhere_is_not_taken_back_to_the_newest_events(line: Line) -> None:
+    held: list[Route] = []
+    line.page.route("**/entries*", lambda route: held.append(route))
+    line.page.evaluate(TIMERS)
+    line.page.evaluate(PAGES)
+    page = {"html": "", "first": 3, "last": 9, "has_older": False, "has_newer": False, "head": 9, "epoch": "e"}
+
+    line.page.evaluate("void pages.reloadNewest()")
+    line.wait(lambda: len(held) == 1)
+    wanted = "new CustomEvent('page:wanted', { detail: { seq: 3 } })"
+    line.page.evaluate(f"document.querySelector('main').dispatchEvent({wanted})")
+    line.wait(lambda: len(held) == 2)
+    for route, html in zip(held, ("newest", "wanted"), strict=True):
+        route.fulfill(json={**page, "html": html})
+    line.page.wait_for_function("globalThis.shown === 'wanted'")
+
+    assert line.page.evaluate("timers.length") == 0
