@@ -24,7 +24,7 @@ export function onKey(combination, action) {
 }
 
 /** Move the focus through the items. @param {number} step  1: to the next; -1: to the previous */
-export function move(step) {
+function move(step) {
   const items = [...document.querySelectorAll("[data-item]")];
   const current = items.indexOf(document.activeElement?.closest("[data-item]"));
   const next = items[current < 0 ? 0 : Math.max(0, Math.min(items.length - 1, current + step))];

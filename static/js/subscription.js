@@ -22,7 +22,7 @@ const MAX_LAG_MS = 2_000; // for which the head may be ahead of the last event b
 export class Subscription {
   #send;
   #render;
-  #last;
+  #last; // the seq of the last event passed on; undefined before the first
   #epoch;
   #isFirstPage; // whether the next events may start at any seq
   #isRequested = false; // whether the response to a subscribe is pending
@@ -44,11 +44,6 @@ export class Subscription {
     this.#render = render;
     this.#last = after;
     this.#epoch = epoch;
-  }
-
-  /** The seq of the last event passed on; undefined before the first. */
-  get last() {
-    return this.#last;
   }
 
   /** Send a subscribe for what is missing: on connecting, and when a frame shows a gap. */
