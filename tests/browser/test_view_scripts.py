@@ -93,28 +93,28 @@ def test_the_panel_is_requested_after_a_redaction_until_it_was_rendered(line: Li
 
 
 def test_a_graph_that_is_busy_shows_everybody_once_that_is_wanted(line: Line) -> None:
-    held: list[Route] = []
-    line.page.route("**/graph?*", lambda route: held.append(route))
+    routes: list[Route] = []
+    line.page.route("**/graph?*", lambda route: routes.append(route))
     line.page.evaluate(TIMERS)
     line.page.evaluate(GRAPH)
     line.wait(lambda: len(line.requests) == 1)
 
     line.page.locator("[data-whole-link]").click()
-    line.wait(lambda: len(held) == 1)
-    held[0].fulfill(status=503)
+    line.wait(lambda: len(routes) == 1)
+    routes[0].fulfill(status=503)
     expect(line.page.locator("[data-whole-link]")).to_contain_text("Try again")
     send(line, 5, "message")
     run_timer(line)
-    line.wait(lambda: len(held) == 2)
-    held[1].fulfill(body='<div data-part data-head="5"><a data-whole-link href="?whole=1">and 5 more</a></div>')
+    line.wait(lambda: len(routes) == 2)
+    routes[1].fulfill(body='<div data-part data-head="5"><a data-whole-link href="?whole=1">and 5 more</a></div>')
     expect(line.page.locator("[data-part]")).to_have_attribute("data-head", "5")
     line.page.locator("[data-whole-link]").click()
-    line.wait(lambda: len(held) == 3)
+    line.wait(lambda: len(routes) == 3)
     send(line, 6, "message")
     run_timer(line)
-    line.wait(lambda: len(held) == 4)
+    line.wait(lambda: len(routes) == 4)
 
-    assert ["whole=1" in route.request.url for route in held] == [True, False, True, True]
+    assert ["whole=1" in route.request.url for route in routes] == [True, False, True, True]
 
 
 def test_a_moment_after_a_redaction_is_the_last_one_that_was_wanted(line: Line) -> None:
@@ -171,36 +171,36 @@ def test_the_page_of_a_call_is_loaded_again_after_a_redaction(line: Line) -> Non
 
 
 def test_an_outline_requested_before_a_redaction_is_not_shown_after_it(line: Line) -> None:
-    held: list[Route] = []
-    line.page.route("**/outline?*", lambda route: held.append(route))
+    routes: list[Route] = []
+    line.page.route("**/outline?*", lambda route: routes.append(route))
     line.page.evaluate(OUTLINE)
     line.page.get_by_role("button", name="Outline").click()
-    line.wait(lambda: len(held) == 1)
+    line.wait(lambda: len(routes) == 1)
     line.page.get_by_role("button", name="Facts").click()
 
     line.page.evaluate("document.dispatchEvent(new CustomEvent('record:redacted'))")
-    held[0].fulfill(body='<ol data-outline-page data-head="4">before</ol>')
+    routes[0].fulfill(body='<ol data-outline-page data-head="4">before</ol>')
     line.page.wait_for_load_state("networkidle")
     line.page.get_by_role("button", name="Outline").click()
 
-    line.wait(lambda: len(held) == 2)
-    held[1].fulfill(body='<ol data-outline-page data-head="5">after</ol>')
+    line.wait(lambda: len(routes) == 2)
+    routes[1].fulfill(body='<ol data-outline-page data-head="5">after</ol>')
     expect(line.page.locator("transcript-outline")).to_have_text("after")
 
 
 def test_a_reader_who_went_elsewhere_is_not_taken_back_to_the_newest_events(line: Line) -> None:
-    held: list[Route] = []
-    line.page.route("**/entries*", lambda route: held.append(route))
+    routes: list[Route] = []
+    line.page.route("**/entries*", lambda route: routes.append(route))
     line.page.evaluate(TIMERS)
     line.page.evaluate(PAGES)
     page = {"html": "", "first": 3, "last": 9, "has_older": False, "has_newer": False, "head": 9, "epoch": "e"}
 
     line.page.evaluate("void pages.reloadNewest()")
-    line.wait(lambda: len(held) == 1)
+    line.wait(lambda: len(routes) == 1)
     wanted = "new CustomEvent('page:wanted', { detail: { seq: 3 } })"
     line.page.evaluate(f"document.querySelector('main').dispatchEvent({wanted})")
-    line.wait(lambda: len(held) == 2)
-    for route, html in zip(held, ("newest", "wanted"), strict=True):
+    line.wait(lambda: len(routes) == 2)
+    for route, html in zip(routes, ("newest", "wanted"), strict=True):
         route.fulfill(json={**page, "html": html})
     line.page.wait_for_function("globalThis.shown === 'wanted'")
 
