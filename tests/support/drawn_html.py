@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 OURS = re.compile(
     r"fork/\?event=\d+|\?view=lanes&event=\d+#e\d+|/calls/[~\w.%-]{1,200}/"
-    r"|/conversations/(?:[\w.~!$&'()*+,;=:@-]|%[0-9A-F]{2}){1,300}/(fork/)?(\?event=\d+(#e\d+)?)?",  # one segment
+    r"|/conversations/(?:(?:[\w.~!$&'()*+,;=:@-]|%[0-9A-F]{2}){1,300}|~[\w-]{1,1100})"  # one segment
+    r"/(fork/)?(\?event=\d+(#e\d+)?)?",
     re.ASCII,
 )
 VOID = {"br", "hr", "use", "path"}
@@ -23,7 +24,7 @@ ALLOWED = {
         "data-sender",
         "data-group",
         "data-by",
-        *("data-at", "data-far", "data-way", "data-recipient", "data-to-all", "data-hue"),  # in lanes
+        *("data-at", "data-far", "data-way", "data-recipient", "data-calls", "data-to-all", "data-hue"),  # in lanes
     },
     "a": {"data-to", "href", "rel", "target", "aria-label"},
     "span": {
