@@ -194,7 +194,7 @@ def test_a_rule_is_added_edited_and_removed_after_a_question(page: Page) -> None
     expect(row).to_contain_text("No available agent has this tool.")
 
     page.get_by_role("link", name="Edit the rule for no_such_tool").click()
-    page.get_by_label("ask", exact=False).check()
+    page.get_by_role("radio", name="ask call needs approval").check()
     page.get_by_role("button", name="Save rule").click()
     expect(row).to_contain_text("Call needs approval")
 

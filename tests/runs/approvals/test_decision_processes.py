@@ -113,8 +113,13 @@ def ask_all(crowd, place, keys):
         "SELECT c.key,a.id,a.run FROM conversations_approval a JOIN conversations_conversation c"
         " ON c.id=a.conversation_id WHERE a.status='pending'"
     )
-    rows = until(lambda: (r := place.rows(sql)) and len(r) >= len(keys) and r, within=60, what="the questions")
-    return {key: (approval, run) for key, approval, run in rows}
+
+    def pending():
+        """Return the requests of these conversations once each has one: earlier races may have left others."""
+        requests = {key: (approval, run) for key, approval, run in place.rows(sql)}
+        return requests if requests.keys() >= set(keys) else None
+
+    return until(pending, within=60, what="the questions")
 
 
 def upset(crowd, place, rounds):
