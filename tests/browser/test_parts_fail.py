@@ -80,7 +80,7 @@ def test_facts_that_cannot_be_loaded_are_not_those_of_another_event(window: Page
 
 def test_an_outline_that_cannot_be_loaded_is_tried_again(window: Page) -> None:
     window.goto("/conversations/long/")
-    expect(window.locator("live-state[data-state=live]")).to_be_visible()
+    expect(window.locator("transcript-outline:defined")).to_be_attached()
     window.route("**/outline/*", reject)
     window.keyboard.press("h")
 
@@ -124,7 +124,7 @@ def test_a_whole_graph_that_cannot_be_loaded_is_tried_again(window: Page) -> Non
 
 def test_a_failed_prospect_of_a_message_replaces_that_of_another(window: Page) -> None:
     window.goto("/conversations/harbour-0/")
-    expect(window.locator("live-state[data-state=live]")).to_be_visible()
+    expect(window.locator("speaker-picker:defined")).to_be_attached()
     prospect = window.locator("[data-prospect]")
     window.keyboard.press("m")
     window.locator("input[name=to]").fill("Nobody")
