@@ -11,11 +11,11 @@ from conversations.core.ids import new_id
 from conversations.core.principals import SYSTEM, Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
+from conversations.events.response_ids import PLAIN_MODEL
 from conversations.models import Agent, Conversation, Run, ToolCall
 from conversations.models.run import ENDING, EXTERNAL
 from conversations.runs import deliver_messages, leases
 from conversations.runs.claims import Body
-from conversations.runs.responses.hosting_team import keep_host
 
 
 def stop(by: Who, run: str) -> None:
@@ -90,9 +90,8 @@ def run_again(by: Who, run: str) -> str:
         writer, by_whom = event_author(principal)
         queued: Body = {"event": "run.queued", "id": new_id(), "run_id": new, **fields, **by_whom}
         log.append([log.from_internal(conversation.key, queued, writer)])
-        if Agent.objects.filter(name=old.agent, team=old.team).exists():
+        if old.agent == PLAIN_MODEL or Agent.objects.filter(name=old.agent, team=old.team).exists():
             Run.objects.filter(id=new).update(team=old.team)
-        keep_host(new, Run.objects.filter(id=old.id))
         chain.enter(principal, "run_again", f"run:{run}", correlation={"conversation": conversation.key, "run": new})
     return new
 

@@ -93,7 +93,7 @@ def renew(approval: Approval) -> None:
 
 def outcome(approval: Approval) -> ExternalOutcome | None:
     """Return the outcome of a request; None while it waits. A call that the policy now denies is rejected; a decision
-    whose arguments or output were redacted is none anymore."""
+    whose arguments or output were redacted no longer counts."""
     row = Approval.objects.filter(id=approval.id).first()
     if row is not None and row.status == "pending":
         return None

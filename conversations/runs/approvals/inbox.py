@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Q, QuerySet
 from django.template.loader import get_template
 from django.urls import reverse
@@ -100,9 +99,7 @@ class ApprovalCard:
     @property
     def deadline(self) -> datetime | None:
         """Its deadline."""
-        until, limit_s = self.row.deadline, settings.CONFIG.approval_s
-        if until is None and limit_s:
-            until = self.row.asked_at + int(limit_s * 1e6)
+        until = terms.deadline_of(self.row)
         return to_datetime(until) if until is not None else None
 
     @property

@@ -62,14 +62,21 @@ def of_call(rows: Iterable[PolicyRule]) -> ApprovalTerms:
     )
 
 
+def deadline_of(approval: Approval) -> int | None:
+    """Return a request's deadline, in µs UTC: its own, else that of the settings; None if neither sets one."""
+    if approval.deadline is not None:
+        return approval.deadline
+    limit_s = settings.CONFIG.approval_s
+    return approval.asked_at + int(limit_s * 1e6) if limit_s else None
+
+
 def expired_at(approval: Approval, request: dict[str, Any]) -> int | None:
     """Return the deadline that a request has passed and that ends it, in µs UTC, whether a worker has ended it yet or
     not; None if it can still be decided: an escalated one waits without limit, whatever the settings are now. `request`
     is the event that created it."""
     if approval.escalated_seq is not None:  # no worker ends it (`expiry.expire_due`)
         return None
-    limit_s = settings.CONFIG.approval_s
-    deadline = approval.deadline or (approval.asked_at + int(limit_s * 1e6) if limit_s else None)
+    deadline = deadline_of(approval)
     is_over = deadline is not None and deadline < database_now() and terms_of_request(request)[0] == "reject"
     return deadline if is_over else None
 
