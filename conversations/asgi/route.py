@@ -74,7 +74,7 @@ async def body(scope: Scope, receive: Receive, limit: int) -> bytes:
             raise too_large(limit)
         return whole
     parts, size = [], 0
-    with held_bodies.counting() as grow:
+    with held_bodies.counting() as resize:
         while True:
             if message["type"] == "http.disconnect":
                 raise Invalid("the request body is incomplete")
@@ -82,7 +82,7 @@ async def body(scope: Scope, receive: Receive, limit: int) -> bytes:
             size += len(part)
             if size > limit:
                 raise too_large(limit)
-            grow(size)
+            resize(size)
             parts.append(part)
             if not message.get("more_body", False):
                 return await _join_parts(parts, size)

@@ -8,9 +8,7 @@ sent after the commit, in the encoding of the request.
 
 import asyncio
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -20,7 +18,8 @@ from conversations.access.authentication import Caller
 from conversations.asgi import parse_message, route
 from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.core.db_threads import DatabaseThreads
-from conversations.core.errors import Busy, Invalid, MethodNotAllowed, SwitchboardError
+from conversations.core.errors import Invalid, MethodNotAllowed, SwitchboardError
+from conversations.core.held_bodies import HeldBodies
 from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
 from conversations.realtime.server_runtime import ServerRuntime
@@ -66,7 +65,9 @@ class TelemetryEndpoint:
         self._reader = DatabaseThreads("telemetry")  # one: the memory is of one thread
         self._memory = intake.Memory()
         self._epoch = ""
-        self._held_bytes = Counter[str]()  # bytes of bodies, from before they are read, by principal
+        self._held_bodies = HeldBodies(
+            MAX_HELD, "too many requests are in progress: send again later", limit_of_one=MAX_HELD_BY_ONE
+        )
         self._storing: set[asyncio.Future[None]] = set()  # requests that are read and not stored yet
 
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
@@ -85,34 +86,14 @@ class TelemetryEndpoint:
         caller = await self._authenticator.caller(scope, "report")
         if (encoding := _encoding_of(scope)) is None:
             raise Invalid("Content-Type must be application/x-protobuf or application/json")
-        with self._holding(caller.principal.text, route.announced_size(scope, MAX_BODY)) as resize:
+        with self._held_bodies.counting(caller.principal.text) as resize:
+            resize(route.announced_size(scope, MAX_BODY))  # before it is read
             body = await route.body(scope, receive, MAX_BODY)
             resize(len(body))
             reading = partial(self._read, scope, body, encoding, caller)
             read = await asyncio.get_running_loop().run_in_executor(self._reader, reading)
             await self._take(read, caller)
         return otlp_answer.accepted(encoding, read.rejected, read.reason, field=_REJECTED[scope["path"]])
-
-    @contextmanager
-    def _holding(self, sender: str, size: int) -> Iterator[Callable[[int], None]]:
-        """Count the bytes of a body while the block runs; yield a function that changes the count. Raises Busy if
-        too many are held already."""
-        if self._held_bytes.total() + size > MAX_HELD or self._held_bytes[sender] + size > MAX_HELD_BY_ONE:
-            raise Busy("too many requests are in progress: send again later")
-        counted = 0
-
-        def resize(bytes_now: int) -> None:
-            nonlocal counted
-            self._held_bytes[sender] += bytes_now - counted
-            counted = bytes_now
-
-        resize(size)
-        try:
-            yield resize
-        finally:
-            resize(0)
-            if not self._held_bytes[sender]:
-                del self._held_bytes[sender]
 
     async def _take(self, read: DecodedRequest, caller: Caller) -> None:
         """Store the events, then move those stored elsewhere, once the events read earlier are stored there."""

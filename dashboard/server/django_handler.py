@@ -89,7 +89,7 @@ class PageHandler(ASGIHandler):
         """Read the body into memory. Raises RequestDataTooBig beyond `MAX_BODY` bytes, Busy while too much is being
         received."""
         body, more = io.BytesIO(), True
-        with held_bodies.counting() as grow:
+        with held_bodies.counting() as resize:
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":
@@ -98,7 +98,7 @@ class PageHandler(ASGIHandler):
                 if body.tell() + len(chunk) > MAX_BODY:
                     raise RequestDataTooBig
                 body.write(chunk)
-                grow(body.tell())
+                resize(body.tell())
         body.seek(0)
         return body
 
