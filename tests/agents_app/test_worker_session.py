@@ -2,23 +2,22 @@
 
 import asyncio
 import json
-import threading
-from contextlib import suppress
+from functools import partial
 
 import pytest
 from agents.memory import Session
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 
 from agents_app.memory import session
 from agents_app.model_providers.providers import ModelConfig, Provider
 from agents_app.teams import agent_registry
 from agents_app.teams.loading import load
 from agents_app.teams.served_team import ServedTeam
-from conversations.core.db_threads import DatabaseThreads
 from conversations.core.node_heartbeat import database_now
 from conversations.events.log import write_transaction
 from conversations.events.log.sql import BLOCK
 from conversations.models import Agent, SessionItem, ToolSchema
+from tests.support.meeting import run_meeting
 
 pytestmark = pytest.mark.django_db
 
@@ -136,19 +135,11 @@ def test_a_conversation_is_exported_as_input_for_the_sdk():
 @pytest.mark.each_form  # SQLite lets one write at a time, with or without a lock
 @pytest.mark.django_db(transaction=True)
 def test_workers_that_start_at_once_enter_the_same_rows_once(monkeypatch):
-    config, both, hue_of = ModelConfig(), threading.Barrier(2), agent_registry.hue_of
+    config = ModelConfig()
     rosters = [ServedTeam(team, config, Provider(config)) for team in load("agents_app.town_hall")]
 
-    def meet(*arguments):
-        with suppress(threading.BrokenBarrierError):
-            both.wait(0.5)  # each has found the row missing; where they take turns the other one never comes
-        return hue_of(*arguments)
-
-    monkeypatch.setattr(agent_registry, "hue_of", meet)
-    with DatabaseThreads("runs") as threads:
-        for entered in [threads.submit(agent_registry.register, rosters) for _ in range(2)]:
-            entered.result(60)
-        threads.submit(connection.close)
+    works = [partial(agent_registry.register, rosters)] * 2
+    run_meeting(monkeypatch, agent_registry, "hue_of", works)  # each has found the row missing
 
     assert Agent.objects.count() == 4
 

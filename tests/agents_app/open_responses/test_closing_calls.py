@@ -1,23 +1,21 @@
 """A client's call is closed by the run that answers it, while that run is its worker's, and once."""
 
-import threading
-from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 import pytest
 from agents.testing import function_call
-from django.db import connection
 
 from agents_app.open_responses import client_tool_calls
 from agents_app.open_responses.preparation import prepare
 from agents_app.open_responses.request import RunRequest, read
-from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Fenced
 from conversations.models import Event, Response, Run, ToolCall
 from conversations.runs import claims
 from conversations.runs.claims import Claim
 from tests.support.agents_running import ended_runs, event_bodies, team, working
 from tests.support.claiming import served_agents
+from tests.support.meeting import run_meeting
 from tests.support.responses import answer, ask, calls, function, returned
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -64,18 +62,9 @@ def test_a_worker_that_lost_its_run_closes_no_call():
 @pytest.mark.each_form  # SQLite lets one write at a time, with or without a lock
 def test_of_two_runs_that_answer_a_call_at_once_one_closes_it(monkeypatch):
     first = called()
-    two, both, ended = answering(first, first, "fork"), threading.Barrier(2), client_tool_calls._ended
+    works = [partial(prepare, *run) for run in answering(first, first, "fork")]
 
-    def meet(*arguments):
-        with suppress(threading.BrokenBarrierError):
-            both.wait(0.5)  # each has found the call open; where they take turns the other one never comes
-        return ended(*arguments)
-
-    monkeypatch.setattr(client_tool_calls, "_ended", meet)
-    with DatabaseThreads("runs") as threads:
-        for prepared in [threads.submit(prepare, *run) for run in two]:
-            prepared.result(60)
-        threads.submit(connection.close)
+    run_meeting(monkeypatch, client_tool_calls, "_ended", works)  # each has found the call open
 
     ends = [step for step in event_bodies("tool_step", first) if step.get("status") == "success"]
     assert [step["output"] for step in ends] == ["rain"]
