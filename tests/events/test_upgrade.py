@@ -37,14 +37,16 @@ def up_to_date():
     call_command("migrate", verbosity=0)
 
 
-LATER = ("event.annotated",)  # kinds that came with the tables they are folded into
+KINDS_WITH_NEW_TABLES = ("event.annotated",)  # this release made the tables that they are folded into
 
 
 def fill():
     """Store events of every kind that the release before knew, as several principals say them, some in the index of
     titles."""
     everything = list(
-        itertools.chain.from_iterable(payloads for kind, payloads in EXAMPLES.items() if kind not in LATER)
+        itertools.chain.from_iterable(
+            payloads for kind, payloads in EXAMPLES.items() if kind not in KINDS_WITH_NEW_TABLES
+        )
     )
     for key, who in zip(("c0", "c1", "c2", "c3"), WHO, strict=True):
         log.append([event(key, told_once(payload, key), who) for payload in everything])
