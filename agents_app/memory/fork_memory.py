@@ -203,9 +203,7 @@ class _Memory:
         provider_id, parsed = step.payload.tool_call_id, step.payload
         call_id = provider_id if provider_id and provider_id not in self._used else f"event_{step.seq}"
         self._used.add(call_id)
-        sent = (
-            parsed.args_raw if parsed.args_raw is not None else bytes(parsed.args or b"{}").decode("utf-8", "replace")
-        )
+        sent = parsed.args_raw or bytes(parsed.args or b"{}").decode("utf-8", "replace")
         item = {"type": "function_call", "call_id": call_id, "name": parsed.name or "unnamed", "arguments": sent}
         self._open[name] = item
         self._items.append(item)

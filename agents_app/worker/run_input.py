@@ -31,6 +31,7 @@ from conversations.events import log
 from conversations.models import Conversation, Event, ToolCall
 from conversations.runs.budgets.evaluate import ORIGIN
 from conversations.runs.claims import Claim
+from conversations.runs.redacted_input import redacted_input
 
 Away = Callable[[str], Mapping[str, str]]  # team → its MCP servers that are not connected, and what is wrong with each
 
@@ -72,13 +73,16 @@ class RunInput(NamedTuple):
 
 
 def load_run_input(claim: Claim, team: Team) -> RunInput:
-    """Read what a claimed run needs. Sync. Raises ContextRefused if the saved context does not match the team."""
+    """Read what a claimed run needs. Sync. Raises ContextRefused if the saved context does not match the team,
+    Incompatible if its message was redacted before it began."""
     with connection.cursor() as cursor:
         cursor.execute(INPUT_SQL, [claim.conversation, claim.input_seq])
         id_, handler, copied, kind, principal, body = cursor.fetchone()
     conversation = Conversation(id=id_, key=claim.conversation, handler=handler, copied_seq=copied)
     if copied:  # a fork: read all of its fields
         conversation.refresh_from_db()
+    if claim.state is None and (reason := redacted_input(id_, claim.input_seq)) is not None:
+        raise Incompatible(reason)
     is_remembered = claim.input_seq <= conversation.copied_seq
     request = read_request(body, principal) if kind == KIND and not is_remembered else None
     text: str | list[Any] = [] if is_remembered else log.spoken_text(body)

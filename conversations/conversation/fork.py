@@ -25,6 +25,7 @@ from conversations.events.log.records import NewEvent
 from conversations.events.payload import ParsedPayload
 from conversations.models import Agent, Conversation, Event, Redaction, Run
 from conversations.runs.claims import Body
+from conversations.runs.redacted_input import require_unredacted
 from conversations.runs.responses.hosting_team import keep_host
 
 MAX_REASON = 2000  # characters
@@ -58,7 +59,8 @@ def fork(
     """Fork a conversation right after event `at`; with `run`, have `agent` continue (default: who would answer).
 
     With `words` the event at `at` must be a message: the fork has it with this text instead, sent by whoever forks. The
-    same `client_id` again returns the same fork. Raises NotFound, Invalid with the field, NotAllowed.
+    same `client_id` again returns the same fork. Raises NotFound, Invalid with the field, NotAllowed, and Conflict if
+    what the run would answer was redacted.
     """
     _check(words, reason, client_id)
     with audited_action(
@@ -71,6 +73,8 @@ def fork(
     changed = _changed(parent, at) if words is not None else None
     answering = answering_at(parent, at)
     who = _agent(agent or answering.agent, answering) if run else ""
+    if run and changed is None:
+        require_unredacted(parent.pk, answers or answering.seq)
     plan = _Plan(key, parent, at, principal, reason, who, answers or answering.seq)
     try:
         return _make(by, plan, words, changed)

@@ -44,8 +44,12 @@ def arguments_changed(approvals: QuerySet[Approval]) -> dict[str, tuple[str, str
 def has_redacted(events: QuerySet[Event]) -> bool:
     """Return whether one of these events lost all or some of what it said, so that nothing is to be called with what is
     left. A conversation's id that was erased does not count: its new id stands there."""
-    bodies = events.exclude(erased_by=None).values_list("body", flat=True)
-    return any(LEFT in body or json.loads(body).get("redacted") is True for body in bodies)
+    return any(is_redacted(*row) for row in events.exclude(erased_by=None).values_list("body", "erased_by"))
+
+
+def is_redacted(body: str, erased_by: str | None) -> bool:
+    """Return whether an event lost all or some of what it said, by its row's body and `erased_by`."""
+    return erased_by is not None and (LEFT in body or json.loads(body).get("redacted") is True)
 
 
 def messages_of(approvals: QuerySet[Approval]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from conversations.models import Agent, Conversation, Run, ToolCall
 from conversations.models.run import ENDING, EXTERNAL
 from conversations.runs import deliver_messages, leases
 from conversations.runs.claims import Body
+from conversations.runs.redacted_input import require_unredacted
 
 
 def stop(by: Who, run: str) -> None:
@@ -85,6 +86,7 @@ def run_again(by: Who, run: str) -> str:
             raise Conflict(f"run {run} is {old.status}: only runs that did not finish can run again")
         if not Agent.objects.filter(name=old.agent).exists():
             raise Conflict(f"no team has the agent {old.agent} anymore: write to another agent", code="no_agent")
+        require_unredacted(old.conversation_id, old.input_seq)
         new = new_id()
         fields: Body = {"run_kind": old.kind, "agent": old.agent, "input_seq": old.input_seq, "reason": f"again: {run}"}
         writer, by_whom = event_author(principal)
