@@ -18,8 +18,8 @@ therefore also run the guardrails before the wait (`GUARDED_CALLS`): the gate th
 own error unless code or policy requires approval. So a team's own input guardrails run before a person is asked, and
 again afterwards. Outside a worker there are no rules.
 
-In this module, the decision is read at two places: `PolicyGuardrail._pass` puts a person's arguments in place for the
-guardrails after it and for the record, and `_wrap_invoker` calls the function with them.
+In this module, the decision is read at two places: `PolicyGuardrail._check_call` puts a person's arguments in place for
+the guardrails after it and for the record, and `_wrap_invoker` calls the function with them.
 """
 
 import copy
@@ -125,7 +125,7 @@ class PolicyGuardrail(ToolInputGuardrail[Any]):
     """The gate of one tool of one agent. `declared_needs_approval` is the tool's own `needs_approval`."""
 
     def __init__(self, tool: FunctionTool, agent: str) -> None:
-        super().__init__(guardrail_function=self._pass, name="policy")
+        super().__init__(guardrail_function=self._check_call, name="policy")
         self.agent, self.tool, self.declared_needs_approval = agent, tool, tool.needs_approval
 
     async def verdict(self, agent: str = "") -> Effective:
@@ -139,10 +139,13 @@ class PolicyGuardrail(ToolInputGuardrail[Any]):
         """Return why a call would not go on, whatever a person says."""
         return _restricted(current_scope(), self.tool.qualified_name) or _denied(verdict, self)
 
-    async def _pass(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+    async def _check_call(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+        """Put edited arguments in place; refuse the call if the policy or the run's restriction does."""
         scope = current_scope()
         decided = (
-            scope.gatekeeper.decision(data.context) if scope is not None and scope.gatekeeper is not None else None
+            scope.gatekeeper.decision_before_start(data.context)
+            if scope is not None and scope.gatekeeper is not None
+            else None
         )
         if decided is not None and decided.decision == "respond":
             return ToolGuardrailFunctionOutput.allow()  # nothing of the tool runs
@@ -181,10 +184,10 @@ class AutoApprovalGuardrail(ToolInputGuardrail[Any]):
     """
 
     def __init__(self, gate: PolicyGuardrail) -> None:
-        super().__init__(guardrail_function=self._pass, name="always")
+        super().__init__(guardrail_function=self._approve_by_rule, name="always")
         self._gate = gate
 
-    async def _pass(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+    async def _approve_by_rule(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
         scope = current_scope()
         gatekeeper = scope.gatekeeper if scope is not None else None
         if gatekeeper is not None and await gatekeeper.apply_auto_approval(data.context, data.agent, self._gate.tool):

@@ -136,8 +136,8 @@ class Gatekeeper:
         rows = evaluate.cached_rows()
         return rows if rows is not None else await self._read()
 
-    def decision(self, context: ToolContext[Any]) -> Decision | None:
-        """Return what a person decided about a call that is about to be checked."""
+    def decision_before_start(self, context: ToolContext[Any]) -> Decision | None:
+        """Return what a person decided about a call that the gate is about to check."""
         hooks = self._hooks()
         our_id = hooks.calls.find_requested(context.tool_call_id, recorded_digests(requested_arguments(context)))
         return hooks.decided.get(our_id) if our_id else None

@@ -1,4 +1,5 @@
-"""Approval requests listed, read and decided: `/api/v1/approvals/…` (§3.6)."""
+"""Approval requests listed, read and decided: `/api/v1/approvals/…` (§3.6). The form of the pages posts to
+`dashboard/pages/approvals.py` instead."""
 
 from django.http import HttpRequest, JsonResponse
 from django.urls import reverse

@@ -1,4 +1,5 @@
-"""The approvals page: a list of requests, and beside it one with its decision form; a POST decides that one."""
+"""The approvals page: a list of requests, and beside it one with its decision form, which posts here. Clients of the
+API decide through `dashboard/api/approvals.py`."""
 
 from typing import Any
 

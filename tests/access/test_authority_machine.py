@@ -10,8 +10,7 @@ from agents_app.worker import run_bus
 from conversations.access import permissions
 from conversations.asgi import parse_message
 from conversations.events.log import sql_runs
-from conversations.events.projections import ConversationHead, EventFacts, RowChanges, messages, token_access
-from conversations.events.projections import runs as run_fold
+from conversations.events.projections import ConversationHead, EventFacts, RowChanges, approvals, messages, token_access
 from tests.support import shares
 from tests.support.authority_machine import Authority
 from tests.support.tiers import rounds
@@ -64,7 +63,7 @@ def take_any_kind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def believe_by(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take who decided from the payload."""
-    monkeypatch.setattr(run_fold, "doer_of", lambda facts, claim_facts: claim_facts.by or facts.principal)
+    monkeypatch.setattr(approvals, "doer_of", lambda facts, claim_facts: claim_facts.by or facts.principal)
 
 
 def decide_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,7 @@ ELSEWHERE: dict[str, str] = {
     "decide.request_body": "- it reads",
     "decide.authors": "- it reads",
     "decide.store_decision": "test_auto_approval.py::test_a_rule_and_a_person_at_once_make_one_decision",
-    "decide.end_wait_if_decided": "test_external_approvals.py::test_a_decision_ends_the_waiting",
+    "decide.requeue_or_end_if_decided": "test_external_approvals.py::test_a_decision_ends_the_waiting",
     "decide.needs_other_eyes": "- it reads",
     "decide.parse_request_body": "- it reads",
     "decide.apply_decision": "test_auto_approval.py::test_of_two_who_approve_always_one_makes_a_rule",

@@ -1,4 +1,4 @@
-"""Run and approval events → row deltas (law I). Only ours change anything; a claim from outside is stored and shown.
+"""Run events → row deltas (law I). Only ours change anything; a claim from outside is stored and shown.
 
 | event, ours | run | tool call | else |
 |---|---|---|---|
@@ -10,23 +10,16 @@
 | run.delivered | delivered, ended: it never began | | |
 | run.cancelled, incompatible, interrupted | that status, ended | its `calls`: unknown; never entered ones: blocked | |
 | run.failed | failed, reason, ended | as above | errors +1 |
-| approval.requested | | a row, or one observed, waiting | an approval, pending |
-| approval.decided | | approved, or rejected and ended | the approval, decided |
-| approval.cancelled, expired | | blocked, ended, if it waits; an observed one goes on | the approval, that status |
-| approval.escalated | | | whom it was told to; it stays pending |
 | policy.refused | | blocked and ended | |
 | replay.requested | | a row, called (`tool_calls.replay_requested`) | |
 | conversation.handler | | | the handler |
 
-`log.append` itself adds an approval.cancelled for each approval request that is open when its run ends
-(`log/approval_cancellation.py`). The call is `blocked`, not `rejected`: nobody said no to it; its run ended, or its
-time was up, before it could be entered.
+The folds of approvals are in `approvals.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from functools import partial
 
 import msgspec
@@ -34,17 +27,8 @@ import msgspec
 from conversations.core import principals
 from conversations.events.payload import clean_text
 from conversations.events.projections.open_calls import FoldedCall
-from conversations.events.projections.row_changes import (
-    ApprovalEnd,
-    ApprovalRow,
-    ConversationHead,
-    EventFacts,
-    Fold,
-    RowChanges,
-    RunRow,
-    RunStep,
-)
-from conversations.events.projections.tool_calls import change, end, start_call
+from conversations.events.projections.row_changes import ConversationHead, EventFacts, Fold, RowChanges, RunRow, RunStep
+from conversations.events.projections.tool_calls import end, start_call
 
 
 class RunEventFields(msgspec.Struct, kw_only=True):
@@ -143,69 +127,6 @@ def _apply(
 
 
 @reading
-def approval_requested(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
-    """Open an approval request for a call."""
-    if event.run is None or not fields.approval_id:
-        return
-    call = changes.open_calls[head.id].find(fields.tool_call)
-    if call is None or call.run not in (event.run, None):
-        call = start_call(changes, head, event)
-    change(changes, call, "waiting")
-    changes.approvals[head.id, fields.approval_id] = ApprovalRow(
-        fields.approval_id[:64], head.id, call.id, event.run, head.head_seq, event.at, _moment(fields.deadline)
-    )
-
-
-@reading
-def approval_decided(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
-    """Record the decision of an approval request, and its effect on the call."""
-    by = doer_of(event, fields)
-    rule = fields.rule[:64] if isinstance(fields.rule, str) else None
-    _settle(changes, head, fields, ApprovalEnd("decided", fields.decision[:10], by, event.at, head.head_seq, rule))
-    call = changes.open_calls[head.id].find(fields.tool_call)
-    if call is None:
-        return
-    call.approver = by
-    if fields.decision == "reject":
-        end(changes, head, call, "rejected")
-    else:
-        change(changes, call, "approved")
-
-
-def closed(status: str) -> Fold:
-    """Return the fold that closes an approval request which nobody decided."""
-    return reading(partial(_close, status))
-
-
-def _close(status: str, changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
-    _settle(changes, head, fields, ApprovalEnd(status, None, event.principal, event.at, head.head_seq))
-    call = changes.open_calls[head.id].find(fields.tool_call)
-    if call is not None and call.status == "waiting" and call.run is None:
-        change(changes, call, "executing")  # elsewhere, where it is decided now
-    elif call is not None and call.status == "waiting":
-        end(changes, head, call, "blocked")
-
-
-def _settle(changes: RowChanges, head: ConversationHead, fields: RunEventFields, decision: ApprovalEnd) -> None:
-    row = changes.approvals.get((head.id, fields.approval_id))
-    if row is None:
-        changes.decisions[head.id, fields.approval_id] = decision
-        return
-    row.status, row.decision, row.decided_by = decision.status, decision.decision, decision.decided_by
-    row.decided_at, row.decided_seq, row.rule = decision.decided_at, decision.decided_seq, decision.rule
-
-
-@reading
-def escalated(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
-    """Record to whom an approval request was escalated."""
-    row, to = changes.approvals.get((head.id, fields.approval_id)), fields.to[:20]
-    if row is None:
-        changes.escalations[head.id, fields.approval_id] = to, head.head_seq
-    else:
-        row.escalated_to, row.escalated_seq = to, head.head_seq
-
-
-@reading
 def refused(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
     """Block a call that a rule stopped."""
     call = _open_call(changes, head, event.run, fields.tool_call)
@@ -217,15 +138,6 @@ def refused(changes: RowChanges, head: ConversationHead, event: EventFacts, fiel
 def handler(changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
     """Note who answers from now on."""
     head.handler = fields.handler[:200]
-
-
-def _moment(text: str | None) -> int | None:
-    """Read a deadline, µs UTC; one that is none counts as none."""
-    try:
-        at = datetime.fromisoformat(text or "")
-    except ValueError:
-        return None
-    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()) * 1_000_000 + at.microsecond
 
 
 def _open_call(changes: RowChanges, head: ConversationHead, run: str | None, id_: str) -> FoldedCall | None:

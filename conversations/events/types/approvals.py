@@ -3,7 +3,7 @@
 from typing import Any, Literal
 
 from conversations.events.event_type import OURS, PEOPLE, Lane, Row, Search, event_type
-from conversations.events.projections.runs import approval_decided, approval_requested, closed, escalated
+from conversations.events.projections.approvals import approval_decided, approval_requested, closed, escalated
 from conversations.events.types.base import CallEvent, RunEvent
 
 

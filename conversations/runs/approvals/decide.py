@@ -109,7 +109,7 @@ def store_decision(principal: Principal, approval: Approval, key: str, run: Run,
     _append_decision(principal, key, run, body)
 
 
-def end_wait_if_decided(writer: Principal, key: str, run: Run, fields: Body, reason: str) -> None:
+def requeue_or_end_if_decided(writer: Principal, key: str, run: Run, fields: Body, reason: str) -> None:
     """Queue a run again whose last request is decided; a run that represents an external agent ends instead."""
     if Approval.objects.filter(run=run.id, status="pending").exists():
         return
@@ -213,7 +213,7 @@ def _append_decision(principal: Principal, key: str, run: Run, body: Body) -> No
     writer, by_whom = event_author(principal)
     fields: Body = {"run_id": run.id, "agent": run.agent, **by_whom}
     log.append([log.from_internal(key, {"id": new_id(), **fields} | body, writer)])
-    end_wait_if_decided(writer, key, run, fields, str(body["decision"]))
+    requeue_or_end_if_decided(writer, key, run, fields, str(body["decision"]))
 
 
 def _require_accepted(request: Body, decision: str) -> None:

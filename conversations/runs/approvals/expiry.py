@@ -50,7 +50,7 @@ def _expire(approval: Approval) -> bool:
         body: Body = {"event": "approval.expired", "id": new_id(), **fields, "approval_id": approval.id}
         body |= {"tool_call": approval.tool_call, "reason": f"no decision within {_limit(approval)}"}
         log.append([log.from_internal(conversation.key, body, SYSTEM)])
-        decide.end_wait_if_decided(SYSTEM, conversation.key, Run.objects.get(id=approval.run), fields, "expired")
+        decide.requeue_or_end_if_decided(SYSTEM, conversation.key, Run.objects.get(id=approval.run), fields, "expired")
         _enter("expire", approval, conversation.key)
     return True
 
