@@ -30,7 +30,7 @@ from conversations.events import payload, recorded_arguments, registry
 from conversations.events.log import bounded_reads
 from conversations.events.log.sql import marks
 from conversations.events.payload import ParsedPayload
-from conversations.events.projections import SpokenMessages, mark_output, repeats_output, starts_call
+from conversations.events.projections import SpokenMessages, is_call_start, mark_output, repeats_output
 from conversations.events.response_ids import words_of
 from conversations.models import Conversation, Run, SessionItem
 
@@ -191,7 +191,7 @@ class _Memory:
 
     def _call(self, step: ForkStep) -> None:
         name = _key(step)
-        if step.kind == "approval.requested" or starts_call(step.payload):
+        if step.kind == "approval.requested" or is_call_start(step.payload):
             if name not in self._open or not step.payload.tool_call:
                 self._begin(step, name)
         else:

@@ -2,7 +2,7 @@
 are added to the agents' memory, so that the next answer takes them into account (law F). Also messages to an active
 run, which gets them at its next step (`runs.deliver_messages`).
 
-A run gets them when it begins, in order around the message it answers; a run that was set aside gets them when it
+A run gets them when it begins, in order around the message it answers; a run that was suspended gets them when it
 continues. How far they were read is stored with the memory (`session`).
 """
 
@@ -83,7 +83,7 @@ def missed_messages(
 
 
 class InterjectionFilter:
-    """Inserts interjections into a model's input on every call: the SDK's own state of a run that was set aside, or is
+    """Inserts interjections into a model's input on every call: the SDK's own state of a run that was suspended, or is
     active, accepts none. Passed to the SDK as `call_model_input_filter`; stored once more with the state. `deliver`
     returns what waits for the agent's next step; a run's first call has none."""
 

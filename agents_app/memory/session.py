@@ -1,6 +1,6 @@
 """A conversation's model memory: the SDK's `Session` over rows, apart from the record (law F).
 
-A run reads it once and collects what is new; `save` writes that in the transaction that ends the run or sets it aside,
+A run reads it once and collects what is new; `save` writes that in the transaction that ends or suspends the run,
 so memory and record agree. A team's context is stored between the items, as rows of its own: as `CONTEXT` the newest,
 and as `WAS` earlier ones, so that a fork continues with the context of its point.
 

@@ -102,7 +102,7 @@ class AgentRun(ClaimedRun):
                 raise  # not by us: the loop ends
             await self._cancelled()
         except ServerAway as away:
-            await self._services.do(self._wait_for, away)
+            await self._services.do(self._suspend_for_server, away)
         except Exception as error:
             await self._unwound()
             await self._failed(error)
@@ -188,7 +188,7 @@ class AgentRun(ClaimedRun):
         if why := await self._budget.refusal():
             await self._finish({"event": "run.cancelled", "reason": why, **self._hooks.calls.in_doubt()})
             return False
-        return not await self._budget.has_put_aside(self._hooks.turns.current)
+        return not await self._budget.has_suspended(self._hooks.turns.current)
 
     async def _check_budget(self, agent: str) -> None:
         if self._reply is None and await self._budget.look(agent) and self._result is not None:
@@ -231,12 +231,12 @@ class AgentRun(ClaimedRun):
         try:
             asks = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
             if asks and self._requested_stop not in ENDING:
-                await self._wait(result)
+                await self._request_approvals(result)
             elif self._reply is not None and result.interruptions and not asks:
                 await self._finish_result(result)  # with calls that are the client's to answer
             elif self._budget.reached and not self._requested_stop and result.final_output is None:
                 request = self._budget.build_request(self._hooks.turns.current)
-                await self._services.do(self._put_aside, "approval", [request], self._signed_state(result))
+                await self._services.do(self._suspend, "approval", [request], self._signed_state(result))
                 failpoint("after-budget")
             elif self._requested_stop and result.final_output is None:
                 await self._stopped(result)
@@ -273,22 +273,22 @@ class AgentRun(ClaimedRun):
             return
         await self._finish(done | self._spent(), *bodies, last_agent=result.last_agent.name, context=context)
 
-    async def _wait(self, result: RunResultStreaming) -> None:
-        """Set the run aside until a person has decided."""
+    async def _request_approvals(self, result: RunResultStreaming) -> None:
+        """Suspend the run until people have decided about its calls."""
         turn = self._hooks.turns.current
         stopped = self._reply.to_ask(result.interruptions) if self._reply else result.interruptions
         rules = await self._gatekeeper.rules()
         requests = run_approvals.pending_requests(stopped, self._hooks.calls, self._served, turn, rules)
-        await self._services.do(self._put_aside, "approval", requests, self._signed_state(result))
+        await self._services.do(self._suspend, "approval", requests, self._signed_state(result))
 
     async def _stopped(self, result: RunResultStreaming) -> None:
         """Handle a requested stop at the end of a turn: by a person, or because the worker stops."""
         if self._requested_stop in ENDING:
             await self._cancelled()
         elif self._requested_stop == "pause":
-            await self._services.do(self._put_aside, "pause", [], self._signed_state(result))
+            await self._services.do(self._suspend, "pause", [], self._signed_state(result))
         else:
-            await self._services.do(self._put_back, "the worker stopped", self._signed_state(result))
+            await self._services.do(self._requeue, "the worker stopped", self._signed_state(result))
 
     async def _cancelled(self) -> None:
         why = "asked to stop" if self._requested_stop in ENDING else "the worker stopped before the run ended"
@@ -341,31 +341,33 @@ class AgentRun(ClaimedRun):
             bodies.append({"event": "conversation.handler", "handler": f"agent:{last_agent}"})
         if self._reply is not None:
             bodies += self._reply.completed(end, bodies, self._result.context_wrapper.usage if self._result else None)
-        await self._event_writer.store(*bodies, end, in_same_transaction=partial(self._leave, context))
+        await self._event_writer.store(
+            *bodies, end, in_same_transaction=partial(self._save_memory_and_clear_state, context)
+        )
 
-    def _leave(self, context: str | None) -> None:
+    def _save_memory_and_clear_state(self, context: str | None) -> None:
         """Write the memory and delete the saved state. Sync, with the conversation locked and the fence checked."""
         self._save(context)
         if self.claim.state is not None:
             Run.objects.filter(id=self.claim.run).update(state=None, state_mac=None)
 
-    def _put_aside(self, reason: str, requests: list[Body], signed_state: SignedRunState) -> None:
+    def _suspend(self, reason: str, requests: list[Body], signed_state: SignedRunState) -> None:
         state, mac, sdk = signed_state
         with log.write_transaction():
             Conversation.objects.locked(key=self.claim.conversation)
             self._save(None)
-            claims.wait(self.claim, reason, *map(self._truncated, requests), state=state, state_mac=mac, sdk=sdk)
+            claims.suspend(self.claim, reason, *map(self._truncated, requests), state=state, state_mac=mac, sdk=sdk)
 
-    def _wait_for(self, away: ServerAway) -> None:
-        """Set the run aside unchanged, because it has not started anything."""
+    def _suspend_for_server(self, away: ServerAway) -> None:
+        """Suspend the run unchanged, because it has not started anything: its tool's MCP server is away."""
         saved = {"state": self.claim.state or "", "state_mac": self.claim.state_mac or "", "sdk": self.claim.sdk or ""}
-        claims.wait(self.claim, "server", about={"server": away.server, "detail": away.why}, **saved)
+        claims.suspend(self.claim, "server", about={"server": away.server, "detail": away.why}, **saved)
 
-    def _put_back(self, reason: str, signed_state: SignedRunState) -> None:
+    def _requeue(self, reason: str, signed_state: SignedRunState) -> None:
         with log.write_transaction():
             Conversation.objects.locked(key=self.claim.conversation)
             self._save(None)
-            claims.put_back(self.claim, reason, signed_state=signed_state)
+            claims.requeue(self.claim, reason, signed_state=signed_state)
 
     def _save(self, context: str | None) -> None:
         if self._memory is None:

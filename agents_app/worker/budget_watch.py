@@ -26,13 +26,13 @@ class BudgetWatch:
         why: str = await self._do(budget_requests.settle, self._claim)
         return why
 
-    async def has_put_aside(self, turn: int) -> bool:
-        """Set a run aside unchanged if its budget is already spent; its memory contains nothing of this attempt."""
+    async def has_suspended(self, turn: int) -> bool:
+        """Suspend a run unchanged if its budget is already spent; its memory contains nothing of this attempt."""
         if evaluate.are_none():
             return False
         self.reached = await self._do(evaluate.reached, self._claim, self._claim.agent)
         if self.reached is not None:
-            await self._do(self._put_aside, self.build_request(turn))
+            await self._do(self._suspend, self.build_request(turn))
         return self.reached is not None
 
     async def look(self, agent: str) -> bool:
@@ -47,6 +47,6 @@ class BudgetWatch:
         assert self.reached is not None
         return budget_requests.build_request(self._claim, self.reached, self._claim.agent, turn)
 
-    def _put_aside(self, request: Body) -> None:
+    def _suspend(self, request: Body) -> None:
         claim = self._claim
-        claims.wait(claim, "approval", request, state=claim.state, state_mac=claim.state_mac, sdk=claim.sdk)
+        claims.suspend(claim, "approval", request, state=claim.state, state_mac=claim.state_mac, sdk=claim.sdk)

@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 KIND: Body = {"run_kind": "replay"}
 
 
-class ReplayRequest(NamedTuple):
+class RequestedReplay(NamedTuple):
     """A person's request, as recorded."""
 
     body: dict[str, Any]
@@ -81,7 +81,7 @@ class ReplayInput(NamedTuple):
     """The input, read once. `context` is the team's current context; changes that the call makes to it are
     discarded."""
 
-    request: ReplayRequest
+    request: RequestedReplay
     context: BaseModel
     calls: list[EarlierCall]
     decided: dict[str, Decision]
@@ -91,7 +91,7 @@ class ReplayInput(NamedTuple):
 class ReplayCallIds(CallIdMap):
     """The call ids of a replay: the request gave the requested call its id; calls inside it get theirs as usual."""
 
-    def __init__(self, run: str, earlier_calls: list[EarlierCall], request: ReplayRequest) -> None:
+    def __init__(self, run: str, earlier_calls: list[EarlierCall], request: RequestedReplay) -> None:
         super().__init__(run, earlier_calls)
         self._request = request
 
@@ -105,7 +105,7 @@ class ReplayCallIds(CallIdMap):
 class ReplayHooks(RecordingHooks):
     """Hooks that record which call the requested call replays."""
 
-    request: ReplayRequest | None = None
+    request: RequestedReplay | None = None
 
     def _tool_step_body(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, our_id: str) -> Body:
         body = super()._tool_step_body(context, agent, tool, our_id)
@@ -129,7 +129,7 @@ class ReplayRun(ClaimedRun):
 
     def __init__(self, claim: Claim, served: ServedTeam, services: WorkerServices, *, limit_s: float) -> None:
         super().__init__(claim, served, services, limit_s=limit_s)
-        self._request = ReplayRequest({})
+        self._request = RequestedReplay({})
         self._usage = Usage()
         self._hooks = self._new_hooks(ReplayInput(self._request, served.team.context(), [], {}, {}))
         self._gatekeeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._hooks)
@@ -178,7 +178,7 @@ class ReplayRun(ClaimedRun):
         with enter_scope(self._scope(replay_input)):
             self._services.bus.enter(self.claim, self._served.team)
             await self._require_enabled(context, agent, tool)
-            await self._guard(context, agent, tool)
+            await self._apply_input_guardrails(context, agent, tool)
             if decided is None and await self._needs_approval(context, tool):
                 await self._request_approval(context, agent, tool)
                 return False
@@ -245,7 +245,7 @@ class ReplayRun(ClaimedRun):
         if not (await enabled if inspect.isawaitable(enabled) else enabled):
             raise ReplayRefused(f"{tool.qualified_name} is disabled (is_enabled)", by="is_enabled")
 
-    async def _guard(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
+    async def _apply_input_guardrails(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
         """Check the call with the gate and the team's guardrails. Raises ReplayRefused."""
         for guardrail in tool.tool_input_guardrails or ():
             result = await guardrail.run(ToolInputGuardrailData(context=context, agent=agent))
@@ -262,7 +262,7 @@ class ReplayRun(ClaimedRun):
         return bool(await needs_approval if inspect.isawaitable(needs_approval) else needs_approval)
 
     async def _request_approval(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
-        """Set the run aside until a person has decided."""
+        """Suspend the run until a person has decided."""
         item = self._item(context, agent, tool)
         rules = await self._gatekeeper.rules()
         requests = run_approvals.pending_requests(
@@ -270,11 +270,11 @@ class ReplayRun(ClaimedRun):
         )
         signed_state = saved_state.sign(self.claim.run, SavedState("replay", 0), saved_state.tools_hash([item]))
         more: Body = {"replay_of": self._request.text("replay_of")}
-        await self._services.do(self._put_aside, [truncate_fields(body | more) for body in requests], signed_state)
+        await self._services.do(self._suspend, [truncate_fields(body | more) for body in requests], signed_state)
 
-    def _put_aside(self, requests: list[Body], signed_state: SignedRunState) -> None:
+    def _suspend(self, requests: list[Body], signed_state: SignedRunState) -> None:
         state, mac, sdk = signed_state
-        claims.wait(self.claim, "approval", *requests, state=state, state_mac=mac, sdk=sdk)
+        claims.suspend(self.claim, "approval", *requests, state=state, state_mac=mac, sdk=sdk)
 
     def _require_unchanged_tool(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool) -> None:
         """Raise Incompatible if the tool of an approved call is not the one for which approval was requested."""
@@ -296,7 +296,7 @@ class ReplayRun(ClaimedRun):
         try:
             output = await invoke_function_tool(function_tool=tool, context=context, arguments=context.tool_arguments)
             self._require_no_nested_approval(context, tool)
-            output = await self._checked(context, agent, tool, output)
+            output = await self._apply_output_guardrails(context, agent, tool, output)
         except Fenced:
             raise
         except Exception as error:
@@ -312,7 +312,9 @@ class ReplayRun(ClaimedRun):
         if inner is not None and inner.interruptions:
             raise UserError(f"an agent inside {tool.qualified_name} needs approval, which a replay cannot wait for")
 
-    async def _checked(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, output: Any) -> Any:
+    async def _apply_output_guardrails(
+        self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, output: Any
+    ) -> Any:
         """Check the call's output with the team's output guardrails; a guardrail may replace it."""
         for guardrail in tool.tool_output_guardrails or ():
             looked = await guardrail.run(ToolOutputGuardrailData(context=context, agent=agent, output=output))
@@ -341,19 +343,22 @@ class ReplayRun(ClaimedRun):
     async def _finish(self, end: Body, *before: Body) -> None:
         """End the run. The agents' memory and the team's context are not changed."""
         await self._event_writer.store(
-            *self._hooks.turns.broken(), *before, end | KIND, in_same_transaction=partial(_leave, self.claim)
+            *self._hooks.turns.broken(),
+            *before,
+            end | KIND,
+            in_same_transaction=partial(_clear_saved_state, self.claim),
         )
 
 
-def _leave(claim: Claim) -> None:
+def _clear_saved_state(claim: Claim) -> None:
     if claim.state is not None:
         Run.objects.filter(id=claim.run).update(state=None, state_mac=None)
 
 
-def request_of(claim: Claim) -> ReplayRequest:
+def request_of(claim: Claim) -> RequestedReplay:
     """Read the request for which a replay's run was queued. Sync."""
     body = _request_events(claim).values_list("body", flat=True).first()
-    return ReplayRequest(json.loads(body) if body else {})
+    return RequestedReplay(json.loads(body) if body else {})
 
 
 def _request_events(claim: Claim) -> QuerySet[Event]:
@@ -372,7 +377,7 @@ def load_replay_input(claim: Claim, team: Team) -> ReplayInput:
     return ReplayInput(request, context, known_calls(claim), decided, _metadata(claim, request))
 
 
-def requested_tool(agent: Agent[Any], request: ReplayRequest) -> FunctionTool:
+def requested_tool(agent: Agent[Any], request: RequestedReplay) -> FunctionTool:
     """Find the tool by its registered identity, as it was when the replay was requested. Raises Incompatible."""
     expected, name = identity_in(request.body), request.text("qualified_name")
     for tool in agent.tools:
@@ -385,7 +390,7 @@ def requested_tool(agent: Agent[Any], request: ReplayRequest) -> FunctionTool:
     raise Incompatible(f"{agent.name} no longer has the tool {name}")
 
 
-def _metadata(claim: Claim, request: ReplayRequest) -> Mapping[str, Any]:
+def _metadata(claim: Claim, request: RequestedReplay) -> Mapping[str, Any]:
     """Return the metadata of the message that the first call's run answered, because hops continue to be counted."""
     call = ToolCall.objects.filter(id=request.text("replay_of")).values_list("run", flat=True).first()
     seq = Run.objects.filter(id=call).values_list("input_seq", flat=True).first() if call else None

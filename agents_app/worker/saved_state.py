@@ -39,7 +39,7 @@ class SignedRunState(NamedTuple):
 
 
 def sign(run: str, saved: SavedState, tools: str) -> SignedRunState:
-    """Return the columns of a run that is set aside with this state."""
+    """Return the columns of a run that is suspended with this state."""
     fields = {"v": 1, "turns": saved.turns, "team": saved.team, "state": saved.state, "heard": saved.interjections}
     text = json.dumps(fields)
     sdk = f"{version.__version__}/{CURRENT_SCHEMA_VERSION}/{tools}"

@@ -15,7 +15,7 @@ from conversations.core.json_diff import paired
 from conversations.events import log, registry
 from conversations.events.log import Stored
 from conversations.events.payload import ParsedPayload, decoded, parse
-from conversations.events.projections import starts_call
+from conversations.events.projections import is_call_start
 from conversations.events.response_ids import words_of
 from conversations.models import Conversation, Run
 
@@ -191,7 +191,7 @@ class _Reader:
 
     def _step(self, event: Stored, payload: ParsedPayload) -> None:
         name = payload.tool_call or (f"id {payload.tool_call_id}" if payload.tool_call_id else f"name {payload.name}")
-        if event.kind == "approval.requested" or starts_call(payload):
+        if event.kind == "approval.requested" or is_call_start(payload):
             if name not in self._open or not payload.tool_call:
                 self._begin(name, event, payload)
             return

@@ -1,7 +1,7 @@
 """Control a conversation: pause, resume, take over, hand back, stop, abort (§3.6, §3.7), one or many at once.
 
 Paused and taken over are independent; while either holds, no run starts and messages wait. Active runs end their turn
-and are set aside; once neither holds, they continue and messages are answered in order. External agents receive the
+and are suspended; once neither holds, they continue and messages are answered in order. External agents receive the
 action on `control:{agent}`. Lock order: conversation, run.
 """
 
@@ -168,8 +168,8 @@ def _hold_back(conversation: Conversation) -> None:
 
 
 def _let_go(conversation: Conversation, principal: Principal) -> None:
-    """Let runs that were set aside continue, unless the conversation is still held. A run that has not noticed the
-    pause simply continues; one that has is queued again once its worker releases it (`claims.wait`)."""
+    """Let runs that were suspended continue, unless the conversation is still held. A run that has not noticed the
+    pause simply continues; one that has is queued again once its worker releases it (`claims.suspend`)."""
     if _now(conversation).is_held:
         return
     here = Run.objects.of(conversation)

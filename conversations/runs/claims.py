@@ -1,4 +1,4 @@
-"""Claim runs for a worker, renew their leases, begin their tool calls, and end, set aside or return them (law F).
+"""Claim runs for a worker, renew their leases, begin their tool calls, and suspend or requeue them (law F).
 
 Called by workers. A worker identifies a run it holds by its `Claim`. Its events are stored only while the claim is
 valid; otherwise `Fenced` is raised and the worker stops at once. Lock order: conversation, run (law B).
@@ -199,9 +199,9 @@ def begin_execution(claimed: Claim, payload: Body) -> None:
         log.append([claimed.event(payload)])
 
 
-def finish(claimed: Claim, payload: Body, *more: Body) -> None:
+def finish_as_stand_in(claimed: Claim, payload: Body, *more: Body) -> None:
     """End a run with `payload`, its `run.done`, `run.failed`, `run.cancelled` or `run.incompatible`; `more` are stored
-    before it. Stand-ins for a worker use it; our workers end their runs with `RunEventWriter.store`.
+    before it. For stand-ins of a worker: our workers end their runs with `RunEventWriter.store`.
 
     Raises `Fenced` if the worker no longer holds the run.
     """
@@ -210,7 +210,7 @@ def finish(claimed: Claim, payload: Body, *more: Body) -> None:
         log.append([claimed.event(body) for body in (*more, payload)])
 
 
-def wait(
+def suspend(
     claimed: Claim,
     reason: str,
     *requests: Body,
@@ -219,8 +219,8 @@ def wait(
     sdk: str | None,
     about: Body | None = None,
 ) -> None:
-    """Set a run aside with its signed state; the worker is then free. `requests` are its `approval.requested` events;
-    `about` is stored beside the reason: for `server`, the MCP server that it waits for.
+    """Suspend a run: record that it waits, with its signed state; the worker is then free. `requests` are its
+    `approval.requested` events; `about` is stored beside the reason: for `server`, the MCP server that it waits for.
 
     A run that was asked to end in the meantime ends; one whose pause is already over continues.
     """
@@ -234,7 +234,7 @@ def wait(
         log.append([claimed.event(body) for body in bodies])
 
 
-def put_back(claimed: Claim, reason: str, *, signed_state: tuple[str, str, str] | None = None) -> None:
+def requeue(claimed: Claim, reason: str, *, signed_state: tuple[str, str, str] | None = None) -> None:
     """Queue a run again for another worker: it continues from `signed_state` (state, its MAC, its SDK version), or
     else from its earlier state.
 

@@ -67,7 +67,7 @@ def deliver(claimed: Claim, agents: Collection[str], step: int) -> list[Delivere
 
 
 def receiver(conversation: Conversation) -> Run | None:
-    """Return the run that accepts messages at its next step: an active one, or one set aside; never one that answers a
+    """Return the run that accepts messages at its next step: an active or a suspended one; never one that answers a
     client of `/v1/responses`, which sends its own history."""
     run = Run.objects.of(conversation).filter(status__in=LIVE).first()
     return None if run is None or Response.objects.filter(run=run.id).exists() else run

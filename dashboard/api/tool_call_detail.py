@@ -12,7 +12,7 @@ from conversations.events import payload
 from conversations.models import ToolCall
 from conversations.runs.replay import recorded_call, request_replay
 from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, idempotency_key
-from conversations.runs.replay.recorded_call import RecordedCall
+from conversations.runs.replay.recorded_call import CallRecord
 from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.request_input import read_body
 from dashboard.api.schemas.replays import DryReplay, OneCall, ReplayBegun, ToReplay
@@ -49,7 +49,7 @@ def replays(request: HttpRequest, id: str) -> JsonResponse:
     eligibility = eligibility_of(call.row, call.called_body)
     if eligibility.why_not:
         raise Conflict(eligibility.why_not, code="not_replayable")
-    sent, text, is_edited = request_replay.checked(call.as_ran, body.arguments, eligibility.schema)
+    sent, text, is_edited = request_replay.read_arguments(call.as_ran, body.arguments, eligibility.schema)
     key = "" if is_edited else idempotency_key(call.row)
     request_: Json = {
         "tool": eligibility.tool,
@@ -63,7 +63,7 @@ def replays(request: HttpRequest, id: str) -> JsonResponse:
     )
 
 
-def _today(old: RecordedCall, eligibility: ReplayEligibility, *, is_edited: bool = False) -> Json:
+def _today(old: CallRecord, eligibility: ReplayEligibility, *, is_edited: bool = False) -> Json:
     takes_more = bool(eligibility.facts) and not eligibility.is_one_click(is_edited=is_edited)
     return {
         "can_replay": not eligibility.why_not, "why_not": eligibility.why_not, "team": eligibility.team,
@@ -75,7 +75,7 @@ def _today(old: RecordedCall, eligibility: ReplayEligibility, *, is_edited: bool
     }  # fmt: skip
 
 
-def _item(call: RecordedCall) -> Json:
+def _item(call: CallRecord) -> Json:
     row, fields, approval = call.row, call.called_body, call.approval
     at = to_datetime(row.started_at).isoformat()
     decided = {"approval_id": approval.id, "status": approval.status, "decision": approval.decision} if approval else {}
@@ -93,7 +93,7 @@ def _item(call: RecordedCall) -> Json:
     }  # fmt: skip
 
 
-def _changed_by(call: RecordedCall) -> str | None:
+def _changed_by(call: CallRecord) -> str | None:
     return call.approval.decided_by if call.approval and call.edited is not None else None
 
 

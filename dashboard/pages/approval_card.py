@@ -20,7 +20,7 @@ from conversations.rendering import json_tree, richtext
 from conversations.rendering.jinja_environment import macro
 from conversations.runs.approvals import inbox
 from conversations.tool_calls.schemas import argument_form
-from dashboard.pages import auto_approvals, replay_form
+from dashboard.pages import approval_today, auto_approvals
 from dashboard.pages.errors import problems_of
 
 MAX_ITEMS = 20  # forms of one page of a transcript; the others are loaded when they are looked at
@@ -51,7 +51,7 @@ def card(
         "q": approval_request,
         "block": block(request, approval_request, posted, error),
         "lately": inbox.recent_calls(approval_request),
-        "today": None if approval_request.is_open else replay_form.approval_today(approval_request.row.tool_call),
+        "today": None if approval_request.is_open else approval_today.today_context(approval_request.row.tool_call),
     }
 
 
@@ -171,7 +171,7 @@ def _form(
         "always": auto_approvals.choices(approval_request),
         "problems": problems,
         "error": words_of(error, approval_request, request) if error else "",
-        "today": replay_form.approval_today(approval_request.row.tool_call),
+        "today": approval_today.today_context(approval_request.row.tool_call),
         "effect": EFFECTS.get(approval_request.effect, ""),
         "about": _about(approval_request),
         "left": _percent_left(approval_request),

@@ -1,5 +1,5 @@
-"""The replay form on a call's page: what would be sent, what that requires, which arguments were posted, and what a
-replay's approval request would show today (`approval_today`). It starts nothing."""
+"""The replay form on a call's page: what would be sent, what that requires, and which arguments were posted. It starts
+nothing."""
 
 import json
 from collections.abc import Mapping
@@ -10,15 +10,12 @@ from markupsafe import Markup
 
 from conversations.access import grants, permissions
 from conversations.core import hidden_characters
-from conversations.core.errors import Invalid, NotFound, SwitchboardError
+from conversations.core.errors import Invalid, SwitchboardError
 from conversations.core.ids import new_id
-from conversations.models import AutoApprovalRule
-from conversations.rendering import diff_rows, event_rows, json_tree, richtext
-from conversations.runs.approvals import auto_approval_rules, terms
-from conversations.runs.policy import evaluate
-from conversations.runs.replay import recorded_call, request_replay
+from conversations.rendering import diff_rows, json_tree, richtext
+from conversations.runs.replay import request_replay
 from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, idempotency_key
-from conversations.runs.replay.recorded_call import RecordedCall
+from conversations.runs.replay.recorded_call import CallRecord
 from conversations.tool_calls.schemas import argument_form, versions
 from dashboard.pages.errors import problems_of
 
@@ -35,14 +32,14 @@ APPROVAL = "It needs approval before it runs."
 Part = dict[str, Any]  # what a template asks for by name
 
 
-def current_eligibility(recorded: RecordedCall) -> ReplayEligibility:
+def current_eligibility(recorded: CallRecord) -> ReplayEligibility:
     """Return whether and how the call could be replayed now."""
     return eligibility_of(recorded.row, recorded.called_body)
 
 
 def form_context(
     request: HttpRequest,
-    recorded: RecordedCall,
+    recorded: CallRecord,
     eligibility: ReplayEligibility,
     entered: Mapping[str, str],
     error: SwitchboardError | None = None,
@@ -83,7 +80,7 @@ def form_context(
 
 
 def posted_arguments(
-    recorded: RecordedCall, eligibility: ReplayEligibility, posted: Mapping[str, str]
+    recorded: CallRecord, eligibility: ReplayEligibility, posted: Mapping[str, str]
 ) -> dict[str, Any] | str | None:
     """Return the arguments in the form, an object or raw text; None for the recorded ones, as an untouched form has."""
     how = posted.get("do", "")
@@ -103,9 +100,7 @@ def schema_of(eligibility: ReplayEligibility) -> dict[str, Any]:
     return schema if isinstance(schema, dict) else {}
 
 
-def request_parts(
-    recorded: RecordedCall, eligibility: ReplayEligibility, *, is_edited: bool
-) -> list[tuple[str, Markup]]:
+def request_parts(recorded: CallRecord, eligibility: ReplayEligibility, *, is_edited: bool) -> list[tuple[str, Markup]]:
     """Return what a replay would request from the worker, as terms and values."""
     if not eligibility.facts:
         return []
@@ -127,11 +122,11 @@ def request_parts(
 
 
 def _requested(
-    recorded: RecordedCall, eligibility: ReplayEligibility, entered: Mapping[str, str]
+    recorded: CallRecord, eligibility: ReplayEligibility, entered: Mapping[str, str]
 ) -> tuple[tuple[dict[str, Any], str, bool], SwitchboardError | None]:
     try:
         arguments = posted_arguments(recorded, eligibility, entered)
-        return request_replay.checked(recorded.as_ran, arguments, eligibility.schema), None
+        return request_replay.read_arguments(recorded.as_ran, arguments, eligibility.schema), None
     except Invalid as wrong:
         return ({}, "", False), wrong
 
@@ -147,56 +142,3 @@ def _object(text: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def approval_today(call: str) -> Part | None:
-    """Return how an approval request's call would be decided now, by the current rules and tool; None if the call is
-    not recorded. It starts nothing."""
-    try:
-        recorded = recorded_call.find(call)
-    except NotFound:
-        return None
-    eligibility = current_eligibility(recorded)
-    notes = [*eligibility.notes, *(text for text in _asked_today(eligibility) if text)]
-    glyph, text = _today(eligibility)
-    if eligibility.rule == "ask" and not eligibility.why_not and (rule := _rule(recorded, eligibility)) is not None:
-        glyph, text = "done", "It would run: an auto-approval rule applies"
-        notes.append(
-            f"The rule was created by {rule.made_by}. It applies to calls by agents; a replay still needs approval."
-        )
-    return {"call": recorded.row.id, "glyph": glyph, "words": text, "notes": [richtext.inline(note) for note in notes]}
-
-
-def _rule(recorded: RecordedCall, eligibility: ReplayEligibility) -> AutoApprovalRule | None:
-    """Return the auto-approval rule that would approve the call, without counting a use."""
-    about = evaluate.about(recorded.row.agent, recorded.tool)
-    if recorded.call.approval_request is None or terms.of_call(about).no_always:
-        return None
-    call = auto_approval_rules.call_of(event_rows.read(recorded.call.approval_request).body)._replace(
-        schema=eligibility.schema
-    )
-    rules, is_destructive = auto_approval_rules.rules().get(call.lookup_key, ()), eligibility.effect == "destructive"
-    return next((rule for rule in rules if auto_approval_rules.fits(rule, call, is_destructive=is_destructive)), None)
-
-
-def _today(eligibility: ReplayEligibility) -> tuple[str, str]:
-    if eligibility.rule == "deny":
-        return "rejected", "It would be denied without asking"
-    if not eligibility.facts or eligibility.why_not:
-        return "unknown", "It cannot be called"
-    return (
-        ("waiting", "It would need approval")
-        if eligibility.rule == "ask"
-        else ("done", "It would run without approval")
-    )
-
-
-def _asked_today(eligibility: ReplayEligibility) -> list[str]:
-    reasons = [eligibility.why_not]
-    if eligibility.by is not None and eligibility.rule == "ask":
-        reasons.append(f"Policy requires approval (set by {eligibility.by.updated_by}).")
-    if eligibility.effect_by is not None:
-        reasons.append(f"Policy treats it as {eligibility.effect} (set by {eligibility.effect_by.updated_by}).")
-    if eligibility.needs_second:
-        reasons.append("It is destructive, so a second person has to approve a replay.")
-    return reasons

@@ -24,7 +24,7 @@ def call(request: HttpRequest, id: str) -> HttpResponse:
     if request.GET.get("part") == "outcome":
         agent_colors.refresh_colors()
         recorded = recorded_call.find(id)
-        return render_page(request, "partials/call_outcome.html", **_live(recorded))
+        return render_page(request, "partials/call_outcome.html", **_outcome_context(recorded))
     return _draw(request, id, {})
 
 
@@ -96,7 +96,7 @@ def _draw(
         "call.html",
         status=status_of(error),
         epoch=epoch.current(),
-        **_live(recorded),
+        **_outcome_context(recorded),
         link=request.build_absolute_uri(reverse("call", args=[recorded.row.id])),
         layers=tool_call_sections.identity(recorded),
         ids=tool_call_sections.ids(recorded, eligibility.facts),
@@ -111,7 +111,8 @@ def _draw(
     )
 
 
-def _live(recorded: recorded_call.RecordedCall) -> dict[str, Any]:
+def _outcome_context(recorded: recorded_call.CallRecord) -> dict[str, Any]:
+    """Return the context of `partials/call_outcome.html`."""
     return {
         "heading": tool_call_sections.heading(recorded),
         "outcome": tool_call_sections.outcome(recorded),

@@ -26,7 +26,7 @@ from conversations.rendering.participant_marks import ParticipantMark, mark_for,
 from conversations.rendering.timestamps import When
 from conversations.rendering.tool_call_block import STATES
 from conversations.runs.replay import recorded_call
-from conversations.runs.replay.recorded_call import RecordedCall
+from conversations.runs.replay.recorded_call import CallRecord
 from conversations.tool_calls.schemas import argument_report, versions
 
 WIDTH = 200.0  # of the bars' scale
@@ -63,7 +63,7 @@ class SiblingBar(NamedTuple):
     is_own: bool
 
 
-def heading(recorded: RecordedCall) -> Part:
+def heading(recorded: CallRecord) -> Part:
     """Return the heading of a call: its name, state, agent and place."""
     row, called = recorded.row, recorded.call.called
     conversation_href = reverse("conversation", args=[recorded.conversation_key])
@@ -88,7 +88,7 @@ def heading(recorded: RecordedCall) -> Part:
     }
 
 
-def identity(call: RecordedCall) -> list[Layer]:
+def identity(call: CallRecord) -> list[Layer]:
     """Return the recorded names that identify the tool, each on its own line."""
     row, body = call.row, call.called_body
     return _layers([
@@ -97,7 +97,7 @@ def identity(call: RecordedCall) -> list[Layer]:
     ])  # fmt: skip
 
 
-def ids(call: RecordedCall, tool_fields: dict[str, Any]) -> list[Layer]:
+def ids(call: CallRecord, tool_fields: dict[str, Any]) -> list[Layer]:
     """Return the ids and keys of the call and its tool; `tool_fields`, of the tool as offered now, supplies those that
     are not recorded."""
     row, whose = call.row, " of this replay" if call.row.run and call.row.replay_of else " from the provider"
@@ -119,7 +119,7 @@ def _texts(value: Any) -> list[Markup]:
     return [richtext.inline(text[:400]) for text in values[:20] if isinstance(text, str) and text]
 
 
-def arguments(recorded: RecordedCall, schema: str) -> Part:
+def arguments(recorded: CallRecord, schema: str) -> Part:
     """Return the arguments as sent, as a person edited them, and as they ran, checked against the schema at the time
     and the current one (`schema`: its hash, empty if the tool is no longer offered)."""
     text, edited = recorded.arguments, recorded.edited
@@ -138,7 +138,7 @@ def arguments(recorded: RecordedCall, schema: str) -> Part:
     }  # fmt: skip
 
 
-def _editor(recorded: RecordedCall) -> ParticipantMark | None:
+def _editor(recorded: CallRecord) -> ParticipantMark | None:
     """Return who edited the arguments before the call ran; None if nobody did."""
     by = recorded.approval.decided_by if recorded.approval and recorded.edited is not None else None
     return mark_for(by, by) if by else None
@@ -175,7 +175,7 @@ def _changes(then: dict[str, Any], now: dict[str, Any]) -> Part:
     return {"rows": [diff_rows.draw_row(change, change.path[:400]) for change in diff.changes], "is_cut": diff.is_cut}
 
 
-def outcome(recorded: RecordedCall) -> Part:
+def outcome(recorded: CallRecord) -> Part:
     """Return the output and error of a call; for a replay, also the original call and how the two differ."""
     before, size = recorded_call.original(recorded), recorded.ended_body.get("output_bytes")
     return {
@@ -186,21 +186,21 @@ def outcome(recorded: RecordedCall) -> Part:
     }  # fmt: skip
 
 
-def _error(recorded: RecordedCall) -> Markup | None:
+def _error(recorded: CallRecord) -> Markup | None:
     text = recorded.ended_body.get("error")
     if text in (None, ""):
         return None
     return json_tree.draw_text(as_text(text))
 
 
-def compared(first: RecordedCall, other: RecordedCall) -> list[tuple[str, diff_rows.RenderedDiff]]:
+def compared(first: CallRecord, other: CallRecord) -> list[tuple[str, diff_rows.RenderedDiff]]:
     """Return the differences between two calls in arguments, output and error, where either has any."""
     parts = [("Arguments", first.ran, other.ran), ("Output", first.output, other.output)]
     parts.append(("Error", first.error, other.error))
     return [(name, diff_rows.draw(before, after)) for name, before, after in parts if before or after]
 
 
-def decision(call: RecordedCall) -> Part | None:
+def decision(call: CallRecord) -> Part | None:
     """Return who was asked about the call, and who decided what; None if nobody was asked."""
     approval = call.approval
     if approval is None:
@@ -218,7 +218,7 @@ def decision(call: RecordedCall) -> Part | None:
     }  # fmt: skip
 
 
-def bars(recorded: RecordedCall, siblings: Sequence[ToolCall]) -> list[SiblingBar]:
+def bars(recorded: CallRecord, siblings: Sequence[ToolCall]) -> list[SiblingBar]:
     """Return calls as bars on one time scale, including this one."""
     ends = [row.started_at + int((row.duration_ms or 0) * 1000) for row in siblings]
     first = min((row.started_at for row in siblings), default=0)
@@ -244,7 +244,7 @@ def bars(recorded: RecordedCall, siblings: Sequence[ToolCall]) -> list[SiblingBa
     return drawn
 
 
-def lines(recorded: RecordedCall, events: Sequence[Stored]) -> list[CallEventLine]:
+def lines(recorded: CallRecord, events: Sequence[Stored]) -> list[CallEventLine]:
     """Return events as a list; the step of another call links to its own page."""
     ids, own = _call_ids(recorded.conversation_key, events), set(recorded.call.seqs)
     return [_event(event, ids.get(event.seq, ""), own) for event in events]
@@ -278,7 +278,7 @@ def row(call: ToolCall) -> Part:
     }  # fmt: skip
 
 
-def raw(recorded: RecordedCall) -> list[tuple[Markup, Markup]]:
+def raw(recorded: CallRecord) -> list[tuple[Markup, Markup]]:
     """Return the stored texts."""
     return [(richtext.inline(name), json_tree.draw(text)) for name, text in recorded_call.raw(recorded)]
 

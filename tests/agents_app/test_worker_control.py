@@ -69,7 +69,7 @@ def test_a_run_ends_its_turn_and_waits_and_everything_is_answered_in_order_after
         until_noticed(worker, "pause")
         send_message("second")
         work.may_end.set()
-        until(lambda: status() == "waiting", what="it to be put aside")
+        until(lambda: status() == "waiting", what="it to be suspended")
         send_message("third")
         assert event_bodies("output") == []
         control.steer(otto, back, "c")

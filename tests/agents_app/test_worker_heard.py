@@ -135,8 +135,8 @@ class Work:
         self.tool = work
 
 
-def test_a_run_that_was_put_aside_goes_on_with_what_was_said_meanwhile(by):
-    """Put aside twice: what it heard the first time stays in its place."""
+def test_a_run_that_was_suspended_goes_on_with_what_was_said_meanwhile(by):
+    """Suspended twice: what it heard the first time stays in its place."""
     work = Work()
     calls = [[function_call("work", {}, call_id=f"c{n}")] for n in (1, 2)]
     model = Model(*calls, *answers("Done.", "Bye."))
@@ -150,7 +150,7 @@ def test_a_run_that_was_put_aside_goes_on_with_what_was_said_meanwhile(by):
                 what="it to be heard",
             )
             work.may_end.set()
-            until(lambda: Run.objects.get().status == "waiting", what="it to be put aside")
+            until(lambda: Run.objects.get().status == "waiting", what="it to be suspended")
             work.may_end.clear()
             speak(by, words, "agent:Clerk")
             control.hand_back(by, "c")

@@ -199,7 +199,7 @@ def test_while_the_conversation_is_held_it_waits(by, work):
             what="it to be heard",
         )
         work.may_end.set()
-        until(lambda: Run.objects.filter(status="waiting").exists(), what="it to be put aside")
+        until(lambda: Run.objects.filter(status="waiting").exists(), what="it to be suspended")
         assert "run.delivered" not in event_kinds()
         control.resume(by, "c")
         ended_runs(2)

@@ -24,7 +24,7 @@ t.say(o, "both")
 run = t.claim("both")
 asked = dict(event="approval.requested", **{ASKED!r})
 first, second = (asked | dict(approval_id=n, tool_call=n, tool_call_id=n) for n in ("both-1", "both-2"))
-claims.wait(run, "approval", first, second, **t.SEALED)
+claims.suspend(run, "approval", first, second, **t.SEALED)
 """  # one run that waits for both its calls
 
 

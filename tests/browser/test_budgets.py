@@ -22,7 +22,7 @@ turn = {"event": "model.turn", "turn": 1, "model": "gpt-4o", "tools": [], "durat
 log.append([c.event(turn)])
 b = BudgetLimit.objects.get()
 reached = ReachedBudget(BudgetRule(b.id, "run", "", "tokens", b.amount), c.run, Decimal(20_000), Decimal(20_000))
-claims.wait(c, "approval", budget_requests.build_request(c, reached, "Dialogue", 1), **t.SEALED)
+claims.suspend(c, "approval", budget_requests.build_request(c, reached, "Dialogue", 1), **t.SEALED)
 """
 
 

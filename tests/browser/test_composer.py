@@ -20,7 +20,7 @@ from conversations.runs import claims
 from conversations.events import log
 turn = {"event": "model.turn", "turn": 1, "model": "demo", "demo": True, "tools": ["a"], "duration_ms": 9}
 log.append([c.event(turn)])
-claims.wait(c, "approval", {"event": "approval.requested", "approval_id": "ask-" + c.run, "tool_call_id": "c1",
+claims.suspend(c, "approval", {"event": "approval.requested", "approval_id": "ask-" + c.run, "tool_call_id": "c1",
   "tool_call": claims.our_call_id(c.run, "c1", 1), **t.ASKED}, **t.SEALED)
 """
 
@@ -153,7 +153,8 @@ def test_what_failed_is_run_again_from_the_transcript(served: Server, window: Pa
 
     expect(window.get_by_text("queued to retry")).to_be_visible()
     expect(window.get_by_text("Running again.")).to_be_visible()
-    work(served, "from conversations.runs import claims\nclaims.finish(t.claim('again'), {'event': 'run.done'})")
+    finish = "claims.finish_as_stand_in(t.claim('again'), {'event': 'run.done'})"
+    work(served, f"from conversations.runs import claims\n{finish}")
 
 
 def test_the_list_and_the_navigation_tell_live_what_waits(served: Server, window: Page) -> None:
@@ -197,7 +198,7 @@ from conversations.runs import claims
 from conversations.events import log
 t.ask(o, "looks", client_id="1", why={LONG!r}, args={{"street": {LONG!r}, "position": None}}, name="file_" * 30)
 approvals.decide(o, Approval.objects.get(conversation__key="looks").id, "reject", message={LONG!r})
-claims.finish(t.claim("looks"), {{"event": "run.failed", "reason": "error", "error": {LONG!r}}})
+claims.finish_as_stand_in(t.claim("looks"), {{"event": "run.failed", "reason": "error", "error": {LONG!r}}})
 t.ask(o, "looks", client_id="2", approval_id="looks-2")
 t.say(o, "looks", client_id="3", content={LONG!r})
 """

@@ -52,7 +52,7 @@ def test_what_becomes_of_words_changes_before_ones_eyes(served: Server, window: 
     work(
         served,
         "from conversations.runs import claims\n"
-        "t.say(o, 'held'); claims.finish(t.claim('held'), {'event': 'run.done'})",
+        "t.say(o, 'held'); claims.finish_as_stand_in(t.claim('held'), {'event': 'run.done'})",
     )
     window.goto("/conversations/held/")
     preview = window.locator("[data-prospect]")
@@ -107,7 +107,7 @@ assert len(deliver_messages.deliver(claimed, ["Dialogue"], 3)) == 1
 """
 FINISH = """
 said = {"event": "output", "text": "Only Elm Street, then.", "turn": 3, "final": True}
-claims.finish(claimed, {"event": "run.done", "duration_ms": 1200}, said)
+claims.finish_as_stand_in(claimed, {"event": "run.done", "duration_ms": 1200}, said)
 """
 
 

@@ -16,14 +16,15 @@ BEGUN = "c = t.claim({key!r})"
 ANSWERED = """
 from conversations.runs import claims
 c = t.claim({key!r})
-claims.finish(c, {{"event": "run.done"}}, {{"event": "output", "text": "It is filed.", "turn": 1, "final": True}})
+ended = {{"event": "run.done"}}
+claims.finish_as_stand_in(c, ended, {{"event": "output", "text": "It is filed.", "turn": 1, "final": True}})
 """
 COUNT = "print(Event.objects.filter(conversation__key={key!r}, kind='message', principal='user:maria').count())"
 FAILED = """
-from conversations.runs.claims import Claim, finish
+from conversations.runs.claims import Claim, finish_as_stand_in
 r = Run.objects.get(conversation__key="fate", status="running")
 c = Claim(r.id, r.attempt, "fate", r.agent, r.kind, r.input_seq, None, None, None)
-finish(c, {"event": "run.failed", "reason": "no street"})
+finish_as_stand_in(c, {"event": "run.failed", "reason": "no street"})
 """
 
 

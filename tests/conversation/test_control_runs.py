@@ -1,4 +1,4 @@
-"""What control does to runs: they wait, are put aside, go on, or end; and to the questions they wait for."""
+"""What control does to runs: they wait, are suspended, go on, or end; and to the questions they wait for."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_what_is_said_meanwhile_waits_and_is_answered_in_order(otto, people, ver
         (claim,) = taken
         body = Event.objects.get(conversation__key="flood", seq=claim.input_seq).body
         answered.append(log.spoken_text(body))
-        claims.finish(claim, {"event": "run.done"})
+        claims.finish_as_stand_in(claim, {"event": "run.done"})
 
     assert answered == ["Water on Elm Street", "words 2", "words 3"]
 
@@ -67,11 +67,11 @@ def test_what_runs_is_asked_to_pause_until_it_is_neither_paused_nor_held(otto):
 
 
 def put_aside(claim):
-    claims.wait(claim, "pause", **teamwork.SEALED)
+    claims.suspend(claim, "pause", **teamwork.SEALED)
 
 
 @pytest.mark.parametrize(("verb", "back"), [("pause", "resume"), ("take_over", "hand_back")])
-def test_a_run_is_put_aside_and_goes_on_with_its_state(otto, verb, back):
+def test_a_run_is_suspended_and_goes_on_with_its_state(otto, verb, back):
     teamwork.say(otto)
     claim = teamwork.claim()
     steer(otto, verb)
@@ -155,15 +155,15 @@ def test_a_question_is_withdrawn_by_a_stop(otto):
     )
 
 
-@pytest.mark.parametrize("let_go", ["wait", "put_back"])
+@pytest.mark.parametrize("let_go", ["suspend", "requeue"])
 def test_a_run_that_was_asked_to_end_while_its_worker_let_go_of_it_ends(otto, let_go):
     teamwork.say(otto)
     claim = teamwork.claim()
     steer(otto, "stop")
 
     if let_go == "wait":
-        claims.wait(claim, "approval", **teamwork.SEALED)
+        claims.suspend(claim, "approval", **teamwork.SEALED)
     else:
-        claims.put_back(claim, "the worker stopped")
+        claims.requeue(claim, "the worker stopped")
 
     assert (Run.objects.get().status, Run.objects.get().state) == ("cancelled", None)

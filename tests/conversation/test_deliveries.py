@@ -63,7 +63,9 @@ def test_it_waits_for_its_agent_then_is_picked_up_then_answered(otto):
     claim = teamwork.claim()
     assert shown(seq) == ("picked", "Picked up by Dialogue", "")
 
-    claims.finish(claim, {"event": "run.done"}, {"event": "output", "text": "It is filed.", "turn": 1, "final": True})
+    claims.finish_as_stand_in(
+        claim, {"event": "run.done"}, {"event": "output", "text": "It is filed.", "turn": 1, "final": True}
+    )
     answer = Event.objects.get(kind="output").seq
     assert (*shown(seq), status_of(seq).link) == ("answered", "Answered by Dialogue", "", answer)
     assert status_of(seq).is_settled
@@ -81,7 +83,7 @@ def test_a_run_that_waits_for_a_decision_has_picked_it_up(otto):
 
 def test_a_run_that_waits_for_a_server_says_so(otto):
     seq = teamwork.say(otto)
-    claims.wait(teamwork.claim(), "server", about={"server": "files", "detail": "refused"}, **teamwork.SEALED)
+    claims.suspend(teamwork.claim(), "server", about={"server": "files", "detail": "refused"}, **teamwork.SEALED)
 
     assert shown(seq) == ("picked", "Picked up by Dialogue", "waiting for a server")
 
@@ -98,7 +100,7 @@ def test_a_run_that_waits_for_a_server_says_so(otto):
 def test_a_bad_end_is_told_with_its_reason_and_can_be_run_again(otto, end, words, why):
     seq = teamwork.say(otto)
     claim = teamwork.claim()
-    claims.finish(claim, end)
+    claims.finish_as_stand_in(claim, end)
 
     assert shown(seq) == ("failed", words, why)
     assert status_of(seq).again == claim.run
@@ -108,7 +110,7 @@ def test_a_bad_end_is_told_with_its_reason_and_can_be_run_again(otto, end, words
 
 def test_a_run_without_words_says_so_and_leads_to_its_end(otto):
     seq = teamwork.say(otto)
-    claims.finish(teamwork.claim(), {"event": "run.done"})
+    claims.finish_as_stand_in(teamwork.claim(), {"event": "run.done"})
 
     status = status_of(seq)
 
@@ -247,7 +249,7 @@ def test_only_what_people_sent_has_a_delivery(otto):
 
 def test_what_a_fork_copied_was_sent_elsewhere_until_it_is_answered_there(otto):
     seq = teamwork.say(otto)
-    claims.finish(teamwork.claim(), {"event": "run.done"})
+    claims.finish_as_stand_in(teamwork.claim(), {"event": "run.done"})
 
     copied, answered = (forks.fork(otto, "flood", seq, run=run).conversation for run in (False, True))
 
@@ -265,7 +267,7 @@ def test_the_page_draws_it_and_the_bar_tells_it_anew(otto):
     assert re.search(rf'id="e{seq}".*?data-of="{seq}" data-state="waits"', before, re.S)
 
     run = teamwork.claim()
-    claims.finish(run, {"event": "run.failed", "reason": "<b>hop</b>"})
+    claims.finish_as_stand_in(run, {"event": "run.failed", "reason": "<b>hop</b>"})
     now = page.get(f"/conversations/flood/standing/?of={seq}&of=1&of=x&of=999").content.decode()
 
     assert now.count("data-of=") == 1

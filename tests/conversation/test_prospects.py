@@ -26,7 +26,7 @@ def otto(team):
     give_grant(SYSTEM, "otto", "speak_as", "*")
     teamwork.say(team["operator"], "c")
     claimed = teamwork.claim("c")
-    claims.finish(claimed, {"event": "run.done"})
+    claims.finish_as_stand_in(claimed, {"event": "run.done"})
     return team["operator"]
 
 

@@ -88,7 +88,7 @@ def test_calls_and_time_are_counted_once_and_a_rebuild_finds_the_same(claimed):
     inside = {"event": "model.turn", "agent": "Weather", "turn": 2, "model": "cheap", "parent_call": "call-1"}
     log.append([claimed.event(inside | {"duration_ms": 400, "usage": {"input_tokens": 5, "output_tokens": 0}})])
     log.append([claimed.event(step | {"status": "success", "output": "dry", "duration_ms": 500})])
-    claims.finish(claimed, {"event": "run.done"})
+    claims.finish_as_stand_in(claimed, {"event": "run.done"})
     payload = {"event": "output", "agent": "Robot", "model": "dear", "text": "hi"}
     usage = {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 3}}
     log.append([unchecked("flood", payload | {"usage": usage}, principals.token_principal("robot"))])

@@ -36,7 +36,7 @@ def test_runs_that_wait_for_a_server_that_stays_away_hold_up_no_others():
         claim = begun(f"c{n}")
         state, mac, sdk = state_of(claim, "town")
         Run.objects.filter(id=claim.run).update(team="town")
-        claims.wait(claim, "server", about={"server": server, "detail": "away"}, state=state, state_mac=mac, sdk=sdk)
+        claims.suspend(claim, "server", about={"server": server, "detail": "away"}, state=state, state_mac=mac, sdk=sdk)
         waiting[claim.run] = server
 
     requeued = [run for _ in range(3) for run in blocked_runs.requeue_runs_with_server({"town": ["back"]})]
@@ -49,7 +49,7 @@ def test_runs_of_a_team_that_nobody_serves_hold_up_no_others():
     runs = {}
     for n, team in enumerate(("away", "away", "town")):
         claim = begun(f"c{n}")
-        claims.put_back(claim, "the worker stopped", signed_state=state_of(claim, team))
+        claims.requeue(claim, "the worker stopped", signed_state=state_of(claim, team))
         runs[claim.run] = team
         Run.objects.filter(id=claim.run).update(agent="Left", team=team)
 

@@ -35,7 +35,7 @@ def test_a_run_that_has_begun_keeps_its_message_and_goes_on_by_itself(team):
     say(team["operator"], "Insights", "hello")
     say(team["operator"], "Dialogue", "Be quick.", when="next_step")
     (begun,) = claims.claim("host:1", served_agents("town", "Dialogue"), at_most=1)
-    claims.put_back(begun, "the worker stopped", signed_state=("state", "mac", "sdk"))
+    claims.requeue(begun, "the worker stopped", signed_state=("state", "mac", "sdk"))
     (claim,) = claims.claim("host:2", served_agents("town", "Insights"), at_most=1)
 
     assert deliver_messages.deliver(claim, ["Insights", "Dialogue"], 2) == []
@@ -49,7 +49,7 @@ def test_a_message_that_was_delivered_and_redacted_still_says_where_it_went(team
     (claim,) = claims.claim("host:1", served_agents("town", "Dialogue"), at_most=1)
     seq = say(team["operator"], "Dialogue", "Be quick.", when="next_step")
     deliver_messages.deliver(claim, ["Dialogue"], 2)
-    claims.finish(claim, {"event": "run.done"})
+    claims.finish_as_stand_in(claim, {"event": "run.done"})
     runs, status = list(Run.objects.order_by("id").values(*FIELDS)), status_of(seq)
 
     redact(SYSTEM, "c", list(Event.objects.values_list("seq", flat=True)), "asked for")

@@ -125,7 +125,7 @@ def test_one_run_of_a_conversation_at_a_time_and_all_are_answered_in_order():
     say(key="d")
 
     first = claims.claim("host:1", served_agents("town", "Dialogue"), at_most=5)
-    claims.finish(first[0], {"event": "run.done"})
+    claims.finish_as_stand_in(first[0], {"event": "run.done"})
     second = claims.claim("host:1", served_agents("town", "Dialogue"), at_most=5)
 
     assert [(c.conversation, c.input_seq) for c in first] == [("c", 1), ("d", 1)]
@@ -176,9 +176,9 @@ def test_a_worker_that_lost_its_run_writes_nothing_more():
     with pytest.raises(Fenced):
         claims.begin_execution(claim, step("start"))
     with pytest.raises(Fenced):
-        claims.finish(claim, {"event": "run.done"})
+        claims.finish_as_stand_in(claim, {"event": "run.done"})
     with pytest.raises(Fenced):
-        claims.wait(claim, "approval", state="s", state_mac="m", sdk="1")
+        claims.suspend(claim, "approval", state="s", state_mac="m", sdk="1")
 
     assert kinds() == before
     assert claims.renew([claim]) == {}
@@ -208,7 +208,7 @@ def test_a_call_is_entered_once_in_whatever_attempt():
 
 def ask_for_approval(claim, call="call-1"):
     ask = {"event": "approval.requested", "approval_id": f"approval-{call}", "tool_call": call, "name": "file"}
-    claims.wait(claim, "approval", {**ask, "tool_call_id": call, "args": {}}, state="s", state_mac="m", sdk="1")
+    claims.suspend(claim, "approval", {**ask, "tool_call_id": call, "args": {}}, state="s", state_mac="m", sdk="1")
 
 
 def test_an_approval_is_decided_once_and_its_run_goes_on_with_the_next_attempt(people):
@@ -249,7 +249,7 @@ def test_who_may_not_decide_changes_nothing(people):
 
 def test_a_run_that_ended_badly_is_run_again_on_the_same_input(people):
     claim = claimed()
-    claims.finish(claim, {"event": "run.failed", "reason": "error", "error": "ValueError: x"})
+    claims.finish_as_stand_in(claim, {"event": "run.failed", "reason": "error", "error": "ValueError: x"})
 
     new = stop_and_rerun.run_again(people["operator"], claim.run)
 

@@ -118,7 +118,7 @@ ELSEWHERE: dict[str, str] = {
     "quarantine.read_again": "- it reads",
     "quarantine.settlement": "- it reads",
     "quarantine.target_of": "- it writes a name",
-    "request_replay.checked": "- it reads",
+    "request_replay.read_arguments": "- it reads",
     "create.agent_of": "- it reads",
     "create.begin": "test_new_responses.py::test_a_token_revoked_before_the_commit_is_refused_as_by_any_action",
     "create.is_continued": "- it reads",
@@ -127,7 +127,7 @@ ELSEWHERE: dict[str, str] = {
     "create.remembered": "- it reads",
     "claims.claim": "test_runs.py::test_one_run_of_a_conversation_at_a_time_and_all_are_answered_in_order",
     "stop_and_rerun.end": "test_control.py::test_a_verb_changes_the_state_tells_an_event_and_is_audited",
-    "claims.finish": "test_runs.py::test_a_worker_that_lost_its_run_writes_nothing_more",
+    "claims.finish_as_stand_in": "test_runs.py::test_a_worker_that_lost_its_run_writes_nothing_more",
     "leases.end_of_new": "- it computes a time",
     "leases.is_abandoned": "- it reads",
     "leases.interrupt_locked": "test_stuck_runs.py::test_a_run_with_an_ended_lease_is_freed_without_any_worker",
@@ -136,9 +136,9 @@ ELSEWHERE: dict[str, str] = {
         "test_worker_fences.py::test_a_worker_whose_run_was_taken_enters_no_tool_and_writes_nothing"
     ),
     "stop_and_rerun.end_as_incompatible": "test_incompatible_runs.py::test_a_run_whose_agent_left_its_team_ends",
-    "claims.put_back": "test_control_runs.py::test_a_run_that_was_asked_to_end_while_its_worker_let_go_of_it_ends",
+    "claims.requeue": "test_control_runs.py::test_a_run_that_was_asked_to_end_while_its_worker_let_go_of_it_ends",
     "claims.renew": "test_runs.py::test_a_worker_that_lost_its_run_writes_nothing_more",
-    "claims.wait": "test_runs.py::test_an_approval_is_decided_once_and_its_run_goes_on_with_the_next_attempt",
+    "claims.suspend": "test_runs.py::test_an_approval_is_decided_once_and_its_run_goes_on_with_the_next_attempt",
     "stop_and_rerun.requeue_waiting_for_server": (
         "test_mcp_approvals.py::test_a_run_whose_server_is_away_waits_for_it_says_so_and_goes_on"
     ),

@@ -156,7 +156,7 @@ class Authority(AuthorityActs):
         claim = self._claim(at)
         call_ids = {"approval_id": new_id(), "tool_call": new_id(), "tool_call_id": new_id(), "name": "pay"}
         try:
-            claims.wait(claim, "approval", {"event": "approval.requested", **call_ids, "args_raw": "{}"}, state="{}",
+            claims.suspend(claim, "approval", {"event": "approval.requested", **call_ids, "args_raw": "{}"}, state="{}",
                       state_mac="", sdk="")  # fmt: skip
         except SwitchboardError:
             return
@@ -171,7 +171,7 @@ class Authority(AuthorityActs):
         claim = self._claim(at)
         self.claims.remove(claim)
         self.bus.leave(claim)
-        claims.finish(claim, {"event": "run.done"})
+        claims.finish_as_stand_in(claim, {"event": "run.done"})
         self._note(claim.conversation, Deed("run"))
 
     @rule(name=guests, key=keys)

@@ -94,7 +94,7 @@ class Answer:
         payload: Body = {"event": "response.completed", "response_id": self.response, "status": status, "model": LABEL}
         payload |= {"output": self.output, "usage": USAGE, "error": None, "incomplete_details": None}
         why = {"reason": more.pop("reason")} if "reason" in more else {}
-        claims.finish(self.claim, {"event": end, **why}, payload | more)
+        claims.finish_as_stand_in(self.claim, {"event": end, **why}, payload | more)
 
     def arguments(self) -> str:
         """Return what follows the script's word and a name, else no arguments."""
@@ -156,7 +156,7 @@ def _fail(answer: Answer) -> None:
 
 def _vanish(answer: Answer) -> None:
     answer.store({"event": "token", "turn": 1, "text": "It is", "index": 0})
-    claims.finish(answer.claim, {"event": "run.failed", "reason": "the worker stumbled"})
+    claims.finish_as_stand_in(answer.claim, {"event": "run.failed", "reason": "the worker stumbled"})
 
 
 def _cut_short(answer: Answer) -> None:
@@ -197,7 +197,7 @@ def _ask(answer: Answer) -> None:
         answer.finish()
         return
     payload: Body = {"event": "approval.requested", "approval_id": f"ask-{answer.response}", "tool_call": call}
-    claims.wait(answer.claim, "approval", payload | {"name": "file", "args": {}, "tool_call_id": "c1"}, **SEALED)
+    claims.suspend(answer.claim, "approval", payload | {"name": "file", "args": {}, "tool_call_id": "c1"}, **SEALED)
 
 
 def _many(answer: Answer) -> None:

@@ -53,7 +53,7 @@ def ask(by: User, key: str = "flood", client_id: str = "1", **fields: Any) -> Ap
     claimed = claim(key)
     call = claims.our_call_id(claimed.run, "c1", 1)
     facts = {"event": "approval.requested", "approval_id": f"ask-{key}"[:64], "tool_call": call, "tool_call_id": "c1"}
-    claims.wait(claimed, "approval", {**facts, **ASKED, **fields}, **SEALED)
+    claims.suspend(claimed, "approval", {**facts, **ASKED, **fields}, **SEALED)
     return Approval.objects.get(run=claimed.run)
 
 
@@ -65,14 +65,14 @@ def go_on(approval: Approval, output: Any = "Filed as 48-2219") -> None:
         claims.begin_execution(claimed, {**step, "status": "start", "args": {"street": "Elm"}})
         log.append([claimed.event({**step, "status": "success", "output": output, "duration_ms": 12})])
     payload = {"event": "output", "text": "It is filed.", "turn": 2, "final": True}
-    claims.finish(claimed, {"event": "run.done", "duration_ms": 1200}, payload)
+    claims.finish_as_stand_in(claimed, {"event": "run.done", "duration_ms": 1200}, payload)
 
 
 def fail(by: User, key: str = "flood", client_id: str = "1", error: str = "ValueError: no such street") -> str:
     """Let a run fail; answer its id."""
     say(by, key, client_id=client_id)
     claimed = claim(key)
-    claims.finish(claimed, {"event": "run.failed", "reason": "error", "error": error})
+    claims.finish_as_stand_in(claimed, {"event": "run.failed", "reason": "error", "error": error})
     return claimed.run
 
 

@@ -16,7 +16,7 @@ from django.db.backends.utils import CursorWrapper
 from conversations.events.log.call_events import BROKEN_OFF
 from conversations.events.log.records import NewEvent
 from conversations.events.log.sql import BLOCK, CALL, marks
-from conversations.events.projections import FoldedCall, starts_call
+from conversations.events.projections import FoldedCall, is_call_start
 from conversations.events.projections.open_calls import OpenCalls
 
 Steps = Mapping[int, Sequence[NewEvent]]  # by conversation
@@ -90,7 +90,7 @@ def _of_runs(cursor: CursorWrapper, conversation: int, events: Sequence[NewEvent
 
 def _is_result(event: NewEvent) -> bool:
     """Return whether an event ends a call without naming it by one of our ids."""
-    if event.kind != "tool_step" or starts_call(event.payload):
+    if event.kind != "tool_step" or is_call_start(event.payload):
         return False
     return event.run is None or not event.payload.tool_call
 

@@ -52,7 +52,7 @@ from conversations.events.projections.row_changes import (
     TurnRow,
     UsageRow,
 )
-from conversations.events.projections.tool_calls import starts_call
+from conversations.events.projections.tool_calls import is_call_start
 
 __all__ = [
     "ECHOING",
@@ -71,11 +71,11 @@ __all__ = [
     "TurnRow",
     "UsageRow",
     "fold",
+    "is_call_start",
     "kind_of",
     "mark_output",
     "repeats_message",
     "repeats_output",
-    "starts_call",
 ]
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from django.db import connection
 
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges
-from conversations.events.projections.tool_calls import starts_call
+from conversations.events.projections.tool_calls import is_call_start
 
 _TOKEN = "SELECT agent FROM conversations_token WHERE name=%s"
 _NAMED = "SELECT 1 FROM conversations_participant WHERE conversation_id=%s AND name IN (%s,%s) AND is_named"
@@ -65,7 +65,7 @@ def _is_host(changes: RowChanges, principal: str) -> bool:
 
 def _brings_words(event: EventFacts) -> bool:
     payload = event.payload
-    is_answer = payload.event == "tool_step" and not starts_call(payload)
+    is_answer = payload.event == "tool_step" and not is_call_start(payload)
     return is_answer and (payload.name != "chat_send" or payload.mcp_server is not None)
 
 

@@ -13,7 +13,7 @@ BAD_STATUSES = {"error": "failed", "failed": "failed", "timeout": "timeout"}
 
 def tool_step(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Start a call or end one; a call of ours that was asked about or requested first goes on from there."""
-    if starts_call(event.payload):
+    if is_call_start(event.payload):
         call = _open_call(changes.open_calls[head.id], event) if event.run and event.payload.tool_call else None
         if call is None:
             start_call(changes, head, event)
@@ -24,7 +24,7 @@ def tool_step(changes: RowChanges, head: ConversationHead, event: EventFacts) ->
     add_speaker(changes, head, event)
 
 
-def starts_call(payload: ParsedPayload) -> bool:
+def is_call_start(payload: ParsedPayload) -> bool:
     """Tell a call from a result; legacy steps have no status, and a result_summary makes a result (§3.1)."""
     if payload.status is not None:
         return payload.status == "start"

@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedCall:
+class CallRecord:
     """A call, with the bodies of the events that called it and that ended it (empty: it has not ended)."""
 
     row: ToolCall
@@ -102,7 +102,7 @@ class RecordedCall:
         return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def find(id: str) -> RecordedCall:
+def find(id: str) -> CallRecord:
     """Return a call by our id. Raises NotFound."""
     calls = ToolCall.objects.filter(id=id[:64].replace("\0", ""), conversation__is_staged=False)
     row = calls.select_related("conversation").first()
@@ -116,12 +116,12 @@ def find(id: str) -> RecordedCall:
         raise NotFound(f"The record no longer contains the call {id[:80]!r}")
     ended = call.finished if call.finished is not None and call.finished.kind == "tool_step" else None
     approval = Approval.objects.filter(tool_call=row.id).first()
-    return RecordedCall(
+    return CallRecord(
         row, call, dict(event_rows.read(call.called).body), dict(event_rows.read(ended).body) if ended else {}, approval
     )
 
 
-def siblings(recorded: RecordedCall) -> list[ToolCall]:
+def siblings(recorded: CallRecord) -> list[ToolCall]:
     """Return the calls of the same run in order; for an observed call, those around it in its conversation."""
     calls = ToolCall.objects.filter(conversation_id=recorded.row.conversation_id)
     if recorded.row.run is not None:
@@ -133,7 +133,7 @@ def siblings(recorded: RecordedCall) -> list[ToolCall]:
     return [*reversed(before), *after]
 
 
-def _first_seq(recorded: RecordedCall) -> int:
+def _first_seq(recorded: CallRecord) -> int:
     """Return where the siblings start: for a long run, a few calls before this one."""
     before = ToolCall.objects.filter(conversation_id=recorded.row.conversation_id, run=recorded.row.run)
     seqs = (
@@ -144,7 +144,7 @@ def _first_seq(recorded: RecordedCall) -> int:
     return min(list(seqs[: SIBLINGS // 2]), default=0)
 
 
-def nested_events(recorded: RecordedCall) -> list[Stored]:
+def nested_events(recorded: CallRecord) -> list[Stored]:
     """Return the events of what ran inside the call, without tokens, in order."""
     if recorded.row.run is None or recorded.called_body.get("tool_call") != recorded.row.id:
         return []
@@ -156,7 +156,7 @@ def nested_events(recorded: RecordedCall) -> list[Stored]:
     return [e for e in mine if event_rows.read(e).body.get("parent_call") == recorded.row.id][:INSIDE]
 
 
-def neighbouring_events(recorded: RecordedCall) -> list[Stored]:
+def neighbouring_events(recorded: CallRecord) -> list[Stored]:
     """Return the events right before and after the call's own, without tokens."""
     first, last = recorded.call.seqs[0], recorded.call.seqs[-1]
     before = [e for e in log.read_before(recorded.conversation_key, first, AROUND * 8) if e.kind != "token"][-AROUND:]
@@ -164,7 +164,7 @@ def neighbouring_events(recorded: RecordedCall) -> list[Stored]:
     return [*before, *recorded.call.events, *after]
 
 
-def replays(recorded: RecordedCall) -> list[ToolCall]:
+def replays(recorded: CallRecord) -> list[ToolCall]:
     """Return the replays of this call, newest first."""
     calls = ToolCall.objects.filter(
         replay_of=recorded.row.id, conversation_id=recorded.row.conversation_id, run__isnull=False
@@ -172,7 +172,7 @@ def replays(recorded: RecordedCall) -> list[ToolCall]:
     return list(calls.order_by("-called_seq")[:REPLAYS])
 
 
-def original(recorded: RecordedCall) -> RecordedCall | None:
+def original(recorded: CallRecord) -> CallRecord | None:
     """Return the call that this one replays, if it is recorded; a claim from outside replays none."""
     if recorded.row.replay_of is None or recorded.row.run is None:
         return None
@@ -182,14 +182,14 @@ def original(recorded: RecordedCall) -> RecordedCall | None:
         return None
 
 
-def recent_calls(recorded: RecordedCall) -> list[ToolCall]:
+def recent_calls(recorded: CallRecord) -> list[ToolCall]:
     """Return other calls with the same public name by the same agent, newest first, for comparison."""
     others = ToolCall.objects.filter(name=recorded.row.name, agent=recorded.row.agent, conversation__is_staged=False)
     calls = others.exclude(id=recorded.row.id).order_by(*NEWEST_FIRST).select_related("conversation")
     return list(calls[:LATELY])
 
 
-def raw(recorded: RecordedCall) -> list[tuple[str, str]]:
+def raw(recorded: CallRecord) -> list[tuple[str, str]]:
     """Return the call's events as they are stored, with their kind and seq, then items of the model's memory."""
     entries = [(f"{event.kind}, event {event.seq}", event.body) for event in recorded.call.events]
     if recorded.row.run is None or not recorded.row.call_id:

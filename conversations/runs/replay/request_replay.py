@@ -61,7 +61,7 @@ def request_replay(
         eligibility = eligibility_of(old, body, rows=evaluate.stored())
         if eligibility.why_not:
             raise _refusal(eligibility)
-        sent, text, is_edited = checked(body, arguments, eligibility.schema)
+        sent, text, is_edited = read_arguments(body, arguments, eligibility.schema)
         if not eligibility.is_one_click(is_edited=is_edited):
             _require(by, eligibility, reason, tool)
         run, call_id = new_id(), f"replay-{new_id()}"
@@ -79,7 +79,7 @@ def request_replay(
     return new
 
 
-def checked(
+def read_arguments(
     body: dict[str, Any], arguments: dict[str, Any] | str | None, schema: str
 ) -> tuple[dict[str, Any], str, bool]:
     """Return the arguments as an object and as the text to send, and whether they differ from the recorded ones.
@@ -112,7 +112,7 @@ def _require(by: Who, eligibility: ReplayEligibility, reason: str, typed: str) -
 
 def _call_fields(old: ToolCall, body: dict[str, Any], eligibility: ReplayEligibility) -> Body:
     """Return the fields of the new call. The tool's are those of the old call, because it was found to be the same; the
-    key is used only for unedited arguments (`ReplayRequest.idempotency_key`)."""
+    key is used only for unedited arguments (`RequestedReplay.idempotency_key` of the worker)."""
     layers: Body = {name: value for name in LAYERS if (value := eligibility.facts.get(name))}
     name = {"name": old.name, "namespace": body.get("namespace"), "qualified_name": eligibility.tool}
     origin: Body = {"replay_of": old.id, "key": idempotency_key(old), "effect": eligibility.effect}

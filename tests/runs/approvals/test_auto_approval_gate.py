@@ -155,7 +155,7 @@ def test_while_the_conversation_is_held_nothing_is_approved_by_a_rule(people):
     team = Team(name="till", agents=[clerk], entry=["Clerk"])
     with working(team):
         send_message()
-        until(lambda: held and Run.objects.get().status == "waiting", what="the run to be put aside")
+        until(lambda: held and Run.objects.get().status == "waiting", what="the run to be suspended")
 
     assert till.paid == []
     assert not Approval.objects.exclude(rule=None).exists()

@@ -40,7 +40,7 @@ def ask_twice(by):
     log.append([claimed.event({"event": "tool_step", "name": "ask_desk", "tool_call": "outer", "status": "start"})])
     approval_request = {"event": "approval.requested", **teamwork.ASKED}
     both = ({**approval_request, "approval_id": f"ask-{n}", "tool_call": f"call-{n}"} for n in (1, 2))
-    claims.wait(claimed, "approval", *both, **teamwork.SEALED)
+    claims.suspend(claimed, "approval", *both, **teamwork.SEALED)
     return claimed.run
 
 

@@ -251,7 +251,7 @@ def test_with_four_eyes_nobody_decides_on_what_they_wrote(people, settings):
     post_message.post(people["admin"], "flood", recipient="agent:Dialogue", content="Water", client_id="1")
     claimed = teamwork.claim()
     facts = {"event": "approval.requested", "approval_id": "ask", "tool_call": "t", **teamwork.ASKED}
-    claims.wait(claimed, "approval", facts, **teamwork.SEALED)
+    claims.suspend(claimed, "approval", facts, **teamwork.SEALED)
 
     with pytest.raises(NotAllowed, match="four eyes") as refused:
         decide.decide(people["admin"], "ask", "approve")
@@ -267,7 +267,7 @@ def test_who_ran_it_again_does_not_decide_with_four_eyes(people, settings):
     stop_and_rerun.run_again(people["admin"], teamwork.fail(people["operator"]))
     claimed = teamwork.claim()
     facts = {"event": "approval.requested", "approval_id": "ask", "tool_call": "t", **teamwork.ASKED}
-    claims.wait(claimed, "approval", facts, **teamwork.SEALED)
+    claims.suspend(claimed, "approval", facts, **teamwork.SEALED)
 
     with pytest.raises(NotAllowed, match="four eyes"):
         decide.decide(people["admin"], "ask", "reject")

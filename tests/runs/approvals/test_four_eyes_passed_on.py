@@ -22,7 +22,7 @@ def pass_on(claimed: Claim, recipient: str) -> None:
     topic, parsed = f"chat:{claimed.conversation}", payload.parse(body.encode())
     sent = log.from_bus(topic, None, body, parsed, claimed.principal)
     log.append([sent._replace(run=claimed.run, holder=claimed.run, attempt=claimed.attempt)])
-    claims.finish(claimed, {"event": "run.done"})
+    claims.finish_as_stand_in(claimed, {"event": "run.done"})
 
 
 @pytest.mark.parametrize("through", [["Coordinator"], ["Triage", "Coordinator"]])
@@ -34,7 +34,7 @@ def test_who_asked_the_agent_that_asked_does_not_decide(people, settings, throug
     for agent in through:
         pass_on(teamwork.claim(), agent)
     facts = {"event": "approval.requested", "approval_id": "ask", "tool_call": "t", **teamwork.ASKED}
-    claims.wait(teamwork.claim(), "approval", facts, **teamwork.SEALED)
+    claims.suspend(teamwork.claim(), "approval", facts, **teamwork.SEALED)
     assert Run.objects.get(status="waiting").agent == "Coordinator"
 
     with pytest.raises(NotAllowed, match="four eyes"):

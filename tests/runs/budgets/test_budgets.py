@@ -34,7 +34,9 @@ def run_over_budget(by):
     budget = put(by)
     rule = BudgetRule(budget.id, "run", "", "tokens", budget.amount)
     reached = ReachedBudget(rule, claimed.run, Decimal(20_000), Decimal(20_000))
-    claims.wait(claimed, "approval", budget_requests.build_request(claimed, reached, "Dialogue", 1), **teamwork.SEALED)
+    claims.suspend(
+        claimed, "approval", budget_requests.build_request(claimed, reached, "Dialogue", 1), **teamwork.SEALED
+    )
     return Approval.objects.get()
 
 

@@ -243,7 +243,7 @@ def test_a_call_that_was_entered_is_not_entered_by_the_next_who_claims_it(people
     step = {"event": "tool_step", "name": "put", "tool_call": replay.call, "status": "start"}
     step["tool_call_id"] = event_bodies("replay.requested")[0]["tool_call_id"]
     claims.begin_execution(claim, step)
-    claims.put_back(claim, "as if it had not begun")  # what no worker does
+    claims.requeue(claim, "as if it had not begun")  # what no worker does
 
     with working(desk.team()):
         until(lambda: Run.objects.get(id=replay.run).attempt == 2, what="a second worker")

@@ -296,6 +296,6 @@ def test_arguments_that_do_not_fit_are_refused_and_nothing_is_begun(people, desk
 def test_arguments_are_others_when_they_are_other_json(given, is_edited):
     ToolSchema.objects.create(hash="5c" * 32, name="f", body='{"params_json_schema": {}}')
 
-    _, _, arguments = request_replay.checked({"args": {"a": 1, "b": "x"}}, given, "5c" * 32)
+    _, _, arguments = request_replay.read_arguments({"args": {"a": 1, "b": "x"}}, given, "5c" * 32)
 
     assert arguments is is_edited
