@@ -31,7 +31,7 @@ def store(conversation: str, bodies: Sequence[Body]) -> None:
             continue
         if len(text) <= envelopes.MAX_BYTES:
             made = log.from_bus(f"stream:{conversation}", None, text, parsed, AGUI)
-            events.append(made._replace(is_live=False))
+            events.append(made._replace(is_history=True))
     if events:
         with write_transaction():
             log.append(events)

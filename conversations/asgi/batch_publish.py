@@ -110,13 +110,13 @@ class _Cutter:
             check_many(self.elements)
 
 
-def read(raw_messages: RawMessages, caller: Caller) -> tuple[list[ParsedMessage], list[NewEvent]]:
-    """Read all messages; an invalid one is represented by its error. Return them with the events to store, where tokens
-    are marked with the merge group that they belong to."""
+def parse_batch(raw_messages: RawMessages, caller: Caller) -> tuple[list[ParsedMessage], list[NewEvent]]:
+    """Parse all messages; an invalid one is represented by its error. Return them with the events to store, where
+    tokens are marked with the merge group that they belong to."""
     items: list[ParsedMessage] = []
     for line in raw_messages:
         try:
-            items.append(parse_message.read(line, caller))
+            items.append(parse_message.parse_published(line, caller))
         except SwitchboardError as error:
             items.append(error)
     return items, _group_tokens([item for item in items if isinstance(item, NewEvent)])

@@ -124,7 +124,7 @@ def _beginning(call: WaitingCall, caller: Caller) -> NewEvent:
     body = json.dumps(step)
     topic = f"stream:{call.conversation_id}"
     event = log.from_bus(topic, None, body, envelopes.parse(body.encode()), caller.principal)
-    return event._replace(is_live=False)
+    return event._replace(is_history=True)
 
 
 def _answer(approval: str, status: str, outcome: ExternalOutcome | None) -> bytes:

@@ -114,7 +114,7 @@ def _event(caller: Caller, read: SessionEvent) -> NewEvent:
     body = session_events.encoded(read.payload)
     topic = f"{read.prefix}:{read.payload['conversation_id']}"
     event = log.from_bus(topic, None, body, envelopes.parse(body.encode()), caller.principal)
-    return event._replace(is_live=False)
+    return event._replace(is_history=True)
 
 
 def _settle(hook: Hook, caller: Caller) -> None:

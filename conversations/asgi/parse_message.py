@@ -38,7 +38,7 @@ _decoder = msgspec.json.Decoder(PublishedMessage)
 _handoff = msgspec.json.Decoder(HandoffFields)
 
 
-def read(line: bytes | msgspec.Raw | PublishedMessage, caller: Caller) -> NewEvent:
+def parse_published(line: bytes | msgspec.Raw | PublishedMessage, caller: Caller) -> NewEvent:
     """Parse a message from its JSON, which may already be decoded. Raises Invalid, TooLarge or NotAllowed with the
     location of the error."""
     if isinstance(line, PublishedMessage):
@@ -54,7 +54,7 @@ def read(line: bytes | msgspec.Raw | PublishedMessage, caller: Caller) -> NewEve
 
 def event_of(topic: str, payload: msgspec.Raw, bus_id: str | None, caller: Caller) -> NewEvent:
     """Create the event of a message. A token with an id keeps a post, so that it can be found when merged (§3.1).
-    Raises like `read`."""
+    Raises like `parse_published`."""
     envelopes.check_topic(topic)
     if bus_id is not None and (not 1 <= len(bus_id) <= MAX_ID or envelopes.clean_text(bus_id) != bus_id):
         raise Invalid(f"must be 1 to {MAX_ID} characters", field="id")

@@ -107,23 +107,23 @@ def _reported(event: NewEvent) -> NewEvent:
         raise Invalid("must be the conversation's id", field="payload.conversation_id")
     if event.kind.startswith("conversation."):
         raise Invalid("must describe what was said or done; a report cannot change state", field="payload.event")
-    return event._replace(is_live=False, topic="" if envelopes.is_posted(event.topic) else event.topic)
+    return event._replace(is_history=True, topic="" if envelopes.is_posted(event.topic) else event.topic)
 
 
 def _parse_body(body: bytes, caller: Caller, *, is_lines: bool) -> NewEvent | ParsedBatch:
     """Parse one or several messages. A large body is parsed in a thread, so that sockets are not delayed."""
     if is_lines:
-        return batch_publish.read(batch_publish.lines_of(body), caller)
+        return batch_publish.parse_batch(batch_publish.lines_of(body), caller)
     if len(body) > DECODE_INLINE_BYTES and json_depth.is_dense(body) and (pieces := batch_publish.cut(body)):
-        return batch_publish.read(pieces, caller)
+        return batch_publish.parse_batch(pieces, caller)
     try:
         request = _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         if (messages := _one_by_one(body)) is not None:
-            return batch_publish.read(messages, caller)
+            return batch_publish.parse_batch(messages, caller)
         raise Invalid(f'the body {parse_message.EXPECTED} or {{"messages": […]}} as JSON: {error}') from None
     if request.messages is not None:
-        return batch_publish.read(batch_publish.check_many(request.messages), caller)
+        return batch_publish.parse_batch(batch_publish.check_many(request.messages), caller)
     if len(body) > MAX_BYTES + parse_message.OVERHEAD:
         raise TooLarge(f"must be at most {MAX_BYTES:,} bytes", field="payload")
     if request.topic is None or request.payload is parse_message.NOTHING:

@@ -168,7 +168,7 @@ def _event_of_agent(step: Step, caller: Caller) -> NewEvent:
     """Create the event if the token is an agent's, which can report only on that agent."""
     raw = msgspec.Raw(_encoded(step))
     event = parse_message.event_of(f"stream:{step.conversation}", raw, None, caller)
-    return event._replace(is_live=False)
+    return event._replace(is_history=True)
 
 
 def _encoded(step: Step) -> bytes:

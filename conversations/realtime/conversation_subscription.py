@@ -108,7 +108,7 @@ class ConversationSubscription:
     ) -> None:
         self._hub, self._writer, self.last = hub, writer, last
         self.write = writer.write or _no_room
-        self.is_live = False  # level with the ring: the feed writes frames itself
+        self.is_up_to_date = False  # with the ring: the feed writes frames itself
         self._event = asyncio.Event()
         self._feed = hub.follow(key, mode, self)  # first follow, then read
         self._task = asyncio.create_task(self._run(), name=f"subscription {key}")
@@ -116,7 +116,7 @@ class ConversationSubscription:
 
     def wake(self) -> None:
         """Start reading: there is more than the hub could write."""
-        self.is_live = False
+        self.is_up_to_date = False
         self._event.set()
 
     def say_moved(self, to: str) -> None:
@@ -137,7 +137,7 @@ class ConversationSubscription:
             if self.last < self._feed.head:
                 await self._send_new()
                 continue
-            self.is_live = True
+            self.is_up_to_date = True
             await self._event.wait()
 
     async def _catch_up(self) -> None:
@@ -159,7 +159,7 @@ class ConversationSubscription:
     async def _send_read(self) -> bool:
         """Read from the database and send, when this topic has its turn; return whether there were events."""
         async with self._writer.turn:
-            ready = await self._hub.read(self._feed, self.last)
+            ready = await self._hub.read_frames(self._feed, self.last)
             await self._send(ready)
         return bool(ready)
 

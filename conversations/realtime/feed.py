@@ -5,27 +5,18 @@ Created by the hub, which has the events drawn in a thread and pushes the frames
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol, get_args
 
 from conversations.core.byte_budget import ByteBudget
-from conversations.events import log
-from conversations.events.log.records import Stored
-from conversations.events.types.redaction import REDACTED
 from conversations.realtime.frames import Frame
+from conversations.realtime.live_renderer import LiveRenderer
 from conversations.realtime.send_gate import SendGate
-from conversations.rendering import agent_colors, conversation_hues, event_renderer, participant_marks
-from conversations.rendering.event_renderer import EventRenderer, Fragment
-from conversations.rendering.lane_cards import LaneRenderer
-from conversations.tool_calls import tool_name_cache
 
 Mode = Literal["data", "html", "lanes"]
 
 MODES: tuple[Mode, ...] = get_args(Mode)
-
-_RENDERERS = {"lanes": LaneRenderer}  # by the mode; any other draws transcripts
 
 RING_FRAMES = 1024
 RING_BYTES = 8 << 20  # of one ring
@@ -35,10 +26,10 @@ DRAWING_BYTES = 16 << 20  # of the bodies of all events that wait to be drawn, o
 
 
 class Subscriber(Protocol):
-    """A subscriber of a feed. While `is_live`, it is up to date with the ring and gets frames through `write` as they
-    come."""
+    """A subscriber of a feed: a `ConversationSubscription`. While `is_up_to_date`, it has what the ring has and gets
+    frames through `write` as they come."""
 
-    is_live: bool
+    is_up_to_date: bool
     last: int
     write: Callable[[bytes], bool]
 
@@ -103,7 +94,7 @@ class Feed:
         before, last, encoded = frame.first - 1, frame.last, frame.encoded
         cost, left = len(encoded) if frame.is_large else 0, TURN_BYTES
         for subscriber in tuple(self.subscribers):
-            if left > 0 and subscriber.is_live and subscriber.last == before and subscriber.write(encoded):
+            if left > 0 and subscriber.is_up_to_date and subscriber.last == before and subscriber.write(encoded):
                 subscriber.last = last
                 self.sent += len(encoded)
                 left -= cost
@@ -145,58 +136,3 @@ class Feed:
         for subscriber in tuple(self.subscribers):
             if subscriber.last < self.head:
                 subscriber.wake()
-
-
-class LiveRenderer:
-    """Draws a conversation's events in series, and starts again if events are missing between two. Runs in a thread."""
-
-    def __init__(self, key: str, mode: str = "html") -> None:
-        self._key = key
-        self._make_renderer = _RENDERERS.get(mode, EventRenderer)
-        self._renderer: EventRenderer | None = None
-        self._hues = conversation_hues.ConversationHues("")
-        self._last = 0
-
-    def draw(self, events: Sequence[Stored]) -> list[tuple[int, str]]:
-        """Return each event as (seq, JSON of §3.5), or only the first of them if their calls need too much data."""
-        if not events:
-            return []
-        try:
-            calls = log.calls_of(self._key, events)
-        except log.TooManyBytes:
-            return self.draw(events[: len(events) // 2])
-        if self._renderer is None or events[0].seq != self._last + 1:
-            before = log.neighbours(self._key, events[0].seq)
-            self._hues = conversation_hues.of_conversation(self._key)
-            preview_after = log.preview_before(self._key, events[0].seq - 1)
-            self._renderer = self._make_renderer(self._key, preview_after, before)
-        for event in events:
-            if event.kind == REDACTED:  # whoever redacted may be another process
-                event_renderer.forget_redacted(event)
-        agent_colors.refresh_colors()
-        tool_name_cache.load_names(events)
-        self._last = events[-1].seq
-        ended = log.ended_by(self._key, events)
-        with participant_marks.in_conversation(conversation_hues.follow(self._key, self._hues, events)):
-            return [
-                (
-                    event.seq,
-                    self._encode(event, self._renderer.draw(event, calls.get(event.seq), ended.get(event.seq, ()))),
-                )
-                for event in events
-            ]
-
-    @staticmethod
-    def _encode(event: Stored, fragment: Fragment) -> str:
-        item: dict[str, object] = {"seq": event.seq, "kind": event.kind, "at": event.at}
-        if fragment.group:
-            item["group"] = fragment.group
-        if fragment.html is not None:
-            item["html"] = fragment.html
-        elif fragment.text:
-            item["text"] = fragment.text
-        if fragment.opens is not None:
-            item["opens"] = fragment.opens
-        if fragment.also:
-            item["also"] = [{"group": group, "html": html} for group, html in fragment.also]
-        return json.dumps(item, separators=(",", ":"), ensure_ascii=False)

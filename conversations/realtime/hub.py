@@ -23,17 +23,9 @@ from conversations.events.log.records import Stored
 from conversations.events.types.redaction import REDACTED
 from conversations.realtime import frames
 from conversations.realtime.catch_up_reader import CatchUpReader
-from conversations.realtime.feed import (
-    DRAWING_BYTES,
-    MAX_DRAWING,
-    MODES,
-    TURN_BYTES,
-    Feed,
-    LiveRenderer,
-    Mode,
-    Subscriber,
-)
+from conversations.realtime.feed import DRAWING_BYTES, MAX_DRAWING, MODES, TURN_BYTES, Feed, Mode, Subscriber
 from conversations.realtime.frames import Frame
+from conversations.realtime.live_renderer import LiveRenderer
 from conversations.realtime.send_gate import SendGate
 
 logger = logging.getLogger(__name__)
@@ -57,13 +49,13 @@ class Hub:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_listening: list[Callable[[], None]] = []
-        self._fetcher = CatchUpReader(self.readers, self._ingest)
+        self._catch_up_reader = CatchUpReader(self.readers, self._ingest)
         self._sent = 0  # bytes, of feeds that are gone
 
     def start(self) -> None:
         """Listen for commits, and start the task that makes up for lost notifications."""
         self._loop = asyncio.get_running_loop()
-        self._fetcher.start()
+        self._catch_up_reader.start()
         self._stop_listening = [
             commit_listeners.on_committed(self._on_committed),
             commit_listeners.on_remote_heads(self._on_heads),
@@ -74,7 +66,7 @@ class Hub:
         """Stop the tasks and the threads."""
         for stop in self._stop_listening:
             stop()
-        await cancel_all([*self._tasks, self._fetcher.task])
+        await cancel_all([*self._tasks, self._catch_up_reader.task])
         self.readers.shutdown(wait=False, cancel_futures=True)
         self._render_thread.shutdown(wait=False, cancel_futures=True)
 
@@ -103,7 +95,7 @@ class Hub:
         if feed.last_taken_seq is None:
             feed.wake()
         elif feed.head > feed.last_taken_seq and not feed.is_fetching:
-            self._fetcher.fetch(feed)
+            self._catch_up_reader.fetch(feed)
 
     def mark_caught_up(self, feed: Feed, seq: int) -> None:
         """Record that a subscriber has read up to this seq and found no more: later events go to all."""
@@ -193,9 +185,9 @@ class Hub:
         """Push frames in their turn; None: let go of those pushed before, which have redacted words."""
         self._drawn_frames.append((feed, None if ready is None else deque(ready), n, size))
         if len(self._drawn_frames) == 1:
-            self._deliver()
+            self._push_rendered_frames()
 
-    def _deliver(self) -> None:
+    def _push_rendered_frames(self) -> None:
         """Push rendered frames in order; leave those that exceed one turn of the loop for the next."""
         left = TURN_BYTES
         while self._drawn_frames and left > 0:
@@ -209,24 +201,25 @@ class Hub:
                     feed.push([frame])
             if not ready:
                 self._drawn_frames.popleft()
-                self._settle(feed, n, size)
+                self._finish_render(feed, n, size)
         if self._drawn_frames:
             assert self._loop is not None
-            self._loop.call_soon(self._deliver)
+            self._loop.call_soon(self._push_rendered_frames)
 
-    def _settle(self, feed: Feed, n: int, size: int) -> None:
+    def _finish_render(self, feed: Feed, n: int, size: int) -> None:
+        """Count events as drawn, whose frames are pushed; go on with what waited for that."""
         feed.drawing -= n
         self.drawing_bytes -= size
         if feed.is_fetching and feed.has_room:
-            self._fetcher.go_on()
+            self._catch_up_reader.go_on()
         if not feed.drawing:
             feed.wake()  # what was too much to draw, or failed, comes in no frame: who is behind reads the database
 
-    async def read(self, feed: Feed, after: int) -> list[Frame]:
+    async def read_frames(self, feed: Feed, after: int) -> list[Frame]:
         """Read the events after a seq from the database, as frames."""
-        return await self.readers.run(self._read, feed, after)
+        return await self.readers.run(self._read_frames, feed, after)
 
-    def _read(self, feed: Feed, after: int) -> list[Frame]:
+    def _read_frames(self, feed: Feed, after: int) -> list[Frame]:
         if not feed.row:
             feed.row = log.places([feed.key]).get(feed.key, (0, 0))[0]
         events = log.read_after(feed.key, after)

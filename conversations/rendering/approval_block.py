@@ -49,7 +49,7 @@ def closed_as(kind: str) -> str:
 
 def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
     """Return the approval request of a call, from the events of the request and the decision."""
-    decided = event_rows.read(call.approval_decision) if call.approval_decision else None
+    decided = event_rows.parse_event(call.approval_decision) if call.approval_decision else None
     state = call.status if call.status in ("waiting", LEFT) else "over"
     if decided:
         state = closed_as(decided.event.kind) or _STATES.get(str(decided.body.get("decision")), "approved")

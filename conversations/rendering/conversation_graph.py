@@ -127,7 +127,7 @@ def edges_of(events: Iterable[Stored], calls: Iterable[CallCount]) -> list[Edge]
 def between_of(event: Stored) -> Between | None:
     """Return the ends of a message or a handoff; None for other events."""
     giver, taker = ends(event, None)
-    if taker is None and event_rows.is_to_all(event_rows.read(event)):
+    if taker is None and event_rows.is_to_all(event_rows.parse_event(event)):
         taker = EVERYONE
     return (giver, taker, "message" if event.kind == "message" else "handoff") if taker and taker.key else None
 

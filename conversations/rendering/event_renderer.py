@@ -109,7 +109,7 @@ class EventRenderer:
         opens = None if group in self._opened else self.open_block(group, "", event)
         self._opened.add(group)
         return Fragment(
-            group, text=hidden_characters.spelled_out(event_rows.read(event).payload.text or ""), opens=opens
+            group, text=hidden_characters.spelled_out(event_rows.parse_event(event).payload.text or ""), opens=opens
         )
 
     def _call(self, event: Stored, call: CallEvents | None) -> Fragment:
@@ -180,7 +180,7 @@ class RepeatWatch:
 
 
 def _payload(event: Stored) -> ParsedPayload:
-    return event_rows.read(event).payload
+    return event_rows.parse_event(event).payload
 
 
 def remember_hues(hues: Mapping[str, int]) -> None:

@@ -82,7 +82,7 @@ class ParsedEvent(NamedTuple):
     body: Body
 
 
-def read(event: Stored) -> ParsedEvent:
+def parse_event(event: Stored) -> ParsedEvent:
     """Parse a stored body; one that cannot be parsed (it cannot have come through an endpoint) counts as unknown
     fields."""
     try:
@@ -168,7 +168,7 @@ def parent_group(event: Stored) -> str:
     """Return the block of the call that an event of ours is inside; empty for none. A claim is inside none (law I)."""
     if event.run is None or '"parent_call"' not in event.body:
         return ""
-    parent = read(event).body.get("parent_call")
+    parent = parse_event(event).body.get("parent_call")
     return f"call:{hidden_characters.spelled_out(parent)[:64]}" if isinstance(parent, str) and parent else ""
 
 
@@ -223,7 +223,7 @@ def named(face: ParticipantMark) -> Markup:
 def draw(event: Stored, group: str | None, repeat: Repeat) -> Markup:
     """Draw any event but a token and a tool step; one that cannot be parsed, or whose type is unknown, as raw
     fields."""
-    parsed, event_type = read(event), registry.find(event.kind)
+    parsed, event_type = parse_event(event), registry.find(event.kind)
     if event_type is None or not parsed.body:
         return unknown(parsed, group, repeat)
     return VIEWS[event_type.row.view](parsed, group, repeat) if event_type.row.view else _fields(parsed, event_type)
@@ -237,7 +237,7 @@ def draw_failed(event: Stored) -> Markup:
 
 def open_turn(event: Stored, group: str, text: str, cut: Cut | None = None) -> Markup:
     """Draw a turn that is still being written: `text` so far, without what was `cut` off before it."""
-    face = row(read(event), "chat", state="running", group=group)
+    face = row(parse_event(event), "chat", state="running", group=group)
     return render("token", face, hidden_characters.spelled_out(text), cut, event.conversation)
 
 

@@ -60,7 +60,7 @@ class LaneRenderer(EventRenderer):
     def open_block(self, group: str, text: str, event: Stored, cut: Cut | None = None) -> Markup:
         """Draw the card of a turn that is still being written."""
         notes = (f"{cut.events:,} earlier events not shown",) if cut else ()
-        row = event_rows.row(event_rows.read(event), "chat", state="running", group=group)
+        row = event_rows.row(event_rows.parse_event(event), "chat", state="running", group=group)
         return _draw(_card(row, event, None, text=richtext.inline(text))._replace(is_open=True, facts=notes))
 
     def _face(self, event: Stored, group: str | None, repeat: Repeat) -> Markup:
@@ -76,7 +76,7 @@ class LaneRenderer(EventRenderer):
 
 def ends(event: Stored, call: CallEvents | None) -> tuple[ParticipantMark, ParticipantMark | None]:
     """Return whose event it is, and for whom, if anybody: the call of a server's tool is for the server."""
-    read = event_rows.read(call.called if call else event)
+    read = event_rows.parse_event(call.called if call else event)
     sender, recipient = mark_for(_sender(read) or NOBODY, read.event.principal), _recipient(read)
     if read.payload.mcp_server and read.event.kind in CALLS:
         return sender, mark_for_name(read.payload.mcp_server, "system")._replace(
@@ -106,14 +106,14 @@ def _card(
     row: RowFields, event: Stored, call: CallEvents | None, *, text: Markup, verb: str = "", code: bool = False
 ) -> Card:
     sender, recipient = lanes_between(event, call)
-    read = event_rows.read(call.called if call else event)
+    read = event_rows.parse_event(call.called if call else event)
     is_to_all = recipient is None and event_rows.is_to_all(read)
     card = Card(row, sender, recipient, is_to_all, verb, text, is_code=code, sign=_SIGNS.get(row.state, ""))
     return card._replace(run=hidden_characters.spelled_out(event.run or ""))
 
 
 def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
-    read = event_rows.read(event)
+    read = event_rows.parse_event(event)
     event_type = registry.find(event.kind)
     if event_type is None or (lane := event_type.lane) is None or not read.body:
         row = event_rows.row(read, "all", group=group, sender=_sender(read) or NOBODY)
@@ -132,7 +132,7 @@ def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
 
 
 def _of_call(call: CallEvents, group: str | None) -> Card:
-    called, block = event_rows.read(call.called), tool_call_block.brief(call)
+    called, block = event_rows.parse_event(call.called), tool_call_block.brief(call)
     is_loud = call.status in tool_call_block.LOUD
     row = event_rows.row(called, "chat" if is_loud else "steps", state=block.state, group=group)
     parts = [block.name, block.preview]

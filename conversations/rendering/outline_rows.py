@@ -51,7 +51,7 @@ def rows_of(events: Iterable[Stored]) -> list[OutlineRow]:
 
 
 def _row(event: Stored) -> OutlineRow:
-    read = event_rows.read(event)
+    read = event_rows.parse_event(event)
     if event.kind in ("message", "user_message"):
         return _line(event, "turn", "", read.payload.words)
     if event.kind == "run.started":

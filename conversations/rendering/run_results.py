@@ -28,7 +28,7 @@ def of_events(events: Iterable[Stored]) -> list[RunResult]:
 
 
 def _result(event: Stored) -> RunResult:
-    read = event_rows.read(event)
+    read = event_rows.parse_event(event)
     fields = [(_label(name), _short(_text(value))) for name, value in _object(read.body).items() if _text(value)]
     return RunResult(_short(read.payload.name or "tool"), event.seq, fields[:FIELDS])
 

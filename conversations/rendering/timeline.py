@@ -128,7 +128,7 @@ class _Reader:
         return sorted(self._spans, key=lambda held: (held.start, held.seq))
 
     def _read(self, event: Stored) -> None:
-        body = event_rows.read(event).body
+        body = event_rows.parse_event(event).body
         if event.kind == "run.queued" or event.kind == "run.resumed":
             self._begin("queue", event, "waiting for a worker")
         elif event.kind == "run.started":
@@ -186,7 +186,7 @@ class _Reader:
         """Extend the run inside a call: it lasts from its first turn's start to its last turn's end."""
         if not parent:
             return
-        duration_ms = event_rows.read(event).payload.duration_ms
+        duration_ms = event_rows.parse_event(event).payload.duration_ms
         inner = self._inner.get(parent)
         if inner is None or inner.name not in ("", agent):
             inner = self._begin_inner(parent, event, event.at - int((duration_ms or 0) * 1000))

@@ -99,12 +99,12 @@ def word_of(status: str) -> str:
 
 def note_of(call: CallEvents) -> Markup | None:
     """Return why a call did not run, or what is unknown about it; None if there is nothing to say."""
-    return _note(event_rows.read(call.finished) if call.finished else None, call.status)
+    return _note(_parsed(call.finished), call.status)
 
 
 def brief(call: CallEvents) -> Brief:
     """Return a call in short form, for a place that links to its block."""
-    called, finished = event_rows.read(call.called), event_rows.read(call.finished) if call.finished else None
+    called, finished = event_rows.parse_event(call.called), _parsed(call.finished)
     is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
     is_awaited = is_ours and called.payload.origin == EXTERNAL and call.status == "called"
     raw = finished and (finished.payload.error or finished.payload.output or finished.payload.result_summary)
@@ -131,8 +131,8 @@ def card(call: CallEvents, address: str) -> Markup:
 
 
 def _parts(call: CallEvents, group: str | None, address: str) -> tuple[event_rows.RowFields, Block]:
-    called = event_rows.read(call.called)
-    finished, request = (event_rows.read(event) if event else None for event in (call.finished, call.approval_request))
+    called = event_rows.parse_event(call.called)
+    finished, request = _parsed(call.finished), _parsed(call.approval_request)
     question = approval_block.of_call(call, request) if request else None
     is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
     is_clients = is_ours and called.payload.origin == EXTERNAL
@@ -170,6 +170,10 @@ def _parts(call: CallEvents, group: str | None, address: str) -> tuple[event_row
         id=call.id if _ID.fullmatch(call.id) else "",
         replay_of=_original(called),
     )
+
+
+def _parsed(event: Stored | None) -> event_rows.ParsedEvent | None:
+    return event_rows.parse_event(event) if event else None
 
 
 def _name(*steps: event_rows.ParsedEvent | None) -> str:
@@ -245,7 +249,7 @@ def _note(finished: event_rows.ParsedEvent | None, status: str) -> Markup | None
 
 def lone(event: Stored) -> CallEvents:
     """Return a call of one step whose other step is not in the record."""
-    parsed = event_rows.read(event).payload
+    parsed = event_rows.parse_event(event).payload
     has_result = parsed.result_summary is not None or parsed.output is not None or parsed.error is not None
     is_end = parsed.status in ("success", "error") or (parsed.status is None and has_result)
     failed = parsed.status == "error" or (parsed.status is None and parsed.error is not None)
@@ -255,7 +259,11 @@ def lone(event: Stored) -> CallEvents:
 
 def _arguments_line(step: event_rows.ParsedEvent, call: CallEvents) -> str:
     """Return the beginning of the arguments that ran: as edited by a person, else as sent."""
-    edited = recorded_arguments.edited(event_rows.read(call.approval_decision).body) if call.approval_decision else None
+    edited = (
+        recorded_arguments.edited(event_rows.parse_event(call.approval_decision).body)
+        if call.approval_decision
+        else None
+    )
     raw = bytes(step.payload.args or b"") or (step.payload.args_raw or "").encode("utf-8", "replace")
     raw = raw if edited is None else edited.encode("utf-8", "replace")
     text = _readable(raw)[: PREVIEW * 4].decode("utf-8", "ignore")

@@ -74,7 +74,7 @@ def plain(event: Stored, repeats: RepeatWatch) -> str | None:
 
 def _entry(event: Stored, repeats: RepeatWatch) -> TextEntry | None:
     """Return the next event as an entry; None for one without text of its own, or only at the full level of detail."""
-    read, is_repeat = event_rows.read(event), bool(repeats.of(event))
+    read, is_repeat = event_rows.parse_event(event), bool(repeats.of(event))
     if event_rows.level_of(event.kind) not in LEVELS:
         return None
     if event.kind in ANNOTATIONS and (known := registry.get(event.kind)) and known.may_be_said_by(event.principal):

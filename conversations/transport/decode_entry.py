@@ -24,7 +24,7 @@ def event_from_entry(
         _file(parsed, topic, conversation)
     event = log.from_bus(topic, bus_id, body, parsed, REDIS)
     envelopes.check_named(topic, event.conversation)
-    return event if entry_ids.at(entry_id) >= found_at else event._replace(is_live=False)
+    return event if entry_ids.at(entry_id) >= found_at else event._replace(is_history=True)
 
 
 def text_of(raw: bytes) -> str:

@@ -37,7 +37,7 @@ def _rule(recorded: CallRecord, eligibility: ReplayEligibility) -> AutoApprovalR
     about = evaluate.about(recorded.row.agent, recorded.tool)
     if recorded.call.approval_request is None or terms.of_call(about).no_always:
         return None
-    call = auto_approval_rules.call_of(event_rows.read(recorded.call.approval_request).body)._replace(
+    call = auto_approval_rules.call_of(event_rows.parse_event(recorded.call.approval_request).body)._replace(
         schema=eligibility.schema
     )
     rules, is_destructive = auto_approval_rules.rules().get(call.lookup_key, ()), eligibility.effect == "destructive"

@@ -94,7 +94,7 @@ def event_facts(conversation: Conversation, seq: int, who: Who) -> dict[str, Any
     link = Event.objects.filter(conversation=conversation, seq=seq).values_list("hash", flat=True).first()
     if event is None or link is None:
         raise NotFound(f"Event {seq} is not in this conversation.")
-    parsed = event_rows.read(event).payload
+    parsed = event_rows.parse_event(event).payload
     texts = {
         "Kind": event.kind,
         "Principal": event.principal,
@@ -105,7 +105,7 @@ def event_facts(conversation: Conversation, seq: int, who: Who) -> dict[str, Any
         "Event ID": event.event_id or "",
     }
     fields = {term: spelled_out(text) for term, text in texts.items() if text}
-    times = of_event(event.at, event.principal, event_rows.read(event).body)
+    times = of_event(event.at, event.principal, event_rows.parse_event(event).body)
     committed = moment(event.at)
     first = times.shown if committed is None or times.shown.iso != committed.iso else None
     about = {"conversation": conversation, "annotation": _annotation(conversation, event, who)}

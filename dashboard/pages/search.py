@@ -99,7 +99,7 @@ def _lines(hits: Sequence[search.SearchHit], query: search.Query) -> list[HitLin
 
 def _line(hit: search.SearchHit, cut: list[search.Excerpt], call: str = "") -> HitLine:
     event = hit.event
-    read = event_rows.read(event)
+    read = event_rows.parse_event(event)
     parsed = read.payload
     known = registry.get(event.kind)
     kind = hidden_characters.spelled_out((known.search.label if known else "") or event.kind)

@@ -205,7 +205,7 @@ def decision(call: CallRecord) -> Part | None:
     approval = call.approval
     if approval is None:
         return None
-    body = event_rows.read(call.call.approval_decision).body if call.call.approval_decision else {}
+    body = event_rows.parse_event(call.call.approval_decision).body if call.call.approval_decision else {}
     waited = (approval.decided_at or 0) - approval.asked_at
     return {
         "approval": approval, "by": mark_for(approval.decided_by, approval.decided_by) if approval.decided_by else None,
@@ -258,7 +258,7 @@ def _call_ids(key: str, events: Sequence[Stored]) -> dict[int, str]:
 
 
 def _event(event: Stored, call: str, own: set[int]) -> CallEventLine:
-    _, parsed, body = event_rows.read(event)
+    _, parsed, body = event_rows.parse_event(event)
     by = body.get("by")
     speaker = by if event.kind in DONE_BY and isinstance(by, str) and event.run is not None else parsed.speaker
     text = parsed.name if event.kind == "tool_step" and parsed.name else " ".join(parsed.words[: WORDS * 4].split())
@@ -288,7 +288,7 @@ def _when(at: int) -> When:
 
 
 def _words(event: Stored | None, name: str) -> Markup:
-    return richtext.inline(_line(event_rows.read(event).body.get(name))) if event is not None else Markup()
+    return richtext.inline(_line(event_rows.parse_event(event).body.get(name))) if event is not None else Markup()
 
 
 def _line(value: object) -> str:

@@ -72,7 +72,7 @@ class ConversationList extends HTMLElement {
 
   #receive({ rows, isSnapshot, ...standing }) {
     tellWaiting(standing);
-    const mayBeOutdated = this.#rows.update(rows, { acceptsNew: this.#acceptsNew, isLive: !isSnapshot });
+    const mayBeOutdated = this.#rows.update(rows, { acceptsNew: this.#acceptsNew, isSnapshot });
     if (mayBeOutdated && this.#hasFilter) this.#refetchSoon();
     this.#reorder();
   }

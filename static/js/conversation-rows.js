@@ -40,15 +40,15 @@ export class ConversationRows {
   /**
    * Render changed rows: those in the page in place; new ones, if the list accepts them, are inserted by `reorder`.
    * @param {{key: string, cursor: string, html: string}[]} changes
-   * @param {{acceptsNew: boolean, isLive: boolean}} options  `isLive`: the changes happen now
+   * @param {{acceptsNew: boolean, isSnapshot: boolean}} options  `isSnapshot`: the rows as they are, not changes that happen now
    * @returns {boolean} whether a filtered list may be outdated: a new row was not accepted, or the state of one in the page changed
    */
-  update(changes, { acceptsNew, isLive }) {
+  update(changes, { acceptsNew, isSnapshot }) {
     const rows = new Map(this.#rows.map((row) => [row.dataset.key, row]));
     const readAt = Number(this.#section.dataset.readAt);
     let mayBeOutdated = false;
     for (const { key, cursor, html } of changes) {
-      if (isLive) this.#activeUntil.set(key, performance.now() + ACTIVE_MS);
+      if (!isSnapshot) this.#activeUntil.set(key, performance.now() + ACTIVE_MS);
       const existing = rows.get(key);
       if (!existing && !acceptsNew) {
         mayBeOutdated ||= parseInt(cursor, 10) > readAt;

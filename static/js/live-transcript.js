@@ -13,7 +13,7 @@ import { TranscriptRows } from "./transcript-rows.js";
 /**
  * `<live-transcript>`: `data-topic`, `data-head` (the seq up to which it is rendered), `data-epoch`, `data-render` (`lanes`, or
  * absent for the transcript), `data-has-newer` if this is not the newest page, `data-at` if it shows a moment of the past.
- * Dispatches `transcript:drawn` {count, names, seq, changesState}, `transcript:live` {isLive}, `transcript:presence` {people}
+ * Dispatches `transcript:drawn` {count, names, seq, changesState}, `transcript:live` {isSubscribed}, `transcript:presence` {people}
  * and the events of `ConnectionReport` (all bubble).
  */
 class LiveTranscript extends HTMLElement {
@@ -48,11 +48,11 @@ class LiveTranscript extends HTMLElement {
     this.#pages.close();
   }
 
-  get isLive() { return this.#unsubscribe !== null; }
+  get isSubscribed() { return this.#unsubscribe !== null; }
 
   /** Show the newest page, from anywhere in the conversation, and follow it. */
   async latest() {
-    if (this.isLive || (await this.#pages.showNewest())) this.#tail.follow();
+    if (this.isSubscribed || (await this.#pages.showNewest())) this.#tail.follow();
   }
 
   /** Show the first page, from anywhere in the conversation. */
@@ -80,7 +80,7 @@ class LiveTranscript extends HTMLElement {
       up: () => this.#report.up(this.#receivedSeq),
       error: (frame) => this.#report.error(frame),
     });
-    this.#dispatch("transcript:live", { isLive: true });
+    this.#dispatch("transcript:live", { isSubscribed: true });
   }
 
   #receive(events) {
@@ -137,9 +137,9 @@ class LiveTranscript extends HTMLElement {
 
   /** Stop following: the tail was unloaded. It is loaded again when the reader scrolls near. */
   #leaveTail() {
-    if (!this.isLive) return;
+    if (!this.isSubscribed) return;
     this.#stopFollowing();
-    this.#dispatch("transcript:live", { isLive: false });
+    this.#dispatch("transcript:live", { isSubscribed: false });
   }
 
   #dispatch(name, detail) { this.dispatchEvent(new CustomEvent(name, { bubbles: true, detail })); }

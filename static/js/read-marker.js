@@ -40,7 +40,7 @@ class ReadMarker extends HTMLElement {
   /** The newest seq if the tail is followed, or else -1. */
   get #tailSeq() {
     const transcript = document.querySelector("live-transcript");
-    return transcript.isLive && transcript.querySelector("tail-follow").isFollowing ? Number(transcript.dataset.head) : -1;
+    return transcript.isSubscribed && transcript.querySelector("tail-follow").isFollowing ? Number(transcript.dataset.head) : -1;
   }
 
   async #send({ keepalive = false } = {}) {

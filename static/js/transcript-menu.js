@@ -65,7 +65,7 @@ class TranscriptMenu extends HTMLElement {
     const transcript = document.querySelector("live-transcript");
     const note = document.querySelector("[data-print-note]");
     const { first, head, last } = transcript?.dataset ?? {};
-    const end = transcript?.isLive ? head : last;
+    const end = transcript?.isSubscribed ? head : last;
     if (note && first) note.textContent = `Events ${first} to ${end}, as loaded. Print in the menu makes a document of the whole conversation.`;
   }
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 from conversations.core import principals
 from conversations.events import log
 from conversations.events.log import bounded_reads
-from conversations.realtime.feed import LiveRenderer
+from conversations.realtime.live_renderer import LiveRenderer
 from tests.asgi.test_read_bounds import LARGE
 from tests.dashboard.pages.test_conversation_page import KEY, seqs, store
 from tests.support.cast import client_of, person

@@ -261,7 +261,7 @@ def _query() -> None:
 
 def _pages() -> None:
     from conversations.events import log
-    from conversations.realtime.feed import LiveRenderer
+    from conversations.realtime.live_renderer import LiveRenderer
 
     page = log.newest_page("f", 200)
     LiveRenderer("f").draw(page.events)

@@ -143,7 +143,10 @@ def test_the_author_of_a_declared_type_is_the_principal_though_it_names_an_agent
     (ours,) = log.append([event("desk", stop, MARIA)])
     (claim,) = log.append([event("desk", stop, ROBOT)])
 
-    assert [event_rows.author(event_rows.read(stored)) for stored in (ours, claim)] == [str(MARIA), "agent:Triage"]
+    assert [event_rows.author(event_rows.parse_event(stored)) for stored in (ours, claim)] == [
+        str(MARIA),
+        "agent:Triage",
+    ]
     assert [ends(stored, None)[0].title for stored in (ours, claim)] == ["maria", "Triage"]
 
 

@@ -5,7 +5,7 @@ import pytest
 from conversations.events import log
 from conversations.events.log import outline_reads
 from conversations.models import Conversation
-from conversations.realtime.feed import LiveRenderer
+from conversations.realtime.live_renderer import LiveRenderer
 from conversations.rendering import outline_rows
 from conversations.rendering.event_renderer import EventRenderer
 from tests.dashboard.pages.test_conversation_page import KEY, say, store, token

@@ -43,7 +43,7 @@ def test_an_import_rings_for_its_page_and_for_the_list(monkeypatch):
         line.connect()
         view = StateSubscription(fleet, SocketWriter(send, None), failed=lambda error: None)
         async with asyncio.timeout(60):
-            while not line.subscription.is_live:  # noqa: ASYNC110  # the subscription tells nobody
+            while not line.subscription.is_up_to_date:  # noqa: ASYNC110  # the subscription tells nobody
                 await asyncio.sleep(0.005)
             items = await asyncio.to_thread(with_connection, bring_file, "brought")
             while line.client.last < items[0].events or "brought" not in listed:

@@ -59,7 +59,7 @@ async def guarded(work, *, takes_ready):
         line.connect()
         await asyncio.to_thread(with_connection, log.append, [event(0)])
         await wait_for(lambda: line.deliver() or line.client.last == 1)
-        await wait_for(lambda: line.subscription.is_live)
+        await wait_for(lambda: line.subscription.is_up_to_date)
         await work(looking, line)
     finally:
         line.cut()

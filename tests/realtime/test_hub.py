@@ -12,8 +12,8 @@ from conversations.core.db_threads import with_connection
 from conversations.events import commit_listeners, log, payload
 from conversations.realtime import feed as feed_module
 from conversations.realtime import hub
-from conversations.realtime.feed import LiveRenderer
 from conversations.realtime.hub import Hub
+from conversations.realtime.live_renderer import LiveRenderer
 from conversations.realtime.send_gate import SendGate
 from tests.support.protocol_client import Client, Line
 
@@ -36,7 +36,7 @@ async def reaches(line, seq):
 async def is_level(line):
     """Wait until the hub itself hands frames to the line."""
     async with asyncio.timeout(60):
-        while not line.subscription.is_live:  # noqa: ASYNC110  # the subscription tells nobody
+        while not line.subscription.is_up_to_date:  # noqa: ASYNC110  # the subscription tells nobody
             await asyncio.sleep(0.005)
 
 

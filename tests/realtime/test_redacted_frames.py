@@ -25,7 +25,9 @@ def test_words_that_wait_to_be_drawn_while_they_are_redacted_leave_the_ring(monk
         hub = Hub(epoch="e")
         hub._loop = asyncio.get_running_loop()
         monkeypatch.setattr(hub._render_thread, "submit", lambda *work: waiting.append(work))
-        feed = hub.follow("talk", "html", type("Nobody", (), {"is_live": False, "last": 0, "wake": lambda _: None})())
+        feed = hub.follow(
+            "talk", "html", type("Nobody", (), {"is_up_to_date": False, "last": 0, "wake": lambda _: None})()
+        )
         hub._ingest(feed, [stored])
         hub._ingest(feed, redaction)
         for draw, *arguments in waiting:

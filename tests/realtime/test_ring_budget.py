@@ -58,7 +58,7 @@ def test_the_ring_that_nobody_used_for_longest_goes_first():
 
 def test_a_conversation_that_nobody_follows_any_more_gives_its_bytes_back():
     running = Hub(epoch="e")
-    line = type("Nobody", (), {"is_live": False, "last": 0, "wake": lambda _: None})()
+    line = type("Nobody", (), {"is_up_to_date": False, "last": 0, "wake": lambda _: None})()
     feed = running.follow("c", "data", line)
     push(feed, 1)
     assert running.rings.size > 4000

@@ -15,7 +15,7 @@ from conversations.conversation import conversation_list
 from conversations.core import principals
 from conversations.events import log, registry
 from conversations.events import payload as envelopes
-from conversations.realtime.feed import LiveRenderer
+from conversations.realtime.live_renderer import LiveRenderer
 from dashboard.pages.conversation_entries import entries_of
 from dashboard.pages.lanes import cards_alone
 from tests.support.event_types import EXAMPLES

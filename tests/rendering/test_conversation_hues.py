@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.realtime.feed import LiveRenderer
+from conversations.realtime.live_renderer import LiveRenderer
 from conversations.rendering import conversation_hues, participant_marks
 from conversations.rendering.conversation_hues import ConversationHues, follow, of_conversation
 from conversations.rendering.hue_slots import SLOTS, hue_of

@@ -90,7 +90,7 @@ class Committer:
         else:
             self._tally.add(len(stored), sum(job.size for job in jobs))
             places = iter(stored)
-            answer([(job, [next(places) for _ in job.events]) for job in jobs])
+            resolve_futures([(job, [next(places) for _ in job.events]) for job in jobs])
 
     def _in_order(self, jobs: Sequence[Job]) -> Sequence[Job]:
         """Return the jobs that need not wait; queue a job behind those of its conversation that already wait."""
@@ -112,14 +112,14 @@ class Committer:
             self._tally.trouble = str(unavailable(error, what="write"))
             logger.error("cannot write: %s", error)
             release_connection()  # it may be broken; the next batch takes another
-            answer([(job, unavailable(error, what="write")) for job in jobs])
+            resolve_futures([(job, unavailable(error, what="write")) for job in jobs])
         elif len(jobs) > 1 and (not is_of_lock(error) or time.monotonic() < self._until):
             self._halve(jobs)
         elif is_of_lock(error):
             self._waiting += jobs
         else:
             logger.error("an event could not be stored", exc_info=error)
-            answer([(jobs[0], _caller_error(error))])
+            resolve_futures([(jobs[0], _caller_error(error))])
 
     def _halve(self, jobs: Sequence[Job]) -> None:
         self._store(jobs[: len(jobs) // 2])
@@ -128,21 +128,21 @@ class Committer:
     def _store_without(self, principals: Container[str], jobs: Sequence[Job]) -> None:
         """Store the others' jobs; fail those whose token was revoked before the commit (law H)."""
         gone = [job for job in jobs if _is_of(principals, job)]
-        answer([(job, NotSignedIn("this token has been revoked; nothing was stored")) for job in gone])
+        resolve_futures([(job, NotSignedIn("this token has been revoked; nothing was stored")) for job in gone])
         self._store([job for job in jobs if not _is_of(principals, job)])
 
 
-def answer(answers: Sequence[tuple[Job, Answer]]) -> None:
+def resolve_futures(answers: Sequence[tuple[Job, Answer]]) -> None:
     """Resolve all waiting futures, with one call into each event loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Done, Answer]]] = {}
     for done, result in _waiters(answers):
         if isinstance(done, asyncio.Future):
             by_loop.setdefault(done.get_loop(), []).append((done, result))
         else:
-            _settle([(done, result)])
+            _resolve([(done, result)])
     for loop, pairs in by_loop.items():
         with contextlib.suppress(RuntimeError):  # a loop that is closed has nobody who waits
-            loop.call_soon_threadsafe(_settle, pairs)
+            loop.call_soon_threadsafe(_resolve, pairs)
 
 
 def _waiters(answers: Sequence[tuple[Job, Answer]]) -> list[tuple[Done, Answer]]:
@@ -154,7 +154,7 @@ def _waiters(answers: Sequence[tuple[Job, Answer]]) -> list[tuple[Done, Answer]]
     return waiters
 
 
-def _settle(answers: Sequence[tuple[Done, Answer]]) -> None:
+def _resolve(answers: Sequence[tuple[Done, Answer]]) -> None:
     for done, result in answers:
         if done.done():  # given up
             continue

@@ -13,7 +13,7 @@ from django.db import connection
 
 from conversations.core.db_threads import release_connection
 from conversations.core.errors import Busy, Unavailable
-from conversations.events.log.commit_batch import Committer, Tally, answer
+from conversations.events.log.commit_batch import Committer, Tally, resolve_futures
 from conversations.events.log.lock_waits import AT_ONCE, BRIEFLY
 from conversations.events.log.write_job import Job
 
@@ -103,7 +103,7 @@ class RetryThread(threading.Thread):
             queue = self._queues.setdefault(_key(job), ConversationQueue())
             is_full = queue.size + job.size > MAX_BYTES or whole + job.size > MAX_ALL or len(queue.lates) >= MAX_JOBS
             if queue.lates and is_full:
-                answer([(job, Busy(f"too many writes are waiting for {_name(job)}: try again later"))])
+                resolve_futures([(job, Busy(f"too many writes are waiting for {_name(job)}: try again later"))])
                 continue
             whole += job.size
             queue.put(job)
@@ -127,7 +127,7 @@ class RetryThread(threading.Thread):
             self._forget_empty()
         for job in over:
             logger.error("not stored: %s was locked for too long", _name(job))
-        answer([(job, Unavailable(f"nothing was stored: {_name(job)} is locked. Try again")) for job in over])
+        resolve_futures([(job, Unavailable(f"nothing was stored: {_name(job)} is locked. Try again")) for job in over])
 
     def _first(self) -> list[Job]:
         """Return the jobs of the next conversation in turn, and move it to the end of the queue."""

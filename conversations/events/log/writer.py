@@ -27,7 +27,7 @@ from django.db import connection
 
 from conversations.core.db_threads import POOL_SIZE, release_connection
 from conversations.core.errors import Busy, Unavailable
-from conversations.events.log.commit_batch import Committer, Tally, answer
+from conversations.events.log.commit_batch import Committer, Tally, resolve_futures
 from conversations.events.log.records import NewEvent, Stored
 from conversations.events.log.retry_thread import RetryThread
 from conversations.events.log.token_buffers import TokenBuffers
@@ -161,7 +161,9 @@ class Writer:
             "the database did not respond within %.0f s: %d events were not acknowledged and may not have been stored",
             CLOSE_WITHIN, sum(len(job.events) for job in jobs),
         )  # fmt: skip
-        answer([(job, Unavailable("the server stopped before the database responded. Try again")) for job in jobs])
+        resolve_futures(
+            [(job, Unavailable("the server stopped before the database responded. Try again")) for job in jobs]
+        )
 
 
 class WriteThread(threading.Thread):

@@ -61,7 +61,7 @@ class CallRecord:
     @property
     def arguments(self) -> str:
         """The arguments sent, as JSON text; the original text if they are not JSON."""
-        raw, parsed = self.called_body.get("args_raw"), event_rows.read(self.call.called).payload
+        raw, parsed = self.called_body.get("args_raw"), event_rows.parse_event(self.call.called).payload
         if isinstance(raw, str):
             return raw if _is_json(raw) or not raw.strip() else json.dumps(raw, ensure_ascii=False)
         return bytes(parsed.args).decode("utf-8", "replace") if parsed.args is not None else ""
@@ -70,7 +70,7 @@ class CallRecord:
     def edited(self) -> str | None:
         """The arguments that a person entered before it ran, as JSON text; None if they were not changed."""
         return (
-            recorded_arguments.edited(event_rows.read(self.call.approval_decision).body)
+            recorded_arguments.edited(event_rows.parse_event(self.call.approval_decision).body)
             if self.call.approval_decision
             else None
         )
@@ -117,7 +117,11 @@ def find(id: str) -> CallRecord:
     ended = call.finished if call.finished is not None and call.finished.kind == "tool_step" else None
     approval = Approval.objects.filter(tool_call=row.id).first()
     return CallRecord(
-        row, call, dict(event_rows.read(call.called).body), dict(event_rows.read(ended).body) if ended else {}, approval
+        row,
+        call,
+        dict(event_rows.parse_event(call.called).body),
+        dict(event_rows.parse_event(ended).body) if ended else {},
+        approval,
     )
 
 
@@ -153,7 +157,7 @@ def nested_events(recorded: CallRecord) -> list[Stored]:
         recorded.conversation_key, recorded.row.called_seq, min(LOOKED, last - recorded.row.called_seq)
     )
     mine = (e for e in events if e.run == recorded.row.run and e.kind != "token" and '"parent_call"' in e.body)
-    return [e for e in mine if event_rows.read(e).body.get("parent_call") == recorded.row.id][:INSIDE]
+    return [e for e in mine if event_rows.parse_event(e).body.get("parent_call") == recorded.row.id][:INSIDE]
 
 
 def neighbouring_events(recorded: CallRecord) -> list[Stored]:

@@ -11,7 +11,7 @@ from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, Run, ToolCall
-from conversations.realtime.feed import LiveRenderer
+from conversations.realtime.live_renderer import LiveRenderer
 from conversations.runs import claims, stop_and_rerun
 from conversations.runs.approvals import decide
 from dashboard.pages.conversation_entries import entries_of
