@@ -11,8 +11,7 @@ from conversations.core.ids import new_id
 from conversations.core.principals import AGUI
 from conversations.core.secret_masking import mask_json
 from conversations.core.write_transaction import write_transaction
-from conversations.events import log
-from conversations.events import payload as envelopes
+from conversations.events import log, payload
 from conversations.models import Event
 
 STATE = "agui.state_snapshot"
@@ -25,11 +24,11 @@ def store(conversation: str, bodies: Sequence[Body]) -> None:
     for body in bodies:
         text = json.dumps(mask_json({"id": new_id(), "conversation_id": conversation, **body}))
         try:
-            envelopes.check_depth(text.encode())
-            parsed = envelopes.parse(text.encode())
+            payload.check_depth(text.encode())
+            parsed = payload.parse(text.encode())
         except TooLarge:
             continue
-        if len(text) <= envelopes.MAX_BYTES:
+        if len(text) <= payload.MAX_BYTES:
             made = log.from_bus(f"stream:{conversation}", None, text, parsed, AGUI)
             events.append(made._replace(is_history=True))
     if events:

@@ -12,9 +12,9 @@ from pydantic_core import to_json
 from conversations.core import secret_masking
 from conversations.core.errors import Busy, Fenced, NotAllowed, TooLarge
 from conversations.events import log, registry
-from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
 from conversations.events.log.write_job import OpenTokens, TokenSource
+from conversations.events.payload import check_depth
 from conversations.runs.claims import Body, Claim
 
 logger = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ def to_json_value(value: Any) -> tuple[Any, int]:
     bytes."""
     try:
         raw = to_json(value, fallback=str, inf_nan_mode="strings", bytes_mode="base64")
-        envelopes.check_depth(raw)
+        check_depth(raw)
         text = raw.decode()
         json_value = json.loads(text)
     except Exception:  # a value of a tool: whatever its own methods raise, it has a text

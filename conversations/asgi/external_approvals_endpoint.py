@@ -19,8 +19,7 @@ from conversations.asgi.decision_wait import AwaitedDecision, DecisionWait, wait
 from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.core.errors import Invalid, NotAllowed
 from conversations.core.ids import new_id
-from conversations.events import log
-from conversations.events import payload as envelopes
+from conversations.events import log, payload
 from conversations.events.log.records import NewEvent
 from conversations.models import Approval
 from conversations.realtime.server_runtime import ServerRuntime
@@ -87,7 +86,7 @@ def _read(body: bytes, caller: Caller) -> WaitingCall:
         call = _decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(f"must be a tool call in JSON: {error}") from None
-    if any(envelopes.clean_text(text) != text for text in msgspec.structs.astuple(call)):
+    if any(payload.clean_text(text) != text for text in msgspec.structs.astuple(call)):
         raise Invalid("must not contain NUL or lone surrogates")
     if caller.agent and not permissions.may_speak_as(caller.agent, call.agent):
         raise NotAllowed(f"{caller.principal} may request approval only as {caller.agent}", field="agent")
@@ -111,8 +110,8 @@ def _external_request(call: WaitingCall) -> ExternalRequest:
 def _object(text: str) -> Any:
     """Return the arguments as a JSON object, if they are one."""
     try:
-        envelopes.check_depth(text.encode())
-        return envelopes.decoded(text.encode())
+        payload.check_depth(text.encode())
+        return payload.decoded(text.encode())
     except ValueError:
         return None
 
@@ -123,7 +122,7 @@ def _beginning(call: WaitingCall, caller: Caller) -> NewEvent:
     step |= {"name": call.name, "tool_call_id": call.tool_call_id, "status": "start", "args_raw": call.args_raw}
     body = json.dumps(step)
     topic = f"stream:{call.conversation_id}"
-    event = log.from_bus(topic, None, body, envelopes.parse(body.encode()), caller.principal)
+    event = log.from_bus(topic, None, body, payload.parse(body.encode()), caller.principal)
     return event._replace(is_history=True)
 
 

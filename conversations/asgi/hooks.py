@@ -22,8 +22,7 @@ from conversations.coding_agents.session_events import SessionEvent
 from conversations.core import json_size
 from conversations.core.errors import Invalid, NotAllowed
 from conversations.core.recently_used import RecentlyUsed
-from conversations.events import log
-from conversations.events import payload as envelopes
+from conversations.events import log, payload
 from conversations.events.log.records import NewEvent
 from conversations.models import Approval
 from conversations.realtime.server_runtime import ServerRuntime
@@ -99,9 +98,9 @@ class HooksEndpoint(route.Route):
 
 
 def _read(tool: str, body: bytes, caller: Caller) -> tuple[Hook, list[NewEvent]]:
-    envelopes.check_depth(body)
+    payload.check_depth(body)
     try:
-        value = envelopes.decoded(body)
+        value = payload.decoded(body)
     except ValueError as error:
         raise Invalid(f"must be a hook's JSON object: {error}") from None
     hook = hooks.read(tool, value, caller.agent.removeprefix("agent:") or hooks.TOOLS[tool])
@@ -113,7 +112,7 @@ def _event(caller: Caller, read: SessionEvent) -> NewEvent:
     """Create an event that starts no run, whoever is named in it."""
     body = session_events.encoded(read.payload)
     topic = f"{read.prefix}:{read.payload['conversation_id']}"
-    event = log.from_bus(topic, None, body, envelopes.parse(body.encode()), caller.principal)
+    event = log.from_bus(topic, None, body, payload.parse(body.encode()), caller.principal)
     return event._replace(is_history=True)
 
 

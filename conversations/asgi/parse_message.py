@@ -10,9 +10,16 @@ from conversations.access.authentication import Caller
 from conversations.core.errors import Invalid, NotAllowed, SwitchboardError, TooLarge
 from conversations.core.ids import new_id
 from conversations.events import log
-from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
-from conversations.events.payload import ParsedPayload
+from conversations.events.payload import (
+    MAX_BYTES,
+    ParsedPayload,
+    check_named,
+    check_size,
+    check_topic,
+    clean_text,
+    parse,
+)
 from switchboard.http_bus import MAX_ID
 
 OVERHEAD = 4096  # bytes around a payload
@@ -43,8 +50,8 @@ def parse_published(line: bytes | msgspec.Raw | PublishedMessage, caller: Caller
     location of the error."""
     if isinstance(line, PublishedMessage):
         return event_of(line.topic, line.payload, line.id, caller)
-    if len(line) > envelopes.MAX_BYTES + OVERHEAD:
-        raise TooLarge(f"must be at most {envelopes.MAX_BYTES:,} bytes", field="payload")
+    if len(line) > MAX_BYTES + OVERHEAD:
+        raise TooLarge(f"must be at most {MAX_BYTES:,} bytes", field="payload")
     try:
         message = _decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -55,20 +62,20 @@ def parse_published(line: bytes | msgspec.Raw | PublishedMessage, caller: Caller
 def event_of(topic: str, payload: msgspec.Raw, bus_id: str | None, caller: Caller) -> NewEvent:
     """Create the event of a message. A token with an id keeps a post, so that it can be found when merged (§3.1).
     Raises like `parse_published`."""
-    envelopes.check_topic(topic)
-    if bus_id is not None and (not 1 <= len(bus_id) <= MAX_ID or envelopes.clean_text(bus_id) != bus_id):
+    check_topic(topic)
+    if bus_id is not None and (not 1 <= len(bus_id) <= MAX_ID or clean_text(bus_id) != bus_id):
         raise Invalid(f"must be 1 to {MAX_ID} characters", field="id")
     raw = bytes(payload)
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
         raise Invalid(f"must be UTF-8: {error}", field="payload") from None
-    parsed = envelopes.parse(raw)
+    parsed = parse(raw)
     if caller.agent:
         parsed, text = _as_own(parsed, text, caller)
     fallback = parsed.id if parsed.kind != "token" else None
     event = log.from_bus(topic, bus_id or (fallback or new_id())[:MAX_ID], text, parsed, caller.principal)
-    envelopes.check_named(topic, event.conversation)
+    check_named(topic, event.conversation)
     if bus_id and event.kind == "token" and event.conversation is not None and not event.topic:
         event = event._replace(topic=topic)
     return event
@@ -105,7 +112,7 @@ def _as_own(parsed: ParsedPayload, text: str, caller: Caller) -> tuple[ParsedPay
     body = text.rstrip()[:-1].rstrip()
     comma = "" if body.endswith("{") else ","
     written = f"{body}{comma}{json.dumps(name)}:{json.dumps(value)}}}"  # at the end: of two alike the last one counts
-    envelopes.check_size(len(written.encode()))
+    check_size(len(written.encode()))
     return msgspec.structs.replace(parsed, **{name: value}), written
 
 

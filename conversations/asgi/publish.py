@@ -13,7 +13,7 @@ from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.core import json_depth
 from conversations.core.db_threads import POOL_SIZE, without_frames
 from conversations.core.errors import Invalid, SwitchboardError, TooLarge
-from conversations.events import payload as envelopes
+from conversations.events import payload
 from conversations.events.log.records import NewEvent
 from conversations.events.payload import MAX_BYTES
 from conversations.realtime.server_runtime import ServerRuntime
@@ -107,7 +107,7 @@ def _reported(event: NewEvent) -> NewEvent:
         raise Invalid("must be the conversation's id", field="payload.conversation_id")
     if event.kind.startswith("conversation."):
         raise Invalid("must describe what was said or done; a report cannot change state", field="payload.event")
-    return event._replace(is_history=True, topic="" if envelopes.is_posted(event.topic) else event.topic)
+    return event._replace(is_history=True, topic="" if payload.is_posted(event.topic) else event.topic)
 
 
 def _parse_body(body: bytes, caller: Caller, *, is_lines: bool) -> NewEvent | ParsedBatch:

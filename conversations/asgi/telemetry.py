@@ -20,8 +20,8 @@ from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Invalid, MethodNotAllowed, SwitchboardError
 from conversations.core.held_bodies import HeldBodies
-from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
+from conversations.events.payload import parse
 from conversations.realtime.server_runtime import ServerRuntime
 from conversations.telemetry import intake, late_names, otlp_answer, otlp_json, otlp_protobuf
 from conversations.telemetry.otlp_answer import Encoding
@@ -159,7 +159,7 @@ def _event_of(step: Step, caller: Caller) -> NewEvent:
     """Create the event of a step, as `log.from_bus` would: of what was written here, most is known. It describes work
     done elsewhere and starts no run."""
     body, key = _encoded(step), step.conversation
-    parsed = envelopes.parse(body)
+    parsed = parse(body)
     text, who = body.decode(), caller.principal.text
     return NewEvent(key, parsed.kind, text, who, parsed, step.id, None, None, "", step.id, None, False)
 

@@ -18,11 +18,10 @@ from conversations.core.ids import derived_id, new_id
 from conversations.core.plain_text import short_title
 from conversations.core.principals import Principal
 from conversations.events import log, registry
-from conversations.events import payload as envelopes
 from conversations.events.log import bounded_reads
 from conversations.events.log.fork_copy import HANDLING, named_handler
 from conversations.events.log.records import NewEvent
-from conversations.events.payload import ParsedPayload
+from conversations.events.payload import ParsedPayload, clean_text, parse
 from conversations.models import Agent, Conversation, Event, Redaction, Run
 from conversations.runs.claims import Body
 from conversations.runs.redacted_input import require_unredacted
@@ -111,7 +110,7 @@ def answering_at(parent: Conversation, at: int) -> AnsweringRun:
     near = Event.objects.filter(conversation=parent, seq__lte=at, seq__gt=at - LOOK_BACK, kind__in=SAYING)
     last = AnsweringRun(0, "", "", "", "")
     for seq, body in near.order_by("-seq").values_list("seq", "body").iterator(bounded_reads.FETCHED):
-        payload = envelopes.parse(body.encode())
+        payload = parse(body.encode())
         answering = AnsweringRun(
             seq, payload.speaker, payload.recipient or "", payload.words, _name(payload, handler, agents)
         )
@@ -169,7 +168,7 @@ class _Plan(NamedTuple):
 
     def _message_events(self, text: str, changed: Event) -> list[NewEvent]:
         """Return the edited message. It goes to external agents only if someone is to answer it."""
-        was = envelopes.parse(changed.body.encode())
+        was = parse(changed.body.encode())
         recipient = was.recipient or f"chat:{self.parent.key}"
         recipient = f"chat:{self.key}" if recipient == f"chat:{self.parent.key}" else recipient
         before: dict[str, Any] = {"conversation_id": self.parent.key, "seq": changed.seq, "sender": was.speaker}
@@ -215,8 +214,8 @@ def _title(parent: Conversation, of_copies: str, text: str, changed: Event | Non
     no copied event would give one."""
     if changed is None:
         return parent.title
-    was = short_title(envelopes.parse(changed.body.encode()).words)
-    return envelopes.clean_text(short_title(text)) if not of_copies or parent.title == was else parent.title
+    was = short_title(parse(changed.body.encode()).words)
+    return clean_text(short_title(text)) if not of_copies or parent.title == was else parent.title
 
 
 def _check(text: str | None, reason: str, client_id: str) -> None:
@@ -262,7 +261,7 @@ def _handler_at(parent: Conversation, at: int) -> str:
     naming = Event.objects.filter(conversation=parent, seq__lte=at, kind__in=HANDLING).exclude(kind="token")
     rows = naming.order_by("-seq").values_list("kind", "principal", "body")
     for kind, principal, body in rows.iterator(bounded_reads.FETCHED):
-        if name := named_handler(kind, principal, envelopes.parse(body.encode())):
+        if name := named_handler(kind, principal, parse(body.encode())):
             return name.removeprefix("agent:")
     return parent.handler.removeprefix("agent:")
 

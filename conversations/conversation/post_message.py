@@ -16,9 +16,8 @@ from conversations.core.errors import IdReused, Invalid
 from conversations.core.ids import derived_id
 from conversations.core.principals import SYSTEM, Principal
 from conversations.events import log
-from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent, Stored
-from conversations.events.payload import MAX_KEY
+from conversations.events.payload import MAX_KEY, clean_text
 from switchboard import topics
 
 MAX_CONTENT = 100_000  # characters
@@ -121,7 +120,7 @@ def _checked(
         raise Invalid(f"must be at most {MAX_CONTENT:,} characters; got {len(content):,}", field="content")
     if not 1 <= len(client_id) <= 100:
         raise Invalid("must be 1 to 100 characters", field="client_id")
-    if not 1 <= len(conversation) <= MAX_KEY or envelopes.clean_text(conversation) != conversation:
+    if not 1 <= len(conversation) <= MAX_KEY or clean_text(conversation) != conversation:
         raise Invalid(f"must be 1 to {MAX_KEY} characters", field="conversation_id")
     speaker, reason = _speaker(sender, own), reason.strip()
     if len(reason) > MAX_REASON:
@@ -142,7 +141,7 @@ def _speaker(sender: str, own: str) -> str:
     kind, _, name = sender.strip().partition(":")
     if sender in (own, "system"):
         return sender
-    if kind != "agent" or not name.strip() or envelopes.clean_text(name) != name:
+    if kind != "agent" or not name.strip() or clean_text(name) != name:
         raise Invalid("must be your own name, agent:NAME or system", field="sender")
     speaker = f"agent:{name.strip()}"
     if len(speaker) > MAX_KEY:

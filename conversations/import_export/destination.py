@@ -10,8 +10,8 @@ from django.db import connection
 from conversations.core import data_dir, principals, schema_state
 from conversations.core.errors import Unavailable
 from conversations.events import log
-from conversations.events import payload as envelopes
 from conversations.events.log.commit_batch import be_writer
+from conversations.events.payload import parse
 from conversations.import_export.ndjson import Taker
 from conversations.import_export.recording import encoded
 from conversations.import_export.server_client import ServerClient
@@ -45,7 +45,7 @@ class LocalDatabase:
     def publish(self, topic: str, payload: dict[str, Any], bus_id: str) -> None:
         """Store one message. Raises Invalid or TooLarge if the log refuses it."""
         body = encoded(payload)
-        log.append([log.from_bus(topic, bus_id, body.decode(), envelopes.parse(body), self._principal)])
+        log.append([log.from_bus(topic, bus_id, body.decode(), parse(body), self._principal)])
 
 
 @contextmanager

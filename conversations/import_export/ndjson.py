@@ -15,7 +15,7 @@ import msgspec
 
 from conversations.core.errors import Invalid, TooLarge
 from conversations.core.json_values import Converter, text_of
-from conversations.events import payload as envelopes
+from conversations.events.payload import parse
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.recording import DerivedIds, Recording, addressed, decoded, encoded, with_opening
 
@@ -73,7 +73,7 @@ def lines_of(recording: Recording, key: str, trouble: ImportReport, *, is_update
             bus_id = ids.of(payload)
         body = encoded(payload)
         try:
-            envelopes.parse(body)
+            parse(body)
         except (Invalid, TooLarge) as error:
             trouble.add_problem(step.place, error.message)
             continue

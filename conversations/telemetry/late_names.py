@@ -14,8 +14,7 @@ from django.db import connection
 from conversations.core import principals
 from conversations.core.ids import new_id
 from conversations.core.principals import Principal
-from conversations.events import log
-from conversations.events import payload as envelopes
+from conversations.events import log, payload
 from conversations.events.log.records import NewEvent, Stored
 from conversations.events.log.sql import marks
 from conversations.models import Conversation, Event
@@ -76,9 +75,9 @@ def _lock(*keys: str) -> None:
 
 def _told_in(conversation: str, event: Stored, by: Principal) -> NewEvent:
     """Return an event for another conversation, as if it had been stored there first."""
-    body = envelopes.decoded(event.body.encode())
+    body = payload.decoded(event.body.encode())
     if body.get("recipient") == f"chat:{event.conversation}":
         body["recipient"] = f"chat:{conversation}"
     text = msgspec.json.encode(body | {"conversation_id": conversation})
-    moved = log.from_bus(f"stream:{conversation}", event.event_id, text.decode(), envelopes.parse(text), by)
+    moved = log.from_bus(f"stream:{conversation}", event.event_id, text.decode(), payload.parse(text), by)
     return moved._replace(is_history=True)

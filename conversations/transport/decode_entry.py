@@ -7,9 +7,16 @@ the conversation it names, else to that of its `stream:` topic.
 from conversations.core.errors import Invalid
 from conversations.core.principals import REDIS
 from conversations.events import log
-from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
-from conversations.events.payload import ParsedPayload
+from conversations.events.payload import (
+    MAX_KEY,
+    ParsedPayload,
+    check_named,
+    check_topic,
+    clean_text,
+    conversation_of,
+    parse,
+)
 from conversations.transport import entry_ids
 
 
@@ -18,12 +25,12 @@ def event_from_entry(
 ) -> NewEvent:
     """Return the event; `conversation` is a person's choice if the message names none. An entry older than the first
     contact with the stream (`found_at`, µs UTC) is history. Raises what the endpoint would."""
-    envelopes.check_topic(topic)
-    body, parsed = text_of(payload), envelopes.parse(payload)
+    check_topic(topic)
+    body, parsed = text_of(payload), parse(payload)
     if conversation:
         _file(parsed, topic, conversation)
     event = log.from_bus(topic, bus_id, body, parsed, REDIS)
-    envelopes.check_named(topic, event.conversation)
+    check_named(topic, event.conversation)
     return event if entry_ids.at(entry_id) >= found_at else event._replace(is_history=True)
 
 
@@ -38,7 +45,7 @@ def text_of(raw: bytes) -> str:
 def conversation_id_of(topic: str, parsed: ParsedPayload) -> str | None:
     """Return the conversation a message itself names; None without a valid one."""
     try:
-        return envelopes.conversation_of(topic, parsed)
+        return conversation_of(topic, parsed)
     except Invalid:
         return None
 
@@ -46,6 +53,6 @@ def conversation_id_of(topic: str, parsed: ParsedPayload) -> str | None:
 def _file(parsed: ParsedPayload, topic: str, conversation: str) -> None:
     if own := conversation_id_of(topic, parsed):
         raise Invalid(f"must be empty: the message names its own conversation, {own}", field="conversation")
-    if len(conversation) > envelopes.MAX_KEY or envelopes.clean_text(conversation) != conversation:
-        raise Invalid(f"must be at most {envelopes.MAX_KEY} characters", field="conversation")
+    if len(conversation) > MAX_KEY or clean_text(conversation) != conversation:
+        raise Invalid(f"must be at most {MAX_KEY} characters", field="conversation")
     parsed.conversation_id = conversation

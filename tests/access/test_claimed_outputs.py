@@ -18,7 +18,7 @@ from conversations.core import principals
 from conversations.core.errors import NotAllowed, TooLate
 from conversations.core.principals import REDIS, SYSTEM
 from conversations.events import log
-from conversations.events import payload as envelopes
+from conversations.events.payload import parse
 from conversations.models import Conversation
 from tests.support.agents_running import ended_runs, working
 from tests.support.cast import cast
@@ -31,7 +31,7 @@ OUTSIDE = {"redis": REDIS, "token": principals.token_principal("mallory"), "impo
 def claim(key, payload, principal=REDIS):
     """Store a claim in a conversation."""
     body = json.dumps({**payload, "conversation_id": key})
-    log.append([log.from_bus(f"stream:{key}", None, body, envelopes.parse(body.encode()), principal)])
+    log.append([log.from_bus(f"stream:{key}", None, body, parse(body.encode()), principal)])
 
 
 @pytest.mark.parametrize("kind", ["response.completed", "response.received"])

@@ -20,8 +20,7 @@ from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import NotAllowed
 from conversations.core.ids import new_id
 from conversations.core.principals import REDIS, SYSTEM
-from conversations.events import log, projections, registry
-from conversations.events import payload as envelopes
+from conversations.events import log, payload, projections, registry
 from conversations.events.event_type import TYPES
 from conversations.models import (
     Agent,
@@ -49,7 +48,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def structs_of_folds() -> list[type[msgspec.Struct]]:
     """Return what bodies are decoded into by the log and its folds, wherever in those packages it is declared."""
     names = [
-        envelopes.__name__,
+        payload.__name__,
         *(m.name for m in pkgutil.iter_modules(projections.__path__, f"{projections.__name__}.")),
     ]
     modules = [vars(importlib.import_module(name)) for name in names]
@@ -108,8 +107,8 @@ def real() -> claims.Claim:
     queued = {"event": "run.queued", "run_kind": "agent", "input_seq": 0, "response_id": "resp-x"}
     events = [queued, {"event": "approval.requested", **request}]
     log.append([log.from_internal("x", {**run, **event}, principals.run_principal("Clerk")) for event in events])
-    payload = {"type": "message", "sender": "user:ada", "recipient": "agent:Clerk", "content": "hello"}
-    log.append([log.from_internal("c", payload, principals.user_principal("ada"))])
+    message = {"type": "message", "sender": "user:ada", "recipient": "agent:Clerk", "content": "hello"}
+    log.append([log.from_internal("c", message, principals.user_principal("ada"))])
     log.append([log.from_internal("c", {"event": "log", "text": "psst"}, REDIS)])
     claimed = claims.claim("w", served_agents("t", "Clerk"), at_most=2)
     (claim,) = [candidate for candidate in claimed if candidate.conversation == "c"]
@@ -168,12 +167,12 @@ def test_nobody_else_changes_anything_by_any_field_of_any_kind(real, door):
 
     for kind in registry.names():
         if door == "tool":
-            for payload in forged(kind) if kind in PUBLISHABLE else forged(kind)[:2]:  # the rest is refused by its kind
+            for forgery in forged(kind) if kind in PUBLISHABLE else forged(kind)[:2]:  # the rest is refused by its kind
                 with enter_scope(RunScope("c", real.run)):
-                    publish(bus, payload, is_taken=kind in PUBLISHABLE)
+                    publish(bus, forgery, is_taken=kind in PUBLISHABLE)
         else:
-            bodies = [json.dumps(payload) for payload in forged(kind)]
-            made = [(body, envelopes.parse(body.encode())) for body in bodies]
+            bodies = [json.dumps(forgery) for forgery in forged(kind)]
+            made = [(body, payload.parse(body.encode())) for body in bodies]
             log.append([log.from_bus("stream:c", None, body, parsed, OUTSIDE[door]) for body, parsed in made])
         assert protected_rows() == before, kind
     bus.leave(real)
@@ -184,18 +183,18 @@ def test_what_a_tool_or_an_mcp_server_answers_changes_nothing_but_its_own_call(r
     before = protected_rows()
 
     for n, kind in enumerate(registry.names()):
-        for payload in forged(kind)[:2]:
+        for output in forged(kind)[:2]:
             step = {"event": "tool_step", "name": "look_up", "tool_call": f"mine-{n}", "tool_call_id": f"c-{n}"}
             step |= {"mcp_server": "files"} if n % 2 else {}
-            answer = {"status": "success", "output": payload, "result_summary": json.dumps(payload)}
+            answer = {"status": "success", "output": output, "result_summary": json.dumps(output)}
             log.append([real.event(step | {"status": "start"}), real.event(step | answer)])
             ToolCall.objects.filter(name="look_up").delete()
             assert protected_rows() == before, kind
 
 
-def publish(bus: RunBus, payload: dict[str, Any], *, is_taken: bool) -> None:
+def publish(bus: RunBus, body: dict[str, Any], *, is_taken: bool) -> None:
     """Publish from inside a run; what is not taken is refused."""
-    message = BusMessage("stream:c", payload, new_id())
+    message = BusMessage("stream:c", body, new_id())
     if is_taken:
         bus.publish("stream:c", message)
         return

@@ -17,8 +17,8 @@ from conversations.core import principals
 from conversations.core.errors import Conflict
 from conversations.core.principals import REDIS, SYSTEM, Principal
 from conversations.events import log
-from conversations.events import payload as envelopes
 from conversations.events.log.rebuild import rebuild
+from conversations.events.payload import parse
 from conversations.models import Conversation, Participant, Run
 from conversations.transport import topic_reads
 from tests.support.agents_running import team, working
@@ -46,7 +46,7 @@ def _tokens():
 def put(key: str, principal: Principal, topic: str = "", run: str | None = None, **payload: Any) -> None:
     """Store an event as a principal's."""
     body = json.dumps({"conversation_id": key, **payload})
-    event = log.from_bus(topic or f"stream:{key}", None, body, envelopes.parse(body.encode()), principal)
+    event = log.from_bus(topic or f"stream:{key}", None, body, parse(body.encode()), principal)
     log.append([event._replace(run=run)])
 
 
@@ -125,7 +125,7 @@ def test_a_named_agent_that_streams_is_looked_up_once_a_batch():
     name("payroll", ADA, "helper")
     tokens_ = [{"event": "token", "conversation_id": "payroll", "text": str(n)} for n in range(100)]
     bodies = [json.dumps(token) for token in tokens_]
-    events = [log.from_bus("stream:payroll", None, body, envelopes.parse(body.encode()), HELPER) for body in bodies]
+    events = [log.from_bus("stream:payroll", None, body, parse(body.encode()), HELPER) for body in bodies]
 
     with CaptureQueriesContext(connection) as captured:
         log.append(events)

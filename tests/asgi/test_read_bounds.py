@@ -8,8 +8,8 @@ from django.db import connection
 from conversations import search
 from conversations.core import principals
 from conversations.events import log, verify_chains
-from conversations.events import payload as envelopes
 from conversations.events.log import read_many
+from conversations.events.payload import parse
 from conversations.search import index_writer
 from tests.support.peaks import peak
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 def event(key, **payload):
     body = json.dumps({"conversation_id": key, **payload}, ensure_ascii=False)
-    return log.from_bus(f"stream:{key}", None, body, envelopes.parse(body.encode()), AGENT)
+    return log.from_bus(f"stream:{key}", None, body, parse(body.encode()), AGENT)
 
 
 def fill(key, count=COUNT, **payload):

@@ -52,7 +52,7 @@ def ours(port: int) -> None:
     common.set_up()
     from conversations.core import principals
     from conversations.events import log
-    from conversations.events import payload as envelopes
+    from conversations.events.payload import parse
     from conversations.models import Token
     from dashboard.asgi import application
 
@@ -62,7 +62,7 @@ def ours(port: int) -> None:
 
     async def emit(batch: int) -> None:
         bodies = [EVENT % time.monotonic() for _ in range(batch)]
-        events = [log.from_bus("stream:f", None, b, envelopes.parse(b.encode()), robot) for b in bodies]
+        events = [log.from_bus("stream:f", None, b, parse(b.encode()), robot) for b in bodies]
         await application.runtime.writer.store(events)
 
     async def control(scope: Any, receive: Any, send: Any) -> None:
@@ -100,7 +100,7 @@ def _view(engine: Any) -> Any:
 
     from conversations.access import authentication
     from conversations.events import log
-    from conversations.events import payload as envelopes
+    from conversations.events.payload import parse
 
     @csrf_exempt
     async def publish(request: Any) -> Any:
@@ -109,7 +109,7 @@ def _view(engine: Any) -> Any:
         )
         request_body = json.loads(request.body)
         body = json.dumps(request_body["payload"])
-        parsed = envelopes.parse(body.encode())
+        parsed = parse(body.encode())
         event = log.from_bus(request_body["topic"], None, body, parsed, caller.principal)
         (stored,) = await engine.writer.store([event])
         return JsonResponse({"id": event.bus_id, "conversation_id": event.conversation, "seq": stored.seq}, status=201)

@@ -10,7 +10,7 @@ from conversations.conversation import fork as forks
 from conversations.conversation.delivery_status import DeliveryStatus
 from conversations.core import principals
 from conversations.events import log
-from conversations.events import payload as envelopes
+from conversations.events.payload import parse
 from conversations.models import Agent, Conversation, Event, Post
 from conversations.runs import claims, stop_and_rerun
 from tests.support import teamwork
@@ -49,7 +49,7 @@ def say_to(by, recipient: str, client_id: str = "x") -> int:
 
 def from_outside(payload) -> int:
     body = json.dumps({"conversation_id": "flood", **payload})
-    parsed = envelopes.parse(body.encode())
+    parsed = parse(body.encode())
     return log.append([log.from_bus("stream:flood", None, body, parsed, principals.token_principal("robot"))])[0].seq
 
 

@@ -26,12 +26,12 @@ from tests.support.tiers import variants
 
 FILL = """
 import json
-from conversations.events import payload as envelopes, log
+from conversations.events import log, payload
 from conversations.core.principals import SYSTEM
 for key in ("a", "b"):
     for n in range(150):
         body = json.dumps({"event": "log", "conversation_id": key, "n": n, "text": f"{n} " * 600})
-        log.append([log.from_bus(f"stream:{key}", None, body, envelopes.parse(body.encode()), SYSTEM)])
+        log.append([log.from_bus(f"stream:{key}", None, body, payload.parse(body.encode()), SYSTEM)])
 """
 
 

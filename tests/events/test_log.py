@@ -10,8 +10,8 @@ from django.db import connection
 from conversations.core import principals
 from conversations.core.errors import Conflict
 from conversations.events import commit_listeners, log
-from conversations.events import payload as envelopes
 from conversations.events.log import hash_chain
+from conversations.events.payload import parse
 from conversations.models import Conversation, Event, Participant, Post, ToolCall
 
 pytestmark = pytest.mark.django_db
@@ -22,7 +22,7 @@ def event(key, topic=None, bus_id=None, principal=AGENT, **payload):
     """Make an event as a door does."""
     body = json.dumps({"conversation_id": key, **payload})
     topic = topic or f"stream:{key}"
-    return log.from_bus(topic, bus_id, body, envelopes.parse(body.encode()), principal)
+    return log.from_bus(topic, bus_id, body, parse(body.encode()), principal)
 
 
 def message_event(key, words="hello", sender="agent:A", recipient="user", **more):
@@ -65,7 +65,7 @@ def test_known_id_with_another_payload_clashes():
 
 def test_one_envelope_on_two_topics_is_one_event_and_two_posts():
     body = json.dumps({"id": "e", "conversation_id": "a", "type": "message", "sender": "agent:A", "content": "x"})
-    read = envelopes.parse(body.encode())
+    read = parse(body.encode())
 
     log.append([log.from_bus("chat:a", "b1", body, read, AGENT)])
     (again,) = log.append([log.from_bus("chat:B", "b2", body, read, AGENT)])
@@ -83,7 +83,7 @@ def test_bus_id_reused_with_another_payload_clashes():
 
 
 def test_topic_without_conversation_is_a_post_only():
-    (stored,) = log.append([log.from_bus("signal:go", "b1", "{}", envelopes.parse(b"{}"), AGENT)])
+    (stored,) = log.append([log.from_bus("signal:go", "b1", "{}", parse(b"{}"), AGENT)])
 
     assert stored.seq == 0
     assert Event.objects.count() == 0
@@ -276,8 +276,8 @@ def _lose():
 
 
 def test_the_same_signal_twice_in_one_batch_is_one_post():
-    go = log.from_bus("signal:go", "b1", "{}", envelopes.parse(b"{}"), AGENT)
-    stop = log.from_bus("signal:go", "b1", '{"n":1}', envelopes.parse(b'{"n":1}'), AGENT)
+    go = log.from_bus("signal:go", "b1", "{}", parse(b"{}"), AGENT)
+    stop = log.from_bus("signal:go", "b1", '{"n":1}', parse(b'{"n":1}'), AGENT)
     named = event("a", topic="signal:go", bus_id="b1")
 
     first, again, other, elsewhere = log.append([go, go, stop, named])

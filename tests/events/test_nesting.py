@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from conversations.asgi import batch_publish
 from conversations.core import json_depth
 from conversations.core.errors import TooLarge
-from conversations.events import payload as envelopes
+from conversations.events import payload
 from tests.support.growth import ratio, read_numbers
 
 MARK = re.compile(rb'"[^"]*"?|[\[{\]}]')  # a text without escapes, to its end or the body's; or a bracket
@@ -74,13 +74,13 @@ def test_a_body_of_any_shape_is_looked_at_in_short_steps(shape):
 
     def look():
         with contextlib.suppress(TooLarge):
-            envelopes.check_depth(body)
+            payload.check_depth(body)
 
     if shape in ("pairs", "quotes", "backslashes", "digits", "escapes"):
-        envelopes.check_depth(body)
+        payload.check_depth(body)
     else:
         with pytest.raises(TooLarge):
-            envelopes.check_depth(body)
+            payload.check_depth(body)
     assert ratio(look, read_numbers, below=4) < 4
     assert ratio(lambda: one_piece(body[: json_depth.PIECE]), read_numbers, below=0.25) < 0.25
 
@@ -115,18 +115,16 @@ VALUES = st.recursive(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # beside other load the first draw takes seconds
 @given(st.dictionaries(FIELDS, VALUES, max_size=6))
-def test_fields_of_other_types_are_read_as_pythons_own_reader_reads_them(payload):
-    body = json.dumps(payload).encode("utf-8", "surrogatepass")
+def test_fields_of_other_types_are_read_as_pythons_own_reader_reads_them(fields):
+    body = json.dumps(fields).encode("utf-8", "surrogatepass")
 
-    quickly, slowly = envelopes._parse_leniently(body), envelopes._read_slowly(body)
+    quickly, slowly = payload._parse_leniently(body), payload._read_slowly(body)
 
     assert plain(quickly) == plain(slowly)
 
 
 def test_a_number_that_nothing_holds_is_left_in_the_body():
-    parsed = envelopes.parse(
-        b'{"event":"log","index":1e999,"turn":123456789012345678901234567890,"duration_ms":-1e999}'
-    )
+    parsed = payload.parse(b'{"event":"log","index":1e999,"turn":123456789012345678901234567890,"duration_ms":-1e999}')
 
     assert (parsed.event, parsed.index, parsed.turn, parsed.duration_ms) == ("log", None, None, None)
 
@@ -143,10 +141,10 @@ def plain(parsed):
 def test_a_large_value_of_another_type_is_passed_over(shape):
     body = b'{"event":"log","index":[' + (shape * ((1 << 20) // len(shape) - 50)).encode().rstrip(b",") + b"]}"
 
-    parsed = envelopes._parse_leniently(body)
+    parsed = payload._parse_leniently(body)
 
     assert (parsed.event, parsed.index) == ("log", None)
-    assert ratio(lambda: envelopes._parse_leniently(body), read_numbers, below=0.5) < 0.5
+    assert ratio(lambda: payload._parse_leniently(body), read_numbers, below=0.5) < 0.5
 
 
 def test_lines_are_found_between_blank_ones_of_any_length(monkeypatch):
@@ -172,7 +170,7 @@ def of_size(size):
 
 @pytest.mark.parametrize(("make", "most"), [(nested, 100), (of_size, 1 << 20)])
 def test_a_payload_has_so_many_levels_and_bytes_and_no_more(make, most):
-    envelopes.parse(make(most))
+    payload.parse(make(most))
 
     with pytest.raises(TooLarge):
-        envelopes.parse(make(most + 1))
+        payload.parse(make(most + 1))

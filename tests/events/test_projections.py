@@ -8,8 +8,8 @@ import pytest
 
 from conversations.core import principals
 from conversations.events import log, registry
-from conversations.events import payload as envelopes
 from conversations.events.log.rebuild import rebuild
+from conversations.events.payload import parse
 from conversations.models import Annotation, Approval, Conversation, Participant, Response, Run, ToolCall, Turn
 from tests.support.event_types import EXAMPLES
 from tests.support.grids import for_each
@@ -43,7 +43,7 @@ def rows():
 
 def event(key, payload, principal):
     body = json.dumps({**payload, "conversation_id": key})
-    return log.from_bus(f"stream:{key}", None, body, envelopes.parse(body.encode()), principal)
+    return log.from_bus(f"stream:{key}", None, body, parse(body.encode()), principal)
 
 
 def told_once(payload, key):

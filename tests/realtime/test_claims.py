@@ -7,7 +7,7 @@ import pytest
 
 from conversations.core import principals
 from conversations.events import log, registry
-from conversations.events import payload as envelopes
+from conversations.events.payload import parse
 from conversations.models import Conversation, Participant, ToolCall
 from conversations.transport.recorder import parse_entry
 from conversations.transport.recorder.store import EntryStore
@@ -78,7 +78,7 @@ def by_import(payloads):
 def as_bytes(payloads, principal):
     for payload in payloads:
         body = json.dumps(payload)
-        log.append([log.from_bus("stream:c", None, body, envelopes.parse(body.encode()), principal)])
+        log.append([log.from_bus("stream:c", None, body, parse(body.encode()), principal)])
 
 
 DOORS = {"Redis": by_redis, "HTTP": by_http, "import": by_import}

@@ -14,7 +14,7 @@ import pytest
 from conversations.conversation import conversation_list
 from conversations.core import principals
 from conversations.events import log, registry
-from conversations.events import payload as envelopes
+from conversations.events.payload import parse
 from conversations.realtime.live_renderer import LiveRenderer
 from dashboard.pages.conversation_entries import entries_of
 from dashboard.pages.lanes import cards_alone
@@ -80,7 +80,7 @@ def fresh(mode="html"):
 
 def event(payload, principal):
     body = json.dumps({**payload, "conversation_id": "c"})
-    return log.from_bus("stream:c", None, body, envelopes.parse(body.encode()), principal)
+    return log.from_bus("stream:c", None, body, parse(body.encode()), principal)
 
 
 def follow(events, cut, mode="html"):

@@ -8,7 +8,7 @@ from conversations.conversation import post_message
 from conversations.core import principals
 from conversations.core.errors import Conflict, Fenced, IdReused, Invalid, NotAllowed
 from conversations.events import commit_listeners, log
-from conversations.events import payload as envelopes
+from conversations.events.payload import parse
 from conversations.models import Agent, Approval, AuditEntry, Conversation, Event, Run, ToolCall
 from conversations.runs import claims, leases, stop_and_rerun
 from conversations.runs.approvals import decide
@@ -27,7 +27,7 @@ def town():
 def say(recipient="agent:Dialogue", key="c", sender="Rosa", principal=ROBOT, live=True, **more):
     payload = {"type": "message", "conversation_id": key, "sender": sender, "recipient": recipient, **more}
     body = json.dumps({"content": "hello", **payload})
-    event = log.from_bus(f"chat:{key}", None, body, envelopes.parse(body.encode()), principal)
+    event = log.from_bus(f"chat:{key}", None, body, parse(body.encode()), principal)
     return log.append([event._replace(is_history=not live)])
 
 
@@ -75,7 +75,7 @@ def test_the_events_of_a_batch_are_announced_in_the_order_of_their_numbers(djang
     ]  # fmt: skip
 
     with django_capture_on_commit_callbacks(execute=True):
-        log.append([log.from_bus("chat:x", None, body, envelopes.parse(body.encode()), ROBOT) for body in bodies])
+        log.append([log.from_bus("chat:x", None, body, parse(body.encode()), ROBOT) for body in bodies])
     stop()
 
     for key in ("c", "d"):

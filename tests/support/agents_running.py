@@ -17,7 +17,7 @@ from agents_app.teams.definition import Team
 from agents_app.worker.worker import Worker
 from conversations.core import principals
 from conversations.events import log
-from conversations.events import payload as envelopes
+from conversations.events.payload import parse
 from conversations.models import Event, Run
 from tests.support.live import until
 
@@ -106,7 +106,7 @@ def send_message(
     """Send a message to an agent, as an external client would."""
     payload = {"type": "message", "conversation_id": key, "sender": sender, "recipient": to, "content": words, **more}
     body = json.dumps(payload)
-    log.append([log.from_bus(f"chat:{key}", None, body, envelopes.parse(body.encode()), ROBOT)])
+    log.append([log.from_bus(f"chat:{key}", None, body, parse(body.encode()), ROBOT)])
 
 
 def ended_runs(count: int = 1, *, within: float = 60.0) -> list[Run]:

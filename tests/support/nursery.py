@@ -224,13 +224,13 @@ def _publish(messages: list[list[Any]]) -> None:
     """Publish as our own processes do: topic, payload, bus id."""
     from conversations.core import principals
     from conversations.events import log
-    from conversations.events import payload as envelopes
+    from conversations.events.payload import parse
     from conversations.transport import relay_start
 
     relay_start.ensure_start()  # as they do when they start
     for topic, payload, bus_id in messages:
         body = json.dumps(payload, separators=(",", ":"))
-        log.append([log.from_bus(topic, bus_id, body, envelopes.parse(body.encode()), principals.SYSTEM)])
+        log.append([log.from_bus(topic, bus_id, body, parse(body.encode()), principals.SYSTEM)])
 
 
 def _settle(job: dict[str, Any]) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 from conversations import search
 from conversations.core import principals
 from conversations.events import log
-from conversations.events import payload as envelopes
 from conversations.events.log.records import Stored
+from conversations.events.payload import parse
 from conversations.search import index_writer
 from conversations.search.indexer import Indexer
 
@@ -31,7 +31,7 @@ def _event(key: str, payload: dict[str, Any] | str) -> log.NewEvent:
         payload = {"type": "message", "sender": "agent:Triage", "recipient": "user", "content": payload}
     text = json.dumps({"conversation_id": key, **payload})
     topic = f"{'stream' if 'event' in payload else 'chat'}:{key}"
-    return log.from_bus(topic, None, text, envelopes.parse(text.encode()), ROBOT)
+    return log.from_bus(topic, None, text, parse(text.encode()), ROBOT)
 
 
 def catch_up() -> Indexer:

@@ -14,8 +14,8 @@ from django.core.management import call_command
 from conversations.core import principals
 from conversations.core.principals import Principal
 from conversations.events import log
-from conversations.events import payload as envelopes
 from conversations.events.log import NewEvent
+from conversations.events.payload import parse
 from conversations.models import Event, ToolCall
 from conversations.search import searchable_text
 from conversations.tool_calls.listing.filters import CallFilters
@@ -31,7 +31,7 @@ MARIA, ROBOT = principals.user_principal("maria"), principals.token_principal("r
 def event(key: str, payload: dict[str, Any], by: Principal = principals.SYSTEM) -> NewEvent:
     """Make an event as it comes in."""
     body = json.dumps({**payload, "conversation_id": key}, ensure_ascii=False)
-    return log.from_bus(f"stream:{key}", None, body, envelopes.parse(body.encode()), by)
+    return log.from_bus(f"stream:{key}", None, body, parse(body.encode()), by)
 
 
 def step(number: int, **fields: Any) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from conversations.asgi.responses import resource
 from conversations.asgi.responses.endpoint import ResponsesEndpoint
 from conversations.asgi.responses.shared import ResponsesContext
 from conversations.core.errors import Invalid
-from conversations.events import payload as envelopes
-from conversations.events import response_ids
+from conversations.events import payload, response_ids
 from conversations.events.response_ids import Json
 from conversations.runs.responses import cancel_or_delete, stored_response
 from conversations.runs.responses.create import Received
@@ -160,7 +159,7 @@ def _page(items: list[Json], query: dict[str, str]) -> Json:
     if after := query.get("after"):
         places = [index for index, item in enumerate(ordered) if item["id"] == after]
         if not places:
-            raise Invalid(f"this input has no item {envelopes.clean_text(after[:80])!r}", field="after")
+            raise Invalid(f"this input has no item {payload.clean_text(after[:80])!r}", field="after")
         ordered = ordered[places[0] + 1 :]
     page = ordered[:limit]
     ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {"first_id": None, "last_id": None}

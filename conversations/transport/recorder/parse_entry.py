@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from conversations.core.errors import Invalid, SwitchboardError
-from conversations.events import payload as envelopes
 from conversations.events.log.records import NewEvent
-from conversations.events.payload import MAX_KEY, ParsedPayload
+from conversations.events.payload import MAX_BYTES, MAX_KEY, ParsedPayload, clean_text, parse
 from conversations.transport import decode_entry
 from conversations.transport import entry_ids as ids
 
@@ -77,7 +76,7 @@ def _bus_id(value: bytes | None) -> str | None:
     if not value:
         return None
     text = decode_entry.text_of(value)
-    if len(text) > MAX_KEY or envelopes.clean_text(text) != text:
+    if len(text) > MAX_KEY or clean_text(text) != text:
         raise Invalid(f"must be at most {MAX_KEY} characters", field="id")
     return text
 
@@ -86,17 +85,15 @@ def invalid_entry(stream: str, reason: str, payload: bytes | None, fields: Field
     """Return an entry that cannot be stored: with the payload, or all fields if there is none."""
     raw = payload if payload is not None else b"\n".join(b": ".join(pair) for pair in zip(fields[::2], fields[1::2]))  # noqa: B905
     digest = hashlib.sha256(raw).hexdigest()
-    return InvalidEntry(envelopes.clean_text(reason)[:2000], raw[:KEPT], len(raw), digest, _concerned(stream, raw))
+    return InvalidEntry(clean_text(reason)[:2000], raw[:KEPT], len(raw), digest, _concerned(stream, raw))
 
 
 def _concerned(stream: str, raw: bytes) -> str | None:
     """Return the conversation of an invalid entry: the one it names, if that can be read, else that of the stream."""
     parsed = ParsedPayload()
-    if len(raw) <= envelopes.MAX_BYTES:
+    if len(raw) <= MAX_BYTES:
         with contextlib.suppress(Exception):  # it is poison already, whatever it does to reading
-            parsed = envelopes.parse(raw)
+            parsed = parse(raw)
     prefix, _, suffix = stream.partition(":")
     keys = (parsed.conversation_id, suffix if prefix == "stream" else None)
-    return next(
-        (key for key in keys if key and key.strip() and len(key) <= MAX_KEY and envelopes.clean_text(key) == key), None
-    )
+    return next((key for key in keys if key and key.strip() and len(key) <= MAX_KEY and clean_text(key) == key), None)

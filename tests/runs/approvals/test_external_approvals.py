@@ -11,8 +11,7 @@ from conversations.core import principals
 from conversations.core.errors import Conflict, Invalid, NotAllowed
 from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM
-from conversations.events import log
-from conversations.events import payload as envelopes
+from conversations.events import log, payload
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, AuditEntry, AutoApprovalRule, Conversation, Run, ToolCall
 from conversations.runs import claims, stop_and_rerun
@@ -36,7 +35,7 @@ def step(call_id: str = "t1", key: str = "s", **fields):
     """Make a step of a foreign agent's tool call."""
     body = {"event": "tool_step", "agent": "Coder", "name": "Bash", "tool_call_id": call_id, "conversation_id": key}
     text = json.dumps(body | {"args_raw": "{}"} | fields)
-    parsed = envelopes.parse(text.encode())
+    parsed = payload.parse(text.encode())
     return log.from_bus(f"stream:{key}", f"{call_id}-{fields.get('status')}", text, parsed, CODER)
 
 
