@@ -44,7 +44,9 @@ Trait = Literal[
     "no_progress",  # of a run that is at work, it is no sign of it
     "by_person",  # a person's decision on a call; the payload's `by` says whose
     "remembered",  # a fork's agents remember it
-    "annotates",  # about the event whose number is the payload's `about`, and drawn under it
+    # Drawn under the event `about`, from the row of `Annotation` that its fold makes, and not only as a row of its own;
+    # a text file has it there alone.
+    "shown_under_event",
     "outlined",  # a line of the outline beside a transcript
     "no_activity",  # the conversation keeps its place in the list that is sorted by last activity
     "unsigned",  # agents elsewhere may stream it without their name
@@ -56,7 +58,8 @@ class Row(NamedTuple):
 
     `template` of templates/events is given the row, `fields` (what the schema declares, as text that is safe to show)
     and `extra` (all other fields but those that every row shows). Where more than that is drawn, `view` names the
-    function of `conversations/rendering` that draws it, with the `glyph` and `words` that `control_action_rows` draws.
+    function under `@view` that draws it, with the `glyph` and `words` that `control_action_rows` draws. Views are in
+    the modules of `conversations/rendering/` that `event_renderer.ROWS` lists: a new module is added there.
     """
 
     template: str = ""

@@ -226,7 +226,9 @@ def draw(event: Stored, group: str | None, repeat: Repeat) -> Markup:
     parsed, event_type = parse_event(event), registry.find(event.kind)
     if event_type is None or not parsed.body:
         return unknown(parsed, group, repeat)
-    return VIEWS[event_type.row.view](parsed, group, repeat) if event_type.row.view else _fields(parsed, event_type)
+    if view_name := event_type.row.view:
+        return VIEWS[view_name](parsed, group, repeat)
+    return _draw_by_template(parsed, event_type)
 
 
 def draw_failed(event: Stored) -> Markup:
@@ -312,7 +314,7 @@ def agent_handoff(read: ParsedEvent, group: str | None, repeat: Repeat) -> Marku
     return render("agent_handoff", face, named(mark_for(agent(taker))), reason, extra)
 
 
-def _fields(read: ParsedEvent, event_type: EventType) -> Markup:
+def _draw_by_template(read: ParsedEvent, event_type: EventType) -> Markup:
     """Draw an event with its type's template and its fields as text."""
     fields = {name: richtext.inline(line(read.body.get(name))) for name in event_type.fields}
     details = {name for name, text in fields.items() if text}

@@ -125,7 +125,7 @@ def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
     row = event_rows.row(read, level, state=state, group=group, sender=_sender(read) or NOBODY)
     notes = (_duration(read), "claim" if is_claim else "", "again" if repeat == "named" else "")
     card = _card(row, event, None, text=_words(read, lane), verb=lane.verb)
-    card = card._replace(note=annotation_rows.item_of(read) if "annotates" in event_type.traits else None)
+    card = card._replace(note=annotation_rows.item_of(read) if "shown_under_event" in event_type.traits else None)
     return card._replace(
         facts=tuple(filter(None, notes)), folds=event.seq - 1 if repeat == "same" and not is_echo else 0
     )

@@ -15,7 +15,7 @@ from conversations.rendering.participant_marks import ParticipantMark, mark_for
 LETTERS = 80  # of the words of a line
 Sort = Literal["turn", "agent", "approval", "failure", "control"]
 BAD = registry.bad_run_ends()
-ANNOTATIONS = registry.names_with("annotates")
+ANNOTATIONS = registry.names_with("shown_under_event")
 
 
 class OutlineRow(NamedTuple):

@@ -23,9 +23,9 @@ from conversations.search.query import Query, Term
 MAX_WORDS = 16_000  # of one event that are searched: a tsvector counts so far
 MAX_BYTES = 400_000  # of its different words: a tsvector holds 1 MiB
 MAX_CHECKED = 1_500  # words that are within both, whatever they are: 64 characters of 4 bytes each
-VERSION = (
-    f"3 {unicodedata.unidata_version}"  # of what a word is, which texts have some, blocks, times: another begins anew
-)
+# Of what a word is, which texts have some, blocks and times: another version begins anew. A new event type needs none:
+# its events are indexed as it declares, from then on.
+VERSION = f"3 {unicodedata.unidata_version}"
 
 
 class Tables(Protocol):

@@ -1,10 +1,12 @@
 """Templates: nothing inline, no unescaped text, no symbol that the sprite lacks."""
 
+import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.checks.python_files import modules
+from tests.checks.python_files import defined, modules
 
 INLINE = re.compile(r"<style|\sstyle=|\son\w+=|javascript:|<script(?![^>]*\ssrc=)|\|\s*safe\b")
 
@@ -42,4 +44,38 @@ def named_modules_exist(root: Path) -> Iterator[str]:
                     yield f"{path.relative_to(root)}: there is no module {name}"
 
 
-RULES = (nothing_inline, symbols_exist, named_modules_exist)
+def drawn_by_whom(root: Path) -> Iterator[str]:
+    """The first comment of an event's template names what calls its `draw`: functions of rendering, or their modules; a
+    template that nothing calls by name is that of a `Row(template=…)`, with its parameters."""
+    callers = _callers_of_templates(root)
+    for path in sorted((root / "templates/events").glob("*.html")):
+        text, where, row = path.read_text(), path.relative_to(root), f'`Row(template="{path.stem}")`'
+        if "{% macro draw(" not in text:
+            continue
+        comment = text.partition("#}")[0]
+        named = set(re.findall(r"`([a-z_]+(?:\.[a-z_]+)?)`", comment))
+        for caller in sorted(callers[path.stem]):
+            if not named & {caller, caller.partition(".")[0]}:
+                yield f"{where}: the first comment does not name {caller}, which draws it"
+        for name in sorted(named & set().union(*callers.values()) - callers[path.stem]):
+            yield f"{where}: {name} does not draw it"
+        if not callers[path.stem] and not (row in comment and "{% macro draw(e, fields, extra) %}" in text):
+            yield f"{where}: the first comment must name {row}, whose macro is draw(e, fields, extra)"
+
+
+def _callers_of_templates(root: Path) -> defaultdict[str, set[str]]:
+    """Return the functions that call `render` or `render_as` with a template's name, by these names."""
+    callers: defaultdict[str, set[str]] = defaultdict(set)
+    for path, _, tree in modules(root):
+        functions = defined(tree) if path.parent.name == "rendering" else ()
+        for function, call in ((node.name, call) for node, _ in functions for call in ast.walk(node)):
+            match call:
+                case ast.Call(
+                    func=ast.Name(id="render" | "render_as") | ast.Attribute(attr="render" | "render_as"),
+                    args=[ast.Constant(value=str(template)), *_],
+                ):
+                    callers[template].add(f"{path.stem}.{function}")
+    return callers
+
+
+RULES = (nothing_inline, symbols_exist, named_modules_exist, drawn_by_whom)

@@ -27,6 +27,7 @@ CLEAN = {
     "dashboard/__init__.py": "",
     "dashboard/page.py": '"""A page."""\n\n\nclass Page:\n    """It."""\n',
     "dashboard/words.py": '"""W."""\n\nCOMMON, ALONE = {"output": 1, "message": 2}, {"run.done": 1}\n',
+    "conversations/rendering/flood_rows.py": '"""F."""\n\n\ndef flood():\n    """F."""\n    render("flood")\n',
     "conversations/migrations/0001.py": "x = 1\n" * 500,
     "static/js/html.js": 'import { a } from "./a.js";\nnode.innerHTML = a;\n',
     "static/js/a.js": "export const a = 1; // https://www.w3.org/2000/svg\n",
@@ -34,6 +35,8 @@ CLEAN = {
     "static/css/app.css": '@import url("parts/row.css");\n:root { --ink: #000; }\n',
     "static/css/parts/row.css": ".row { color: var(--ink); }\n",
     "templates/partials/sprite.html": '<symbol id="i-ok"></symbol>\n',
+    "templates/events/flood.html": "{# A flood, drawn by `flood_rows.flood`. #}{% macro draw(e, level) %}\n",
+    "templates/events/mail.html": '{# `Row(template="mail")` #}{% macro draw(e, fields, extra) %}\n',
     "templates/page.html": '<p>{{ icon("ok") }}</p><script src="a.js"></script>\n',
 }
 # What breaks a rule: the rule, a file, its text, and what of the complaint has to be there.
@@ -131,6 +134,25 @@ BREAKS = [
     ("nothing_inline", "templates/x.html", "{{ body | safe }}", "safe"),
     ("symbols_exist", "templates/x.html", '{{ icon("gone") }}', "no gone"),
     ("named_modules_exist", "templates/x.html", "{# `row` is a `fragments.faces.Row`. #}", "there is no module faces"),
+    (
+        "drawn_by_whom",
+        "templates/events/x.html",
+        "{# X. #}{% macro draw(e, fields, extra) %}",
+        'name `Row(template="x")`',
+    ),
+    (
+        "drawn_by_whom",
+        "templates/events/x.html",
+        '{# `Row(template="x")` #}{% macro draw(e) %}',
+        "draw(e, fields, extra)",
+    ),
+    ("drawn_by_whom", "templates/events/flood.html", "{# It. #}{% macro draw(e) %}", "does not name flood_rows.flood"),
+    (
+        "drawn_by_whom",
+        "templates/events/x.html",
+        '{# `Row(template="x")`, `flood_rows.flood` #}{% macro draw(e, fields, extra) %}',
+        "flood_rows.flood does not draw it",
+    ),
     ("no_foreign_places", "dashboard/x.py", "# see /work/main/notes\n", "dashboard/x.py:1"),
     ("nothing_generated", "uv.lock", "", "uv.lock"),
     ("dependencies_are_explained", "pyproject.toml", CLEAN["pyproject.toml"].replace("  # tests", ""), "pytest"),

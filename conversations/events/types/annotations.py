@@ -11,7 +11,7 @@ from conversations.events.types.base import BaseEvent
     Row(view="annotated"), fold=event_annotations.annotated, authority=PEOPLE, author="principal",
     level="steps", lane=Lane("commented", "text"),
     search=Search(label="note", filter="Notes and thumbs", fields=("text",)),
-    traits={"copied", "outlined", "annotates"},
+    traits={"copied", "outlined", "shown_under_event"},
 )  # fmt: skip
 class EventAnnotated(BaseEvent):
     """A person's thumb or note on event `about`, which `speaker` said or did. A thumb replaces theirs, an empty one
