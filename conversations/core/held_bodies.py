@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from conversations.core.errors import Busy
 
 MAX_HELD = 256 << 20  # bytes of all bodies that are still arriving
+MAX_HELD_BY_ONE = 128 << 20  # of one client's address
 FREE = 64 << 10  # bytes of each that are not counted, about what the transport buffers anyway
 
 
@@ -19,8 +20,8 @@ class HeldBodies:
     The first `free` bytes of each are not counted: small requests are read whatever others send.
     """
 
-    def __init__(self, limit: int, refusal: str, *, limit_of_one: int | None = None, free: int = 0) -> None:
-        self.limit, self._limit_of_one, self._free = limit, limit_of_one, free
+    def __init__(self, limit: int, refusal: str, *, limit_of_one: int, free: int = 0) -> None:
+        self.limit, self.limit_of_one, self._free = limit, limit_of_one, free
         self._refusal = refusal
         self._bytes = Counter[str]()  # by sender
 
@@ -30,7 +31,7 @@ class HeldBodies:
         return self._bytes.total()
 
     @contextmanager
-    def counting(self, sender: str = "") -> Iterator[Callable[[int], None]]:
+    def counting(self, sender: str) -> Iterator[Callable[[int], None]]:
         """Count one body while the block runs; yield a function that is called with its size whenever that changes. It
         raises Busy above a limit."""
         counted = 0
@@ -38,8 +39,7 @@ class HeldBodies:
         def resize(size: int) -> None:
             nonlocal counted
             more = max(0, size - self._free) - counted
-            of_one = self.limit if self._limit_of_one is None else self._limit_of_one
-            if more > 0 and (self.size + more > self.limit or self._bytes[sender] + more > of_one):
+            if more > 0 and (self.size + more > self.limit or self._bytes[sender] + more > self.limit_of_one):
                 raise Busy(self._refusal)
             self._bytes[sender] += more
             counted += more
@@ -52,4 +52,9 @@ class HeldBodies:
                 del self._bytes[sender]
 
 
-held_bodies = HeldBodies(MAX_HELD, "too many large requests are being received: send again later", free=FREE)
+held_bodies = HeldBodies(
+    MAX_HELD,
+    "too many large requests are being received: send again later",
+    limit_of_one=MAX_HELD_BY_ONE,
+    free=FREE,
+)

@@ -24,6 +24,7 @@ from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
 from conversations.access.authentication import Caller
+from conversations.access.origin_check import address_of
 from conversations.asgi import route
 from conversations.core import log_format
 from conversations.core.db_threads import POOL_SIZE
@@ -52,7 +53,7 @@ class PageHandler(ASGIHandler):
         """Read the request, answer it in a thread, and send the response."""
         scope = with_slashes(scope)
         try:
-            body = await self.read_body(receive)
+            body = await self.read_body(receive, address_of(scope))
         except RequestAborted:
             return
         except RequestDataTooBig:
@@ -85,11 +86,11 @@ class PageHandler(ASGIHandler):
         with self._socket_registry.reading(caller) as reader:
             await reader.unless_dismissed(sending)
 
-    async def read_body(self, receive: Any) -> IO[bytes]:
+    async def read_body(self, receive: Any, sender: str = "unknown") -> IO[bytes]:
         """Read the body into memory. Raises RequestDataTooBig beyond `MAX_BODY` bytes, Busy while too much is being
         received."""
         body, more = io.BytesIO(), True
-        with held_bodies.counting() as resize:
+        with held_bodies.counting(sender) as resize:
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":

@@ -15,25 +15,25 @@ LIMIT = 8 << 20
 PART = b"x" * (3 << 20)
 
 
-async def read_page(receive):
+async def read_page(receive, sender="192.0.2.1"):
     """Read a body as the handler of pages does."""
-    body = await PageHandler(SocketRegistry()).read_body(receive)
+    body = await PageHandler(SocketRegistry()).read_body(receive, sender)
     assert isinstance(body, io.BytesIO)
     return len(body.getvalue())
 
 
-async def read_raw(receive):
+async def read_raw(receive, sender="192.0.2.1"):
     """Read a body as the raw routes do."""
-    return len(await route.body({"headers": []}, receive, 8 << 20))
+    return len(await route.body({"headers": [], "client": (sender, 50_000)}, receive, 8 << 20))
 
 
 class SlowClient:
     """A client that sends a part of a body, and the rest only when it is told to."""
 
-    def __init__(self, read, part):
+    def __init__(self, read, part, *sender):
         self.parts = [part]
         self.has_sent, self.may_end = asyncio.Event(), asyncio.Event()
-        self.task = asyncio.create_task(read(self.receive))
+        self.task = asyncio.create_task(read(self.receive, *sender))
 
     async def receive(self):
         """Return the part at first, then the end."""
@@ -68,3 +68,20 @@ async def _fill_up(read):
     last = SlowClient(read, PART)
     assert [await client.end() for client in (slow[1], last)] == [len(PART) + 1] * 2
     assert held_bodies.size == 0
+
+
+@pytest.mark.parametrize("read", [read_page, read_raw])
+def test_bodies_of_one_address_leave_room_for_others(read, monkeypatch):
+    monkeypatch.setattr(held_bodies, "limit", LIMIT)
+    monkeypatch.setattr(held_bodies, "limit_of_one", LIMIT // 2)
+    asyncio.run(_read_beside(read))
+
+
+async def _read_beside(read):
+    slow = SlowClient(read, PART)
+    await asyncio.wait_for(slow.has_sent.wait(), 20)
+    with pytest.raises(Busy):
+        await asyncio.wait_for(SlowClient(read, PART).task, 20)
+
+    assert await SlowClient(read, PART, "192.0.2.2").end() == len(PART) + 1
+    assert await slow.end() == len(PART) + 1
