@@ -116,8 +116,8 @@ def test_what_was_not_announced_is_read_once_for_all(announced, monkeypatch):
             line.connect()
             await reaches(line, 1)
             await is_level(line)
-        read = running.read
-        monkeypatch.setattr(running, "read", lambda feed, after: reads.append(after) or read(feed, after))
+        read = running.read_frames
+        monkeypatch.setattr(running, "read_frames", lambda feed, after: reads.append(after) or read(feed, after))
 
         is_lost[0] = True
         await asyncio.to_thread(with_connection, log.append, [event(1)])
