@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -32,6 +33,7 @@ HITS = 25  # of one page of a search
 TITLE = 190  # characters that a title and an id hold of a text
 LANES = 4  # connections that publish at once: one transaction takes them all
 SOME, FEW, SHORT = 12, 4, 4000  # of a sample: payloads, addresses, characters
+STACKED = re.compile("[\u0300-\u036f]{8}")
 NARROW, WIDE = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
 ROW, CARD, HIT, CALL = ".rows > .event", ".fleet > .conversation", ".hits > .hit", ".call-table tr[data-item]"
 ENTRY = ".audit-table tr[data-item]"
@@ -305,9 +307,12 @@ def publish_at_once(server: Server, token: str, key: str, events: Sequence[dict[
 
 
 def sample(number: int) -> list[str]:
-    """Draw some payloads that are not very long, by this run's seed."""
+    """Draw some payloads that are not very long, by this run's seed; one of them has stacked marks, which reach out of
+    any line."""
     texts = [text for text in payloads() if len(text) <= SHORT]
-    return random.Random(SEED).sample(texts, min(number, len(texts)))
+    stacked = [text for text in texts if STACKED.search(text)]
+    some = random.Random(SEED)
+    return [*some.sample(texts, min(number, len(texts)) - 1), some.choice(stacked)]
 
 
 def packed(texts: list[str], room: int) -> Iterator[str]:
