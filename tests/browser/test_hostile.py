@@ -255,7 +255,8 @@ def prove_in_address(page: Page, text: str) -> None:
 
 
 def prove_looks(page: Page, cards: str, *, at_least: int) -> None:
-    """Look at the cards, wide and narrow."""
+    """Look at the cards, wide and narrow, once so many have come."""
+    until(lambda: page.locator(cards).count() >= at_least, within=60, what=f"{at_least} of {cards}")
     for size in (WIDE, NARROW):
         page.set_viewport_size(size)
         seen_faults, count = look(page, cards)
