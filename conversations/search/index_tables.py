@@ -23,6 +23,7 @@ from conversations.search.query import Query, Term
 MAX_WORDS = 16_000  # of one event that are searched: a tsvector counts so far
 MAX_BYTES = 400_000  # of its different words: a tsvector holds 1 MiB
 MAX_CHECKED = 1_500  # words that are within both, whatever they are: 64 characters of 4 bytes each
+MAX_SENDERS = 1_000  # characters of an event's senders whose marks are remembered
 # Of what a word is, which texts have some, blocks and times: another version begins anew. A new event type needs none:
 # its events are indexed as it declares, from then on.
 VERSION = f"3 {unicodedata.unidata_version}"
@@ -66,17 +67,13 @@ def of_this() -> Tables:
 def row_of(id_: int, conversation: int, kind: str, principal: str, body: str) -> IndexRow:
     """Return the index row of an event."""
     value = searchable_text.read(body)
-    all_words: list[str] = []
-    characters: set[str] = set()
-    for part in searchable_text.parts_of(kind, value):
-        part_words, alone = tokenizer.split_words(tokenizer.composed(part.text))
-        all_words += part_words
-        characters |= alone
+    all_words, characters = tokenizer.split_words(tokenizer.composed(searchable_text.text_of(kind, value)))
     if len(all_words) > MAX_CHECKED:
         all_words = _within(all_words)
-    marks = {of_conversation(conversation)}
-    marks |= {of_kind(name) for name in searchable_text.kinds_of(kind, value)}
-    marks |= {of_name(name) for name in searchable_text.names_of(principal, value)}
+    marks = {of_kind(name) for name in searchable_text.kinds_of(kind, value)}
+    marks.add(of_conversation(conversation))
+    senders = searchable_text.senders_of(principal, value)
+    marks |= (_known_marks_of if sum(map(len, senders)) <= MAX_SENDERS else _marks_of)(senders)
     return IndexRow(id_, all_words, frozenset(characters), frozenset(marks))
 
 
@@ -105,6 +102,13 @@ def of_kind(kind: str) -> str:
 def of_name(name: str) -> str:
     """Return the mark of a sender, without case."""
     return f"s{_digest(name)}"
+
+
+def _marks_of(senders: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(map(of_name, searchable_text.names_of(senders)))
+
+
+_known_marks_of = lru_cache(1024)(_marks_of)  # a conversation's events have few senders
 
 
 @lru_cache(4096)

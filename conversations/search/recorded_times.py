@@ -20,17 +20,16 @@ _SMALLER_AND_LARGER = {"sqlite": ("MIN", "MAX"), "postgresql": ("LEAST", "GREATE
 
 def note(cursor: CursorWrapper, moments: Mapping[int, int]) -> None:
     """Widen the ranges of these ids by their moments (µs UTC), inside `write_transaction()`."""
-    spans: dict[int, tuple[int, int]] = {}
+    spans: dict[int, list[int]] = {}
     for id_, at in moments.items():
-        least, most = spans.get(id_ >> BITS, (at, at))
-        spans[id_ >> BITS] = min(least, at), max(most, at)
+        spans.setdefault(id_ >> BITS, []).append(at)
     lower, upper = _SMALLER_AND_LARGER[connection.vendor]
     insert(
         cursor,
         f"INSERT INTO {TABLE}(span,earliest,latest) VALUES %s ON CONFLICT(span) DO UPDATE SET"
         f" earliest={lower}({TABLE}.earliest,excluded.earliest),latest={upper}({TABLE}.latest,excluded.latest)",
         3,
-        [value for span, ends in sorted(spans.items()) for value in (span, *ends)],
+        [value for span, times in sorted(spans.items()) for value in (span, min(times), max(times))],
     )
 
 

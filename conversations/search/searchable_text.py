@@ -4,8 +4,10 @@ Never tokens, whose output has the same text, nor ids, hashes, times and counts.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
+
+import msgspec
 
 from conversations.events import registry
 from conversations.events.payload import clean_text
@@ -34,6 +36,7 @@ _HEADS = {  # fields in the order they are looked through, and what each is call
     "why": "why",
     "input": "input",
 }
+_NO_OTHERS = _IGNORED_FIELDS.union(_HEADS)
 _OPAQUE = frozenset({"image_url", "video_url", "file_data", "encrypted_content", "logprobs", "output_id", "hop"})
 
 
@@ -47,30 +50,46 @@ class TextField(NamedTuple):
 def read(body: str) -> dict[str, Any]:  # any JSON
     """Parse a stored body; a body that is no object counts as one text."""
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        value = None
+        value = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        value = _read_slowly(body)
     return value if isinstance(value, dict) else {"text": body}
 
 
 def parts_of(kind: str, value: dict[str, Any]) -> list[TextField]:
     """Return the searched texts of an event, valid for a text column."""
+    return [TextField(_HEADS.get(name, name), clean_text(text)) for name, text in _fields_of(kind, value)]
+
+
+def text_of(kind: str, value: dict[str, Any]) -> str:
+    """Return the searched texts of an event as one. No word goes on in the next of them, and nothing is composed across
+    a line's end."""
+    return clean_text("\n".join([text for _, text in _fields_of(kind, value)]))
+
+
+def _fields_of(kind: str, value: dict[str, Any]) -> list[tuple[str, str]]:
     known = registry.get(kind)
     if known is not None and not known.search.is_indexed:
         return []
     if known is not None and known.search.fields:
         value = {name: value[name] for name in known.search.fields if name in value}
-    twice = {"args_raw"} if value.get("args") else set()  # the same as text
-    names = [name for name in _HEADS if name in value and name not in twice]
-    names += [name for name in value if name not in _HEADS and name not in _IGNORED_FIELDS]
-    fields = ((name, ", ".join(_texts(value[name]))) for name in names)
-    return [TextField(_HEADS.get(name, name), clean_text(text)) for name, text in fields if text]
+    names = [name for name in _HEADS if name in value]
+    if value.get("args") and "args_raw" in names:
+        names.remove("args_raw")  # the same as text
+    names += [name for name in value if name not in _NO_OTHERS]
+    fields = [(name, _text(value[name])) for name in names]
+    return [field for field in fields if field[1]]
 
 
-def names_of(principal: str, value: dict[str, Any]) -> set[str]:
-    """Return the names under which an event's sender is found: without their prefix, and the principal."""
-    senders = [value.get(name) for name in ("sender", "agent", "by")]
-    names = {clean_text(name) for name in (*senders, principal) if isinstance(name, str) and name}
+def senders_of(principal: str, value: dict[str, Any]) -> tuple[str, ...]:
+    """Return who sent an event, as it says, and the principal."""
+    senders = (value.get("sender"), value.get("agent"), value.get("by"), principal)
+    return tuple([name for name in senders if isinstance(name, str) and name])
+
+
+def names_of(senders: Iterable[str]) -> set[str]:
+    """Return the names under which these are found: also without their prefix."""
+    names = {clean_text(name) for name in senders}
     return names | {bare for name in names if (bare := name.partition(":")[2])}
 
 
@@ -82,16 +101,30 @@ def kinds_of(kind: str, value: dict[str, Any]) -> set[str]:
     return kinds | {"error"} if is_bad or value.get("error") else kinds
 
 
+def _read_slowly(body: str) -> Any:  # any JSON
+    """Parse what holds a number or half a character that only Python's own parser accepts."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _text(value: Any) -> str:
+    """Return the texts of a JSON value as one, keys before their values."""
+    if isinstance(value, str):
+        return "" if value.startswith("data:") and ";base64," in value[:100] else value
+    return ", ".join(_texts(value))
+
+
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts of a JSON value, keys before their values."""
     match value:
         case str():
-            if value and not (value.startswith("data:") and ";base64," in value[:100]):
-                yield value
+            if text := _text(value):
+                yield text
         case dict():
             for name, inner in value.items():
                 if name not in _OPAQUE:
-                    text = ", ".join(_texts(inner))
+                    text = _text(inner)
                     yield f"{name}: {text}" if text else name
         case list():
             for inner in value:

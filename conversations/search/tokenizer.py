@@ -33,7 +33,8 @@ _ACCENTS = re.compile(
     f"{_VARIANTS}{_IGNORED}]"
 )
 _ASCII = re.compile("[0-9A-Za-z]+")
-_LOWER = re.compile("[0-9a-z]+")
+# Of ASCII alone: words in lower case between blanks, in half the time of the pattern.
+_LOWER = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in range(128))
 
 
 class Word(NamedTuple):
@@ -67,7 +68,9 @@ def split_words(text: str) -> tuple[list[str], set[str]]:
     """Return the words of a composed text, and the single characters of scripts without spaces; like `read`, without
     positions."""
     if text.isascii():
-        return [piece if len(piece) <= MAX_WORD else piece[:MAX_WORD] for piece in _LOWER.findall(text.lower())], set()
+        pieces = text.translate(_LOWER).split()
+        is_long = max(map(len, pieces), default=0) > MAX_WORD
+        return [piece[:MAX_WORD] for piece in pieces] if is_long else pieces, set()
     tokens = list(read(text))
     return [word.text for word in tokens], {piece for word in tokens if word.is_part for piece in word.text}
 

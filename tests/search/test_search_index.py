@@ -18,12 +18,13 @@ from conversations.events.log.import_staging import StagedBatch
 from conversations.models import Conversation, Event
 from conversations.realtime.node_facts import NodeMetrics
 from conversations.realtime.server_runtime import ServerRuntime
-from conversations.search import index_writer
+from conversations.search import index_writer, searchable_text, tokenizer
 from conversations.search.finder import END
 from conversations.search.index_rows import Wanted
-from conversations.search.index_tables import of_conversation, of_this
+from conversations.search.index_tables import of_conversation, of_this, row_of
 from conversations.search.indexer import Indexer
 from dashboard import demo
+from tests.support.event_types import EXAMPLES
 from tests.support.live import until
 from tests.support.searching import ROBOT, catch_up, say, search_all
 
@@ -221,6 +222,31 @@ def test_what_cannot_be_read_takes_no_other_with_it(monkeypatch, caplog):
     assert search_all("refund") == [("desk", 3), ("desk", 1)]
     assert search_all(conversation="desk") == [("desk", 3), ("desk", 2), ("desk", 1)]
     assert "cannot be searched" in caplog.text
+
+
+MIXED = {
+    "title": "Über ﬁne", "content": "e\u0301", "text": "\u0301 first", "name": "look_up", "args": {"x": "東京タワー"},
+    "output": ["가나", "data: x", "data:image/png;base64,AAAA"], "error": "x" * 70, "note": "한", "nul": "a\0b",
+    "count": 12345678901234567890, "share": 0.1, "huge": 1e22, "half": "\ud800",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", [MIXED, *(body for bodies in EXAMPLES.values() for body in bodies)])
+def test_an_event_is_indexed_by_the_words_of_each_of_its_texts(body):
+    kind = body.get("event") or body.get("type") or "unknown"
+    row = row_of(1, 2, kind, "user:ada", json.dumps(body))
+    parts = [
+        tokenizer.split_words(tokenizer.composed(part.text))
+        for part in searchable_text.parts_of(kind, json.loads(json.dumps(body)))
+    ]
+
+    assert list(row.words) == [word for words, _ in parts for word in words]
+    assert row.characters == {character for _, characters in parts for character in characters}
+
+
+@pytest.mark.parametrize("number", ["-0", "1e22", "18446744073709551616", "4.9e-325", "1E400", "NaN", '"\\ud800"'])
+def test_a_body_is_read_as_by_the_parser_that_it_was_first_indexed_by(number):
+    assert repr(searchable_text.read(f'{{"x": {number}}}')) == repr(json.loads(f'{{"x": {number}}}'))
 
 
 def test_a_very_long_event_is_found_by_its_first_words_and_costs_no_other():
