@@ -21,7 +21,7 @@ from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Invalid, MethodNotAllowed, SwitchboardError
 from conversations.core.held_bodies import HeldBodies
 from conversations.events.log.records import NewEvent
-from conversations.events.payload import parse
+from conversations.events.payload import as_parsed
 from conversations.realtime.server_runtime import ServerRuntime
 from conversations.telemetry import intake, late_names, otlp_answer, otlp_json, otlp_protobuf
 from conversations.telemetry.otlp_answer import Encoding
@@ -149,9 +149,9 @@ def _events_of(steps: Sequence[Step], caller: Caller) -> tuple[list[NewEvent], i
         try:
             events.append(event_of(step, caller))
         except SwitchboardError as error:
-            unfit[at] = step.body["span_id"]
+            unfit[at] = step.payload.span_id
             why = why or error.full_message
-    fit = {step.body["span_id"] for at, step in enumerate(steps) if at not in unfit} if unfit else set[str]()
+    fit = {step.payload.span_id for at, step in enumerate(steps) if at not in unfit} if unfit else set[str]()
     return events, len(set(unfit.values()) - fit), why
 
 
@@ -159,7 +159,7 @@ def _event_of(step: Step, caller: Caller) -> NewEvent:
     """Create the event of a step, as `log.from_bus` would: of what was written here, most is known. It describes work
     done elsewhere and starts no run."""
     body, key = _encoded(step), step.conversation
-    parsed = parse(body)
+    parsed = as_parsed(step.payload, body)
     text, who = body.decode(), caller.principal.text
     return NewEvent(key, parsed.kind, text, who, parsed, step.id, None, None, "", step.id, None, False)
 
@@ -173,7 +173,7 @@ def _event_of_agent(step: Step, caller: Caller) -> NewEvent:
 
 def _encoded(step: Step) -> bytes:
     try:
-        return _encoder.encode(step.body)
+        return _encoder.encode(step.payload)
     except (ValueError, OverflowError, RecursionError) as error:
         raise Invalid(f"a span must fit JSON: {error}") from None
 

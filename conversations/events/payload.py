@@ -158,6 +158,17 @@ def parse(payload: bytes) -> ParsedPayload:
     return parsed
 
 
+def as_parsed(written: ParsedPayload, body: bytes) -> ParsedPayload:
+    """Return what `parse` returns of the JSON of this payload, which is `body`: the payload itself, unless a text of it
+    fits no column. Raises as `parse` does."""
+    check_size(len(body))
+    if len(written.args or b"") + len(written.output or b"") >= MAX_DEPTH:  # nothing else is nested
+        check_depth(body)
+    if (written.tool_call_id and len(written.tool_call_id) > MAX_CALL_ID) or (b"\\" in body and b"\\u0000" in body):
+        return parse(body)
+    return written
+
+
 def decoded(body: bytes) -> Any:  # any JSON
     """Decode a stored body. What this process holds in no text or number of its own stays there: a number as it was
     written, half a character as a question mark. Raises `ValueError` for what is no JSON."""

@@ -14,7 +14,7 @@ from conversations.events.payload import MAX_KEY, clean_text
 from conversations.telemetry import answer_counting, conventions, span_events
 from conversations.telemetry.answer_counting import Counted, ReadSpan
 from conversations.telemetry.span import Span, of_records
-from conversations.telemetry.span_events import FiledUnder, Step
+from conversations.telemetry.span_events import EventPlace, FiledUnder, FreshSteps, Step
 
 MAX_TRACES = 10_000
 MAX_AGENTS = 1_000  # spans of one trace whose agent is remembered
@@ -45,8 +45,8 @@ class Memory:
 
     def __init__(self) -> None:
         self._traces: OrderedDict[str, Trace] = OrderedDict()
-        self._stored: set[tuple[str, str]] = set()
-        self._stored_before: set[tuple[str, str]] = set()
+        self._stored: set[EventPlace] = set()
+        self._stored_before: set[EventPlace] = set()
 
     def trace(self, trace_id: str) -> Trace:
         """Return what is known of a trace."""
@@ -67,15 +67,14 @@ class Memory:
         ids = {span.trace_id: None for span in spans}
         return [trace_id for trace_id in ids if not (trace := self._traces.get(trace_id)) or not trace.conversation]
 
-    def is_stored(self, conversation: str, event_id: str) -> bool:
+    def is_stored(self, place: EventPlace) -> bool:
         """Return whether this event is known to be stored."""
-        key = conversation, event_id
-        return key in self._stored or key in self._stored_before
+        return place in self._stored or place in self._stored_before
 
-    def note_stored(self, steps: Iterable[tuple[str, str]]) -> None:
-        """Remember what was committed, by conversation and id. Old entries are dropped all at once: a dict that loses
-        its first item each time has to search for it (25 µs per event at this size)."""
-        self._stored.update(steps)
+    def note_stored(self, places: Iterable[EventPlace]) -> None:
+        """Remember what was committed. Old entries are dropped all at once: a dict that loses its first item each time
+        has to search for it (25 µs per event at this size)."""
+        self._stored.update(places)
         if len(self._stored) > MAX_STORED:
             self._stored_before, self._stored = self._stored, set()
 
@@ -95,36 +94,17 @@ def read(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "") -> 
         spans = of_records(list(spans))
     items = [ReadSpan(span, conventions.read(span)) for span in sorted(spans, key=_start_of)]
     family = _Family(items, memory, fallback_agent)
-    fresh = _Fresh(memory)
+    fresh = FreshSteps(memory.is_stored)
     family.count_once()
     for item in items:
         if item.reading.kind:
-            fresh.take(span_events.steps(*item, family.place_of(item), fresh.is_known))
-    steps = sorted(fresh.steps.values(), key=_time_of)
+            span_events.add_steps(*item, family.place_of(item), fresh)
+    steps = sorted(fresh.by_id.values(), key=_time_of)
     return ReadSpans(steps, family.named_late({step.conversation for step in steps}))
 
 
 _start_of = attrgetter("start")
 _time_of = attrgetter("at")
-
-
-class _Fresh:
-    """The events of a request that are not known to be stored, each at its earliest time."""
-
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self.steps: dict[tuple[str, str], Step] = {}
-
-    def is_known(self, conversation: str, event_id: str, at: int) -> bool:
-        """Return whether an event is stored, or already present with an earlier time."""
-        known = self.steps.get((conversation, event_id))
-        return known.at <= at if known else self._memory.is_stored(conversation, event_id)
-
-    def take(self, steps: Iterable[Step]) -> None:
-        """Add the events of one span."""
-        for step in steps:
-            if not self.is_known(step.conversation, step.id, step.at):
-                self.steps[step.conversation, step.id] = step
 
 
 class _Family:

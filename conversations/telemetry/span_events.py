@@ -21,17 +21,19 @@ from typing import Any, NamedTuple
 import msgspec
 
 from conversations.core.json_size import fits, fitting_length
+from conversations.events.payload import ParsedPayload
 from conversations.telemetry.message_shapes import MAX_VALUE, encoded
 from conversations.telemetry.reading import NOTHING_SPENT, Call, Message, Result, SpanReading, Usage
 from conversations.telemetry.span import Span
 
 SMALL = 8 << 10  # characters of a message whose digest is remembered
+SURE_BYTES = 64 << 10  # of JSON that every event has room for
 SURE = 9  # characters from which on a call's id is taken for the only one of its kind; `call_1` is none
+EventPlace = tuple[str, str]  # a conversation, and an event's id in it
 Body = dict[str, Any]  # a payload: any JSON
 Uses = dict[tuple[str, ...], int]  # how often: a message by its role and text, a call by its digest
-
-
-IsKnown = Callable[[str, str, int], bool]  # whether an event of a conversation need not be told, at this time
+_encode = msgspec.json.Encoder().encode
+_decoded = msgspec.json.decode
 
 
 class FiledUnder(NamedTuple):
@@ -41,18 +43,54 @@ class FiledUnder(NamedTuple):
     agent: str
 
 
+class StepPayload(ParsedPayload, kw_only=True, gc=False, omit_defaults=True):
+    """A payload as it is written: what the record reads, and what is only shown. Raw JSON of what may be any."""
+
+    attempt: int | None = None
+    worker: str | None = None
+    from_agent: str | None = None
+    to_agent: str | None = None
+    model: str | None = None
+    usage: Body | None = None
+    reason: str | None = None
+    reasoning: str | None = None
+    created_at: str | None = ""  # None, which is written: not known
+    trace_id: str = ""
+    span_id: str = ""
+
+
 class Step(msgspec.Struct, gc=False):
     """A payload to store, when it happened (ns since 1970), and its conversation."""
 
     at: int
     conversation: str
     id: str
-    body: Body
+    payload: StepPayload
+
+    @property
+    def body(self) -> Body:
+        """The payload by its fields, without those that are not written."""
+        fields = {name: getattr(self.payload, name) for name in StepPayload.__struct_fields__}
+        written = {name: value for name, value in fields.items() if value is not None or name == "created_at"}
+        return {name: _decoded(value) if isinstance(value, msgspec.Raw) else value for name, value in written.items()}
 
 
-def steps(span: Span, reading: SpanReading, place: FiledUnder, is_known: IsKnown) -> list[Step]:
-    """Return the events of a span in order, without messages that are already known."""
-    builder = _SpanEventBuilder(span, place, is_known)
+class FreshSteps:
+    """The events of a request that are not known to be stored, each at its earliest time."""
+
+    def __init__(self, is_stored: Callable[[EventPlace], bool]) -> None:
+        self._is_stored = is_stored
+        self.by_id: dict[EventPlace, Step] = {}
+
+    def is_known(self, place: EventPlace, at: int) -> bool:
+        """Return whether an event is stored, or already present with an earlier time."""
+        known = self.by_id.get(place)
+        return known.at <= at if known is not None else self._is_stored(place)
+
+
+def add_steps(span: Span, reading: SpanReading, place: FiledUnder, fresh: FreshSteps) -> None:
+    """Add the events of a span in order, without those that are already known."""
+    builder = _SpanEventBuilder(span, place, fresh)
     if reading.kind == "agent":
         builder.begin_run()
     if reading.kind == "handoff":
@@ -60,7 +98,7 @@ def steps(span: Span, reading: SpanReading, place: FiledUnder, is_known: IsKnown
     if span.is_pending:
         if reading.kind == "tool" and reading.call:
             builder.begin_call(reading.call, *builder.of_span(reading.call), span.start)
-        return builder.steps
+        return
     if reading.inputs or reading.outputs:
         builder.say_all(reading)
     if reading.kind == "tool" and reading.call:
@@ -69,48 +107,48 @@ def steps(span: Span, reading: SpanReading, place: FiledUnder, is_known: IsKnown
         builder.answer(reading)
     if reading.kind == "agent":
         builder.end_run()
-    return builder.steps
 
 
 class _SpanEventBuilder:
     """Builds the events of one span."""
 
-    __slots__ = ("_agent", "_conversation", "_is_known", "_span", "_trace", "steps")
+    __slots__ = ("_agent", "_conversation", "_fresh", "_span")
 
-    def __init__(self, span: Span, place: FiledUnder, is_known: IsKnown) -> None:
-        self._span, self._is_known = span, is_known
+    def __init__(self, span: Span, place: FiledUnder, fresh: FreshSteps) -> None:
+        self._span, self._fresh = span, fresh
         self._conversation, self._agent = place
-        self._trace = f"{span.trace_id}\n{span.span_id}"
-        self.steps: list[Step] = []
 
     def begin_run(self) -> None:
         """Add the start of an agent's run."""
         span = self._span
-        worker = str(span.source.resource.get("service.name") or span.source.scope)
-        self._of_span("run.started", span.start, {"run_id": span.span_id, "attempt": 1, "worker": worker})
+        if (run := self._of_span("run.started", span.start)) is not None:
+            run.run_id, run.attempt = span.span_id, 1
+            run.worker = str(span.source.resource.get("service.name") or span.source.scope)
 
     def end_run(self) -> None:
         """Add the end of the run."""
-        span, fields = self._span, self._timed({"run_id": self._span.span_id})
-        if span.error is None:
-            self._of_span("run.done", span.end, fields)
-        else:
-            self._of_span("run.failed", span.end, {**fields, "reason": "error", "error": cut(span.error)})
+        span = self._span
+        run = self._of_span("run.done" if span.error is None else "run.failed", span.end)
+        if run is None:
+            return
+        run.run_id, run.duration_ms = span.span_id, self._duration_ms()
+        if span.error is not None:
+            run.reason, run.error = "error", _json(cut(span.error))
 
     def hand_over(self, giver: str, taker: str) -> None:
         """Add a handoff."""
-        fields = {"agent": giver, "from_agent": giver, "to_agent": taker}
-        self._of_span("agent.handoff", self._span.end, fields)
+        if (handoff := self._of_span("agent.handoff", self._span.end)) is not None:
+            handoff.agent, handoff.from_agent, handoff.to_agent = giver, giver, taker
 
     def answer(self, reading: SpanReading) -> None:
         """Add a model call with its usage."""
-        fields: Body = {"model": reading.model}
-        if reading.usage is not NOTHING_SPENT and (usage := _usage(reading.usage)):
-            fields["usage"] = usage
-        self._timed(fields)
+        if (answer := self._of_span("model.call", self._span.end)) is None:
+            return
+        answer.model, answer.duration_ms = reading.model, self._duration_ms()
+        if reading.usage is not NOTHING_SPENT:
+            answer.usage = _usage(reading.usage)
         if self._span.error is not None:
-            fields["error"] = cut(self._span.error)
-        self._of_span("model.call", self._span.end, fields)
+            answer.error = _json(cut(self._span.error))
 
     def say_all(self, reading: SpanReading) -> None:
         """Add the messages of a history and of an answer, and those calls in them that have no span of their own."""
@@ -134,24 +172,29 @@ class _SpanEventBuilder:
         span = self._span
         key, call_id = self.of_span(call)
         self.begin_call(call, key, call_id, span.start)
-        ending: Body = {"status": "success"} if span.error is None else {"status": "error", "error": cut(span.error)}
-        self._end_call(call.name, key, call_id, output, span.end, self._timed(ending))
+        end = self._end_call(call.name, key, call_id, output, span.end)
+        if end is not None:
+            end.duration_ms = self._duration_ms()
+            if span.error is not None:
+                end.status, end.error = "error", _json(cut(span.error))
 
     def begin_call(self, call: Call, key: str, call_id: str, at: int) -> None:
         """Add the start of a tool call."""
-        fields: Body = {"name": call.name, "status": "start", "tool_call_id": call_id}
+        start = self._step("tool_step", at, digest(key, "start"))
+        if start is None:
+            return
+        start.name, start.status, start.tool_call_id = call.name, "start", call_id
         args = call.args
         if isinstance(args, dict):
-            fields["args"] = fitting(args)
+            start.args = fitting(args)
         elif args is not None:
-            fields["args_raw"] = cut(args if isinstance(args, str) else encoded(args))
-        self._step("tool_step", at, digest(key, "start"), fields)
+            start.args_raw = cut(args if isinstance(args, str) else encoded(args))
 
     def of_span(self, call: Call) -> tuple[str, str]:
         """Return the key of a span's call, and the id that joins its events."""
         if len(call.id) >= SURE:
             return digest("call", call.id), call.id
-        return digest("call", self._trace), call.id or self._span.span_id
+        return digest("call", self._span.trace_id, self._span.span_id), call.id or self._span.span_id
 
     def _of_message(self, call: Call, uses: Uses) -> tuple[str, str]:
         if len(call.id) >= SURE:
@@ -170,49 +213,51 @@ class _SpanEventBuilder:
         elif len(call.id) < SURE:
             content = digest("told", call.id, call.name, encoded(call.args))
             uses[content,] = uses.get((content,), 0) - 1
-        key, call_id = self._of_message(call, uses)
-        self._end_call(call.name, key, call_id, result.output, at, {"status": "success"})
+        self._end_call(call.name, *self._of_message(call, uses), result.output, at)
 
-    def _end_call(self, name: str, key: str, call_id: str, output: Any, at: int, ending: Body) -> None:
-        fields: Body = {"name": name, "tool_call_id": call_id}
-        if (output := fitting(output)) is not None:
-            fields["output"] = output
-        self._step("tool_step", at, digest(key, "end"), {**fields, **ending})
+    def _end_call(self, name: str, key: str, call_id: str, output: Any, at: int) -> StepPayload | None:
+        if (end := self._step("tool_step", at, digest(key, "end"))) is not None:
+            end.name, end.status, end.tool_call_id = name, "success", call_id
+            end.output = fitting(output)
+        return end
 
     def _say(self, message: Message, uses: Uses, at: int) -> None:
         role, text = words = message.role, message.text
         uses[words] = nth = uses.get(words, 0) + 1
         key = (_key_again if len(text) <= SMALL else _key_of)(role, text, nth)
-        if self._is_known(self._conversation, key, at):
+        if (payload := self._new(at, key)) is None:
             return
-        body: Body = {"id": key, "conversation_id": self._conversation}
         if role == "assistant":
-            body["event"], body["agent"], body["text"] = "output", self._agent, cut(text)
+            payload.event, payload.agent, payload.text = "output", self._agent, cut(text)
             if message.reasoning:
-                body["reasoning"] = cut(message.reasoning)
+                payload.reasoning = cut(message.reasoning)
         else:
-            body["type"] = "control" if role == "system" else "message"
-            body["sender"], body["recipient"], body["content"] = role, f"chat:{self._conversation}", cut(text)
-        self._add(at, key, body)
+            payload.type = "control" if role == "system" else "message"
+            payload.sender, payload.recipient, payload.content = role, f"chat:{self._conversation}", cut(text)
 
-    def _of_span(self, kind: str, at: int, fields: Body) -> None:
-        self._step(kind, at, digest(kind, self._trace), fields)
+    def _of_span(self, kind: str, at: int) -> StepPayload | None:
+        return self._step(kind, at, digest(kind, self._span.trace_id, self._span.span_id))
 
-    def _step(self, kind: str, at: int, key: str, fields: Body) -> None:
-        body = {"id": key, "conversation_id": self._conversation, "event": kind, "agent": self._agent, **fields}
-        self._add(at, key, body)
+    def _step(self, kind: str, at: int, key: str) -> StepPayload | None:
+        if (payload := self._new(at, key)) is not None:
+            payload.event, payload.agent = kind, self._agent
+        return payload
 
-    def _add(self, at: int, key: str, body: Body) -> None:
-        span = self._span
-        body["created_at"], body["trace_id"], body["span_id"] = _moment(at), span.trace_id, span.span_id
-        self.steps.append(Step(at, self._conversation, key, body))
+    def _new(self, at: int, key: str) -> StepPayload | None:
+        """Add an event and return its payload, to be filled in; None if it is already known."""
+        span, conversation = self._span, self._conversation
+        place = conversation, key
+        if self._fresh.is_known(place, at):
+            return None
+        payload = StepPayload(
+            id=key, conversation_id=conversation, created_at=_moment(at), trace_id=span.trace_id, span_id=span.span_id
+        )
+        self._fresh.by_id[place] = Step(at, conversation, key, payload)
+        return payload
 
-    def _timed(self, fields: Body) -> Body:
-        """Add the duration to the fields, if known; return the same fields."""
+    def _duration_ms(self) -> float | None:
         took = (self._span.end - self._span.start) / 1e6
-        if self._span.start > 0 and 0 <= took <= 1e12:
-            fields["duration_ms"] = round(took, 3)
-        return fields
+        return round(took, 3) if self._span.start > 0 and 0 <= took <= 1e12 else None
 
 
 def digest(*parts: str) -> str:
@@ -234,13 +279,24 @@ def cut(text: str) -> str:
 
 
 def fitting(value: Any) -> Any:  # any JSON
-    """Return a value as it is, or the beginning of its JSON if one event cannot hold it."""
+    """Return the JSON of a value, or of its beginning if one event cannot hold it."""
+    if value is None:
+        return None
     if isinstance(value, str):
-        return cut(value)
-    if value is None or isinstance(value, int | float):
-        return value
+        return _json(cut(value))
+    written = _json(value)
+    if isinstance(written, msgspec.Raw) and len(written) <= SURE_BYTES:
+        return written
     text = encoded(value)
-    return value if len(text) <= MAX_VALUE and fits(text) else cut(text)
+    return written if len(text) <= MAX_VALUE and fits(text) else _json(cut(text))
+
+
+def _json(value: Any) -> Any:  # Raw
+    """Return the JSON of a value; what has none stays as it is, and its event is refused when it is written."""
+    try:
+        return msgspec.Raw(_encode(value))
+    except (ValueError, OverflowError, RecursionError):
+        return value
 
 
 def _usage(usage: Usage) -> Body | None:

@@ -22,7 +22,7 @@ NEVER_DECODED = {
     *(f"{PROJECTIONS}.row_changes.{name}" for name in ("EventFacts", "TurnRow", "UsageRow")),
     "conversations.telemetry.reading.SpanReading",  # what is made of a span, field by field
     *(f"conversations.telemetry.span.{name}" for name in ("Decoded", "Span", "SpanSource")),
-    "conversations.telemetry.span_events.Step",
+    *(f"conversations.telemetry.span_events.{name}" for name in ("Step", "StepPayload")),
 }
 
 LIST_UNREADY = """

@@ -42,8 +42,8 @@ def test_the_newest_events_are_known_and_the_oldest_forgotten():
     for number in range(blocks * 3):
         memory.note_stored(block(number))
 
-    assert all(memory.is_stored(*step) for step in block(blocks * 3 - 1))
-    assert not any(memory.is_stored(*step) for step in block(0))
+    assert all(memory.is_stored(step) for step in block(blocks * 3 - 1))
+    assert not any(memory.is_stored(step) for step in block(0))
 
 
 def test_the_trace_used_last_is_kept():
