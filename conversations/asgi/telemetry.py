@@ -161,7 +161,7 @@ def _event_of(step: Step, caller: Caller) -> NewEvent:
     body, key = _encoded(step), step.conversation
     parsed = as_parsed(step.payload, body)
     text, who = body.decode(), caller.principal.text
-    return NewEvent(key, parsed.kind, text, who, parsed, step.id, None, None, "", step.id, None, False)
+    return NewEvent(key, parsed.kind, text, who, parsed, step.id, is_history=True, bus_id=step.id)
 
 
 def _event_of_agent(step: Step, caller: Caller) -> NewEvent:
