@@ -10,7 +10,8 @@ from agents_app.open_responses import client_tool_calls, history, model_items
 from agents_app.open_responses.request import Item, RunRequest, Unfit
 from agents_app.open_responses.response_builder import Spoken
 from conversations.conversation.compaction import text_of
-from conversations.models import Event
+from conversations.events.response_ids import EXTERNAL
+from conversations.models import Event, ToolCall
 from conversations.runs.claims import Claim
 
 OWN = "SELECT 1 FROM conversations_response WHERE id=%s AND run=%s"
@@ -20,7 +21,7 @@ class Prepared(NamedTuple):
     """`items` is the model's input; empty if the request is `unfit`.
 
     `is_own`: this run ends the response; a run that a person started again does not. `spoken` and `call_count` are from
-    the run's earlier attempts: texts by turn, and how many calls were made.
+    the run's earlier attempts: texts by turn, and how many calls its models made of tools that are not the client's.
     """
 
     items: list[Item]
@@ -33,7 +34,7 @@ class Prepared(NamedTuple):
 def prepare(claim: Claim, request: RunRequest) -> Prepared:
     """Read the chain, and close the calls for which the request has outputs. Raises Fenced."""
     links = history.links(request)
-    spoken, call_count = _earlier(claim) if claim.attempt > 1 else ({}, 0)
+    spoken, call_count = (_spoken(claim), _call_count(claim)) if claim.attempt > 1 else ({}, 0)
     is_own = _is_own(claim, request)
     try:
         items = model_items.for_model(history.whole(links, claim.conversation), text_of)
@@ -49,15 +50,19 @@ def _is_own(claim: Claim, request: RunRequest) -> bool:
         return cursor.fetchone() is not None
 
 
-def _earlier(claim: Claim) -> tuple[dict[int, Spoken], int]:
+def _spoken(claim: Claim) -> dict[int, Spoken]:
     spoken: dict[int, Spoken] = {}
-    call_count = 0
-    events = Event.objects.filter(conversation__key=claim.conversation, run=claim.run, kind__in=("output", "tool_step"))
-    for kind, body in events.order_by("seq").values_list("kind", "body"):
+    outputs = Event.objects.filter(conversation__key=claim.conversation, run=claim.run, kind="output")
+    for body in outputs.order_by("seq").values_list("body", flat=True):
         fields = json.loads(body)
-        if fields.get("parent_call"):
-            continue
-        if kind == "output" and not fields.get("is_partial"):
+        if not fields.get("parent_call") and not fields.get("is_partial"):
             spoken[int(fields["turn"])] = Spoken(str(fields["text"]), str(fields.get("phase") or ""))
-        call_count += kind == "tool_step" and fields.get("status") == "start"
-    return spoken, call_count
+    return spoken
+
+
+def _call_count(claim: Claim) -> int:
+    """Count calls as they are limited: those, too, that a person was asked about or that a policy refused, which have
+    not started."""
+    calls = ToolCall.objects.filter(run=claim.run).exclude(origin=EXTERNAL)
+    events = Event.objects.filter(conversation__key=claim.conversation, seq__in=calls.values("called_seq"))
+    return sum(not json.loads(body).get("parent_call") for body in events.values_list("body", flat=True))

@@ -120,6 +120,12 @@ class Kept(BaseModel):
     response_id: str = ""
 
 
+@function_tool
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
 def gated(*steps, filed):
     @function_tool(needs_approval=True)
     def file(street: str) -> str:
@@ -127,7 +133,7 @@ def gated(*steps, filed):
         filed.append(street)
         return "filed"
 
-    clerk = Agent(name="Clerk", model=ScriptedModel(steps), tools=[file])
+    clerk = Agent(name="Clerk", model=ScriptedModel(steps), tools=[file, look])
     return Team(name="office", agents=[clerk], entry=["Clerk"], context=Kept)
 
 
@@ -158,6 +164,24 @@ def test_a_run_that_waited_for_a_person_goes_on_to_its_answer_with_the_clients_c
     assert words(answer(second)) == ["Done."]
     expected = {"c1": "done" if filed else "rejected", "c2": "done"}
     assert dict(ToolCall.objects.values_list("call_id", "status")) == expected
+
+
+@pytest.mark.parametrize(("decision", "most"), [("approve", 2), ("approve", 3), ("reject", 2), ("respond", 2)])
+def test_a_limit_of_calls_counts_those_made_and_those_asked_about_before_a_person_decided(people, decision, most):
+    steps = [function_call("look", {}, call_id="c1")], [function_call("file", {"street": "Elm"}, call_id="c2")]
+    with working(gated(*steps, filed=[])):
+        response = ask("file it", params={"max_tool_calls": most})
+        ended_runs()
+    text = {"output": "filed by hand"} if decision == "respond" else {}
+    decide.decide(people["approver"], Approval.objects.get().id, decision, **text)
+    steps = [function_call("look", {}, call_id="c3")], [assistant_message("Done.")]
+    with working(gated(*steps, filed=[])):
+        ended_runs()
+
+    told_ = answer(response)
+    expected = ("incomplete", {"reason": "max_tool_calls"}) if most == 2 else ("completed", None)
+    assert (told_["status"], told_["incomplete_details"]) == expected
+    assert ToolCall.objects.filter(call_id="c3").exists() == (most == 3)
 
 
 def test_a_run_again_answers_in_the_record_and_no_client(people):
