@@ -8,6 +8,7 @@ it does, the nursery kills what it still has and ends.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -224,6 +225,24 @@ def become(job: Any) -> None:
             runpy.run_path("manage.py", run_name="__main__")
 
 
+def be_to_the_end(job: Any) -> None:
+    """Be what a job names, and leave as an interpreter does: threads are waited for, exit handlers run, what was
+    printed is out. But take nothing apart of what was imported: that is four fifths of what a short command costs.
+    """
+    code = 0
+    try:
+        become(job)
+    except SystemExit as request:
+        if not isinstance(request.code, int | None):
+            raise
+        code = request.code or 0
+    threading._shutdown()  # type: ignore[attr-defined]  # as at the end of an interpreter
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code & 0xFF)
+
+
 def main() -> None:
     """Import the libraries, for `manage.py` the product too, then fork as asked."""
     for name in LIBRARIES:
@@ -233,7 +252,7 @@ def main() -> None:
     gc.freeze()
     job = Forker(socket.socket(fileno=int(sys.argv[1]))).job()
     if job is not None:
-        become(job)
+        be_to_the_end(job)
 
 
 if __name__ == "__main__":
