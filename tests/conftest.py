@@ -58,12 +58,11 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 def pytest_sessionstart() -> None:
     """Set up, once and without fixtures that each test would ask for: plain addresses of static files (`test_static`
     tests those that pages get); quick hashes of passwords, slow on purpose; compiled templates; a quicker way to empty
-    PostgreSQL; no row per model and permission, which Django writes whenever a database was emptied and no test reads.
+    a database; no row per model and permission, which Django writes for each database and no test reads.
     """
     override_settings(STORAGES=PLAIN, PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]).enable()
     share_templates(os.environ["SWITCHBOARD_TEST_SHARED"])
-    if databases.IS_POSTGRESQL:
-        TransactionTestCase._fixture_teardown = lambda _: databases.empty()  # type: ignore[method-assign]
+    TransactionTestCase._fixture_teardown = lambda _: databases.empty()  # type: ignore[method-assign]
     assert post_migrate.disconnect(create_contenttypes)
     assert post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
 
