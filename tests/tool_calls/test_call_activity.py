@@ -11,6 +11,7 @@ from conversations.tool_calls.listing import activity as counting
 from conversations.tool_calls.listing.activity import WIDTHS, CallActivity, activity
 from conversations.tool_calls.listing.filters import CallFilters
 from tests.support import searching, toolcalls
+from tests.support.grids import for_each
 from tests.support.growth import sqlite_steps
 
 pytestmark = pytest.mark.django_db
@@ -58,32 +59,35 @@ def brute(filters: CallFilters, counted: CallActivity | None) -> None:
     assert sum(calls) == len(ids) > 0
 
 
-@pytest.mark.parametrize("filters", FILTERS)
-def test_what_is_counted_is_what_a_look_finds(filters):
+def test_what_is_counted_is_what_a_look_finds():
+    def count(filters):
+        counted = activity(filters)
+
+        brute(filters, counted)
+        alone = not filters or filters.last
+        assert counted is None or counted.everything == (None if alone else ToolCall.objects.count())
+
     store()
 
-    counted = activity(filters)
-
-    brute(filters, counted)
-    alone = not filters or filters.last
-    assert counted is None or counted.everything == (None if alone else ToolCall.objects.count())
+    for_each(zip(FILTERS), count)
 
 
-@pytest.mark.parametrize(
-    "filters", [CallFilters(), CallFilters(agent=("Desk", "Other", "Third")), CallFilters(replayed="no")]
-)
-def test_of_too_many_the_newest_are_counted_and_it_says_since_when(filters, monkeypatch):
+def test_of_too_many_the_newest_are_counted_and_it_says_since_when(monkeypatch):
+    def count(filters):
+        counted = activity(filters)
+
+        assert counted is not None
+        times = sorted(ToolCall.objects.filter(id__in=toolcalls.brute(filters)).values_list("started_at", flat=True))
+        assert counted.counted_from in times
+        assert sum(counted.calls) == sum(at >= counted.counted_from for at in times) <= 9
+        assert counted.everything in (None, 10)
+
     store()
     monkeypatch.setattr(counting, "COUNTED", 9)
     monkeypatch.setattr(counting, "WALK", 9)
 
-    counted = activity(filters)
-
-    assert counted is not None
-    times = sorted(ToolCall.objects.filter(id__in=toolcalls.brute(filters)).values_list("started_at", flat=True))
-    assert counted.counted_from in times
-    assert sum(counted.calls) == sum(at >= counted.counted_from for at in times) <= 9
-    assert counted.everything in (None, 10)
+    every = [CallFilters(), CallFilters(agent=("Desk", "Other", "Third")), CallFilters(replayed="no")]
+    for_each(zip(every), count)
 
 
 def test_what_an_import_still_writes_is_not_counted():
