@@ -6,6 +6,7 @@ import { localStore } from "./safe-storage.js";
 
 const STORAGE_KEY = "switchboard-letters"; // "off": letters do nothing
 const LEADER_MS = 1_000; // how long `g` waits for the next letter
+const PAGES = { c: "/", a: "/approvals/", o: "/calls/", g: "/agents/", i: "/numbers/", s: "/search/" }; // letter after `g` → address
 const FIELDS = "input, textarea, select, [contenteditable], dialog, [popover]:popover-open";
 
 const actions = new Map(); // combination → action
@@ -82,9 +83,7 @@ customElements.define("key-help", KeyHelp);
 addEventListener("keydown", onKeydown);
 onKey("j", () => move(1));
 onKey("k", () => move(-1));
-onKey("g c", () => location.assign(document.querySelector(".topbar > .brand").href));
-onKey("g a", () => location.assign("/approvals/"));
-onKey("g s", () => location.assign("/search/"));
+for (const [key, address] of Object.entries(PAGES)) onKey(`g ${key}`, () => location.assign(address));
 onKey("g u", () => document.querySelector(".menu > [href='/audit/']")?.click()); // for those who may see the audit log
 onKey("/", () => {
   const field = document.querySelector("main [type=search]");

@@ -1,5 +1,7 @@
 """The two groups of pages: on a wide screen Admin opens a menu, on a phone four tabs and More."""
 
+import re
+
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -143,3 +145,31 @@ def test_who_has_no_right_to_admin_pages_sees_none(chromium: Browser, server: Se
         page.get_by_role("button", name="More").click()
         expect(page.locator("#more-menu").get_by_role("link")).to_have_count(1)
     context.close()
+
+
+def test_the_shortcuts_that_the_help_names_lead_to_every_page_of_the_top_bar(page: Page) -> None:
+    page.goto("/")
+    names = page.get_by_role("navigation", name="Main").get_by_role("link").all_inner_texts()
+    page.keyboard.press("?")
+    rows = page.get_by_role("dialog", name="Keyboard shortcuts").locator("section:has(> h3:text-is('Go to')) li")
+    keys = {row.locator("span").inner_text(): row.locator("kbd").all_inner_texts() for row in rows.all()}
+    assert [name for name in names if name not in keys] == []
+
+    for name, combination in keys.items():
+        page.goto("/account/")  # till it is loaded: keys are its scripts'
+        for key in combination:
+            page.keyboard.press(key)
+        expect(page).to_have_title(re.compile(f"(^|[ )]){name} · Switchboard$"))
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (720, 450), (390, 844)])
+def test_the_help_lists_all_shortcuts_without_scrolling_sideways(page: Page, size: tuple[int, int]) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.goto("/")
+    page.keyboard.press("?")
+    shortcuts = page.get_by_role("region", name="Shortcuts")
+    expect(shortcuts).to_be_visible()
+
+    assert shortcuts.evaluate("(region) => region.scrollWidth - region.clientWidth") == 0
+    shortcuts.get_by_text("Abort now").scroll_into_view_if_needed()
+    expect(shortcuts.get_by_text("Abort now")).to_be_in_viewport(ratio=1)
