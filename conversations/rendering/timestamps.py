@@ -65,10 +65,14 @@ def duration(ms: float | None) -> str:
     return f"{ms / 3_600_000:,.1f} h"
 
 
-def age(then: datetime, now: datetime | None = None) -> str:
+def age(then: datetime, now: datetime | None = None, *, in_text: bool = False) -> str:
     """Return how long ago it was, as static/js/clock.js does: "now", "40 s", "6 min", "2 h", then the day; for a future
-    time "in 6 min". The day is in UTC, until the page draws it in the reader's zone."""
+    time "in 6 min"; `in_text` as a sentence needs it, "6 min ago". The day is in UTC, until the page draws it in the
+    reader's zone."""
     now = now or datetime.now(UTC)
+    if in_text:
+        text = age(then, now)
+        return f"{text} ago" if 10 <= (now - then).total_seconds() < DAY_S else text
     seconds = (now - then).total_seconds()
     if seconds <= -10:
         return f"in {age(now, then)}" if seconds > -DAY_S else f"{_day(then, now)} {then:%H:%M:%S}"

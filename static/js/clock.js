@@ -1,7 +1,8 @@
 /**
  * The times of every page, rendered in the browser's time zone and updated by one timer. `<time datetime data-age>` shows
- * the age, `<time datetime data-clock>` the time of day: `data-clock="time"` without the date, which a line above shows,
- * `data-clock="minute"` without seconds. A click on any swaps the two forms everywhere. The title is the time in UTC.
+ * the age, "6 min", or with `data-age="ago"` as a sentence needs it, "6 min ago"; `<time datetime data-clock>` the time of
+ * day: `data-clock="time"` without the date, which a line above shows, `data-clock="minute"` without seconds. A click on
+ * any swaps the two forms everywhere. The title is the time in UTC.
  */
 import { localStore } from "./safe-storage.js";
 import { serverNow } from "./server-time.js";
@@ -58,10 +59,17 @@ const isSwapped = () => localStore.get(STORAGE_KEY) === "swapped";
 function draw(element, now) {
   const then = new Date(element.dateTime);
   if (Number.isNaN(then.getTime())) return;
-  const isAge = "age" in element.dataset !== isSwapped();
-  const text = isAge ? age(then, now) : element.dataset.clock === "time" ? clock.format(then) : timeOfDay(then, now, element.dataset.clock === "minute" ? minute : clock);
+  const { age: form, clock: precision } = element.dataset;
+  const isAge = (form !== undefined) !== isSwapped();
+  const text = isAge ? ageAs(form, then, now) : precision === "time" ? clock.format(then) : timeOfDay(then, now, precision === "minute" ? minute : clock);
   if (element.textContent !== text) element.textContent = text;
   element.title ||= then.toISOString().replace("T", " ").replace("Z", " UTC");
+}
+
+/** Returns the age, followed by "ago" if the form is "ago" and the age is a duration. */
+function ageAs(form, then, now) {
+  const text = age(then, now);
+  return form === "ago" && /^\d+ (s|min|h)$/u.test(text) ? `${text} ago` : text;
 }
 
 function drawAdded(mutations) {

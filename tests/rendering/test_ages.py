@@ -19,6 +19,15 @@ IN_THE_PAGE = """async ([now, times]) => {
   return times.map((time) => age(new Date(time), new Date(now)));
 }"""
 
+IN_SENTENCES = {125: "2 min ago", 3 * 3600: "3 h ago", 2: "now", -125: "in 2 min"}
+DRAWN = """async (seconds) => {
+  const { drawTimes } = await import("/static/js/clock.js");
+  const moments = seconds.map((ago) => new Date(Date.now() - ago * 1000).toISOString());
+  document.body.innerHTML = moments.map((moment) => `<time datetime="${moment}" data-age="ago"></time>`).join("");
+  drawTimes();
+  return [...document.querySelectorAll("time")].map((time) => time.textContent);
+}"""
+
 
 @pytest.mark.parametrize("seconds", AGES)
 def test_an_age_has_one_unit_and_becomes_a_day(seconds: int):
@@ -32,5 +41,20 @@ def test_the_page_says_the_same(chromium: Browser):
     moments = [(NOW - timedelta(seconds=seconds)).isoformat() for seconds in AGES]
 
     assert page.evaluate(IN_THE_PAGE, [NOW.isoformat(), moments]) == list(AGES.values())
+
+    context.close()
+
+
+@pytest.mark.parametrize("seconds", IN_SENTENCES)
+def test_an_age_in_a_sentence_is_followed_by_ago(seconds: int):
+    assert age(NOW - timedelta(seconds=seconds), NOW, in_text=True) == IN_SENTENCES[seconds]
+
+
+def test_the_page_draws_it_so_too(chromium: Browser):
+    context = chromium.new_context(timezone_id="UTC", locale="en-GB")
+    page = context.new_page()
+    open_empty_page(page)
+
+    assert page.evaluate(DRAWN, list(IN_SENTENCES)) == list(IN_SENTENCES.values())
 
     context.close()
