@@ -25,6 +25,7 @@ PAGE = 25  # hits
 MAX_NAMES = 50  # offered by the sender field
 FIELDS = ("q", "kind", "sender", "conversation", "since", "until")
 KINDS = {**registry.search_filters(), "error": "Errors"}
+DECISIONS = registry.names_with("by_person")
 _BROADER = {
     "kind": "all event types",
     "sender": "all senders",
@@ -105,7 +106,8 @@ def _line(hit: search.SearchHit, cut: list[search.Excerpt], call: str = "") -> H
     kind = hidden_characters.spelled_out((known.search.label if known else "") or event.kind)
     name = (parsed.name or "the call")[:200] if event.kind in log.STEPS else ""
     href = reverse("call", args=[call]) if call else ""
-    face = mark_for(event_rows.author(read) or event.principal, event.principal)
+    author = event.principal if event.kind in DECISIONS and not event_rows.is_claim(read) else event_rows.author(read)
+    face = mark_for(author or event.principal, event.principal)
     return HitLine(hit, face, kind, cut, richtext.inline(name), href)
 
 

@@ -66,6 +66,14 @@ def test_a_hit_says_who_where_and_what_and_opens_in_context(browser):
     assert browser.get("/conversations/~YSBkZXNrLzE/?event=2").status_code == 200
 
 
+def test_a_decision_is_shown_as_its_person_s_not_as_the_agent_s_that_asked(browser):
+    log.append(toolcalls.ours("desk", "run", 1, decision="approve", message="Close the road"))
+    catch_up()
+
+    hit = words(page(browser, q="road", kind="approval.decided")).partition("Close the")[0]
+    assert ("maria" in hit, "Permit Desk" in hit) == (True, False)
+
+
 def test_what_is_found_in_a_field_says_which(browser):
     say("desk", {"event": "tool_step", "name": "lookup", "args": {"street": "Elm Street"}, "status": "start"})
     catch_up()
