@@ -22,6 +22,7 @@ from conversations.transport import relay_start
 MAX_COUNT = 1_000  # §3.6: "1,000+"
 SKEWED_MS = 1_000.0  # between a process's clock and the database's
 LATE_S = 5.0  # behind Redis
+_SPELLED = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}  # others have one capital, at the beginning
 _REMEDY = {
     "SQLite": "The server records itself: restart it with SWITCHBOARD_REDIS_URL.",
     "PostgreSQL": "Start one: switchboard record",
@@ -185,4 +186,7 @@ def _versions(living: Sequence[Process]) -> str:
     """Return what the server runs on, as one of its processes tells it."""
     versions = (process.facts.get("versions") for process in living)
     reported: dict[str, object] = next((each for each in versions if isinstance(each, dict)), {})
-    return ", ".join(f"{str(name).capitalize()} {str(version)[:40]}" for name, version in list(reported.items())[:8])
+    return ", ".join(
+        f"{_SPELLED.get(str(name), str(name).capitalize())} {str(version)[:40]}"
+        for name, version in list(reported.items())[:8]
+    )

@@ -107,7 +107,7 @@ def test_processes_are_told_with_their_figures(admin, with_redis):
         warnings=["PostgreSQL is old."],
         clock_skew_ms=-2300.0,
     )
-    node("web-2:9:1", "web", warnings=["PostgreSQL is old."], versions={"python": "3.11.7", "redis": "7.0.15"})
+    node("web-2:9:1", "web", warnings=["PostgreSQL is old."], versions={"sqlite": "3.40.1", "redis": "7.0.15"})
     warnings = ["MCP server desk of office: no answer"]
     node("worker-1:9:1", "worker", clock_skew_ms=-2300.0, running=3, done=1041, warnings=warnings)
     node("web-0:9:1", "web", age_s=60)
@@ -127,7 +127,7 @@ def test_processes_are_told_with_their_figures(admin, with_redis):
     assert "worker-1:9: MCP server desk of office: no answer" in page_text
     assert "worker-1:9: Its clock is 2.3 s behind the database's." in page_text
     assert page_text.count("Its clock") == 1
-    assert "Software Python 3.11.7, Redis 7.0.15" in page_text
+    assert "Software SQLite 3.40.1, Redis 7.0.15" in page_text
 
 
 @pytest.mark.parametrize(
