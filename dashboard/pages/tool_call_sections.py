@@ -33,6 +33,9 @@ WIDTH = 200.0  # of the bars' scale
 MIN_ITEMS = 1.5  # of a bar, so that it is seen
 WORDS = 120  # characters of an event in a list
 DONE_BY = registry.names_with("by_person")
+DECISIONS = {
+    "approve": "Approved", "reject": "Rejected", "respond": "Responded, not run", "edit": "Approved with edits"
+}  # fmt: skip
 
 Part = dict[str, Any]  # what a template asks for by name
 Layer = tuple[str, list[Markup], str]  # a term, its texts in the record, and "today" for the tool as offered now
@@ -209,9 +212,7 @@ def decision(call: CallRecord) -> Part | None:
     waited = (approval.decided_at or 0) - approval.asked_at
     return {
         "approval": approval, "by": mark_for(approval.decided_by, approval.decided_by) if approval.decided_by else None,
-        "words": {"approve": "Approved", "reject": "Rejected", "respond": "Responded, not run", "edit": "Edited"}.get(
-            approval.decision or "", approval.status.capitalize()
-        ),
+        "words": DECISIONS.get(approval.decision or "", approval.status.capitalize()),
         "why": _words(call.call.approval_request, "why"),
         "after": timestamps.duration(waited / 1000) if approval.decided_at else "",
         "message": richtext.inline(_line(body.get("message"))), "reason": richtext.inline(_line(body.get("reason"))),

@@ -49,6 +49,14 @@ def test_a_page_tells_all_of_a_call(people, desk):
     assert "Clerk is not available now: no worker runs it" in page_text
 
 
+def test_an_edited_call_says_that_it_was_approved_with_edits(people):
+    log.append(toolcalls.ours("desk", "run", 1, decision="edit", args_raw='{"amount": 2}'))
+
+    answer = client_of(people["viewer"]).get(f"/calls/{ToolCall.objects.get().id}/")
+
+    assert "Decision Approved with edits by" in plain(answer)
+
+
 def test_what_happens_while_a_page_is_drawn_is_told_after_it(people, desk, monkeypatch):
     call = desk.recorded("look")["look"]
     read, meanwhile = recorded_call.replays, {"event": "log", "message": "It rains.", "id": "rain"}
