@@ -46,6 +46,7 @@ def test_a_filter_is_chosen_by_keyboard_and_kept_in_the_address(window: Page) ->
     assert keys(window) == ["one", "three"]
     assert in_every_look(window, "filtered") == {}
 
+    window.set_viewport_size({"width": 1440, "height": 900})  # on a phone the filters stand with the list alone
     window.get_by_title("Remove this filter").press("Enter")
     expect(window).to_have_url(re.compile(r"/approvals/$"))
     assert keys(window) == ["one", "three", "two"]
@@ -66,3 +67,17 @@ def test_a_filtered_list_takes_only_what_passes(served: Server, window: Page) ->
     assert keys(window) == ["five"]
     window.get_by_role("link", name="Clear all").click()
     expect(window.locator('.ask[data-key="four"]')).to_be_visible()
+
+
+def test_on_a_phone_one_request_stands_without_the_filters_of_the_list(window: Page) -> None:
+    window.set_viewport_size({"width": 390, "height": 844})
+    window.goto("/approvals/")
+    views = window.get_by_role("navigation", name="Status")
+    expect(views).to_be_visible()
+
+    window.locator('.ask[data-key="one"]').get_by_role("link").first.click()
+    expect(window.locator('.question[data-key="one"]')).to_be_visible()
+    expect(views).to_be_hidden()
+
+    window.get_by_role("link", name="All requests").click()
+    expect(views).to_be_visible()

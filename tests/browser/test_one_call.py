@@ -94,6 +94,17 @@ def test_a_call_that_ended_on_the_page_is_not_asked_about_again(
     assert len(fetched) == at_its_end
 
 
+def test_the_title_stands_out_and_the_head_leads_to_the_replay(page: Page, call: str) -> None:
+    page.goto(f"/calls/{call}/")
+    size = "(element) => parseFloat(getComputedStyle(element).fontSize)"
+    title = page.get_by_role("heading", level=1).locator("code").evaluate(size)
+    assert title > page.locator(".head > .lede").evaluate(size)
+
+    page.get_by_role("link", name="Replay", exact=True).click()
+
+    expect(page.locator("#replay-title")).to_be_in_viewport()
+
+
 def test_ids_are_folded_until_somebody_wants_them(page: Page, call: str) -> None:
     page.goto(f"/calls/{call}/")
     identity = page.locator("aside .card", has_text="Identity")
