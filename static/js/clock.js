@@ -4,6 +4,7 @@
  * day: `data-clock="time"` without the date, which a line above shows, `data-clock="minute"` without seconds. A click on
  * any swaps the two forms everywhere. The title is the time in UTC.
  */
+import { setLabel } from "./label-text.js";
 import { localStore } from "./safe-storage.js";
 import { serverNow } from "./server-time.js";
 
@@ -62,7 +63,7 @@ function draw(element, now) {
   const { age: form, clock: precision } = element.dataset;
   const isAge = (form !== undefined) !== isSwapped();
   const text = isAge ? ageAs(form, then, now) : precision === "time" ? clock.format(then) : timeOfDay(then, now, precision === "minute" ? minute : clock);
-  if (element.textContent !== text) element.textContent = text;
+  setLabel(element, text);
   element.title ||= then.toISOString().replace("T", " ").replace("Z", " UTC");
 }
 

@@ -1,4 +1,6 @@
 /** The pill over a list that shows the number of new rows; pressing it shows them. Used by `audit-log`, `call-list` and `conversation-list`. */
+import { setLabel } from "./label-text.js";
+
 export class NewsPill {
   #element;
 
@@ -15,8 +17,7 @@ export class NewsPill {
   /** @param {number} count of new rows; 0 hides the pill @param {string} [text] its label */
   show(count, text = "") {
     this.#element.hidden = count === 0;
-    const label = this.#element.querySelector("span");
-    if (count && label.textContent !== text) label.textContent = text; // each write is read out by screen readers
+    if (count) setLabel(this.#element.querySelector("span"), text);
   }
 }
 

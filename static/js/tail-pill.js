@@ -1,4 +1,5 @@
 /** The pill over a transcript: counts rows that arrived while the tail was not followed, and leads back to it. Used by `tail-follow`. */
+import { setLabel } from "./label-text.js";
 import { UnreadCounter } from "./unread-counter.js";
 
 export class TailPill {
@@ -26,8 +27,7 @@ export class TailPill {
     const { count } = this.#unread;
     const [hasNewer, startedElsewhere] = ["data-has-newer", "data-start"].map((name) => this.#host.hasAttribute(name));
     const text = hasNewer || (!count && startedElsewhere) ? "Jump to latest" : this.#unread.words();
-    const label = this.#element.querySelector("span");
-    if (label.textContent !== text) label.textContent = text;
+    setLabel(this.#element.querySelector("span"), text);
     this.#element.hidden = !hasNewer && (this.#host.isFollowing || !(count || startedElsewhere));
   }
 }

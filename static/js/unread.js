@@ -1,5 +1,6 @@
 /** Unread counts of conversations, by how many messages the person has seen. Computed here, since all people receive the same frames. Used by `conversation-rows`. */
 import { RequestError, json } from "./fetch.js";
+import { setLabel } from "./label-text.js";
 
 const MAX_CHARACTERS = 4_000; // of the ids in one address
 
@@ -39,7 +40,7 @@ export class Unread {
     const badge = row.querySelector(".unread");
     row.toggleAttribute("data-unread", count > 0);
     badge.hidden = count === 0;
-    badge.querySelector("[data-unread-count]").textContent = compact(count);
+    setLabel(badge.querySelector("[data-unread-count]"), compact(count));
   }
 }
 

@@ -5,6 +5,7 @@
  */
 import { drawTimes } from "./clock.js";
 import { notifyOf } from "./desktop-notifications.js";
+import { setLabel } from "./label-text.js";
 import { socket } from "./socket.js";
 
 /** Update all places that show the numbers. @param {{waiting?: number, oldest?: string | null, escalated?: Object<string, number>, barred?: Object<string, number>}} standing */
@@ -15,7 +16,7 @@ export const tellWaiting = ({ waiting, oldest, escalated = {}, barred = {} }) =>
   const excluded = barred[`user:${person}`] ?? 0;
   const number = waiting - excluded;
   count.hidden = !number;
-  count.lastElementChild.textContent = number;
+  setLabel(count.lastElementChild, number);
   showInTab(number);
   notifyOf(number);
   showTurn(number);
@@ -24,8 +25,7 @@ export const tellWaiting = ({ waiting, oldest, escalated = {}, barred = {} }) =>
   if (!strip) return;
   const escalatedCount = roles.split(" ").reduce((sum, role) => sum + (escalated[role] ?? 0), 0);
   strip.hidden = !escalatedCount;
-  const label = strip.querySelector("[data-number]");
-  if (label.textContent !== `${escalatedCount}`) label.textContent = escalatedCount;
+  setLabel(strip.querySelector("[data-number]"), escalatedCount);
 };
 
 /** In the head of the approvals page: the number of pending requests and the age of the oldest one. */
