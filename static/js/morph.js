@@ -11,7 +11,7 @@ const PRESERVED = { DETAILS: ["open"], ARTICLE: ["aria-current", "data-follow"],
  * @param {Node} newer its newer rendering; nodes are moved out of it
  */
 export const morph = (node, newer) => {
-  if (node.nodeName !== newer.nodeName) return node.replaceWith(newer);
+  if (node.nodeName !== newer.nodeName || symbolOf(node) !== symbolOf(newer)) return node.replaceWith(newer);
   if (node instanceof CharacterData) {
     if (node.data !== newer.data) node.data = newer.data;
     return undefined;
@@ -45,6 +45,9 @@ const morphChildren = (parent, newerParent) => {
   }
   while (current) current = remove(current);
 };
+
+/** Returns an icon's symbol. A changed one is another element: Safari would go on turning the icon of a run that has ended. */
+const symbolOf = (node) => (node instanceof SVGElement && node.matches(".icon") ? node.firstElementChild?.getAttribute("href") : null);
 
 /** Returns what a node is matched by: its name and its key. */
 const identity = (node) => `${node.nodeName} ${keyOf(node) ?? ""}`;

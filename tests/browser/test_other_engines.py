@@ -23,8 +23,24 @@ TIME = """async () => {
   drawTimes();
   return [pressed.isConnected, pressed.data !== "now"];
 }"""
+ICONS = """async () => {
+  const { morph } = await import("/static/js/morph.js");
+  const { render } = await import("/static/js/html.js");
+  const icon = (state) => `<svg class="icon"><use href="#i-s-${state}"></use></svg>`;
+  const drawn = (state) => render(`<p><span data-state="${state}">${icon(state)}Desk</span></p>`).firstChild;
+  document.body.replaceChildren(drawn("running"));
+  const [row, label, turning] = ["p", "span", "svg"].map((name) => document.querySelector(name));
+  morph(row, drawn("running"));
+  const before = turning.isConnected;
+  morph(row, drawn("done"));
+  return [before, turning.isConnected, label.isConnected, row.isEqualNode(drawn("done"))];
+}"""
 
 
 def test_a_label_that_changes_under_a_press_keeps_its_text_node(empty_page: Page) -> None:
     assert empty_page.evaluate(PILL) == [[True, "2 new rows"], [True, "2 new from Desk"]]
     assert empty_page.evaluate(TIME) == [True, True]
+
+
+def test_an_icon_that_turns_is_replaced_once_its_state_ends(empty_page: Page) -> None:
+    assert empty_page.evaluate(ICONS) == [True, False, True, True]
