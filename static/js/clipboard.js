@@ -1,4 +1,4 @@
-/** Copies text to the clipboard; where the browser refuses, selects the text for the reader to copy. Used by copy buttons. */
+/** Copies text to the clipboard; where the browser refuses, selects the text for the reader to copy. Used by copy buttons and the transcript's menu. */
 
 /**
  * @param {string} text
@@ -14,3 +14,20 @@ export const copy = async (text, shown) => {
     return false;
   }
 };
+
+/**
+ * Copy text that is still being fetched. Call it while the press is handled: Safari refuses what begins after a response.
+ * @param {Promise<string>} text  rejects if there is nothing to copy
+ * @returns {Promise<boolean>} whether it was copied
+ */
+export const copyFetched = async (text) => {
+  try {
+    if (!globalThis.ClipboardItem) return await copy(await text); // Firefox before 127
+    await navigator.clipboard.write([new ClipboardItem({ "text/plain": text.then(asBlob) })]);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+const asBlob = (text) => new Blob([text], { type: "text/plain" });

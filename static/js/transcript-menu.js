@@ -1,5 +1,5 @@
 /** `<transcript-menu data-file>`: the menu to copy the whole conversation, go to its start or end, and open all results. */
-import { copy } from "./clipboard.js";
+import { copyFetched } from "./clipboard.js";
 import { onKey } from "./keys.js";
 import { localStore } from "./safe-storage.js";
 
@@ -71,16 +71,25 @@ class TranscriptMenu extends HTMLElement {
 
   async #copy(format) {
     this.#announce("Copying…");
-    const text = await fetchText(`${this.dataset.file}?format=${format}`);
+    const fetching = fetchText(`${this.dataset.file}?format=${format}`);
+    const copying = copyFetched(fetching.then(requireCopyable));
+    const text = await fetching;
     if (text === null) return this.#announce("The server did not respond. Nothing was copied.");
-    if (text.length > MAX_CHARACTERS) return this.#announce("This conversation is too long for the clipboard. Download it instead.");
-    return this.#announce((await copy(text)) ? "Conversation copied" : "The browser refused the clipboard. Download it instead.");
+    if (!isCopyable(text)) return this.#announce("This conversation is too long for the clipboard. Download it instead.");
+    return this.#announce((await copying) ? "Conversation copied" : "The browser refused the clipboard. Download it instead.");
   }
 
   #announce(message) {
     document.querySelector("news-announcer").dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words: message } }));
   }
 }
+
+const isCopyable = (text) => text !== null && text.length <= MAX_CHARACTERS;
+
+const requireCopyable = (text) => {
+  if (!isCopyable(text)) throw new Error("static/js/transcript-menu.js: expected a text that fits the clipboard");
+  return text;
+};
 
 /** Returns the text at an address, or null if the request fails. */
 const fetchText = async (address) => {

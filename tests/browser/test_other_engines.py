@@ -1,6 +1,7 @@
 """What Firefox and Safari lack or do otherwise: each simulated in Chromium, or the mechanism that avoids it."""
 
-from playwright.sync_api import Page
+import pytest
+from playwright.sync_api import Page, expect
 
 PILL = """async () => {
   const { NewsPill } = await import("/static/js/news-pill.js");
@@ -35,6 +36,29 @@ ICONS = """async () => {
   morph(row, drawn("done"));
   return [before, turning.isConnected, label.isConnected, row.isEqualNode(drawn("done"))];
 }"""
+COPYING = """async ([status, item]) => {
+  const Item = class { constructor(data) { this.getType = (type) => data[type]; } };
+  globalThis.ClipboardItem = item ? Item : undefined;
+  globalThis.copied = [];
+  let isPressed = false; // Safari's rule: a write begins while the press is handled
+  const written = async (data) => globalThis.copied.push(data);
+  const refused = () => Promise.reject(new Error());
+  const read = (items) => items[0].getType("text/plain").then((blob) => blob.text());
+  const clipboard = {
+    write: (items) => (isPressed ? read(items).then(written) : refused()),
+    writeText: (data) => (isPressed || !item ? written(data) : refused()),
+  };
+  Object.defineProperty(navigator, "clipboard", { value: clipboard });
+  globalThis.fetch = () => new Promise((done) => setTimeout(() => done(new Response("# Talk", { status })), 20));
+  document.body.innerHTML = `<transcript-menu popover data-file="/export"><button data-copy-as="markdown">Copy</button>
+    </transcript-menu><news-announcer></news-announcer><output></output>`;
+  addEventListener("said", ({ detail }) => (document.querySelector("output").textContent = detail.words));
+  await import("/static/js/transcript-menu.js");
+  document.querySelector("transcript-menu").showPopover();
+  isPressed = true;
+  document.querySelector("button").click();
+  isPressed = false;
+}"""
 
 
 def test_a_label_that_changes_under_a_press_keeps_its_text_node(empty_page: Page) -> None:
@@ -44,3 +68,19 @@ def test_a_label_that_changes_under_a_press_keeps_its_text_node(empty_page: Page
 
 def test_an_icon_that_turns_is_replaced_once_its_state_ends(empty_page: Page) -> None:
     assert empty_page.evaluate(ICONS) == [True, False, True, True]
+
+
+@pytest.mark.parametrize("has_items", [True, False])
+def test_a_conversation_is_copied_by_a_write_that_begins_with_the_press(empty_page: Page, has_items: bool) -> None:
+    empty_page.evaluate(COPYING, [200, has_items])
+
+    expect(empty_page.locator("output")).to_have_text("Conversation copied")
+    assert empty_page.evaluate("copied") == ["# Talk"]
+
+
+@pytest.mark.parametrize("has_items", [True, False])
+def test_nothing_is_copied_where_the_server_fails(empty_page: Page, has_items: bool) -> None:
+    empty_page.evaluate(COPYING, [503, has_items])
+
+    expect(empty_page.locator("output")).to_have_text("The server did not respond. Nothing was copied.")
+    assert empty_page.evaluate("copied") == []
