@@ -4,5 +4,6 @@ import "./desktop-notifications.js";
 import "./clipped-text.js";
 import "./clock.js";
 import "./connection.js";
+import "./field-size.js";
 import "./keys.js";
 import "./palette.js";

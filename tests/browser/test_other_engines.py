@@ -59,6 +59,21 @@ COPYING = """async ([status, item]) => {
   document.querySelector("button").click();
   isPressed = false;
 }"""
+FIELDS = """async () => {
+  CSS.supports = () => false;
+  document.head.innerHTML = "<style>.low { max-block-size: 90px }</style>";
+  const lines = Array.from({ length: 30 }, (_, n) => `line ${n}`).join("\\n");
+  document.body.innerHTML = `<form><textarea class="input" rows="2">${lines}</textarea>
+    <details><summary>JSON</summary><textarea class="input" rows="2">${lines}</textarea></details>
+    <textarea class="input low" rows="2">${lines}</textarea><button type="button">Undo</button></form>`;
+  await import("/static/js/field-size.js");
+  const later = `<textarea class="input" rows="2">${lines}</textarea>`;
+  document.querySelector("form").insertAdjacentHTML("beforeend", later);
+}"""
+CUT = """() => {
+  const shown = [...document.querySelectorAll("textarea")].filter((area) => area.checkVisibility());
+  return `${shown.filter((area) => area.scrollHeight > area.clientHeight).length} of ${shown.length}`;
+}"""
 
 
 def test_a_label_that_changes_under_a_press_keeps_its_text_node(empty_page: Page) -> None:
@@ -84,3 +99,19 @@ def test_nothing_is_copied_where_the_server_fails(empty_page: Page, has_items: b
 
     expect(empty_page.locator("output")).to_have_text("The server did not respond. Nothing was copied.")
     assert empty_page.evaluate("copied") == []
+
+
+def test_a_text_area_shows_all_of_its_lines_where_the_style_sheet_cannot_do_it(empty_page: Page) -> None:
+    empty_page.evaluate(FIELDS)
+    empty_page.wait_for_function(f"({CUT})() === '1 of 3'")  # the style sheet limits one
+
+    empty_page.locator("summary").click()
+    empty_page.wait_for_function(f"({CUT})() === '1 of 4'")
+    first = empty_page.locator("textarea").first
+    tall = first.evaluate("(area) => area.offsetHeight")
+    first.fill("short")
+    assert first.evaluate("(area) => area.offsetHeight") < tall / 4
+
+    first.evaluate("(area) => (area.value = 'again\\n'.repeat(30))")
+    empty_page.locator("button").click()
+    empty_page.wait_for_function(f"({CUT})() === '1 of 4'")

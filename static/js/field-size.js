@@ -1,0 +1,36 @@
+/**
+ * Text areas as tall as their text, where the style sheet's `field-sizing` does nothing (Safari, older Firefox): else an
+ * argument of many lines would be approved by its first two. Loaded by every page.
+ */
+const FIELDS = "textarea.input";
+const widths = new WeakMap(); // text area → its width in px when it was fitted: a height that the reader drags stays
+
+const observer = new ResizeObserver((entries) => {
+  for (const { target } of entries) if (widths.get(target) !== target.offsetWidth) fit(target);
+});
+
+/** Make a text area as tall as its text; the style sheet may limit it. One that is not rendered is fitted once it is. */
+function fit(area) {
+  widths.set(area, area.offsetWidth);
+  if (!area.offsetWidth) return;
+  area.style.blockSize = "auto";
+  const missing = area.scrollHeight - area.clientHeight;
+  area.style.blockSize = missing > 0 ? `${area.offsetHeight + missing}px` : "";
+}
+
+const fitAll = (root) => root?.querySelectorAll(FIELDS).forEach(fit);
+
+const observe = (node) => {
+  if (node.matches?.(FIELDS)) observer.observe(node);
+  for (const area of node.querySelectorAll?.(FIELDS) ?? []) observer.observe(area);
+};
+
+if (!CSS.supports("field-sizing", "content")) {
+  addEventListener("input", ({ target }) => target.matches?.(FIELDS) && fit(target));
+  addEventListener("click", ({ target }) => requestAnimationFrame(() => fitAll(target.closest?.("button")?.form))); // one may undo edits
+  addEventListener("composer:rested", ({ target }) => fitAll(target));
+  new MutationObserver((mutations) => {
+    for (const { addedNodes } of mutations) addedNodes.forEach(observe);
+  }).observe(document.documentElement, { childList: true, subtree: true });
+  observe(document);
+}
