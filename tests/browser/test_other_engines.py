@@ -1,5 +1,8 @@
 """What Firefox and Safari lack or do otherwise: each simulated in Chromium, or the mechanism that avoids it."""
 
+import re
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -115,3 +118,10 @@ def test_a_text_area_shows_all_of_its_lines_where_the_style_sheet_cannot_do_it(e
     first.evaluate("(area) => (area.value = 'again\\n'.repeat(30))")
     empty_page.locator("button").click()
     empty_page.wait_for_function(f"({CUT})() === '1 of 4'")
+
+
+def test_underlines_are_not_written_in_the_short_form_that_safari_drops() -> None:
+    sheets = (Path(__file__).parents[2] / "static/css").rglob("*.css")
+    short = {sheet.name: re.findall(r"text-decoration: \w+ [^;}]+", sheet.read_text()) for sheet in sheets}
+
+    assert {name: rules for name, rules in short.items() if rules} == {}
