@@ -91,7 +91,7 @@ class _Approvals:
 def _recorded(key: str, payload: Payload) -> NewEvent:
     """Make an event of a recording: no agent answers it (§3.4)."""
     prefix = "stream" if "event" in payload else "chat"
-    return log.from_internal(key, payload, principals.SYSTEM, topic=f"{prefix}:{key}")._replace(is_history=True)
+    return log.from_internal(key, payload, principals.SYSTEM, topic=f"{prefix}:{key}")._replace(starts_no_run=True)
 
 
 def _request(key: str, payloads: Sequence[Payload], schema: Payload) -> None:

@@ -30,7 +30,7 @@ def store(conversation: str, bodies: Sequence[Body]) -> None:
             continue
         if len(text) <= payload.MAX_BYTES:
             made = log.from_bus(f"stream:{conversation}", None, text, parsed, AGUI)
-            events.append(made._replace(is_history=True))
+            events.append(made._replace(starts_no_run=True))
     if events:
         with write_transaction():
             log.append(events)

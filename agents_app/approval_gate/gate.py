@@ -140,7 +140,7 @@ class PolicyGuardrail(ToolInputGuardrail[Any]):
         return _restricted(current_scope(), self.tool.qualified_name) or _denied(verdict, self)
 
     async def _check_call(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
-        """Put edited arguments in place; refuse the call if the policy or the run's restriction does."""
+        """Put edited arguments in place; refuse the call if the policy or the run's restriction forbids it."""
         scope = current_scope()
         decided = (
             scope.gatekeeper.decision_before_start(data.context)

@@ -188,7 +188,7 @@ class AgentRun(ClaimedRun):
         if why := await self._budget.refusal():
             await self._finish({"event": "run.cancelled", "reason": why, **self._hooks.calls.in_doubt()})
             return False
-        return not await self._budget.has_suspended(self._hooks.turns.current)
+        return not await self._budget.suspend_if_spent(self._hooks.turns.current)
 
     async def _check_budget(self, agent: str) -> None:
         if self._reply is None and await self._budget.look(agent) and self._result is not None:

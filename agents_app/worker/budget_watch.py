@@ -26,8 +26,9 @@ class BudgetWatch:
         why: str = await self._do(budget_requests.settle, self._claim)
         return why
 
-    async def has_suspended(self, turn: int) -> bool:
-        """Suspend a run unchanged if its budget is already spent; its memory contains nothing of this attempt."""
+    async def suspend_if_spent(self, turn: int) -> bool:
+        """Suspend a run unchanged if its budget is already spent, and return whether it is; its memory contains nothing
+        of this attempt."""
         if evaluate.are_none():
             return False
         self.reached = await self._do(evaluate.reached, self._claim, self._claim.agent)

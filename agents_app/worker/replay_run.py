@@ -56,7 +56,7 @@ logger = logging.getLogger(__name__)
 KIND: Body = {"run_kind": "replay"}
 
 
-class RequestedReplay(NamedTuple):
+class ReplayParameters(NamedTuple):
     """A person's request, as recorded."""
 
     body: dict[str, Any]
@@ -81,7 +81,7 @@ class ReplayInput(NamedTuple):
     """The input, read once. `context` is the team's current context; changes that the call makes to it are
     discarded."""
 
-    request: RequestedReplay
+    request: ReplayParameters
     context: BaseModel
     calls: list[EarlierCall]
     decided: dict[str, Decision]
@@ -91,7 +91,7 @@ class ReplayInput(NamedTuple):
 class ReplayCallIds(CallIdMap):
     """The call ids of a replay: the request gave the requested call its id; calls inside it get theirs as usual."""
 
-    def __init__(self, run: str, earlier_calls: list[EarlierCall], request: RequestedReplay) -> None:
+    def __init__(self, run: str, earlier_calls: list[EarlierCall], request: ReplayParameters) -> None:
         super().__init__(run, earlier_calls)
         self._request = request
 
@@ -105,7 +105,7 @@ class ReplayCallIds(CallIdMap):
 class ReplayHooks(RecordingHooks):
     """Hooks that record which call the requested call replays."""
 
-    request: RequestedReplay | None = None
+    request: ReplayParameters | None = None
 
     def _tool_step_body(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, our_id: str) -> Body:
         body = super()._tool_step_body(context, agent, tool, our_id)
@@ -129,7 +129,7 @@ class ReplayRun(ClaimedRun):
 
     def __init__(self, claim: Claim, served: ServedTeam, services: WorkerServices, *, limit_s: float) -> None:
         super().__init__(claim, served, services, limit_s=limit_s)
-        self._request = RequestedReplay({})
+        self._request = ReplayParameters({})
         self._usage = Usage()
         self._hooks = self._new_hooks(ReplayInput(self._request, served.team.context(), [], {}, {}))
         self._gatekeeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._hooks)
@@ -355,10 +355,10 @@ def _clear_saved_state(claim: Claim) -> None:
         Run.objects.filter(id=claim.run).update(state=None, state_mac=None)
 
 
-def request_of(claim: Claim) -> RequestedReplay:
+def request_of(claim: Claim) -> ReplayParameters:
     """Read the request for which a replay's run was queued. Sync."""
     body = _request_events(claim).values_list("body", flat=True).first()
-    return RequestedReplay(json.loads(body) if body else {})
+    return ReplayParameters(json.loads(body) if body else {})
 
 
 def _request_events(claim: Claim) -> QuerySet[Event]:
@@ -377,7 +377,7 @@ def load_replay_input(claim: Claim, team: Team) -> ReplayInput:
     return ReplayInput(request, context, known_calls(claim), decided, _metadata(claim, request))
 
 
-def requested_tool(agent: Agent[Any], request: RequestedReplay) -> FunctionTool:
+def requested_tool(agent: Agent[Any], request: ReplayParameters) -> FunctionTool:
     """Find the tool by its registered identity, as it was when the replay was requested. Raises Incompatible."""
     expected, name = identity_in(request.body), request.text("qualified_name")
     for tool in agent.tools:
@@ -390,7 +390,7 @@ def requested_tool(agent: Agent[Any], request: RequestedReplay) -> FunctionTool:
     raise Incompatible(f"{agent.name} no longer has the tool {name}")
 
 
-def _metadata(claim: Claim, request: RequestedReplay) -> Mapping[str, Any]:
+def _metadata(claim: Claim, request: ReplayParameters) -> Mapping[str, Any]:
     """Return the metadata of the message that the first call's run answered, because hops continue to be counted."""
     call = ToolCall.objects.filter(id=request.text("replay_of")).values_list("run", flat=True).first()
     seq = Run.objects.filter(id=call).values_list("input_seq", flat=True).first() if call else None

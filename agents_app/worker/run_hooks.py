@@ -119,7 +119,7 @@ class RecordingHooks(RunHooks[Any]):
         if self.calls.is_new(our_id):  # no other row can have its id: the run's fence is all there is to pass
             await self._event_writer.store(body)
         else:
-            await self._begin_recorded_once(body)
+            await self._begin_recorded_call(body)
         self._began[our_id] = time.monotonic()
         failpoint("before-tool")
 
@@ -194,8 +194,8 @@ class RecordingHooks(RunHooks[Any]):
             name = context.qualified_tool_name
             raise Incompatible(f"the arguments of {name} differ from those that {decided.by} decided on: {our_id}")
 
-    async def _begin_recorded_once(self, body: Body) -> None:
-        """Commit that a call which the record has already is executing. Raises Fenced if it was entered before."""
+    async def _begin_recorded_call(self, body: Body) -> None:
+        """Commit that a call that the record already has is executing. Raises Fenced if it was entered before."""
         try:
             await self._do(claims.begin_execution, self._event_writer.claim, self._event_writer.fit(body))
         except Fenced:

@@ -123,7 +123,7 @@ def _beginning(call: WaitingCall, caller: Caller) -> NewEvent:
     body = json.dumps(step)
     topic = f"stream:{call.conversation_id}"
     event = log.from_bus(topic, None, body, payload.parse(body.encode()), caller.principal)
-    return event._replace(is_history=True)
+    return event._replace(starts_no_run=True)
 
 
 def _answer(approval: str, status: str, outcome: ExternalOutcome | None) -> bytes:

@@ -113,7 +113,7 @@ def _event(caller: Caller, read: SessionEvent) -> NewEvent:
     body = session_events.encoded(read.payload)
     topic = f"{read.prefix}:{read.payload['conversation_id']}"
     event = log.from_bus(topic, None, body, payload.parse(body.encode()), caller.principal)
-    return event._replace(is_history=True)
+    return event._replace(starts_no_run=True)
 
 
 def _settle(hook: Hook, caller: Caller) -> None:

@@ -107,7 +107,7 @@ def _reported(event: NewEvent) -> NewEvent:
         raise Invalid("must be the conversation's id", field="payload.conversation_id")
     if event.kind.startswith("conversation."):
         raise Invalid("must describe what was said or done; a report cannot change state", field="payload.event")
-    return event._replace(is_history=True, topic="" if payload.is_posted(event.topic) else event.topic)
+    return event._replace(starts_no_run=True, topic="" if payload.is_posted(event.topic) else event.topic)
 
 
 def _parse_body(body: bytes, caller: Caller, *, is_lines: bool) -> NewEvent | ParsedBatch:

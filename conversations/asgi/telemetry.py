@@ -161,14 +161,14 @@ def _event_of(step: Step, caller: Caller) -> NewEvent:
     body, key = _encoded(step), step.conversation
     parsed = as_parsed(step.payload, body)
     text, who = body.decode(), caller.principal.text
-    return NewEvent(key, parsed.kind, text, who, parsed, step.id, is_history=True, bus_id=step.id)
+    return NewEvent(key, parsed.kind, text, who, parsed, step.id, starts_no_run=True, bus_id=step.id)
 
 
 def _event_of_agent(step: Step, caller: Caller) -> NewEvent:
     """Create the event if the token is an agent's, which can report only on that agent."""
     raw = msgspec.Raw(_encoded(step))
     event = parse_message.event_of(f"stream:{step.conversation}", raw, None, caller)
-    return event._replace(is_history=True)
+    return event._replace(starts_no_run=True)
 
 
 def _encoded(step: Step) -> bytes:

@@ -179,7 +179,7 @@ class _Plan(NamedTuple):
         if self.agent:
             topics = [f"chat:{self.key}"]
             topics += [f"chat:{recipient.removeprefix('agent:')}"] if recipient.startswith("agent:") else []
-        return [event._replace(is_history=True) for event in log.from_people(topics, payload, self.principal)]
+        return [event._replace(starts_no_run=True) for event in log.from_people(topics, payload, self.principal)]
 
 
 def _make(by: Who, plan: _Plan, text: str | None, changed: Event | None) -> CreatedFork:

@@ -44,8 +44,7 @@ Trait = Literal[
     "no_progress",  # of a run that is at work, it is no sign of it
     "by_person",  # a person's decision on a call; the payload's `by` says whose
     "remembered",  # a fork's agents remember it
-    # Drawn under the event `about`, from the row of `Annotation` that its fold makes, and not only as a row of its own;
-    # a text file has it there alone.
+    # also drawn under the event `about`, from the row of `Annotation` that its fold makes; in text files only there
     "shown_under_event",
     "outlined",  # a line of the outline beside a transcript
     "no_activity",  # the conversation keeps its place in the list that is sorted by last activity

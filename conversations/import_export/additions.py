@@ -77,4 +77,4 @@ class Additions:
         self._bytes += len(event.body)
         if self._bytes > MAX_HELD:
             raise TooLarge(f"an update must add at most {MAX_HELD >> 20} MiB: import under another id (--conversation)")
-        self._events.append(event._replace(is_history=True))
+        self._events.append(event._replace(starts_no_run=True))

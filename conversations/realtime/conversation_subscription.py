@@ -108,7 +108,7 @@ class ConversationSubscription:
     ) -> None:
         self._hub, self._writer, self.last = hub, writer, last
         self.write = writer.write or _no_room
-        self.is_up_to_date = False  # with the ring: the feed writes frames itself
+        self.is_up_to_date = False  # with the ring; while it is, the feed writes frames itself
         self._event = asyncio.Event()
         self._feed = hub.follow(key, mode, self)  # first follow, then read
         self._task = asyncio.create_task(self._run(), name=f"subscription {key}")

@@ -207,7 +207,7 @@ class Hub:
             self._loop.call_soon(self._push_rendered_frames)
 
     def _finish_render(self, feed: Feed, n: int, size: int) -> None:
-        """Count events as drawn, whose frames are pushed; go on with what waited for that."""
+        """Count events as drawn once their frames are pushed; go on with what waited for that."""
         feed.drawing -= n
         self.drawing_bytes -= size
         if feed.is_fetching and feed.has_room:

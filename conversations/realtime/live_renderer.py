@@ -1,4 +1,5 @@
-"""Draw a conversation's events as they are committed, for its feed. Called by the hub, in a thread."""
+"""Draw a conversation's events for its feed, as they are committed or for who catches up. Called by the hub, in
+threads."""
 
 import json
 from collections.abc import Sequence

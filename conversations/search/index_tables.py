@@ -24,8 +24,8 @@ MAX_WORDS = 16_000  # of one event that are searched: a tsvector counts so far
 MAX_BYTES = 400_000  # of its different words: a tsvector holds 1 MiB
 MAX_CHECKED = 1_500  # words that are within both, whatever they are: 64 characters of 4 bytes each
 MAX_SENDERS = 1_000  # characters of an event's senders whose marks are remembered
-# Of what a word is, which texts have some, blocks and times: another version begins anew. A new event type needs none:
-# its events are indexed as it declares, from then on.
+# A new version rebuilds the index: raise it where words, the texts that are indexed, blocks or times change. A new type
+# of events needs none: they are indexed as it declares, from then on.
 VERSION = f"3 {unicodedata.unidata_version}"
 
 

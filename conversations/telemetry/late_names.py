@@ -80,4 +80,4 @@ def _told_in(conversation: str, event: Stored, by: Principal) -> NewEvent:
         body["recipient"] = f"chat:{conversation}"
     text = msgspec.json.encode(body | {"conversation_id": conversation})
     moved = log.from_bus(f"stream:{conversation}", event.event_id, text.decode(), payload.parse(text), by)
-    return moved._replace(is_history=True)
+    return moved._replace(starts_no_run=True)

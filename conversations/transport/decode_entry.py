@@ -31,7 +31,7 @@ def event_from_entry(
         _file(parsed, topic, conversation)
     event = log.from_bus(topic, bus_id, body, parsed, REDIS)
     check_named(topic, event.conversation)
-    return event if entry_ids.at(entry_id) >= found_at else event._replace(is_history=True)
+    return event if entry_ids.at(entry_id) >= found_at else event._replace(starts_no_run=True)
 
 
 def text_of(raw: bytes) -> str:

@@ -13,7 +13,7 @@ import { TranscriptRows } from "./transcript-rows.js";
 /**
  * `<live-transcript>`: `data-topic`, `data-head` (the seq up to which it is rendered), `data-epoch`, `data-render` (`lanes`, or
  * absent for the transcript), `data-has-newer` if this is not the newest page, `data-at` if it shows a moment of the past.
- * Dispatches `transcript:drawn` {count, names, seq, changesState}, `transcript:live` {isSubscribed}, `transcript:presence` {people}
+ * Dispatches `transcript:drawn` {count, names, seq, changesState}, `transcript:live`, `transcript:presence` {people}
  * and the events of `ConnectionReport` (all bubble).
  */
 class LiveTranscript extends HTMLElement {
@@ -80,7 +80,7 @@ class LiveTranscript extends HTMLElement {
       up: () => this.#report.up(this.#receivedSeq),
       error: (frame) => this.#report.error(frame),
     });
-    this.#dispatch("transcript:live", { isSubscribed: true });
+    this.#dispatch("transcript:live");
   }
 
   #receive(events) {
@@ -139,7 +139,7 @@ class LiveTranscript extends HTMLElement {
   #leaveTail() {
     if (!this.isSubscribed) return;
     this.#stopFollowing();
-    this.#dispatch("transcript:live", { isSubscribed: false });
+    this.#dispatch("transcript:live");
   }
 
   #dispatch(name, detail) { this.dispatchEvent(new CustomEvent(name, { bubbles: true, detail })); }

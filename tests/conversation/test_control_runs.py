@@ -66,7 +66,7 @@ def test_what_runs_is_asked_to_pause_until_it_is_neither_paused_nor_held(otto):
     assert claims.renew([claim]) == {claim.run: ""}
 
 
-def put_aside(claim):
+def suspend(claim):
     claims.suspend(claim, "pause", **teamwork.SEALED)
 
 
@@ -76,7 +76,7 @@ def test_a_run_is_suspended_and_goes_on_with_its_state(otto, verb, back):
     claim = teamwork.claim()
     steer(otto, verb)
     assert claims.renew([claim]) == {claim.run: "pause"}
-    put_aside(claim)
+    suspend(claim)
     assert (Run.objects.get().status, Run.objects.get().reason) == ("waiting", "pause")
 
     steer(otto, back)
@@ -92,7 +92,7 @@ def test_a_pause_that_was_over_before_the_worker_let_go_leaves_nothing_waiting(o
     claim = teamwork.claim()
 
     steer(otto, "pause", "resume")
-    put_aside(claim)
+    suspend(claim)
 
     assert Run.objects.get().status == "queued"
     assert len(claims.claim("host:2", served_agents("Town Hall", "Dialogue"), at_most=1)) == 1
@@ -161,7 +161,7 @@ def test_a_run_that_was_asked_to_end_while_its_worker_let_go_of_it_ends(otto, le
     claim = teamwork.claim()
     steer(otto, "stop")
 
-    if let_go == "wait":
+    if let_go == "suspend":
         claims.suspend(claim, "approval", **teamwork.SEALED)
     else:
         claims.requeue(claim, "the worker stopped")

@@ -31,7 +31,7 @@ def status_of(seq: int) -> DeliveryStatus:
 
 
 def test_a_run_that_has_begun_keeps_its_message_and_goes_on_by_itself(team):
-    """It was put back with its state when its worker stopped, and another worker's run is claimed before it."""
+    """It was queued again with its state when its worker stopped, and another worker's run is claimed before it."""
     say(team["operator"], "Insights", "hello")
     say(team["operator"], "Dialogue", "Be quick.", when="next_step")
     (begun,) = claims.claim("host:1", served_agents("town", "Dialogue"), at_most=1)

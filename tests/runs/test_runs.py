@@ -28,7 +28,7 @@ def say(recipient="agent:Dialogue", key="c", sender="Rosa", principal=ROBOT, liv
     payload = {"type": "message", "conversation_id": key, "sender": sender, "recipient": recipient, **more}
     body = json.dumps({"content": "hello", **payload})
     event = log.from_bus(f"chat:{key}", None, body, parse(body.encode()), principal)
-    return log.append([event._replace(is_history=not live)])
+    return log.append([event._replace(starts_no_run=not live)])
 
 
 def kinds(key="c"):

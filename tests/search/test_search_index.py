@@ -157,7 +157,10 @@ def test_a_demo_conversation_that_goes_takes_its_words_along():
     )
     payload = {"type": "message", "sender": "agent:Dialogue", "recipient": "user", "content": "zebra"}
     log.append(
-        [opened, log.from_internal("demo-1", payload, principals.SYSTEM, topic="chat:demo-1")._replace(is_history=True)]
+        [
+            opened,
+            log.from_internal("demo-1", payload, principals.SYSTEM, topic="chat:demo-1")._replace(starts_no_run=True),
+        ]
     )
     catch_up()
     assert search_all("zebra")

@@ -89,7 +89,7 @@ class Authority(AuthorityActs):
         body = json.dumps(payload)
         principal = REDIS if is_redis else principals.import_principal("file")
         event = log.from_bus(f"stream:{key}", None, body, parse(body.encode()), principal)
-        log.append([event._replace(is_history=True)])
+        log.append([event._replace(starts_no_run=True)])
         self._note(key, Deed("outside", named_agent(event.kind, to), "?"))
 
     @rule()

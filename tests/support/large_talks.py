@@ -58,4 +58,4 @@ def _block(key: str, n: int, half: int) -> list[NewEvent]:
 def _new(key: str, body: Body, principal: Any, *, is_ours: bool = False) -> NewEvent:
     text = json.dumps({**body, "conversation_id": key})
     event = log.from_bus(f"stream:{key}", None, text, payload.parse(text.encode()), principal)
-    return event._replace(is_history=not is_ours)
+    return event._replace(starts_no_run=not is_ours)

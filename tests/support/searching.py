@@ -22,7 +22,7 @@ ROBOT = principals.token_principal("robot")
 def say(key: str, *payloads: dict[str, Any] | str, chained_as: Mapping[str, str] | None = None) -> list[Stored]:
     """Append payloads to a conversation; a text is a message."""
     return log.append(
-        [_event(key, payload)._replace(is_history=True) for payload in payloads], chained_as=chained_as or {}
+        [_event(key, payload)._replace(starts_no_run=True) for payload in payloads], chained_as=chained_as or {}
     )
 
 

@@ -9,8 +9,7 @@ import pytest
 from conversations.access.authentication import Caller
 from conversations.asgi import telemetry
 from conversations.core.principals import Principal
-from conversations.events import payload as envelopes
-from conversations.events.payload import MAX_CALL_ID, ParsedPayload
+from conversations.events.payload import MAX_CALL_ID, ParsedPayload, parse
 from conversations.telemetry import intake, otlp_json, otlp_protobuf
 from tests.support.otlp import span, traces
 from tests.support.tiers import variants
@@ -46,7 +45,7 @@ def nested(levels):
 def test_the_payload_of_every_step_is_what_its_body_is_read_as(source):
     for request in SOURCES[source]():
         for event in events_of(request)[0]:
-            assert fields_of(event.payload) == fields_of(envelopes.parse(event.body.encode()))
+            assert fields_of(event.payload) == fields_of(parse(event.body.encode()))
 
 
 ODD = {
@@ -68,7 +67,7 @@ def test_so_is_the_payload_of_odd_values(name):
 
     assert (len(events), refused, why) == (2, 0, "")
     for event in events:
-        assert fields_of(event.payload) == fields_of(envelopes.parse(event.body.encode()))
+        assert fields_of(event.payload) == fields_of(parse(event.body.encode()))
 
 
 def test_a_call_that_is_nested_too_deeply_is_refused():

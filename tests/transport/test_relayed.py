@@ -54,7 +54,7 @@ def test_the_line_is_drawn_once_for_good():
     assert swept(Relay(Echoes())) == ["new-1"]
 
 
-def test_where_streams_were_read_before_nothing_is_history():
+def test_where_streams_were_read_before_nothing_starts_no_run():
     """The record of a recorder that drew no line yet: what it had not sent is still to be sent."""
     RedisPosition.objects.create(stream="chat:c", last_id="1-0", found_at=0)
     post("unsent")

@@ -78,7 +78,7 @@ class MessageTriggers:
 
 
 def _is_candidate(event: NewEvent) -> bool:
-    return event.kind == "message" and not event.is_history and not event.principal.startswith("import:")
+    return event.kind == "message" and not event.starts_no_run and not event.principal.startswith("import:")
 
 
 def _may_start(event: NewEvent) -> bool:

@@ -31,7 +31,7 @@ class NewEvent(NamedTuple):
     topic: str = ""  # the bus topic, when a post is kept of it
     bus_id: str | None = None
     attempt: int | None = None  # of the run, from the worker that holds it: the fence (law F)
-    is_history: bool = False  # a report, an import, played, before first contact: it never starts a run (§3.4)
+    starts_no_run: bool = False  # a report, an import, a playback, older than first contact, a copy (§3.4)
     holder: str | None = None  # the run behind whose fence it is written, where the event is not the run's own
     merge_group: int = 0  # tokens with the same number are joined into one event, each findable by its bus id
 

@@ -84,7 +84,7 @@ class Paused(_ControlEvent):
     traits={"wakes_worker"},
 )  # fmt: skip
 class Resumed(_ControlEvent):
-    """Runs start again, and those that the pause suspended continue."""
+    """Runs start again, and runs that were suspended by the pause continue."""
 
     event: Literal["conversation.resumed"] = "conversation.resumed"
 

@@ -254,7 +254,7 @@ def _withdraw(approval: str, reason: str) -> bool:
 
 
 def _event(key: str, body: Body) -> NewEvent:
-    return log.from_internal(key, body, SYSTEM)._replace(is_history=True)
+    return log.from_internal(key, body, SYSTEM)._replace(starts_no_run=True)
 
 
 def _lease() -> int:

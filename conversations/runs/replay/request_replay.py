@@ -112,7 +112,7 @@ def _require(by: Who, eligibility: ReplayEligibility, reason: str, typed: str) -
 
 def _call_fields(old: ToolCall, body: dict[str, Any], eligibility: ReplayEligibility) -> Body:
     """Return the fields of the new call. The tool's are those of the old call, because it was found to be the same; the
-    key is used only for unedited arguments (`RequestedReplay.idempotency_key` of the worker)."""
+    key is used only for unedited arguments (`ReplayParameters.idempotency_key` of the worker)."""
     layers: Body = {name: value for name in LAYERS if (value := eligibility.facts.get(name))}
     name = {"name": old.name, "namespace": body.get("namespace"), "qualified_name": eligibility.tool}
     origin: Body = {"replay_of": old.id, "key": idempotency_key(old), "effect": eligibility.effect}

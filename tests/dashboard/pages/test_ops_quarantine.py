@@ -129,12 +129,12 @@ def test_claims_of_our_kinds_change_nothing(admin):
     assert Conversation.objects.get(key="desk").state == "open"
 
 
-@pytest.mark.parametrize(("found_at", "is_history"), [(0, False), (1 << 62, True)])
-def test_what_is_older_than_first_contact_stays_history(found_at, is_history):
+@pytest.mark.parametrize(("found_at", "starts_no_run"), [(0, False), (1 << 62, True)])
+def test_what_is_older_than_first_contact_stays_history(found_at, starts_no_run):
     row = quarantined.stream("chat:desk")
     type(row).objects.update(found_at=found_at)
 
-    assert quarantine.read_again(quarantined.quarantine(SAID), "desk").is_history is is_history
+    assert quarantine.read_again(quarantined.quarantine(SAID), "desk").starts_no_run is starts_no_run
 
 
 STILL_BAD = {
