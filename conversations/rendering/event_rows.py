@@ -137,14 +137,19 @@ def state_of(kind: str) -> str:
     return event_type.state if (event_type := registry.find(kind)) else ""
 
 
+def doer(read: ParsedEvent) -> str:
+    """Return who did what an event of ours says: its principal, or whom `by` names where the system acted for them."""
+    by = line(read.body.get("by"))
+    return by if by and read.event.principal == "system" else read.event.principal
+
+
 def author(read: ParsedEvent) -> str:
     """Return the author of an event: whom the payload names, or the principal if its type says so and it is no claim.
     The system acts for others, whom `by` names."""
-    event, parsed, body = read
+    event, parsed, _ = read
     event_type = registry.find(event.kind)
     if event_type and event_type.author == "principal" and not is_claim(read):
-        by = line(body.get("by"))
-        return by if by and event.principal == "system" else event.principal
+        return doer(read)
     return parsed.speaker or default_speaker(event.kind)
 
 

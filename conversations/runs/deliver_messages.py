@@ -16,6 +16,7 @@ from conversations.core.ids import new_id
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.events.log.records import NewEvent
+from conversations.events.recorded_arguments import is_redacted
 from conversations.models import Conversation, Event, Response, Run
 from conversations.models.run import LIVE
 from conversations.runs.claims import Body, Claim
@@ -45,7 +46,7 @@ def deliver(claimed: Claim, agents: Collection[str], step: int) -> list[Delivere
     """Take the messages that wait for the next step of these agents, oldest first; from now on the run answers them.
 
     None while the conversation is taken over, or once the run was asked to end; never that of a run that has begun,
-    which continues from its own state. Raises `Fenced`.
+    which continues from its own state, nor one that was redacted: its own run ends when it is claimed. Raises `Fenced`.
     """
     with connection.cursor() as cursor:
         cursor.execute(WAITS, [claimed.conversation])
@@ -60,9 +61,11 @@ def deliver(claimed: Claim, agents: Collection[str], step: int) -> list[Delivere
             return []
         waiting = Run.objects.of(conversation).filter(status="queued", attempt=0, at_next_step=True, agent__in=agents)
         runs = list(waiting.only("id", "agent", "input_seq"))
-        log.append([_delivered(claimed, run, step) for run in runs])
         events = Event.objects.filter(conversation=conversation, seq__in=[run.input_seq for run in runs])
-        bodies = dict(events.values_list("seq", "body"))
+        rows = events.values_list("seq", "body", "erased_by")
+        bodies = {seq: body for seq, body, erased_by in rows if not is_redacted(body, erased_by)}
+        runs = [run for run in runs if run.input_seq in bodies]
+        log.append([_delivered(claimed, run, step) for run in runs])
     return [DeliveredMessage(run.input_seq, bodies[run.input_seq]) for run in runs]
 
 

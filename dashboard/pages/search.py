@@ -106,7 +106,8 @@ def _line(hit: search.SearchHit, cut: list[search.Excerpt], call: str = "") -> H
     kind = hidden_characters.spelled_out((known.search.label if known else "") or event.kind)
     name = (parsed.name or "the call")[:200] if event.kind in log.STEPS else ""
     href = reverse("call", args=[call]) if call else ""
-    author = event.principal if event.kind in DECISIONS and not event_rows.is_claim(read) else event_rows.author(read)
+    is_decision = event.kind in DECISIONS and not event_rows.is_claim(read)
+    author = event_rows.doer(read) if is_decision else event_rows.author(read)
     face = mark_for(author or event.principal, event.principal)
     return HitLine(hit, face, kind, cut, richtext.inline(name), href)
 

@@ -18,6 +18,8 @@ function fit(area) {
   area.style.blockSize = missing > 0 ? `${area.offsetHeight + missing}px` : "";
 }
 
+const isCutOff = (area) => !area.style.blockSize && area.scrollHeight > area.clientHeight;
+
 const fitAll = (root) => root?.querySelectorAll(FIELDS).forEach(fit);
 
 const observe = (node) => {
@@ -30,7 +32,9 @@ if (!CSS.supports("field-sizing", "content")) {
   addEventListener("click", ({ target }) => requestAnimationFrame(() => fitAll(target.closest?.("button")?.form))); // one may undo edits
   addEventListener("composer:rested", ({ target }) => fitAll(target));
   new MutationObserver((mutations) => {
-    for (const { addedNodes } of mutations) addedNodes.forEach(observe);
-  }).observe(document.documentElement, { childList: true, subtree: true });
+    for (const { target, type, addedNodes } of mutations)
+      if (type === "childList") addedNodes.forEach(observe);
+      else if (target.matches(FIELDS) && isCutOff(target)) fit(target); // a newer rendering took its height away
+  }).observe(document.documentElement, { childList: true, subtree: true, attributeFilter: ["style"] });
   observe(document);
 }

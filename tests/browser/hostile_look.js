@@ -62,7 +62,7 @@
     if (right > left) for (const child of card.childNodes) look(child, clip, { left, top, right, bottom }, card);
     for (const one of card.querySelectorAll("*"))
       for (const { name, value } of one.attributes)
-        if (name.startsWith("on") || name === "style" || /^\s*(javascript|data|vbscript):/i.test(value) && name !== "title")
+        if (name.startsWith("on") || name === "style" || /^\s*(javascript|data|vbscript):/i.test(value) && !["title", "aria-label"].includes(name))
           say(`<${one.localName} ${name}=${value}>`, card);
   }
   const wide = document.scrollingElement.scrollWidth - innerWidth;

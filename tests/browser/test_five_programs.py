@@ -47,7 +47,7 @@ def test_five_programs_are_in_one_list_and_one_is_answered(chromium: Browser, pr
     assert violations(page) == []
 
     page.goto("/approvals/")
-    expect(page.get_by_text("restart_service").first).to_be_visible()
+    expect(page.get_by_role("link", name="Restart service")).to_be_visible()
     page.get_by_role("button", name="Approve", exact=True).first.click()
 
     output, _ = programs.sdk.communicate(timeout=100)

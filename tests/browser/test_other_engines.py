@@ -119,6 +119,9 @@ def test_a_text_area_shows_all_of_its_lines_where_the_style_sheet_cannot_do_it(e
     empty_page.locator("button").click()
     empty_page.wait_for_function(f"({CUT})() === '1 of 4'")
 
+    first.evaluate("(area) => area.removeAttribute('style')")  # as a newer rendering does
+    empty_page.wait_for_function(f"({CUT})() === '1 of 4'")
+
 
 def test_underlines_are_not_written_in_the_short_form_that_safari_drops() -> None:
     sheets = (Path(__file__).parents[2] / "static/css").rglob("*.css")

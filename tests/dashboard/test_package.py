@@ -71,8 +71,12 @@ class Installed(Server):
 
     def get(self, path: str) -> str:
         """Fetch a page or a file."""
+        return self.fetch(path).decode()
+
+    def fetch(self, path: str) -> bytes:
+        """Fetch a page or a file of any kind."""
         with urllib.request.urlopen(self.url + path, timeout=60) as answer:
-            return str(answer.read().decode())
+            return bytes(answer.read())
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +102,8 @@ def test_sign_in_page_comes_with_its_styles_and_sprite(server: Installed) -> Non
     page = server.get("/sign-in/")
 
     addresses = re.findall(r'(?:href|src)="(/static/[^"#]+)', page)
-    assert {Path(address).suffix for address in addresses} >= {".css", ".js", ".svg"}
-    assert all(server.get(address) for address in addresses)
+    assert {Path(address).suffix for address in addresses} >= {".css", ".js", ".svg", ".woff2"}
+    assert all(server.fetch(address) for address in addresses)
     assert '<symbol id="i-logo"' in page
 
 

@@ -1,8 +1,10 @@
 """No agent answers, or is given, what stands in place of a redacted message."""
 
 import pytest
+from agents import function_tool
+from agents.testing import function_call
 
-from conversations.conversation import control, fork
+from conversations.conversation import control, fork, post_message
 from conversations.core.errors import Conflict
 from conversations.core.principals import SYSTEM
 from conversations.models import Conversation, Event, Run
@@ -82,4 +84,27 @@ def test_what_was_said_to_nobody_and_then_redacted_is_not_given_to_the_next_run(
 
     assert [body["text"] for body in event_bodies("output")] == ["First.", "Second."]
     assert [line for line in model.given[-1] if "user:" in line][-2:] == ["user: and I am Ida", "user: who am I?"]
+    assert "user: " not in model.given[-1]
+
+
+def test_a_redacted_message_for_the_next_step_is_not_delivered_there(people):
+    operator = people["operator"]
+    model = Model([function_call("look", {}, call_id="c1")], *answers("Seen."))
+
+    @function_tool
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    with working(clerks(Model(), look)):
+        pass
+    send_message("hello")
+    options = {"client_id": "later", "when": "next_step"}
+    seq = post_message.post(operator, "c", recipient="agent:Clerk", content="my number is 12", **options).seq
+    redact.redact(SYSTEM, "c", [seq], "asked for")
+
+    with working(clerks(model, look)):
+        first, second = ended_runs(2)
+
+    assert (first.status, second.status) == ("done", "incompatible")
     assert "user: " not in model.given[-1]

@@ -14,6 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from conversations import search
+from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.models import Conversation, ToolCall
 from dashboard.pages.search import _line
@@ -72,6 +73,16 @@ def test_a_decision_is_shown_as_its_person_s_not_as_the_agent_s_that_asked(brows
 
     hit = words(page(browser, q="road", kind="approval.decided")).partition("Close the")[0]
     assert ("maria" in hit, "Permit Desk" in hit) == (True, False)
+
+
+def test_a_decision_by_a_token_is_shown_as_the_token_s(browser):
+    decided = {"event": "approval.decided", "run_id": "run", "approval_id": "a1", "tool_call": "t1", "agent": "Desk"}
+    decided |= {"decision": "approve", "by": "token:night-desk", "message": "Close the road"}
+    log.append([log.from_internal("desk", decided, SYSTEM)])
+    catch_up()
+
+    hit = words(page(browser, q="road", kind="approval.decided")).partition("Close the")[0]
+    assert ("night-desk" in hit, "system" in hit.lower()) == (True, False)
 
 
 def test_what_is_found_in_a_field_says_which(browser):
