@@ -7,9 +7,11 @@ Each conversation belongs to one thread, so that its events keep their order; a 
 to the thread of its first. SQLite has one thread, because its file has one lock.
 
 Jobs that a caller waits for are committed with the next free transaction, together with those that arrived in the
-meantime. Only the tokens of our own runs are buffered: the first is stored at once, then every 50 ms or 1 kB, and
-before any other event of that run (§3.1). While answers stream, their pieces do not wake the thread: it looks every 10
-ms for what is due. Jobs whose conversation is locked are passed to the retry thread.
+meantime. An event loop that stores what many clients send calls the threads when a turn has brought nothing more, 3 ms
+after the first job at the latest: fewer transactions, and the loop and the threads do not interrupt each other. Only
+the tokens of our own runs are buffered: the first is stored at once, then every 50 ms or 1 kB, and before any other
+event of that run (§3.1). While answers stream, their pieces do not wake the thread: it looks every 10 ms for what is
+due. Jobs whose conversation is locked are passed to the retry thread.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ logger = logging.getLogger(__name__)
 MAX_BYTES = 32 << 20  # waiting
 MAX_ROWS = 2000  # a transaction
 IDLE = 0.1  # seconds after which a connection goes back: no restart of a database is quicker
+GATHER = 0.003  # seconds that an event loop may gather jobs before it calls the threads
 CLOSE_WITHIN = 8.0  # seconds the database may take for what is queued: less than a server's end waits for it
 
 
@@ -48,6 +51,9 @@ class Writer:
         self._guard = threading.Lock()
         self._is_open = True
         self._deadline = 0.0  # monotonic, once closed
+        self._gathering: asyncio.AbstractEventLoop | None = None  # the loop that will call the threads
+        self._gathered = 0  # jobs of it
+        self._gather_until = 0.0  # monotonic
         self._tally = Tally()
         self._trial: Future[list[Stored]] = Future()
         self._trial.set_result([])
@@ -65,9 +71,14 @@ class Writer:
     async def store(self, events: Sequence[NewEvent]) -> list[Stored]:
         """Store events together; return after the commit. Raises Busy, Unavailable, or the reason why they are
         invalid."""
-        done: asyncio.Future[list[Stored]] = asyncio.get_running_loop().create_future()
-        self.submit(events, done)
-        return await done
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[list[Stored]] = loop.create_future()
+        self._queue(Job(events, done, _size_of(events)), loop)
+        try:
+            return await done
+        except asyncio.CancelledError:
+            self._call_threads()  # the loop may end with this, before it looks again
+            raise
 
     def submit(
         self,
@@ -83,19 +94,49 @@ class Writer:
         that exception and nothing is stored. `open_tokens` are pieces of an answer, in place of events; they count as
         large as they may grow.
         """
-        size = sum([len(event.body) for event in events]) if open_tokens is None else FULL
+        size = _size_of(events) if open_tokens is None else FULL
+        self._queue(Job(events, done, size, in_same_transaction, open_tokens=open_tokens))
+
+    def _queue(self, job: Job, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """Queue a job. Its thread is called at once, or by `loop` when that has gathered what its clients send."""
         with self._guard:
             if not self._is_open:
                 raise Unavailable("the server is stopping")
-            if self.waiting_bytes + size > MAX_BYTES:
+            if self.waiting_bytes + job.size > MAX_BYTES:
                 raise Busy("the write queue is full: try again later")
-            thread = self._thread_of(events, open_tokens)
-            thread.put(Job(events, done, size, in_same_transaction, open_tokens=open_tokens))
+            thread = self._thread_of(job)
+            is_gathered = loop is not None and self._gathers(loop)
+            thread.put(job, calls=not is_gathered)
 
-    def _thread_of(self, events: Sequence[NewEvent], open_tokens: OpenTokens | None) -> WriteThread:
-        if open_tokens is not None:
-            return self._threads[hash(open_tokens.source.conversation) % len(self._threads)]
-        first = events[0] if events else None
+    def _gathers(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Count a job of this loop, which will call the threads; False if they are to be called at once, because
+        another loop gathers. Called with the guard held."""
+        if self._gathering is None:
+            self._gathering = loop
+            self._gathered, self._gather_until = 0, time.monotonic() + GATHER
+            loop.call_soon(self._look, 0)
+        self._gathered += 1
+        return self._gathering is loop
+
+    def _look(self, seen: int) -> None:
+        """Call the threads, unless the loop's last turn brought more jobs. Called by the loop once in each turn."""
+        if self._gathered > seen and time.monotonic() < self._gather_until:
+            asyncio.get_running_loop().call_soon(self._look, self._gathered)
+            return
+        self._call_threads()
+
+    def _call_threads(self) -> None:
+        with self._guard:
+            self._gathering = None
+            for thread in self._threads:
+                thread.call()
+
+    def _thread_of(self, job: Job) -> WriteThread:
+        if len(self._threads) == 1:
+            return self._threads[0]
+        if job.open_tokens is not None:
+            return self._threads[hash(job.open_tokens.source.conversation) % len(self._threads)]
+        first = job.events[0] if job.events else None
         return self._threads[hash(first and (first.conversation or first.topic)) % len(self._threads)]
 
     @property
@@ -176,16 +217,25 @@ class WriteThread(threading.Thread):
         self.under_way: Sequence[Job] = ()
         self._is_open = True
         self._is_resting = False  # until something comes; otherwise it looks again by itself
+        self._is_called = False  # to take the jobs that are queued
         self._news = threading.Condition(guard)
         self._token_buffers = TokenBuffers()
         self._committer = Committer(tally)
         self._retrying = retrying
 
-    def put(self, job: Job) -> None:
-        """Queue a job. Called with the guard held."""
+    def put(self, job: Job, *, calls: bool = True) -> None:
+        """Queue a job, and call the thread, or leave that to whoever gathers. Called with the guard held."""
         self.size += job.size
         self.jobs.append(job)
-        if job.open_tokens is None or self._is_resting:
+        if calls:
+            self._is_called = True
+            if job.open_tokens is None or self._is_resting:
+                self._news.notify()
+
+    def call(self) -> None:
+        """Have the queued jobs stored. Called with the guard held."""
+        if self.jobs:
+            self._is_called = True
             self._news.notify()
 
     def close(self) -> None:
@@ -240,8 +290,11 @@ class WriteThread(threading.Thread):
         with self._news:
             due = self._token_buffers.due_in(time.monotonic())
             self._is_resting = due is None
-            has_come = self._news.wait_for(lambda: self.jobs or not self._is_open, seconds if due is None else due)
-            return bool(has_come) or due is not None
+            has_come = self._news.wait_for(self._is_wanted, seconds if due is None else due)
+            return has_come or due is not None
+
+    def _is_wanted(self) -> bool:
+        return (self._is_called and bool(self.jobs)) or not self._is_open
 
     def _take_jobs(self) -> list[Job]:
         jobs, rows = [], 0
@@ -250,7 +303,12 @@ class WriteThread(threading.Thread):
             jobs.append(job)
             rows += len(job.events)
             self.size -= job.size
+        self._is_called = bool(self.jobs)
         return jobs
+
+
+def _size_of(events: Sequence[NewEvent]) -> int:
+    return sum([len(event.body) for event in events])
 
 
 def _write_something() -> None:
