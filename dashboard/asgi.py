@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
@@ -141,10 +141,10 @@ class Application:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
-        if path == PUBLISH:
-            send = self._counting(send)
         if path not in ALWAYS and not self._has_started:
             starting = Unavailable(f"this server is {self.runtime.state}")
+            if path == PUBLISH:
+                self.runtime.publishes[starting.status] += 1
             if path in (TRACES, LOGS):
                 await refuse_telemetry(scope, send, starting)
             elif starting_page.is_for_browser(scope):
@@ -153,16 +153,6 @@ class Application:
                 await (refuse_openly if path.startswith(OPEN) else refuse)(send, starting)
             return
         await self._endpoint(path)(scope, receive, send)
-
-    def _counting(self, send: Send) -> Send:
-        """Count the answers of an endpoint by status."""
-
-        def counted(message: dict[str, Any]) -> Awaitable[None]:
-            if message["type"] == "http.response.start":
-                self.runtime.publishes[message["status"]] += 1
-            return send(message)
-
-        return counted
 
     def _endpoint(self, path: str) -> Endpoint:
         if endpoint := self._endpoints.get(path):

@@ -72,6 +72,10 @@ class PublishEndpoint(route.Route):
         items, events = parsed
         return 200, batch_publish.answer(items, await self._runtime.writer.store(events) if events else [])
 
+    def count(self, status: int) -> None:
+        """Count a response for the metrics."""
+        self._runtime.publishes[status] += 1
+
     def _prepared_events(self, parsed: NewEvent | ParsedBatch) -> NewEvent | ParsedBatch:
         return parsed
 
@@ -82,6 +86,9 @@ class ReportEndpoint(PublishEndpoint):
     access."""
 
     verb = "report"
+
+    def count(self, status: int) -> None:
+        """Count nothing: what is counted is what was published."""
 
     def _prepared_events(self, parsed: NewEvent | ParsedBatch) -> NewEvent | ParsedBatch:
         if isinstance(parsed, NewEvent):

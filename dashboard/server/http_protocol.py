@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 MAX_HEAD = 64 << 10  # bytes of a request that are no body
 CREDIT = 4 << 20  # bytes of a body that earn it more: chunks of a few bytes are framed by as many
@@ -47,6 +47,7 @@ class BoundedHttp(HttpToolsProtocol):
             "http.stopping": self._stopping,
             "http.hang_up": transport.abort,
             "http.write_chunks": self._write_chunks,
+            "http.write_response": self._write_response,
         }
         self._marked = self._unread_since = self.loop.time()
         self._looking = self.loop.call_later(LOOK_EVERY, self._look)
@@ -102,6 +103,25 @@ class BoundedHttp(HttpToolsProtocol):
                 written, size = written + 1, size + len(body)
             self.transport.write(b"".join(chunks))
         return written
+
+    def _write_response(self, scope: dict[str, Any], status: int, head: bytes, body: bytes) -> bool:
+        """Write a whole response, `head` being its header lines, each with its end and none of them the date; return
+        whether it was written. Called where `send` is too slow: it checks and copies each header. If False, nothing was
+        written, and the response is for `send`."""
+        cycle = self.cycle
+        if cycle is None or cycle.scope["headers"] is not scope["headers"]:  # a further request came already
+            return False
+        if cycle.response_started or cycle.disconnected or not cycle.keep_alive or self.config.access_log:
+            return False
+        if self.flow.write_paused or scope["method"] == "HEAD":
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        dates = [b"%b: %b\r\n" % pair for pair in self.server_state.default_headers]
+        self.transport.write(b"".join((STATUS_LINE[status], *dates, head, b"\r\n", body)))
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
 
     def resume_writing(self) -> None:
         """Note that the client has read."""
