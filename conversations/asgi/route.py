@@ -117,10 +117,10 @@ async def answer(send: Send, status: int, payload: bytes, *headers: tuple[bytes,
 
 
 def _write_at_once(scope: Scope, status: int, payload: bytes) -> bool:
-    """Write a complete JSON response past `send`, if the server can; return whether it did. It has the headers of
-    `answer`, and the request's id, which is otherwise added on the way."""
+    """Write a complete JSON response past `send`, if it is small and the server can; return whether it did. It has the
+    headers of `answer`, and the request's id, which is otherwise added on the way."""
     write = (scope.get("extensions") or {}).get("http.write_response")
-    if write is None or (number := scope.get("request_id")) is None:
+    if write is None or len(payload) > LARGE or (number := scope.get("request_id")) is None:
         return False
     head = b"%bcontent-length: %d\r\nx-request-id: %b\r\n" % (_LINES, len(payload), number.encode())
     return bool(write(scope, status, head, payload))

@@ -32,19 +32,21 @@ def stored_elsewhere(writer) -> Future:
     return outcome
 
 
+async def publish_in_turns(writer) -> list:
+    """Store 20 events, each in another turn of the loop."""
+    waiting = []
+    for _ in range(20):
+        waiting.append(asyncio.create_task(writer.store([message_event("a")])))
+        await asyncio.sleep(0)
+        threading.Event().wait(0.002)  # in which the writer's thread could begin: the time is what is tested
+    return await asyncio.gather(*waiting)
+
+
 def test_what_comes_in_turns_that_follow_each_other_is_one_transaction(writer, monkeypatch):
     monkeypatch.setattr(module, "GATHER", FOREVER)
 
-    async def publish_in_turns():
-        waiting = []
-        for _ in range(20):
-            waiting.append(asyncio.create_task(writer.store([message_event("a")])))
-            await asyncio.sleep(0)
-            threading.Event().wait(0.002)  # in which the writer's thread could begin: the time is what is tested
-        return await asyncio.gather(*waiting)
-
     before = writer.commits
-    answers = asyncio.run(publish_in_turns())
+    answers = asyncio.run(publish_in_turns(writer))
 
     assert writer.commits - before == 1
     assert sorted(stored.seq for (stored,) in answers) == list(range(1, 21))
@@ -95,3 +97,21 @@ def test_what_is_gathered_when_the_writer_closes_is_stored(writer, monkeypatch):
         return await task
 
     assert [stored.seq for stored in asyncio.run(close_while_gathering())] == [1]
+
+
+def test_a_loop_that_was_closed_without_its_tasks_leaves_the_next_one_to_gather(writer, monkeypatch):
+    monkeypatch.setattr(module, "GATHER", FOREVER)
+    loop = asyncio.new_event_loop()
+
+    async def begin():
+        begun.append(asyncio.ensure_future(writer.store([message_event("a")])))
+        await asyncio.sleep(0)
+
+    begun: list[asyncio.Future] = []
+    loop.run_until_complete(begin())
+    loop.close()
+    before = writer.commits
+    answers = asyncio.run(publish_in_turns(writer))
+
+    assert writer.commits - before == 1
+    assert sorted(stored.seq for (stored,) in answers) == list(range(2, 22))

@@ -111,7 +111,7 @@ class Writer:
     def _gathers(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Count a job of this loop, which will call the threads; False if they are to be called at once, because
         another loop gathers. Called with the guard held."""
-        if self._gathering is None:
+        if self._gathering is None or self._gathering.is_closed():
             self._gathering = loop
             self._gathered, self._gather_until = 0, time.monotonic() + GATHER
             loop.call_soon(self._look, 0)

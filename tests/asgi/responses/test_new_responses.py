@@ -88,7 +88,7 @@ def test_one_that_is_not_stored_leaves_nobody_who_follows(desk, monkeypatch):
     def refuse(*_, **__):
         raise Busy("the write queue is full")
 
-    monkeypatch.setattr(desk.runtime.writer, "submit", refuse)
+    monkeypatch.setattr(desk.runtime.writer, "_queue", refuse)
     answer = desk.create("hello")
 
     assert answer.status == 429
