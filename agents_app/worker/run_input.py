@@ -28,16 +28,17 @@ from agents_app.worker.call_ids import EarlierCall
 from agents_app.worker.event_writer import reason_of
 from agents_app.worker.saved_state import Incompatible, SavedState
 from conversations.events import log
+from conversations.events.recorded_arguments import is_redacted
 from conversations.models import Conversation, Event, ToolCall
 from conversations.runs.budgets.evaluate import ORIGIN
 from conversations.runs.claims import Claim
-from conversations.runs.redacted_input import redacted_input
+from conversations.runs.redacted_input import REDACTED
 
 Away = Callable[[str], Mapping[str, str]]  # team → its MCP servers that are not connected, and what is wrong with each
 
 MAKES_THE_CALL = ("approve", "edit")
-INPUT_SQL = """SELECT c.id, c.handler, c.copied_seq, e.kind, e.principal, e.body FROM conversations_conversation c
- JOIN conversations_event e ON e.conversation_id=c.id WHERE c.key=%s AND e.seq=%s"""
+INPUT_SQL = """SELECT c.id, c.handler, c.copied_seq, e.kind, e.principal, e.body, e.erased_by
+ FROM conversations_conversation c JOIN conversations_event e ON e.conversation_id=c.id WHERE c.key=%s AND e.seq=%s"""
 
 
 class ServerAway(Exception):
@@ -77,12 +78,12 @@ def load_run_input(claim: Claim, team: Team) -> RunInput:
     Incompatible if its message was redacted before it began."""
     with connection.cursor() as cursor:
         cursor.execute(INPUT_SQL, [claim.conversation, claim.input_seq])
-        id_, handler, copied, kind, principal, body = cursor.fetchone()
+        id_, handler, copied, kind, principal, body, erased_by = cursor.fetchone()
     conversation = Conversation(id=id_, key=claim.conversation, handler=handler, copied_seq=copied)
     if copied:  # a fork: read all of its fields
         conversation.refresh_from_db()
-    if claim.state is None and (reason := redacted_input(id_, claim.input_seq)) is not None:
-        raise Incompatible(reason)
+    if claim.state is None and is_redacted(body, erased_by):
+        raise Incompatible(REDACTED.format(claim.input_seq))
     is_remembered = claim.input_seq <= conversation.copied_seq
     request = read_request(body, principal) if kind == KIND and not is_remembered else None
     text: str | list[Any] = [] if is_remembered else log.spoken_text(body)

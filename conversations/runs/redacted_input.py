@@ -4,15 +4,10 @@ from conversations.core.errors import Conflict
 from conversations.events.recorded_arguments import has_redacted
 from conversations.models import Event
 
-
-def redacted_input(conversation: int, seq: int) -> str | None:
-    """Return why no run can answer an event, as text for people; None if one can."""
-    if has_redacted(Event.objects.filter(conversation=conversation, seq=seq)):
-        return f"event {seq}, which the run would answer, was redacted"
-    return None
+REDACTED = "event {}, which the run would answer, was redacted"
 
 
 def require_unredacted(conversation: int, seq: int) -> None:
     """Raise Conflict if an event that a run would answer was redacted."""
-    if (reason := redacted_input(conversation, seq)) is not None:
-        raise Conflict(reason, code="redacted")
+    if has_redacted(Event.objects.filter(conversation=conversation, seq=seq)):
+        raise Conflict(REDACTED.format(seq), code="redacted")
