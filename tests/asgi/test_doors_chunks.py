@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.live import until
-from tests.support.threaded_server import threaded_server
+from tests.support.threaded_server import answer_lifespan, threaded_server
 
 PIECES = [b"event: a\ndata: %d\n\n" % n for n in range(300)]
 PART = b"x" * 10_000
@@ -26,9 +26,7 @@ class App:
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "lifespan":
-            while (message := await receive())["type"] != "lifespan.shutdown":
-                await send({"type": f"{message['type']}.complete"})
-            await send({"type": "lifespan.shutdown.complete"})
+            await answer_lifespan(receive, send)
             return
         write = scope["extensions"]["http.write_chunks"]
         if scope["path"] == "/whole":

@@ -11,7 +11,7 @@ import uvicorn
 
 from dashboard.server import http_protocol
 from tests.support.live import until
-from tests.support.threaded_server import threaded_server
+from tests.support.threaded_server import answer_lifespan, threaded_server
 
 HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
 QUIET = 1.0  # seconds after which the server here gives up
@@ -21,9 +21,7 @@ LARGE = 16 << 20  # bytes of an answer, more than the kernel keeps for a reader
 async def answer_after_the_body(scope, receive, send):
     """Read the body, wait as long as the path says, answer its size."""
     if scope["type"] == "lifespan":
-        while (message := await receive())["type"] != "lifespan.shutdown":
-            await send({"type": f"{message['type']}.complete"})
-        await send({"type": "lifespan.shutdown.complete"})
+        await answer_lifespan(receive, send)
         return
     size, more = 0, True
     while more:

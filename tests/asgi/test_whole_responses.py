@@ -14,7 +14,7 @@ from conversations.asgi.route import Route
 from conversations.core.errors import Invalid
 from dashboard.server.request_ids import with_request_id
 from tests.support.live import until
-from tests.support.threaded_server import threaded_server
+from tests.support.threaded_server import answer_lifespan, threaded_server
 
 IDLE_S = 0.6
 
@@ -50,9 +50,7 @@ class App:
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "lifespan":
-            while (message := await receive())["type"] != "lifespan.shutdown":
-                await send({"type": f"{message['type']}.complete"})
-            await send({"type": "lifespan.shutdown.complete"})
+            await answer_lifespan(receive, send)
             return
 
         async def noting(message):

@@ -7,7 +7,6 @@ from concurrent.futures import Future
 
 import pytest
 
-from conversations.events import log
 from conversations.events.log import writer as module
 from conversations.models import Event
 from tests.events.test_log import message_event
@@ -15,14 +14,6 @@ from tests.support.live import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FOREVER = 600.0  # seconds
-
-
-@pytest.fixture
-def writer():
-    made = log.Writer()
-    made.start()
-    yield made
-    made.close()
 
 
 def stored_elsewhere(writer) -> Future:

@@ -21,14 +21,6 @@ from tests.support.live import until
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture
-def writer():
-    made = log.Writer()
-    made.start()
-    yield made
-    made.close()
-
-
 def full(*_, **__):
     raise OperationalError("database or disk is full")
 

@@ -11,6 +11,13 @@ from dashboard.server.uvicorn_config import config
 from tests.support.live import free_port, until
 
 
+async def answer_lifespan(receive: Any, send: Any) -> None:
+    """Confirm a server's start and its end, for an app that has nothing to do at either."""
+    while (message := await receive())["type"] != "lifespan.shutdown":
+        await send({"type": f"{message['type']}.complete"})
+    await send({"type": "lifespan.shutdown.complete"})
+
+
 @contextmanager
 def threaded_server(app: Any) -> Iterator[uvicorn.Server]:
     """Serve an ASGI app on a free port of loopback (`server.config.port`) until the end."""

@@ -1,0 +1,16 @@
+"""What several tests of events have."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from conversations.events import log
+
+
+@pytest.fixture
+def writer() -> Iterator[log.Writer]:
+    """A writer of the log of the test's own, at work."""
+    made = log.Writer()
+    made.start()
+    yield made
+    made.close()
