@@ -24,6 +24,7 @@ SETTLED = """async () => {
   for (let n = 0; n < 3; n += 1) await calm();
   return shifts;
 }"""
+LAST_HEAD = ":is(.page, conversation-list) > .head:not(:has(+ *)) > :is(.actions, .beginning)"
 TEAM = """
 t.team()
 t.say(o, 'tree', 'A lime tree has fallen across the tram stop', client_id='1')
@@ -76,17 +77,28 @@ def addresses(served: Server) -> list[str]:
 
 CUTS = [
     '<nav class="nav"', 'href="/approvals/"', 'href="/calls/"', 'href="/agents/"', 'popovertarget="more-menu"',
-    "<list-filter", "<form role", "<select",
+    "<list-filter", "<form role", "<select", '<button class="button" data-submit',
+    "New conversation</summary>", "conversation</summary>",
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("width", ["phone", pytest.param("desk", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("cut", CUTS)
-def test_nothing_moves_while_a_document_comes_in_pieces(served: Server, noted: Page, cut: str) -> None:
-    noted.set_viewport_size({"width": 390, "height": 844})
+def test_nothing_moves_while_a_document_comes_in_pieces(served: Server, noted: Page, cut: str, width: str) -> None:
+    noted.set_viewport_size(dict(zip(("width", "height"), WIDTHS[width], strict=True)))
     html = noted.request.get("/").text()
-    at = html.index(cut) if cut.startswith("<") else html.rindex("<", 0, html.index(cut))
+    at = html.rindex("<", 0, html.index(cut)) if cut.startswith(("href", "popover")) else html.index(cut)
 
     open_in_pieces(noted, served, html, at)
+
+    assert noted.evaluate("shifts") == []
+
+
+@pytest.mark.parametrize("cut", ["<select", "New conversation</summary>"])
+def test_nothing_moves_at_the_end_of_a_head_as_it_comes(served: Server, noted: Page, cut: str) -> None:
+    html = noted.request.get("/").text()
+
+    open_in_pieces(noted, served, html, html.index(cut))
 
     assert noted.evaluate("shifts") == []
 
@@ -110,6 +122,7 @@ def test_nothing_moves_while_a_page_loads(served: Server, noted: Page, width: st
         answer = noted.goto(address)
         assert answer is not None
         assert answer.status == 200, address
+        expect(noted.locator(LAST_HEAD)).to_have_count(0)  # layout.css shows its actions only when something follows
         shifts = noted.evaluate(SETTLED)
         if sum(value for value, _ in shifts) > MOST:
             moved[address] = shifts
