@@ -1,5 +1,5 @@
 """What an event loop brings in turns that follow each other is stored together; nothing waits for a loop that brings no
-more, or that is busy or gone."""
+more or one job at a time, or that is busy or gone."""
 
 import asyncio
 import threading
@@ -41,6 +41,30 @@ def test_what_comes_in_turns_that_follow_each_other_is_one_transaction(writer, m
 
     assert writer.commits - before == 1
     assert sorted(stored.seq for (stored,) in answers) == list(range(1, 21))
+
+
+def test_a_job_that_comes_alone_does_not_wait_for_the_next_turn(writer):
+    async def publish_one_by_one():
+        await writer.store([message_event("a")])
+        task = asyncio.create_task(writer.store([message_event("a")]))
+        await asyncio.sleep(0)
+        until(lambda: Event.objects.count() == 2, what="the second event")  # blocks this loop
+        return await task
+
+    assert [stored.seq for stored in asyncio.run(publish_one_by_one())] == [2]
+
+
+def test_what_follows_a_job_that_came_alone_is_gathered_again(writer, monkeypatch):
+    monkeypatch.setattr(module, "GATHER", FOREVER)
+
+    async def publish_alone_and_in_crowds():
+        await writer.store([message_event("a")])
+        await publish_in_turns(writer)
+        before = writer.commits
+        await publish_in_turns(writer)
+        return writer.commits - before
+
+    assert asyncio.run(publish_alone_and_in_crowds()) == 1
 
 
 def test_a_loop_that_brings_more_in_each_turn_holds_nothing_up(writer):

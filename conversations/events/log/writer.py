@@ -7,9 +7,10 @@ Each conversation belongs to one thread, so that its events keep their order; a 
 to the thread of its first. SQLite has one thread, because its file has one lock.
 
 Jobs that a caller waits for are committed with the next free transaction, together with those that arrived in the
-meantime. An event loop that stores what many clients send calls the threads when a turn has brought nothing more, 3 ms
-after the first job at the latest: fewer transactions, and the loop and the threads do not interrupt each other. Only
-the tokens of our own runs are buffered: the first is stored at once, then every 50 ms or 1 kB, and before any other
+meantime. An event loop that stores what many clients send gathers it: it calls the threads when a turn has brought
+nothing more, 3 ms after the first job at the latest. That makes fewer transactions, and the loop and the threads do not
+interrupt each other. Where the last jobs came one by one, the next calls its thread at once. Only the tokens of our own
+runs are buffered: the first is stored at once, then every 50 ms or 1 kB, and before any other
 event of that run (§3.1). While answers stream, their pieces do not wake the thread: it looks every 10 ms for what is
 due. Jobs whose conversation is locked are passed to the retry thread.
 """
@@ -54,6 +55,7 @@ class Writer:
         self._gathering: asyncio.AbstractEventLoop | None = None  # the loop that will call the threads
         self._gathered = 0  # jobs of it
         self._gather_until = 0.0  # monotonic
+        self._is_crowded = True  # the last turns that followed each other brought several jobs
         self._tally = Tally()
         self._trial: Future[list[Stored]] = Future()
         self._trial.set_result([])
@@ -98,7 +100,7 @@ class Writer:
         self._queue(Job(events, done, size, in_same_transaction, open_tokens=open_tokens))
 
     def _queue(self, job: Job, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        """Queue a job. Its thread is called at once, or by `loop` when that has gathered what its clients send."""
+        """Queue a job. Its thread is called at once, or by `loop` once that has gathered what its clients send."""
         with self._guard:
             if not self._is_open:
                 raise Unavailable("the server is stopping")
@@ -109,14 +111,14 @@ class Writer:
             thread.put(job, calls=not is_gathered)
 
     def _gathers(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Count a job of this loop, which will call the threads; False if they are to be called at once, because
-        another loop gathers. Called with the guard held."""
+        """Count a job of this loop, which will call the threads; return False if they are to be called at once, because
+        jobs come one by one or another loop gathers. Called with the guard held."""
         if self._gathering is None or self._gathering.is_closed():
             self._gathering = loop
             self._gathered, self._gather_until = 0, time.monotonic() + GATHER
             loop.call_soon(self._look, 0)
         self._gathered += 1
-        return self._gathering is loop
+        return self._gathering is loop and (self._is_crowded or self._gathered > 1)
 
     def _look(self, seen: int) -> None:
         """Call the threads, unless the loop's last turn brought more jobs. Called by the loop once in each turn."""
@@ -128,6 +130,7 @@ class Writer:
     def _call_threads(self) -> None:
         with self._guard:
             self._gathering = None
+            self._is_crowded = self._gathered > 1
             for thread in self._threads:
                 thread.call()
 
