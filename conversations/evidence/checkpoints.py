@@ -4,6 +4,7 @@ import contextlib
 import os
 import secrets
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from conversations.access.audit import chain
@@ -18,6 +19,7 @@ from conversations.models import Meta, TreeChain, TreeLeaf, TreeNode, Witnessed
 
 KEYS = "checkpoint_keys"  # the fact of the database that names whose signatures count
 LAST = "last-checkpoint"  # the file beside the keys
+LEAVES = 250  # a transaction: all writers of a file wait for it
 
 
 class Signer:
@@ -84,21 +86,22 @@ def newest() -> CheckpointRow | None:
 
 
 def make(signer: Signer) -> bool:
-    """Put what moved into the tree and sign it, in pages; return whether anything had moved.
+    """Put what moved into the tree and sign it, in pages of `LEAVES`; return whether anything had moved.
 
     Raises `Conflict` where the tree is not what was signed before, `Unavailable` where the keys cannot be read.
     """
     key = signer.key()
     if key is None:
         return False
-    has_moved = False
-    while heads := tree.moved():
+    has_moved, after = False, 0
+    while heads := tree.moved(LEAVES, after=after):
         has_moved = True
-        note = _sign(signer, key)
+        note = _sign(signer, key, heads)
         if note:
             signer.remember(note)
-        if len(heads) < tree.PAGE:
+        if len(heads) < LEAVES or heads[-1].row == tree.AUDIT_ROW:
             break
+        after = heads[-1].row
     return has_moved
 
 
@@ -126,12 +129,13 @@ def begin_anew(signer: Signer, principal: Principal, reason: str) -> str:
     return known[0].name
 
 
-def _sign(signer: Signer, key: SigningKey) -> str:
+def _sign(signer: Signer, key: SigningKey, heads: Sequence[tree.Head]) -> str:
     with write_transaction():
         Meta.objects.select_for_update().filter(name=KEYS).first()  # processes take turns
-        heads, size = tree.moved(), tree.size()
+        heads = tree.further(heads)
         if not heads:
             return ""
+        size = tree.size()
         _check(signer, key, size)
         end = tree.add(heads, size)
         checkpoint = TreeHead(key.origin, end, tree.root(end))
@@ -144,15 +148,16 @@ def _sign(signer: Signer, key: SigningKey) -> str:
 
 def _check(signer: Signer, key: SigningKey, size: int) -> None:
     """Refuse to sign a tree that does not go on from what was signed. Raises `Conflict`."""
-    row, last = newest(), signer.last()
+    row, last, root = newest(), signer.last(), tree.root(size)
     if size != (row.size if row else 0):
         raise Conflict(f"the tree has {size:,} leaves, and only {row.size if row else 0:,} are signed", code="tree")
     if row is not None:
         signed = notes.parse(row.note)
-        root = tree.root(size)
         if not notes.verified(signed, key.verifier_keys) or signed.text != TreeHead(key.origin, size, root).text:
             raise Conflict(f"checkpoint {size:,} differs from the one that was signed", code="tree")
-    if last is not None and last.origin == key.origin and (last.size > size or tree.root(last.size) != last.root):
+    if last is None or last.origin != key.origin:
+        return
+    if last.size > size or (root if last.size == size else tree.root(last.size)) != last.root:
         raise Conflict(
             f"the record does not contain the signed checkpoint {last.size:,}: it is an older copy, or was changed",
             code="went_back",

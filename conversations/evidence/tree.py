@@ -20,7 +20,7 @@ PAGE = 5_000
 _MOVED = """SELECT c.id,c.key,c.key_digest,c.head_seq,c.head_hash FROM conversations_conversation c
 LEFT JOIN conversations_treechain t ON t.conversation=c.id
 WHERE (NOT c.is_staged OR c.key NOT LIKE 'staged:%%') AND NOT c.is_demo AND c.head_seq>0
-AND (t.seq IS NULL OR t.seq<c.head_seq)
+AND (t.seq IS NULL OR t.seq<c.head_seq) AND c.id>%s
 ORDER BY c.id LIMIT %s"""
 
 
@@ -54,16 +54,27 @@ def size() -> int:
     return 0 if last is None else int(last) + 1
 
 
-def moved(limit: int = PAGE) -> list[Head]:
-    """Return chains that are further than the tree has them, those of the demo left out."""
+def moved(limit: int = PAGE, *, after: int = 0) -> list[Head]:
+    """Return chains that are further than the tree has them, from the conversation after row `after` on, those of the
+    demo left out; the audit log's last, once there are no more. Reads every conversation's row: not to be called in a
+    write transaction."""
     with connection.cursor() as cursor:
-        cursor.execute(_MOVED, [limit])
+        cursor.execute(_MOVED, [after, limit])
         heads = [Head(row, chain_of(*id_), seq, hash_) for row, *id_, seq, hash_ in cursor.fetchall()]
+    if len(heads) == limit:
+        return heads
     audit = AuditHead.objects.filter(id=1).first()
     stored = TreeChain.objects.filter(conversation=AUDIT_ROW).values_list("seq", flat=True).first() or 0
     if audit and audit.seq > stored:
         heads.append(Head(AUDIT_ROW, AUDIT, audit.seq, audit.hash))
     return heads
+
+
+def further(heads: Sequence[Head]) -> list[Head]:
+    """Return those of these heads that the tree does not have yet."""
+    rows = TreeChain.objects.filter(conversation__in=[head.row for head in heads])
+    known = dict(rows.values_list("conversation", "seq"))
+    return [head for head in heads if head.seq > known.get(head.row, 0)]
 
 
 def add(heads: Sequence[Head], first: int) -> int:

@@ -4,11 +4,12 @@ import json
 import stat
 
 import pytest
+from django.db import connection
 
 from conversations.core.errors import Conflict, Invalid
 from conversations.core.outbound_address import NONE, AllowList
 from conversations.core.principals import SYSTEM
-from conversations.core.write_transaction import write_transaction
+from conversations.core.write_transaction import in_write_transaction, write_transaction
 from conversations.events import log
 from conversations.evidence import checkpoints, merkle, notes, state, tree, witnesses
 from conversations.evidence.checkpoints import LAST, Signer
@@ -63,6 +64,44 @@ def test_only_what_moved_becomes_a_leaf_and_the_tree_only_grows(signer):
         assert merkle.is_consistent(old, tree.root(old), tree.size(), tree.root(tree.size()), proof)
 
     assert [len(notes.parse(c.note).signatures) for c in Checkpoint.objects.order_by("size")] == [1] * 6 + [2]
+
+
+def test_writers_wait_for_a_few_leaves_at_a_time_and_for_no_look_at_every_conversation(signer, monkeypatch):
+    monkeypatch.setattr(checkpoints, "LEAVES", 3)
+    for n in range(8):
+        say(f"c{n}")
+    inside = []
+
+    def note(execute, sql, params, many, context):
+        if in_write_transaction():
+            inside.append(sql)
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(note):
+        checkpoints.make(signer)
+
+    assert [sql for sql in inside if "conversations_conversation" in sql] == []
+    assert sum("INSERT INTO" in sql and "conversations_checkpoint" in sql for sql in inside) == 3
+    assert list(Checkpoint.objects.order_by("size").values_list("size", flat=True)) == [3, 6, 8]
+    assert newest() == ("example.com/evidence", 8, tree.root(8))
+
+
+def test_what_another_process_signed_in_the_meantime_is_not_signed_again(signer, monkeypatch):
+    say("a"), say("b")
+    moved = tree.moved
+
+    def read_before_another_signs(*args, **keywords):
+        heads = moved(*args, **keywords)
+        monkeypatch.setattr(tree, "moved", moved)
+        assert checkpoints.make(signer)
+        return heads
+
+    monkeypatch.setattr(tree, "moved", read_before_another_signs)
+
+    checkpoints.make(signer)
+
+    assert TreeLeaf.objects.count() == 2
+    assert [row.size for row in Checkpoint.objects.all()] == [2]
 
 
 def test_a_staged_and_a_demo_conversation_are_left_out(signer):
