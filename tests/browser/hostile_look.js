@@ -8,6 +8,8 @@
   const found = [];
   const SLACK = 1;  // px
   const HEAP = /\p{M}{8}/u;  // one letter to the browser, which cannot break it: where ink is clipped, it may be cut off
+  const SCRIPT = /^\s*(javascript|data|vbscript):/i;
+  const WORDS = /^(title|alt|value|placeholder|aria-.*|data-(?!.*(src|href|url|action)$).*)$/;  // where no address is
   const ALL = { left: -Infinity, top: -Infinity, right: Infinity, bottom: Infinity };
   const both = (a, b) => ({ left: Math.max(a.left, b.left), top: Math.max(a.top, b.top),
     right: Math.min(a.right, b.right), bottom: Math.min(a.bottom, b.bottom) });
@@ -62,7 +64,7 @@
     if (right > left) for (const child of card.childNodes) look(child, clip, { left, top, right, bottom }, card);
     for (const one of card.querySelectorAll("*"))
       for (const { name, value } of one.attributes)
-        if (name.startsWith("on") || name === "style" || /^\s*(javascript|data|vbscript):/i.test(value) && !["title", "aria-label"].includes(name))
+        if (name.startsWith("on") || name === "style" || SCRIPT.test(value) && !WORDS.test(name))
           say(`<${one.localName} ${name}=${value}>`, card);
   }
   const wide = document.scrollingElement.scrollWidth - innerWidth;
