@@ -16,6 +16,7 @@ from switchboard.errors import Refused, Unreachable
 
 QUIET_S = 45.0  # the server says something every 15 s; who hears nothing for so long connects again
 MAX_WAIT_S = 5.0  # seconds between attempts
+LATER = ("restarting", "unavailable")  # codes of ends after which the same request may work again
 _log = logging.getLogger("switchboard")
 
 
@@ -37,7 +38,7 @@ def follow(url: str, token: str, *, conversation: str = "", after: str | None = 
         try:
             for message in _connected(url, token, conversation, place):
                 place, pause_s = message.id or place, 0.0
-                if message.name == "end" and message.data.get("code") != "restarting":
+                if message.name == "end" and message.data.get("code") not in LATER:
                     raise Refused(str(message.data.get("message")), code=str(message.data.get("code")))
                 if message.name in ("event", "gap"):
                     yield message

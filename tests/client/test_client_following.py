@@ -14,6 +14,7 @@ from switchboard import Refused
 from switchboard.following import follow
 
 RESTARTING = {"code": "restarting", "message": "the server stops: connect again"}
+UNAVAILABLE = {"code": "unavailable", "message": "the database cannot answer right now. Try again"}
 REVOKED = {"code": "token_revoked", "message": "the token was revoked"}
 
 
@@ -80,3 +81,11 @@ def test_an_answer_of_a_proxy_is_tried_again_whatever_it_says(feed: Feed, body: 
     messages = follow(feed.url, "token")
 
     assert next(messages).data == {"n": 1}
+
+
+def test_a_feed_that_ends_because_the_database_is_away_is_followed_again(feed: Feed) -> None:
+    feed.ends = [UNAVAILABLE, REVOKED]
+    messages = follow(feed.url, "token")
+
+    assert [next(messages).data for _ in range(2)] == [{"n": 1}, {"n": 2}]
+    assert feed.places == [[], ["e.1"]]
