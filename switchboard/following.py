@@ -8,7 +8,7 @@ import logging
 import random
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
@@ -16,6 +16,7 @@ from switchboard.errors import Refused, Unreachable
 
 QUIET_S = 45.0  # the server says something every 15 s; who hears nothing for so long connects again
 MAX_WAIT_S = 5.0  # seconds between attempts
+UNKNOWN_TOKEN = 401
 LATER = ("restarting", "unavailable")  # codes of ends after which the same request may work again
 _log = logging.getLogger("switchboard")
 
@@ -28,10 +29,18 @@ class FeedMessage(NamedTuple):
     data: dict[str, Any]
 
 
-def follow(url: str, token: str, *, conversation: str = "", after: str | None = None) -> Iterator[FeedMessage]:
+def follow(
+    url: str,
+    token: str,
+    *,
+    conversation: str = "",
+    after: str | None = None,
+    renew: Callable[[], tuple[str, str]] | None = None,
+) -> Iterator[FeedMessage]:
     """Yield events after a position, by default from now on. Reconnects automatically.
 
-    Raises `Refused` if the token may not read, or no longer.
+    `renew` returns the address and another token when the server does not know this one: of a server that gives out
+    tokens which end with it. Raises `Refused` if the token may not read, or no longer.
     """
     place, pause_s = after, 0.0
     while True:
@@ -44,6 +53,10 @@ def follow(url: str, token: str, *, conversation: str = "", after: str | None = 
                     yield message
         except Unreachable as error:
             _log.warning("the feed of events is interrupted, retrying: %s", error)
+        except Refused as refusal:
+            if renew is None or refusal.status != UNKNOWN_TOKEN:
+                raise
+            url, token = renew()
         pause_s = min(MAX_WAIT_S, max(0.1, pause_s * 2))
         time.sleep(pause_s * random.uniform(0.5, 1))
 

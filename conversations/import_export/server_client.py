@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -35,20 +35,28 @@ _ERRORS: dict[int, type[SwitchboardError]] = {
 }  # fmt: skip
 
 
+class ServerAccess(NamedTuple):
+    """A server's address, a token for it, and, for a token that ends with the server, how to get both anew."""
+
+    url: str
+    token: str
+    renew: Callable[[], tuple[str, str]] | None = None
+
+
 class ServerClient:
     """One connection to the server, with a token that is `import:NAME` there."""
 
     def __init__(self, address: str, token: str, path: str = PUBLISH) -> None:
         self._address, self._token, self._path = address, token, path
         self._connection = _connect(address)
-        self._renewed: Callable[[], str] | None = None  # how to get another token
+        self._knock_again: Callable[[], ServerClient] | None = None  # how to get another token
 
     @classmethod
     @contextmanager
     def open(cls, data_dir: Path, name: str) -> Iterator["ServerClient"]:
         """Connect and get a token. Raises Unavailable if the server does not answer."""
         client = _knock(data_dir, name)
-        client._renewed = partial(_token, data_dir, name)
+        client._knock_again = partial(_knock, data_dir, name)
         try:
             yield client
         finally:
@@ -88,10 +96,19 @@ class ServerClient:
         try:
             self._post(self._path, body)
         except NotSignedIn:
-            if self._renewed is None:
+            if self._knock_again is None:
                 raise
-            self._token = self._renewed()
+            self.renew()
             self._post(self._path, body)
+
+    def renew(self) -> tuple[str, str]:
+        """Get another token from the server that holds the data directory now; return its address and the token. Raises
+        Unavailable."""
+        assert self._knock_again is not None
+        self.close()
+        client = self._knock_again()
+        self._address, self._token, self._connection = client._address, client._token, client._connection
+        return self._address, self._token
 
     def _post(self, path: str, body: bytes) -> Any:
         """Send a request and read the answer; tried twice, since a server closes idle connections. The message's bus id
@@ -171,19 +188,12 @@ def _knock(data_dir: Path, name: str) -> ServerClient:
     raise Unavailable(f"it cannot be reached: {problem}")
 
 
-def _token(data_dir: Path, name: str) -> str:
-    """Return a new token from the server."""
-    client = _knock(data_dir, name)
-    client.close()
-    return client._token
-
-
 @contextmanager
-def access(data_dir: Path, name: str) -> Iterator[tuple[str, str]]:
+def access(data_dir: Path, name: str) -> Iterator[ServerAccess]:
     """Yield the address of the server that holds a data directory, and a token for it that is valid inside the block.
     Raises Unavailable."""
     with ServerClient.open(data_dir, name) as client:
-        yield client._address, client._token
+        yield ServerAccess(client._address, client._token, client.renew)
 
 
 def _connect(address: str) -> http.client.HTTPConnection:

@@ -26,6 +26,7 @@ class Feed(ThreadingHTTPServer):
         self.ends = list(ends)
         self.places: list[list[str]] = []  # `after` of each connection
         self.refusals: list[bytes] = []  # what a proxy answers first
+        self.token = ""  # the only one that it knows; empty: it knows all
 
     @property
     def url(self) -> str:
@@ -41,6 +42,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_response(502)
             self.end_headers()
             self.wfile.write(self.server.refusals.pop())
+            return
+        if self.server.token and self.headers["Authorization"] != f"Bearer {self.server.token}":
+            self.send_response(401)
+            self.end_headers()
+            self.wfile.write(json.dumps({"error": {"code": "not_signed_in", "message": "no such token"}}).encode())
             return
         self.server.places.append(parse_qs(urlsplit(self.path).query).get("after", []))
         number = len(self.server.places)
@@ -89,3 +95,21 @@ def test_a_feed_that_ends_because_the_database_is_away_is_followed_again(feed: F
 
     assert [next(messages).data for _ in range(2)] == [{"n": 1}, {"n": 2}]
     assert feed.places == [[], ["e.1"]]
+
+
+def test_a_server_that_knows_the_token_no_longer_is_followed_with_another(feed: Feed) -> None:
+    feed.token, renewed = "first", iter(["second"])
+    messages = follow(feed.url, "first", renew=lambda: (feed.url, next(renewed)))
+
+    first = next(messages)
+    feed.token = "second"
+
+    assert [first.data, next(messages).data] == [{"n": 1}, {"n": 2}]
+    assert feed.places == [[], ["e.1"]]
+
+
+def test_an_unknown_token_that_cannot_be_renewed_is_refused(feed: Feed) -> None:
+    feed.token = "another"
+
+    with pytest.raises(Refused, match="no such token"):
+        next(follow(feed.url, "token"))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from uuid import uuid4
 
 from tests.support.cutting_proxy import proxied
@@ -69,3 +70,22 @@ def test_nothing_is_missed_over_an_interruption(served: Server, served_token: st
             read += [json.loads(command.stdout.readline()) for _ in range(5)]
 
     assert [event["body"]["content"] for event in read] == words
+
+
+def test_the_server_of_the_data_directory_is_followed_into_its_next_start(tmp_path: Path) -> None:
+    """It gives its commands tokens that end with it."""
+    server = Server(tmp_path / "data").start()
+    try:
+        token = server.token()
+        say(server, token, "desk", "before")
+        with tailed(server, "--json", "--from-start", "desk") as command:
+            assert command.stdout is not None
+            lines = [command.stdout.readline()]
+            server.terminate()
+            server.start()
+            say(server, token, "desk", "after")
+            lines.append(command.stdout.readline())
+    finally:
+        server.terminate()
+
+    assert [line and json.loads(line)["body"]["content"] for line in lines] == ["before", "after"]

@@ -16,6 +16,7 @@ from conversations.core.errors import SwitchboardError
 from conversations.core.json_values import text_of
 from conversations.events.log.records import Stored
 from conversations.import_export import server_client
+from conversations.import_export.server_client import ServerAccess
 from switchboard.errors import BusError
 from switchboard.following import FeedMessage, follow
 
@@ -42,8 +43,8 @@ class Command(BaseCommand):
         after = "0" if options["from_start"] else options["after"]
         try:
             write = self._write_json if options["json"] else self._write_words()
-            with _access() as (url, token):
-                for message in follow(url, token, conversation=options["conversation"], after=after):
+            with _access() as (url, token, renew):
+                for message in follow(url, token, conversation=options["conversation"], after=after, renew=renew):
                     write(message)
         except (SwitchboardError, BusError, ValueError) as error:
             raise CommandError(f"{options['conversation']} cannot be followed: {error}") from None
@@ -76,11 +77,12 @@ class Command(BaseCommand):
 
 
 @contextmanager
-def _access() -> Iterator[tuple[str, str]]:
-    """Give the server and a token for it: of the environment, else of this data directory until the block ends."""
+def _access() -> Iterator[ServerAccess]:
+    """Give the server and a token for it: of the environment, else of this data directory until the block ends. A
+    server of this data directory that begins anew gives another one."""
     url, token = os.environ.get("SWITCHBOARD_URL", ""), os.environ.get("SWITCHBOARD_TOKEN", "")
     if url and token:
-        yield url, token
+        yield ServerAccess(url, token)
     else:
         with server_client.access(settings.DATA_DIR, "tail") as access:
             yield access
