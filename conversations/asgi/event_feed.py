@@ -75,7 +75,7 @@ class EventFeedEndpoint:
             if not request.is_stream or scope["method"] == "HEAD":
                 await route.answer(send, 200, await self._page(caller, request))
                 return
-            with self._counted(caller.principal):
+            with self._counted(caller.principal), self._authenticator.holding(scope):
                 await self._follow(scope, receive, send, caller, request)
         except SwitchboardError as error:
             await route.refuse(send, error)

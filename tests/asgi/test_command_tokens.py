@@ -10,12 +10,14 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from conversations.access.accounts import command_tokens
+from conversations.asgi.event_feed import EventFeedEndpoint
 from conversations.core.db_threads import with_connection
 from conversations.core.errors import NotFound, NotSignedIn
 from conversations.core.principals import SYSTEM
 from conversations.import_export.server_client import ServerClient
 from conversations.management.commands import tail
 from conversations.models import AuditEntry
+from conversations.realtime.server_runtime import ServerRuntime
 from conversations.realtime.session_guard import SocketRegistry
 from tests.support.authenticator import carrying, lets_in
 from tests.support.doors import encode, message
@@ -68,6 +70,25 @@ def test_those_in_use_are_listed_and_no_others(authenticator):
         authenticator.take_back(spent)
 
         assert names() == sorted([*begun, "held"])
+
+
+def test_one_that_follows_the_feed_is_listed_and_revoked_after_hours_too(authenticator, monkeypatch):
+    secret = authenticator.give("tail")
+    (token,) = [token for token in command_tokens.live() if token.name == "tail"]
+    feed, listed = EventFeedEndpoint(ServerRuntime(), authenticator), []
+
+    async def follow_for_hours(*_):
+        token.used_at = timezone.now() - timedelta(seconds=2 * command_tokens.IDLE_S)
+        listed.extend(names())
+        await asyncio.to_thread(with_connection, command_tokens.revoke_command_token, SYSTEM, token.id)
+
+    monkeypatch.setattr(feed, "_follow", follow_for_hours)
+    scope = carrying(secret) | {"method": "GET", "query_string": b""}
+    scope["headers"] = [*scope["headers"], (b"accept", b"text/event-stream")]
+    asyncio.run(feed(scope, None, None))
+
+    assert "tail" in listed
+    assert token.is_revoked
 
 
 def test_the_page_lists_and_revokes_them(admin, authenticator):
