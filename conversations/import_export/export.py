@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator
 
 from django.db import connection
 
-from conversations.core.errors import NotFound
+from conversations.core import principals
+from conversations.core.errors import Conflict, NotFound
 from conversations.events.log import bounded_reads
+from conversations.events.types.redaction import ID_ERASED, REDACTED
 from conversations.import_export.formats.switchboard import FORMAT, WITHOUT_DIGEST, EventLine
 from conversations.import_export.recording import encoded
 from conversations.models import Conversation, Event, Meta
@@ -18,7 +20,9 @@ _EVENTS = "FROM conversations_event WHERE conversation_id=%s AND seq<=%s"
 def export(key: str, *, progress: Callable[[int, int], None] = lambda done, of: None) -> Iterator[bytes]:
     """Yield one line after another, each with its line break. Later events are not included.
 
-    Raises NotFound for a conversation that does not exist (or is still being imported).
+    Raises NotFound for a conversation that does not exist (or is still being imported), and at the end Conflict if
+    words were taken out meanwhile: the event that names their tombstones, without which nobody accepts them, is a later
+    one.
     """
     conversation = Conversation.objects.visible().filter(key=key).select_related("parent").first()
     if conversation is None:
@@ -33,6 +37,15 @@ def export(key: str, *, progress: Callable[[int, int], None] = lambda done, of: 
             progress(seq, conversation.head_seq)
     if seq < conversation.head_seq:
         raise NotFound(f"the events of {key!r} after {seq} no longer exist: it has been removed")
+    if _is_redacted_since(conversation):
+        raise Conflict("events were redacted while they were being exported: export again", code="redacted")
+
+
+def _is_redacted_since(conversation: Conversation) -> bool:
+    """Return whether words were taken out after this conversation's row was read."""
+    later = Event.objects.filter(conversation=conversation, seq__gt=conversation.head_seq)
+    by = later.filter(kind__in=(REDACTED, ID_ERASED)).values_list("principal", flat=True)
+    return any(map(principals.is_people, by))
 
 
 def _header(conversation: Conversation) -> dict[str, object]:
