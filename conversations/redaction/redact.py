@@ -178,5 +178,10 @@ def _forget_elsewhere(row: Conversation, older_than: int | None) -> None:
     (items if older_than is None else items.filter(at__lt=older_than)).delete()
     Run.objects.filter(conversation=row).exclude(BEGUN).update(state=None, state_mac=None)
     alarms = Alarm.objects.filter(conversation=row.key)
-    AlertDelivery.objects.filter(alarm__in=alarms).exclude(status="waiting").update(subject="redacted", body="{}")
+    deliveries = AlertDelivery.objects.filter(alarm__in=alarms)
+    deliveries.exclude(status="waiting").update(subject="redacted", body="{}")
+    for delivery in deliveries.filter(status="waiting"):  # these are still sent
+        payload = json.loads(delivery.body)
+        payload.get("data", {})["detail"] = ""
+        deliveries.filter(pk=delivery.pk).update(body=json.dumps(payload, ensure_ascii=False))
     alarms.update(detail="")
