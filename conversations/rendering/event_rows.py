@@ -138,19 +138,18 @@ def state_of(kind: str) -> str:
 
 
 def doer(read: ParsedEvent) -> str:
-    """Return who did what an event of ours says: its principal, or whom `by` names where the system acted for them."""
-    by = line(read.body.get("by"))
-    return by if by and read.event.principal == "system" else read.event.principal
+    """Return who did what an event of ours says, by the rule by which its fold tells it."""
+    return principals.doer(read.event.principal, line(read.body.get("by")))
 
 
-def author(read: ParsedEvent) -> str:
-    """Return the author of an event: whom the payload names, or the principal if its type says so and it is no claim.
-    The system acts for others, whom `by` names."""
-    event, parsed, _ = read
-    event_type = registry.find(event.kind)
-    if event_type and event_type.author == "principal" and not is_claim(read):
+def author(read: ParsedEvent, *, is_alone: bool = False) -> str:
+    """Return the author of an event: whom the payload names, or who did it if its type says so and it is no claim. If
+    it `is_alone`, the author of a decision on a call is its person, not the agent that the call is of."""
+    event_type = registry.find(read.event.kind)
+    is_doers = event_type and (event_type.author == "principal" or (is_alone and "by_person" in event_type.traits))
+    if is_doers and not is_claim(read):
         return doer(read)
-    return parsed.speaker or default_speaker(event.kind)
+    return read.payload.speaker or default_speaker(read.event.kind)
 
 
 def is_claim(read: ParsedEvent) -> bool:

@@ -32,8 +32,7 @@ def conversation_forked(read: ParsedEvent, group: str | None, repeat: Repeat) ->
     """Draw where a fork comes from."""
     body, is_ours = read.body, principals.is_ours(read.event.principal)
     parent = _id(body.get("parent"))
-    by = event_rows.line(body.get("by")) if is_ours else ""
-    who = (by if by and read.event.principal == "system" else read.event.principal) if is_ours else None
+    who = event_rows.doer(read) if is_ours else None
     reason = event_rows.line(body.get("reason"))
     origin = Origin(
         parent,

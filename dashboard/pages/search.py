@@ -25,7 +25,6 @@ PAGE = 25  # hits
 MAX_NAMES = 50  # offered by the sender field
 FIELDS = ("q", "kind", "sender", "conversation", "since", "until")
 KINDS = {**registry.search_filters(), "error": "Errors"}
-DECISIONS = registry.names_with("by_person")
 _BROADER = {
     "kind": "all event types",
     "sender": "all senders",
@@ -106,9 +105,7 @@ def _line(hit: search.SearchHit, cut: list[search.Excerpt], call: str = "") -> H
     kind = hidden_characters.spelled_out((known.search.label if known else "") or event.kind)
     name = (parsed.name or "the call")[:200] if event.kind in log.STEPS else ""
     href = reverse("call", args=[call]) if call else ""
-    is_decision = event.kind in DECISIONS and not event_rows.is_claim(read)
-    author = event_rows.doer(read) if is_decision else event_rows.author(read)
-    face = mark_for(author or event.principal, event.principal)
+    face = mark_for(event_rows.author(read, is_alone=True) or event.principal, event.principal)
     return HitLine(hit, face, kind, cut, richtext.inline(name), href)
 
 

@@ -73,6 +73,7 @@ def test_a_decision_is_shown_as_its_person_s_not_as_the_agent_s_that_asked(brows
 
     hit = words(page(browser, q="road", kind="approval.decided")).partition("Close the")[0]
     assert ("maria" in hit, "Permit Desk" in hit) == (True, False)
+    assert senders(browser) == ["user:maria"]
 
 
 def test_a_decision_by_a_token_is_shown_as_the_token_s(browser):
@@ -83,6 +84,12 @@ def test_a_decision_by_a_token_is_shown_as_the_token_s(browser):
 
     hit = words(page(browser, q="road", kind="approval.decided")).partition("Close the")[0]
     assert ("night-desk" in hit, "system" in hit.lower()) == (True, False)
+    assert senders(browser) == ["token:night-desk"]
+
+
+def senders(browser: Client) -> list[str]:
+    """Return who sent the decisions about a road, as the API finds them."""
+    return [hit["sender"] for hit in api(browser, q="road", kind="approval.decided")["items"]]
 
 
 def test_what_is_found_in_a_field_says_which(browser):
