@@ -77,7 +77,7 @@ def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
 
 def _has_decider(state: str, decided: event_rows.ParsedEvent) -> bool:
     """Return whether a decider is shown: a request that ended undecided was ended by a person or by nobody."""
-    return not closed_as(decided.event.kind) or decided.event.principal.startswith("user:")
+    return not closed_as(decided.event.kind) or event_rows.doer(decided).startswith(("user:", "token:"))
 
 
 def _rule(decided: event_rows.ParsedEvent, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from conversations.core.ids import new_id
@@ -14,7 +15,7 @@ from conversations.models import Approval
 
 def cancellations_for(end: NewEvent, head: ConversationHead, changes: RowChanges) -> Iterator[NewEvent]:
     """Return an `approval.cancelled` for each open request of the run that `end` ends, with the principal that ended
-    it.
+    it, and whom `by` names there: the system writes a token's stop.
 
     `changes` contains what this batch requested and decided; the conversation is locked, so all other requests are in
     the tables.
@@ -27,9 +28,11 @@ def cancellations_for(end: NewEvent, head: ConversationHead, changes: RowChanges
     pending += [(a.id, a.tool_call) for a in here if (a.run, a.status) == (end.run, "pending")]
     known = registry.get(end.kind)
     why = known.run_end.request if known is not None and known.run_end is not None else ""
+    by = json.loads(end.body).get("by") if pending else None
     for approval, call in pending:
         fields: dict[str, object] = {"id": new_id(), "run_id": end.run, "agent": end.payload.agent or ""}
         fields |= {"approval_id": approval, "tool_call": call, "reason": why}
+        fields |= {"by": by} if by else {}
         yield from_internal(head.key, {"event": "approval.cancelled", **fields}, SYSTEM)._replace(
             principal=end.principal
         )

@@ -65,7 +65,7 @@ def closed(status: str) -> Fold:
 
 
 def _close(status: str, changes: RowChanges, head: ConversationHead, event: EventFacts, fields: RunEventFields) -> None:
-    _settle(changes, head, fields, ApprovalEnd(status, None, event.principal, event.at, head.head_seq))
+    _settle(changes, head, fields, ApprovalEnd(status, None, doer_of(event, fields), event.at, head.head_seq))
     call = changes.open_calls[head.id].find(fields.tool_call)
     if call is not None and call.status == "waiting" and call.run is None:
         change(changes, call, "executing")  # elsewhere, where it is decided now

@@ -61,13 +61,15 @@ class ApprovalDecided(RunEvent):
     traits={"call_step"},
 )  # fmt: skip
 class ApprovalCancelled(RunEvent):
-    """An approval request that no longer needs a decision, because its run ended. The principal ended the run."""
+    """An approval request that no longer needs a decision, because its run ended. The principal ended the run, or `by`
+    had the system end it."""
 
     event: Literal["approval.cancelled"] = "approval.cancelled"
     run_id: str
     approval_id: str
     tool_call: str
     reason: str
+    by: str = ""
 
 
 @event_type(

@@ -5,9 +5,10 @@ import re
 
 import pytest
 
+from conversations.access.accounts import tokens
 from conversations.conversation import conversation_list
 from conversations.core.errors import Conflict
-from conversations.core.principals import SYSTEM
+from conversations.core.principals import SYSTEM, token_principal
 from conversations.events import log
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, Run, ToolCall
@@ -67,6 +68,21 @@ def test_a_run_stopped_while_it_waits_withdraws_its_question(team):
     assert statuses() == {approval.tool_call: "blocked"}
     assert event_kinds("flood")[-2:] == ["run.cancelled", "approval.cancelled"]
     assert conversation_list.waiting() == 0
+
+
+def test_a_question_whose_run_a_token_stopped_names_the_token(team):
+    tokens.make_token(SYSTEM, "night-desk", "operator")
+    approval = teamwork.ask(team["operator"])
+
+    stop_and_rerun.stop(token_principal("night-desk"), approval.run)
+
+    approval.refresh_from_db()
+    assert (approval.status, approval.decided_by) == ("cancelled", "token:night-desk")
+    with pytest.raises(Conflict, match="withdrawn: token:night-desk ended its run"):
+        decide.decide(team["approver"], approval.id, "approve")
+    assert "night-desk" in words(block(f'data-group="call:{approval.tool_call}"'))
+    list(rebuild())
+    assert Approval.objects.get().decided_by == "token:night-desk"
 
 
 def test_a_question_whose_run_does_not_wait_is_open_nowhere(team):
