@@ -16,6 +16,7 @@ class BudgetWatch:
 
     def __init__(self, claim: Claim, do: Do) -> None:
         self._claim, self._do = claim, do
+        self._agent = claim.agent  # who was at work when the budget was reached
         self.reached: ReachedBudget | None = None
 
     async def refusal(self) -> str:
@@ -40,13 +41,14 @@ class BudgetWatch:
         """Return whether a budget has just been reached."""
         if self.reached is not None or evaluate.are_none():
             return False
+        self._agent = agent
         self.reached = await self._do(evaluate.reached, self._claim, agent)
         return self.reached is not None
 
     def build_request(self, turn: int) -> Body:
         """Return the approval request for the budget that was reached."""
         assert self.reached is not None
-        return budget_requests.build_request(self._claim, self.reached, self._claim.agent, turn)
+        return budget_requests.build_request(self._claim, self.reached, self._agent, turn)
 
     def _suspend(self, request: Body) -> None:
         claim = self._claim

@@ -5,9 +5,10 @@ import json
 from decimal import Decimal
 
 import pytest
-from agents import function_tool
+from agents import Agent, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 
+from agents_app.teams.definition import Team
 from conversations.core.errors import Conflict, Invalid
 from conversations.core.principals import SYSTEM
 from conversations.models import Approval, BudgetRaise, Conversation, Run, ToolCall
@@ -107,6 +108,19 @@ def test_it_asks_before_its_next_step_and_goes_on_with_as_much_again(people):
     assert [row.amount for row in BudgetRaise.objects.all()] == [Decimal(200), Decimal(200)]
     with pytest.raises(Conflict, match="already decided"):
         decide.decide(people["admin"], first.id, "approve")
+
+
+def test_the_agent_that_has_spent_it_asks_and_not_the_one_that_handed_over(people):
+    budget(100, scope="agent", agent="Desk")
+    desk = Agent(name="Desk", model=spender(calls=2), tools=[work])
+    hand_over = ScriptedModel([[function_call("transfer_to_desk", {}, call_id="h")]])
+    clerk = Agent(name="Clerk", model=hand_over, handoffs=[desk])
+    with working(Team(name="test", agents=[clerk, desk], entry=["Clerk"])):
+        send_message("hello")
+        question()
+
+    (request,) = event_bodies("approval.requested")
+    assert (request["args"]["place"], request["agent"]) == ("Desk", "Desk")
 
 
 def test_a_last_answer_is_given_whatever_it_took(people):
