@@ -103,8 +103,10 @@ class ImportJobs:
             job = self._of(id_, by) if id_ else self._make(by, name, size)
             if job.state != "receiving" or (offset, size) != (job.received, job.size) or len(piece) > MAX_PIECE:
                 raise Conflict(f"{job.received:,} bytes of this file have arrived: send the bytes that follow")
-            with job.path.open("ab") as file:
+            with job.path.open("r+b") as file:  # in place of what a write that failed left
+                file.seek(offset)
                 file.write(piece)
+                file.truncate()
             job.received, job.used_at = job.received + len(piece), time.monotonic()
             if job.received == job.size:
                 job.state = "received"

@@ -147,6 +147,18 @@ def test_a_file_comes_in_pieces_in_their_order(admin):
     assert "would become" in over(admin, admin.post(IMPORT, {"job": first["job"], "do": "check"}).url)
 
 
+def test_a_piece_takes_the_place_of_what_a_full_disk_left_of_it(admin):
+    half = len(CHATS) // 2
+    first = piece(admin, CHATS[:half], name="chats.jsonl", size=len(CHATS), offset=0).json()
+    path = browser_import.jobs._jobs[first["job"]].path
+    with path.open("ab") as file:
+        file.write(CHATS[half : half + 9])
+
+    rest = {"name": "chats.jsonl", "size": len(CHATS), "job": first["job"]}
+    assert piece(admin, CHATS[half:], **rest, offset=half).json()["received"] == len(CHATS)
+    assert path.read_bytes() == CHATS
+
+
 def test_sizes_are_bounded(admin, monkeypatch):
     assert piece(admin, b"x", name="x", size=browser_import.MAX_FILE + 1, offset=0).status_code == 413
     assert piece(admin, b"xx", name="x", size=1, offset=0).status_code == 413
