@@ -41,8 +41,9 @@ class RunBus(LogBus):
         self._claims[claim.run] = claim, team
 
     def leave(self, claim: Claim) -> None:
-        """Remove a run that has ended here."""
-        self._claims.pop(claim.run, None)
+        """Remove an attempt that has ended here; the run may be in its next one already."""
+        if claim.run in self._claims and self._claims[claim.run][0].attempt == claim.attempt:
+            del self._claims[claim.run]
 
     def tell(self, event_writer: RunEventWriter, event: Body) -> None:
         """Write an event of a team's own type without waiting. Raises NotAllowed for any other type, which is recorded

@@ -191,7 +191,8 @@ class Worker:
         task.add_done_callback(partial(self._over, claim.run))
 
     def _over(self, run: str, task: asyncio.Task[None]) -> None:
-        del self._active_runs[run]
+        if (entry := self._active_runs.get(run)) is not None and entry[-1] is task:
+            del self._active_runs[run]  # else the run goes on here already, in its next attempt
         self.finished_runs += 1
         self._news.set()
         if not task.cancelled() and (error := task.exception()) is not None:
