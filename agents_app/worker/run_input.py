@@ -82,7 +82,7 @@ def load_run_input(claim: Claim, team: Team) -> RunInput:
     conversation = Conversation(id=id_, key=claim.conversation, handler=handler, copied_seq=copied)
     if copied:  # a fork: read all of its fields
         conversation.refresh_from_db()
-    if claim.state is None and is_redacted(body, erased_by):
+    if claim.state is None and is_redacted(body, erased_by, principal):
         raise Incompatible(REDACTED.format(claim.input_seq))
     is_remembered = claim.input_seq <= conversation.copied_seq
     request = read_request(body, principal) if kind == KIND and not is_remembered else None

@@ -5,10 +5,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from conversations.events.types.redaction import LEFT
 from conversations.models import Approval, Event
+
+IMPORT = "import:"  # begins the principal of an import
 
 
 def edited(decided: Mapping[str, Any]) -> str | None:
@@ -44,12 +46,16 @@ def arguments_changed(approvals: QuerySet[Approval]) -> dict[str, tuple[str, str
 def has_redacted(events: QuerySet[Event]) -> bool:
     """Return whether one of these events lost all or some of what it said, so that nothing is to be called with what is
     left. A conversation's id that was erased does not count: its new id stands there."""
-    return any(is_redacted(*row) for row in events.exclude(erased_by=None).values_list("body", "erased_by"))
+    erased = events.filter(Q(erased_by__isnull=False) | Q(principal__startswith=IMPORT))
+    return any(is_redacted(*row) for row in erased.values_list("body", "erased_by", "principal"))
 
 
-def is_redacted(body: str, erased_by: str | None) -> bool:
-    """Return whether an event lost all or some of what it said, by its row's body and `erased_by`."""
-    return erased_by is not None and (LEFT in body or json.loads(body).get("redacted") is True)
+def is_redacted(body: str, erased_by: str | None, principal: str = "") -> bool:
+    """Return whether an event lost all or some of what it said, by its row's columns. An import has the tombstone of
+    another record as its text, and erased nothing itself."""
+    if erased_by is None:
+        return principal.startswith(IMPORT) and '"redacted"' in body and json.loads(body).get("redacted") is True
+    return LEFT in body or json.loads(body).get("redacted") is True
 
 
 def messages_of(approvals: QuerySet[Approval]) -> dict[str, str]:

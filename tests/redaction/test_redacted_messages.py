@@ -6,7 +6,12 @@ from agents.testing import function_call
 
 from conversations.conversation import control, fork, post_message
 from conversations.core.errors import Conflict
-from conversations.core.principals import SYSTEM
+from conversations.core.principals import SYSTEM, import_principal
+from conversations.import_export.export import export
+from conversations.import_export.formats.detect import recordings
+from conversations.import_export.import_file import import_recordings
+from conversations.import_export.import_report import ImportReport
+from conversations.import_export.staged_import import StagedImport
 from conversations.models import Conversation, Event, Run
 from conversations.redaction import redact
 from conversations.runs import stop_and_rerun
@@ -52,6 +57,22 @@ def test_no_run_is_begun_for_a_redacted_message(people, begin):
     assert refused.value.code == "redacted"
     assert Run.objects.count() == 1
     assert Conversation.objects.visible().count() == 1
+
+
+def test_no_run_is_begun_for_a_message_that_was_redacted_where_it_was_imported_from(people, tmp_path):
+    with working(clerks(Model())):
+        pass
+    stopped_run()
+    redact_messages()
+    (tmp_path / "c.jsonl").write_bytes(b"".join(export("c")))
+    report = ImportReport(print)
+    recording = recordings(tmp_path / "c.jsonl", report)
+    import_recordings(recording, StagedImport(import_principal("c")), report, key="copy", progress=lambda *_: None)
+
+    with pytest.raises(Conflict, match="event 1, which the run would answer, was redacted"):
+        fork.fork(people["operator"], "copy", 1, run=True, agent="Clerk")
+
+    assert Run.objects.count() == 1
 
 
 def test_a_queued_run_ends_unbegun_if_its_message_was_redacted_meanwhile():
