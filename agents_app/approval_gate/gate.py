@@ -143,7 +143,7 @@ class PolicyGuardrail(ToolInputGuardrail[Any]):
         """Put edited arguments in place; refuse the call if the policy or the run's restriction forbids it."""
         scope = current_scope()
         decided = (
-            scope.gatekeeper.decision_before_start(data.context)
+            scope.gatekeeper.decision_before_start(data.context, self.tool)
             if scope is not None and scope.gatekeeper is not None
             else None
         )

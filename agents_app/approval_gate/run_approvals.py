@@ -41,11 +41,11 @@ def pending_requests(
     bodies: list[Body] = []
     seen_ids: set[str] = set()
     for item in items:
-        call_id, sent = item.call_id or "", item.arguments or ""
-        if our_id := calls.find_requested(call_id, recorded_digests(sent), besides=seen_ids):
+        call_id, sent, tool = item.call_id or "", item.arguments or "", tool_of(item)
+        if our_id := calls.find_requested(call_id, _name(item), recorded_digests(sent), besides=seen_ids):
             seen_ids.add(our_id)
             continue
-        tool, our_id = tool_of(item), calls.new(call_id)
+        our_id = calls.new(call_id)
         body = build_request(
             item.agent.name, turn, our_id, item.call_id, sent, parent=calls.take_parent_call(call_id, sent)
         )
@@ -105,13 +105,13 @@ def decisions(run: str) -> dict[str, Decision]:
 def apply_to_state(state: RunState[Any, Any], calls: CallIdMap, decided: dict[str, Decision]) -> None:
     """Tell the SDK's state what was decided. Raises Incompatible when a call in it was never asked about."""
     seen_ids: set[str] = set()
-    for item in state.get_interruptions():
+    for item in reversed(state.get_interruptions()):  # the newest requests are theirs, in their order
         if is_external(item):
             continue  # its client's to answer, and nobody's here to decide
-        sent = recorded_digests(item.arguments or "")
         our_id = calls.find_requested(
-            item.call_id or "", sent, besides=seen_ids, statuses=(*APPROVAL_STATUSES, "blocked")
-        )  # its time was up
+            item.call_id or "", _name(item), recorded_digests(item.arguments or ""),
+            besides=seen_ids, statuses=(*APPROVAL_STATUSES, "blocked"), newest=True,  # blocked: its time was up
+        )  # fmt: skip
         seen_ids.add(our_id or "")
         decision = decided.get(our_id or "")
         if decision is None:
@@ -120,6 +120,13 @@ def apply_to_state(state: RunState[Any, Any], calls: CallIdMap, decided: dict[st
             state.reject(item, rejection_message=decision.message or None)
         else:
             state.approve(item)
+    calls.forget_refused()
+
+
+def _name(item: ToolApprovalItem) -> str:
+    """Return the public name of the tool for which a call waits, as the record has it."""
+    tool = tool_of(item)
+    return tool.name if tool is not None else item.name or ""
 
 
 class Gatekeeper:
@@ -136,10 +143,10 @@ class Gatekeeper:
         rows = evaluate.cached_rows()
         return rows if rows is not None else await self._read()
 
-    def decision_before_start(self, context: ToolContext[Any]) -> Decision | None:
-        """Return what a person decided about a call that the gate is about to check."""
-        hooks = self._hooks()
-        our_id = hooks.calls.find_requested(context.tool_call_id, recorded_digests(requested_arguments(context)))
+    def decision_before_start(self, context: ToolContext[Any], tool: FunctionTool) -> Decision | None:
+        """Return what a person decided about a tool's call that the gate is about to check."""
+        hooks, digests = self._hooks(), recorded_digests(requested_arguments(context))
+        our_id = hooks.calls.find_requested(context.tool_call_id, tool.name, digests)
         return hooks.decided.get(our_id) if our_id else None
 
     def decision_of_running(self, context: ToolContext[Any]) -> Decision | None:
@@ -174,7 +181,7 @@ class Gatekeeper:
             context.tool_call_id,
             requested_arguments(context),
         )
-        if hooks.calls.find_requested(call_id, recorded_digests(sent)) is not None:
+        if hooks.calls.find_requested(call_id, tool.name, recorded_digests(sent)) is not None:
             return False  # a person was asked already
         our_id = hooks.calls.new(call_id)
         request = build_request(agent.name, hooks.turns.current, our_id, call_id, sent, parent=parent)
@@ -189,7 +196,8 @@ class Gatekeeper:
         if rule is None:
             hooks.calls.give_back(call_id, our_id)
             return False
-        hooks.calls.approve(EarlierCall(our_id, call_id, "approved", recorded_digests(sent)[-1], parent), sent)
+        call = EarlierCall(our_id, call_id, "approved", recorded_digests(sent)[-1], tool.name, parent)
+        hooks.calls.approve(call, sent)
         by = f"an auto-approval rule by {rule.made_by}"
         hooks.decided = {**hooks.decided, our_id: Decision("approve", "", digest=digest(sent), by=by)}
         return True
@@ -199,7 +207,7 @@ class Gatekeeper:
         hooks, parent = self._hooks(), current_parent_call()
         call_id = context.tool_call_id
         digests = recorded_digests(requested_arguments(context))
-        our_id = hooks.calls.find_requested(call_id, digests) or hooks.calls.new(call_id)
+        our_id = hooks.calls.find_requested(call_id, tool.name, digests) or hooks.calls.new(call_id)
         body: Body = {"event": "policy.refused", "agent": agent.name, "turn": hooks.turns.current, "tool_call": our_id}
         body |= {"tool_call_id": original(call_id), "effect": self._served.effect(tool, agent.name)}
         body |= identity.layers(tool, context.tool_namespace)

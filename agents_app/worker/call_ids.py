@@ -1,19 +1,20 @@
 """Map a provider's call ids to our own, in one attempt of a run. Used by its hooks and approvals.
 
 Providers repeat call ids, so the n-th use has its own id. The SDK lets no runner use an id twice for different
-invocations, but each run inside a call is a separate runner; a call is therefore identified by its parent call, its id
-and its arguments. A call whose approval was requested keeps the id of its request; one that an earlier attempt entered
-keeps its id too, so that entering it again is refused (law F).
+invocations, but each run inside a call is a separate runner; a call is therefore identified by its parent call, its id,
+its tool and its arguments. A call whose approval was requested keeps the id of its request; one that an earlier
+attempt entered keeps its id too, so that entering it again is refused (law F).
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from agents_app.model_providers.unique_call_ids import original
 from conversations.runs.claims import Body, our_call_id
 
 Key = tuple[str | None, str]  # the call that it is inside, and the provider's id
+MAX_NAME = 200  # characters of a tool's name in the tables
 
 
 APPROVAL_STATUSES = ("waiting", "approved", "rejected")  # statuses of a call that a person is or was asked about
@@ -26,7 +27,12 @@ class EarlierCall(NamedTuple):
     call_id: str | None
     status: str
     digest: str
+    name: str
     parent: str | None = None
+
+    def is_of(self, name: str, digests: Collection[str]) -> bool:
+        """Return whether it is of this tool, with arguments that have one of these digests."""
+        return self.name == name[:MAX_NAME] and self.digest in digests
 
     @property
     def key(self) -> Key:
@@ -55,17 +61,18 @@ class CallIdMap:
         waiting = self._expected[call_id, sent]
         return waiting.popleft() if waiting else None
 
-    def begin(self, parent: str | None, call_id: str, digests: Collection[str]) -> str:
-        """Return our id of a call that starts now; `digests`: see `run_hooks.recorded_digests`."""
+    def begin(self, parent: str | None, call_id: str, name: str, digests: Collection[str]) -> str:
+        """Return our id of a call of a tool that starts now; `digests`: see `run_hooks.recorded_digests`."""
         key = parent, call_id
-        our_id = self._find_open(key, digests) or self._entered(key, digests) or self.new(call_id)
+        our_id = self._find_open(key, name, digests) or self._entered(key, name, digests) or self.new(call_id)
         self._running[parent, call_id] = our_id
         return our_id
 
     def end(self, parent: str | None, call_id: str) -> str | None:
         """Return our id of a call that ends now; None if it did not start."""
         our_id = self._running.pop((parent, call_id), None)
-        return our_id or self._take((parent, call_id), ("executing",))
+        same = (call for call in self._earlier_calls if call.key == _own((parent, call_id)))
+        return our_id or self._take(call for call in same if call.status == "executing")
 
     def new(self, call_id: str) -> str:
         """Return the id of a further use."""
@@ -116,27 +123,34 @@ class CallIdMap:
     def find_requested(
         self,
         call_id: str,
-        digests: Collection[str] = (),
+        name: str,
+        digests: Collection[str],
         *,
         besides: Collection[str] = (),
         statuses: Collection[str] = APPROVAL_STATUSES,
+        newest: bool = False,
     ) -> str | None:
-        """Return the id of a call whose approval was requested, decided or not; with digests, only for these
-        arguments."""
-        own = original(call_id)
-        matches = (c for c in self._earlier_calls if c.key[1] == own and c.status in statuses and c.id not in besides)
-        return next((c.id for c in matches if not digests or c.digest in digests), None)
+        """Return the id of the first (or `newest`) call of a tool with these arguments whose approval was requested,
+        decided or not."""
+        own, calls = original(call_id), self._earlier_calls[:: -1 if newest else 1]
+        matches = (c for c in calls if c.key[1] == own and c.is_of(name, digests))
+        return next((c.id for c in matches if c.status in statuses and c.id not in besides), None)
 
-    def _find_open(self, key: Key, digests: Collection[str]) -> str | None:
-        return self._take(key, ("waiting", "approved", "called"), digests)
+    def forget_refused(self) -> None:
+        """Forget the calls that were not approved, once the SDK's state knows that: the same call again is another
+        one."""
+        self._earlier_calls = [call for call in self._earlier_calls if call.status not in ("rejected", "blocked")]
 
-    def _entered(self, key: Key, digests: Collection[str]) -> str | None:
+    def _find_open(self, key: Key, name: str, digests: Collection[str]) -> str | None:
+        matches = (call for call in self._earlier_calls if call.key == _own(key) and call.is_of(name, digests))
+        return self._take(call for call in matches if call.status in ("waiting", "approved", "called"))
+
+    def _entered(self, key: Key, name: str, digests: Collection[str]) -> str | None:
         """Return the same call of an earlier attempt, which must not be entered again."""
-        return next((c.id for c in self._earlier_calls if c.key == _own(key) and c.digest in digests), None)
+        return next((c.id for c in self._earlier_calls if c.key == _own(key) and c.is_of(name, digests)), None)
 
-    def _take(self, key: Key, statuses: tuple[str, ...], digests: Collection[str] = ()) -> str | None:
-        matches = (c for c in self._earlier_calls if c.key == _own(key) and c.status in statuses)
-        call = next((c for c in matches if not digests or c.digest in digests), None)
+    def _take(self, matches: Iterator[EarlierCall]) -> str | None:
+        call = next(matches, None)
         if call is not None:
             self._earlier_calls.remove(call)
         return call.id if call else None

@@ -104,7 +104,7 @@ class RecordingHooks(RunHooks[Any]):
             return
         sent = mask(context.tool_arguments)
         digests = recorded_digests(requested_arguments(context))
-        our_id = self.calls.begin(current_parent_call(), context.tool_call_id, digests)
+        our_id = self.calls.begin(current_parent_call(), context.tool_call_id, tool.name, digests)
         step = self._started_steps[our_id] = self._tool_step_body(context, agent, tool, our_id)
         decided = self.decided.get(our_id)
         if decided is not None and decided.decision == "respond":

@@ -7,7 +7,7 @@ from agents import Agent, function_tool
 
 from agents_app.model_providers.providers import ModelConfig
 from agents_app.teams.definition import Team
-from conversations.models import Approval, Run, ToolCall
+from conversations.models import Approval, Run, ToolCall, User
 from conversations.runs.approvals import decide
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.cast import person
@@ -113,3 +113,59 @@ def test_calls_of_one_id_are_decided_apart_and_run_in_another_process():
     assert (Run.objects.get().status, ran) == ("done", ["Elm"])
     rows = ToolCall.objects.order_by("nth").values_list("call_id", "nth", "status")
     assert list(rows) == [("c1", 1, "done"), ("c1", 2, "rejected")]
+
+
+def door_team():
+    """Its tools take no arguments, so that their calls differ by name alone."""
+    ran = []
+
+    def tool(name, *, gated):
+        def act() -> str:
+            ran.append(name)
+            return f"{name}: done"
+
+        return function_tool(act, name_override=name, description_override=name, needs_approval=gated)
+
+    tools = [
+        tool("lock", gated=True),
+        tool("unlock", gated=True),
+        tool("ring", gated=False),
+        tool("knock", gated=False),
+    ]
+    return Team(name="doors", agents=[Agent(name="Clerk", model="m", tools=tools)], entry=["Clerk"]), ran
+
+
+def decided(decision, which):
+    """Wait for the request of this number, and decide it."""
+    until(lambda: Approval.objects.count() > which, within=20, what=f"request {which + 1}")
+    approval = Approval.objects.order_by("asked_seq")[which]
+    until(lambda: Run.objects.get().status == "waiting", what="the run to wait")
+    decide.decide(User.objects.get(username="april"), approval.id, decision)
+
+
+def test_another_tool_under_the_id_of_a_rejected_call_is_asked_about():
+    answers = [streamed([call("lock", {}, "c1")]), streamed([call("unlock", {}, "c1")]), DONE]
+    team, ran = door_team()
+    person("april", "approver")
+    with served_apart(lambda n, request: answers[n]) as server, working(team, config=config_of(server, "responses")):
+        send_message()
+        decided("reject", 0)
+        decided("approve", 1)
+        (run,) = ended_runs()
+
+    assert (run.status, ran) == ("done", ["unlock"])
+    rows = ToolCall.objects.order_by("nth").values_list("name", "call_id", "nth", "status")
+    assert list(rows) == [("lock", "c1", 1, "rejected"), ("unlock", "c1", 2, "done")]
+
+
+def test_another_tool_under_the_id_of_a_call_of_an_earlier_attempt_is_called():
+    answers = [[call("ring", {}, "c1")], [call("lock", {}, "c2")], [call("knock", {}, "c1")]]
+    answers = [streamed(calls) for calls in answers] + [DONE]
+    team, ran = door_team()
+    person("april", "approver")
+    with served_apart(lambda n, request: answers[n]) as server, working(team, config=config_of(server, "responses")):
+        send_message()
+        decided("approve", 0)
+        (run,) = ended_runs()
+
+    assert (run.status, ran) == ("done", ["ring", "lock", "knock"])

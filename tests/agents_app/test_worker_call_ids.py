@@ -166,7 +166,8 @@ def test_a_question_names_the_call_that_it_is_inside():
 
 @pytest.mark.parametrize("status", ["executing", "done", "failed", "unknown"])
 def test_a_call_that_an_earlier_attempt_entered_keeps_its_id(status):
-    calls = CallIdMap("run", [EarlierCall("first", "c1", status, "digest")])
+    calls = CallIdMap("run", [EarlierCall("first", "c1", status, "digest", "look")])
 
-    assert calls.begin(None, "c1", ["digest"]) == "first"
-    assert calls.begin(None, "c1", ["another"]) != "first"
+    assert calls.begin(None, "c1", "look", ["digest"]) == "first"
+    assert calls.begin(None, "c1", "look", ["another"]) != "first"
+    assert calls.begin(None, "c1", "other", ["digest"]) != "first"
