@@ -59,20 +59,24 @@ def pages(
 def size_of(body: str | bytes) -> int:
     """Return the size of a body in bytes of UTF-8, as the databases store it. A blob can only have been written to
     SQLite by hand."""
-    return len(body) if isinstance(body, bytes) or body.isascii() else len(body.encode("utf-8", "replace"))
+    return len(body) if body.isascii() or isinstance(body, bytes) else len(body.encode("utf-8", "replace"))
 
 
 def size(page: Sequence[Row]) -> int:
     """Return the total size of the bodies of rows, in bytes."""
-    return sum(size_of(row[-1]) for row in page)
+    return sum([len(body) if (body := row[-1]).isascii() else size_of(body) for row in page])
 
 
 def _until(cursor: CursorWrapper, most: int) -> list[Row]:
     page: list[Row] = []
-    read = 0
-    for row in iter(cursor.fetchone, None):  # a loop over the cursor itself would close it when it is left
-        page.append(row)
-        read += size_of(row[-1])
-        if read > most:
-            break
+    room = most
+    with (
+        cursor.db.wrap_database_errors
+    ):  # once: Django's own `fetchone` does it for each row, which takes as long again
+        for row in cursor.cursor:  # of `sqlite3`: a loop over Django's would close it when it is left
+            page.append(row)
+            body = row[-1]
+            room -= len(body) if body.isascii() else size_of(body)
+            if room < 0:
+                break
     return page
