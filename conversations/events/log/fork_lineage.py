@@ -1,5 +1,5 @@
 """Find the conversations whose rows belong to a history: the conversation itself and, for a fork's copies, its parents
-(§5). Read by `tool_calls`.
+(§5). Read by `call_events`.
 
 A copied event folds no call of its own, so a call among the copies is a row of the conversation in which it was made.
 """
@@ -9,6 +9,15 @@ from typing import NamedTuple
 from django.db.backends.utils import CursorWrapper
 
 MAX_ITEMS = 100  # forks of forks that are looked through
+ORIGIN = "id,copied_seq,parent_id"
+
+
+class HistoryOrigin(NamedTuple):
+    """A conversation's row, and where its history begins, in the order of `ORIGIN`."""
+
+    conversation: int
+    copied: int  # the seq of the last copied event; 0: it is no fork
+    parent: int | None
 
 
 class LineagePart(NamedTuple):
@@ -23,19 +32,18 @@ class LineagePart(NamedTuple):
         return self.after < seq and (self.upto is None or seq <= self.upto)
 
 
-def lineage(cursor: CursorWrapper, conversation: int, upto: int | None = None) -> list[LineagePart]:
-    """Return the parts of a history up to an event (None: to the end), newest first."""
+def lineage(cursor: CursorWrapper, origin: HistoryOrigin, upto: int | None = None) -> list[LineagePart]:
+    """Return the parts of a history up to an event (None: to the end), newest first; without a query if the
+    conversation is no fork."""
     parts: list[LineagePart] = []
-    here = conversation
     while len(parts) < MAX_ITEMS:
-        cursor.execute("SELECT copied_seq,parent_id FROM conversations_conversation WHERE id=%s", [here])
+        after = origin.copied if upto is None else min(origin.copied, upto)
+        parts.append(LineagePart(origin.conversation, after, upto))
+        if not after or origin.parent is None:
+            return parts
+        cursor.execute(f"SELECT {ORIGIN} FROM conversations_conversation WHERE id=%s", [origin.parent])
         row = cursor.fetchone()
         if row is None:
             return parts
-        copied, parent = row
-        after = copied if upto is None else min(copied, upto)
-        parts.append(LineagePart(here, after, upto))
-        if not after or parent is None:
-            return parts
-        upto, here = after, parent
+        upto, origin = after, HistoryOrigin(*row)
     return parts

@@ -2,6 +2,7 @@
 write."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from django.db import connection
@@ -10,6 +11,7 @@ from django.db.backends.utils import CursorWrapper
 from conversations.core.errors import NotFound
 from conversations.events.log import bounded_reads, call_events
 from conversations.events.log.call_events import COLUMNS
+from conversations.events.log.fork_lineage import ORIGIN, HistoryOrigin
 from conversations.events.log.records import CallEvents, Cut, Stored
 from conversations.events.log.sql import marks, wanted
 from conversations.events.projections import ECHO_WITHIN, ECHOING
@@ -22,6 +24,7 @@ TOKEN_BYTES = 1 << 19  # of the bodies of its open tokens, or one token a turn
 NEAR, NEAR_BYTES = 8, 1 << 16  # of what was said before a window: events, and letters of one
 _NEIGHBOURS = f"""SELECT {COLUMNS} FROM conversations_event WHERE conversation_id=%s AND seq BETWEEN %s AND %s
 AND (kind IN ({marks(len(ECHOING))}) AND length(body)<=%s OR seq=%s) ORDER BY seq DESC LIMIT {NEAR}"""
+FEWEST_ROWS = 16  # of a read of entries that goes on
 FEWEST = 2  # entries of a page whose calls' other events are whole, however large
 
 
@@ -127,6 +130,11 @@ def _neighbours(cursor: CursorWrapper, conversation: int, key: str, seq: int) ->
     return [Stored(key, *row) for row in reversed(cursor.fetchall())]
 
 
+def _is_neighbour(event: Stored, seq: int) -> bool:
+    is_near = event.seq >= seq - ECHO_WITHIN and event.kind in ECHOING and len(event.body) <= NEAR_BYTES
+    return is_near or event.seq == seq - 1
+
+
 def preview_before(key: str, seq: int) -> int:
     """Return the seq of the last output without a run at or before `seq`; it names the group of the tokens after it."""
     with connection.cursor() as cursor:
@@ -220,13 +228,23 @@ class _Window:
     def __init__(self, cursor: CursorWrapper, key: str) -> None:
         self.cursor, self.key = cursor, key
         cursor.execute(
-            "SELECT id,head_seq,preview_after FROM conversations_conversation WHERE key=%s AND NOT is_staged", [key]
+            f"SELECT head_seq,preview_after,{ORIGIN} FROM conversations_conversation WHERE key=%s AND NOT is_staged",
+            [key],
         )
         row = cursor.fetchone()
         if row is None:
             raise NotFound(f"there is no conversation {key!r}")
-        self.id, self.head, self.preview_after = row
+        self.head, self.preview_after, *origin = row
+        self.origin = HistoryOrigin(*origin)
+        self.id = self.origin.conversation
         self.upto: int | None = None  # nothing after it is read
+        self.read_seqs: list[int] = []  # of the events read, which are no tokens
+        self.behind: list[Stored] = []  # what was read last backwards, newest first
+
+    @cached_property
+    def calls(self) -> call_events.CallReader:
+        """What reads the calls of its events."""
+        return call_events.CallReader(self.cursor, self.key, self.origin, self.upto)
 
     def until(self, seq: int) -> "_Window":
         """Limit the history to the events up to this one."""
@@ -236,31 +254,48 @@ class _Window:
 
     def backwards(self, before: int, limit: int, most: int = ENTRY_BYTES) -> tuple[list[Stored], bool]:
         """Read `limit` rendered entries before a seq, ascending, and whether there are older ones."""
-        entries, has_more = self._entries("seq<%s", "seq DESC", before, limit, most)
+        entries, has_more = self._entries("seq<%s", "seq DESC", before, limit, most, ahead=NEAR)
         return entries[::-1], has_more
 
     def forwards(self, after: int, limit: int, most: int = ENTRY_BYTES) -> tuple[list[Stored], bool]:
         """Read `limit` rendered entries after a seq, ascending, and whether there are newer ones."""
         return self._entries("seq>%s", "seq", after, limit, most)
 
-    def _entries(self, where: str, order: str, start: int, limit: int, most: int) -> tuple[list[Stored], bool]:
-        """Read entries. A later step of a known call is not an entry of its own: it is rendered in the call's block."""
+    def _entries(
+        self, where: str, order: str, start: int, limit: int, most: int, *, ahead: int = 0
+    ) -> tuple[list[Stored], bool]:
+        """Read entries. A later step of a known call is not an entry of its own: it is rendered in the call's block.
+
+        Of each `limit + 1` events in turn, the bodies have `most` bytes; those after the first are read as needed.
+        `ahead`: how many more events to read, if they fit, for what is rendered as a repetition.
+        """
         entries: list[Stored] = []
         where += "" if self.upto is None else f" AND seq<={self.upto:d}"
         source = f"FROM conversations_event WHERE conversation_id=%s AND {where} AND NOT kind='token'"
+        count = left = limit + 1
+        room = most
         while True:
             page = bounded_reads.rows(
-                self.cursor, COLUMNS, source, [self.id, start], order=order, limit=limit + 1, most=most
+                self.cursor, COLUMNS, source, [self.id, start], order=order, limit=count + ahead, most=room
             )
-            rows = [Stored(self.key, *row) for row in page]
-            results = call_events.folded(self.cursor, self.id, rows)
+            events = [Stored(self.key, *row) for row in page]
+            rows = events[:count]
+            self.read_seqs += [row.seq for row in rows]
+            results = self.calls.folded(rows)
             entries += [row for row in rows if row.seq not in results]
-            is_cut = bounded_reads.size(page) > most
-            if len(entries) > limit or (len(rows) <= limit and not is_cut):
+            if ahead:
+                self.behind = events
+            room -= bounded_reads.size(page[:count])
+            is_cut = room < 0
+            if len(entries) > limit or (len(rows) < count and not is_cut):
                 return entries[:limit], len(entries) > limit
             start = rows[-1].seq
             if is_cut and entries:
                 return entries, self._is_drawn(where, start)
+            left -= count
+            if is_cut or not left:
+                left, room = limit + 1, most
+            count = min(left, max(FEWEST_ROWS, 2 * (limit + 1 - len(entries))))  # most calls have two steps
 
     def _is_drawn(self, where: str, start: int) -> bool:
         """Return whether there are events other than tokens."""
@@ -276,9 +311,7 @@ class _Window:
         return EventWindow(
             key=self.key,
             events=entries,
-            calls=call_events.of_window(
-                self.cursor, self.id, self.key, entries, is_whole=len(entries) <= FEWEST, upto=self.upto
-            ),
+            calls=self.calls.of_window(entries, is_whole=len(entries) <= FEWEST),
             open_tokens=tokens,
             first_seq=first if entries else 0,
             last_seq=last,
@@ -286,9 +319,17 @@ class _Window:
             has_older=has_older,
             has_newer=last < self.head,
             preview_after=_preview_before(self.cursor, self.id, self.preview_after, first - 1),
-            before=_neighbours(self.cursor, self.id, self.key, first),
+            before=self._neighbours_of_first(first),
             cuts=cuts,
         )
+
+    def _neighbours_of_first(self, first: int) -> list[Stored]:
+        """Return the neighbours of the first event: of what was read already, if that suffices."""
+        behind = [event for event in self.behind if event.seq < first]
+        near = [event for event in behind if _is_neighbour(event, first)][:NEAR]
+        if behind and behind[0].seq == first - 1 and (len(near) == NEAR or behind[-1].seq <= first - ECHO_WITHIN):
+            return near[::-1]
+        return _neighbours(self.cursor, self.id, self.key, first) if first > 1 else []
 
     def _open_tokens(self, first: int, last: int) -> tuple[list[Stored], dict[tuple[str | None, int | None], Cut]]:
         """Read the tokens that no output has replaced: those of runs in the window and, at the end, the external
@@ -297,6 +338,8 @@ class _Window:
         Of a turn that is too long, only the newest tokens are read; the others are counted.
         """
         first = max(first, last - PREVIEW)
+        if len([seq for seq in self.read_seqs if first <= seq <= last]) == last - first + 1:
+            return [], {}  # every number is that of another event
         turns = self._open_turns(first, last)
         tokens: list[Stored] = []
         cuts: dict[tuple[str | None, int | None], Cut] = {}
