@@ -60,9 +60,9 @@ class LaneHeads extends HTMLElement {
   /** Whether an output is left out because a message with the same text is shown, whichever of the two comes first. */
   #isFolded(card) {
     const { seq, folds } = card.dataset;
-    const output = folds && document.querySelector(`.lane-event[data-seq="${folds}"]`);
-    if (output) output.remove();
-    const isFolded = document.querySelector(`.lane-event[data-folds="${seq}"]`) !== null;
+    const output = folds && rowOf(folds);
+    if (output && output.dataset.seq === folds) output.remove();
+    const isFolded = rowOf(seq)?.dataset.folds === seq;
     if (isFolded) card.remove();
     return isFolded;
   }
@@ -137,6 +137,9 @@ class LaneHeads extends HTMLElement {
     else if (card.right > view.right) this.parentElement.scrollLeft += card.right - view.right;
   }
 }
+
+/** Returns the card that has an event's id, its own or one inside it that folds the event. By id: a search by attributes for each card visits all others. */
+const rowOf = (seq) => document.getElementById(`e${seq}`)?.closest(".lane-event");
 
 /** Set data attributes; unchanged ones are not written, since each write causes a style recalculation. */
 const setData = (element, values) => {

@@ -1,0 +1,48 @@
+"""Scripts of the lanes in an empty page of a real browser: what a page of cards and a scroll cost."""
+
+import pytest
+from playwright.sync_api import Page
+
+LANES = """async () => {
+  globalThis.card = (seq, folds = "") => `<article class="lane-event" id="e${seq}" data-seq="${seq}" data-sender="a"
+    ${folds && `data-folds="${folds}"`}>${folds && `<i id="e${folds}" hidden></i>`}<div class="lane-card">
+    <div class="ends"><span class="mark"></span><b class="name">a</b></div></div></article>`;
+  globalThis.placed = (...cards) => {
+    const fragment = document.createRange().createContextualFragment(cards.join(""));
+    document.querySelector("lane-heads").place(fragment);
+    return [...fragment.children].map(({ dataset }) => Number(dataset.seq));
+  };
+  document.body.innerHTML = `<tail-follow><div class="transcript lanes"><lane-heads><template>
+    <div class="lane-head"><span class="mark"></span><b class="name"></b></div>
+    <div data-others><b class="name"></b></div></template>
+    </lane-heads><div class="rows">${card(10)}${card(12, 11)}</div></div></tail-follow>`;
+  await import("/static/js/lane-heads.js");
+}"""
+SEARCHES = """() => {
+  let searches = 0;
+  for (const name of ["querySelector", "querySelectorAll"]) {
+    const search = Document.prototype[name];
+    Document.prototype[name] = function (...values) { return (searches += 1), search.apply(this, values); };
+  }
+  placed(...Array.from({ length: 60 }, (_, n) => card(n + 20)));
+  return searches - 1; // that of the element itself, above
+}"""
+
+
+@pytest.fixture
+def lanes(empty_page: Page) -> Page:
+    """Lanes of the events 10 and 12, of which 12 says the same as 11 and replaces it."""
+    empty_page.evaluate(LANES)
+    return empty_page
+
+
+def test_an_output_is_left_out_whichever_of_it_and_its_message_comes_first(lanes: Page) -> None:
+    assert lanes.evaluate("placed(card(11), card(13))") == [13]
+    assert lanes.evaluate("placed(card(14, 10))") == [14]
+
+    shown = "[...document.querySelectorAll('.lane-event')].map(({ dataset }) => Number(dataset.seq))"
+    assert lanes.evaluate(shown) == [12]
+
+
+def test_a_page_of_cards_is_placed_without_a_search_of_the_document_for_each(lanes: Page) -> None:
+    assert lanes.evaluate(SEARCHES) == 0
