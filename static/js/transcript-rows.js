@@ -1,5 +1,5 @@
 /**
- * The rendered rows of a transcript, in stretches of 200 that the browser may skip (`content-visibility`). A row of a run inside
+ * The rendered rows of a transcript, in stretches of 200, in lanes of 12, that the browser may skip (`content-visibility`). A row of a run inside
  * a call (`data-within`) is nested in the call's block (`.inner`) if that is loaded, or else a row of its own. Used by
  * `live-transcript` and `transcript-pages`.
  */
@@ -11,10 +11,12 @@ import { morph } from "./morph.js";
 import { stretchesOf } from "./visible-rows.js";
 
 const STRETCH = 200; // rows; content-visibility on each row is slower than none (measured)
+const LANES_STRETCH = 12; // rows in lanes, which cost more: so many are styled and laid out in one frame (templates/lanes.html)
 
 export class TranscriptRows {
   #root;
   #render;
+  #size; // rows of a stretch
   /** @type {Map<string, Element>} */
   #groups = new Map();
 
@@ -24,6 +26,7 @@ export class TranscriptRows {
    */
   constructor(root, prepare = () => {}) {
     this.#root = root;
+    this.#size = root.matches(".lanes") ? LANES_STRETCH : STRETCH;
     this.#render = (html) => {
       const fragment = renderRows(html);
       prepare(fragment);
@@ -87,9 +90,10 @@ export class TranscriptRows {
     const page = this.#buildPage(html);
     const next = this.first;
     this.#nestRows(page);
-    this.#root.querySelector(":scope > .rows").before(page);
-    placeNotes(this.#root);
     const rows = [...page.querySelectorAll(":scope > [data-seq]")];
+    this.#root.querySelector(":scope > .rows").before(page);
+    this.#divide(page);
+    placeNotes(this.#root);
     separateRows(next ? [...rows, next] : rows);
     return rows.some((row) => row.checkVisibility());
   }
@@ -110,6 +114,7 @@ export class TranscriptRows {
     this.#stretches.slice(1).forEach((stretch) => stretch.remove());
     this.#groups.clear();
     this.#stretches[0].replaceChildren(this.#render(html));
+    this.#divide(this.#stretches[0]);
     this.#registerGroups(this.#root);
     this.#separateAll();
   }
@@ -146,14 +151,24 @@ export class TranscriptRows {
   /** Returns the last stretch, or a new one if it is full. */
   #openStretch() {
     const last = this.#stretches.at(-1);
-    if (last.childElementCount < STRETCH) return last;
-    const stretch = Object.assign(document.createElement("div"), { className: "rows" });
+    if (last.childElementCount < this.#size) return last;
+    const stretch = newStretch();
     last.after(stretch);
     return stretch;
   }
 
+  /** Divide a stretch that has too many rows. */
+  #divide(stretch) {
+    const rows = [...stretch.children];
+    let last = stretch;
+    for (let n = this.#size; n < rows.length; n += this.#size) {
+      last.after(newStretch(rows.slice(n, n + this.#size)));
+      last = last.nextElementSibling;
+    }
+  }
+
   #buildPage(html) {
-    const page = Object.assign(document.createElement("div"), { className: "rows" });
+    const page = newStretch();
     page.append(this.#render(html));
     for (const row of [...page.children]) if (this.find(row.dataset.group) ?? this.#findById(row)) row.remove();
     this.#registerGroups(page);
@@ -261,6 +276,13 @@ export class TranscriptRows {
     return [...stretch.querySelectorAll(":scope > [data-seq]")].map((row) => Number(row.dataset.seq));
   }
 }
+
+/** Create a stretch. @param {Element[]} [rows] */
+const newStretch = (rows = []) => {
+  const stretch = Object.assign(document.createElement("div"), { className: "rows" });
+  stretch.append(...rows);
+  return stretch;
+};
 
 /** Extract nested rows, each of which finds its own place. Returns them after their outer row. */
 const extractNested = (row) => {

@@ -223,6 +223,37 @@ def test_lanes_are_folded_to_those_who_are_in_view_wherever_that_is(server: Serv
     assert len(heads(page)) < 40
 
 
+# Scrolls up a few rows a frame, while there are rows to scroll to, through three pages; returns the most rows that the
+# browser began to style and lay out in one frame.
+NEW_ROWS_A_FRAME = """() => new Promise((done) => {
+  const [host, scroller] = ["live-transcript", ".transcript"].map((name) => document.querySelector(name));
+  const firsts = new Set();
+  const isRendered = (row) => row.firstElementChild.checkVisibility({ contentVisibilityAuto: true });
+  let rendered = new Set();
+  let most = 0;
+  const frame = () => {
+    const rows = [...scroller.querySelectorAll(".lane-event")].filter(isRendered);
+    if (rendered.size) most = Math.max(most, rows.filter((row) => !rendered.has(row)).length);
+    rendered = new Set(rows);
+    if (firsts.add(host.dataset.first).size > 3 && scroller.scrollTop < 2500) return done(most);
+    if (scroller.scrollTop > 2500) scroller.scrollTop -= 120;
+    return requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+})"""
+
+
+def test_scrolling_up_renders_a_few_rows_a_frame_never_a_page_of_them(server: Server, page: Page) -> None:
+    work(server, "from tests.support import large_talks; large_talks.write('scrolled', events=1_000)")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"/conversations/scrolled/{VIEW}")
+    expect(page.locator("lane-overview svg")).to_be_visible()
+
+    most = page.evaluate(NEW_ROWS_A_FRAME)
+
+    assert 0 < most <= 24
+
+
 def test_the_overview_leads_anywhere_by_press_drag_and_keys(server: Server, page: Page) -> None:
     work(server, "from tests.support import large_talks; large_talks.write('strip', events=1_000)")
     page.goto(f"/conversations/strip/{VIEW}")
