@@ -42,7 +42,6 @@ Trait = Literal[
     "names_handler",  # may name the agent that answers
     "holds_run",  # tells who holds a run from then on
     "no_progress",  # of a run that is at work, it is no sign of it
-    "by_person",  # a person's decision on a call; the payload's `by` says whose
     "remembered",  # a fork's agents remember it
     # also drawn under the event `about`, from the row of `Annotation` that its fold makes; in text files only there
     "shown_under_event",

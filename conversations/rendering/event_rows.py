@@ -142,12 +142,10 @@ def doer(read: ParsedEvent) -> str:
     return principals.doer(read.event.principal, line(read.body.get("by")))
 
 
-def author(read: ParsedEvent, *, is_alone: bool = False) -> str:
-    """Return the author of an event: whom the payload names, or who did it if its type says so and it is no claim. If
-    it `is_alone`, the author of a decision on a call is its person, not the agent that the call is of."""
+def author(read: ParsedEvent) -> str:
+    """Return the author of an event: whom the payload names, or who did it if its type says so and it is no claim."""
     event_type = registry.find(read.event.kind)
-    is_doers = event_type and (event_type.author == "principal" or (is_alone and "by_person" in event_type.traits))
-    if is_doers and not is_claim(read):
+    if event_type and event_type.author == "principal" and not is_claim(read):
         return doer(read)
     return read.payload.speaker or default_speaker(read.event.kind)
 

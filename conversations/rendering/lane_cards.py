@@ -75,9 +75,11 @@ class LaneRenderer(EventRenderer):
 
 
 def ends(event: Stored, call: CallEvents | None) -> tuple[ParticipantMark, ParticipantMark | None]:
-    """Return whose event it is, and for whom, if anybody: the call of a server's tool is for the server."""
+    """Return whose event it is, and for whom, if anybody: a call is its agent's, and that of a server's tool is for the
+    server."""
     read = event_rows.parse_event(call.called if call else event)
-    sender, recipient = mark_for(_sender(read) or NOBODY, read.event.principal), _recipient(read)
+    name = read.payload.speaker if call else _sender(read)
+    sender, recipient = mark_for(name or NOBODY, read.event.principal), _recipient(read)
     if read.payload.mcp_server and read.event.kind in CALLS:
         return sender, mark_for_name(read.payload.mcp_server, "system")._replace(
             key=hidden_characters.spelled_out(f"server:{recipient}")

@@ -75,7 +75,7 @@ def search(request: HttpRequest) -> JsonResponse:
 
 def _item(hit: searching.SearchHit, cut: list[searching.Excerpt]) -> Hit:
     event = hit.event
-    sender = event_rows.author(event_rows.parse_event(event), is_alone=True)
+    sender = event_rows.author(event_rows.parse_event(event))
     excerpts = [Excerpt(label=excerpt.label, text=excerpt.text, marks=list(excerpt.marks)) for excerpt in cut]
     return Hit(
         conversation_id=event.conversation,

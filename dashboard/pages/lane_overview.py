@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from conversations.core import principals
-from conversations.events import epoch
+from conversations.events import epoch, registry
 from conversations.events.log import overview_reads
 from conversations.events.log.overview_reads import Sample
 from conversations.models import Conversation
@@ -13,7 +13,7 @@ from conversations.rendering.participant_marks import mark_for
 
 HEIGHT = 1000  # places of the strip
 COLUMNS = 11  # one for people, one for each hue of agents
-_NAMED = re.compile(r'"(sender|agent|from_agent)"\s*:\s*"([^"\\]{1,200})"')
+_NAMED = re.compile(r'"(sender|agent|from_agent|by)"\s*:\s*"([^"\\]{1,200})"')
 
 
 class OverviewColumn(NamedTuple):
@@ -68,6 +68,9 @@ def _columns(samples: list[Sample], head: int) -> list[OverviewColumn]:
 def _sender(sample: Sample) -> str:
     """Return the sender of an event, as far as the beginning of its body names one."""
     named: dict[str, str] = dict(reversed(_NAMED.findall(sample.beginning)))
+    event_type = registry.find(sample.kind)
+    if event_type and event_type.author == "principal" and event_type.may_be_said_by(sample.principal):
+        return principals.doer(sample.principal, named.get("by", ""))
     agent = named.get("agent") or named.get("from_agent")
     if "sender" in named:
         return named["sender"]

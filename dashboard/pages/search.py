@@ -105,7 +105,7 @@ def _line(hit: search.SearchHit, cut: list[search.Excerpt], call: str = "") -> H
     kind = hidden_characters.spelled_out((known.search.label if known else "") or event.kind)
     name = (parsed.name or "the call")[:200] if event.kind in log.STEPS else ""
     href = reverse("call", args=[call]) if call else ""
-    face = mark_for(event_rows.author(read, is_alone=True) or event.principal, event.principal)
+    face = mark_for(event_rows.author(read) or event.principal, event.principal)
     return HitLine(hit, face, kind, cut, richtext.inline(name), href)
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from conversations.core import hidden_characters, page_urls
 from conversations.core.json_values import as_text
 from conversations.core.micros import to_datetime
-from conversations.events import log, registry
+from conversations.events import log
 from conversations.events.log.records import Stored
 from conversations.models import ToolCall
 from conversations.rendering import (
@@ -32,7 +32,6 @@ from conversations.tool_calls.schemas import argument_report, versions
 WIDTH = 200.0  # of the bars' scale
 MIN_ITEMS = 1.5  # of a bar, so that it is seen
 WORDS = 120  # characters of an event in a list
-DONE_BY = registry.names_with("by_person")
 DECISIONS = {
     "approve": "Approved", "reject": "Rejected", "respond": "Responded, not run", "edit": "Approved with edits"
 }  # fmt: skip
@@ -259,13 +258,12 @@ def _call_ids(key: str, events: Sequence[Stored]) -> dict[int, str]:
 
 
 def _event(event: Stored, call: str, own: set[int]) -> CallEventLine:
-    _, parsed, body = event_rows.parse_event(event)
-    by = body.get("by")
-    speaker = by if event.kind in DONE_BY and isinstance(by, str) and event.run is not None else parsed.speaker
+    read = event_rows.parse_event(event)
+    parsed, author = read.payload, event_rows.author(read)
     text = parsed.name if event.kind == "tool_step" and parsed.name else " ".join(parsed.words[: WORDS * 4].split())
     return CallEventLine(
         event.seq, page_urls.event_url(event.conversation, event.seq), richtext.inline(event.kind[:60]),
-        mark_for(speaker, event.principal) if speaker else None, richtext.inline((text or "")[:WORDS]),
+        mark_for(author, event.principal) if author else None, richtext.inline((text or "")[:WORDS]),
         call if event.seq not in own else "", event.seq in own,
     )  # fmt: skip
 

@@ -136,12 +136,17 @@ def test_a_limit_that_is_not_checked_when_written_ends_the_start():
             score: int = Field(ge=1, le=5)
 
 
+STOPPING = {"event": "run.stopping", "run_id": "r", "agent": "Triage", "how": "stop"}
+DECIDED = {"event": "approval.decided", "run_id": "r", "agent": "Triage", "approval_id": "a", "tool_call": "t"}
+REPLAYED = {"event": "replay.requested", "run_id": "r", "agent": "Triage", "name": "look", "replay_of": "t"}
+
+
 @pytest.mark.django_db
-def test_the_author_of_a_declared_type_is_the_principal_though_it_names_an_agent():
+@pytest.mark.parametrize("body", [STOPPING, DECIDED | {"decision": "approve"}, REPLAYED], ids=lambda it: it["event"])
+def test_the_author_of_a_declared_type_is_the_principal_though_it_names_an_agent(body):
     """So of what a person says about an agent: in lanes and search it is that person's; a claim is the claimant's."""
-    stop = {"event": "run.stopping", "run_id": "r", "agent": "Triage", "how": "stop"}
-    (ours,) = log.append([event("desk", stop, MARIA)])
-    (claim,) = log.append([event("desk", stop, ROBOT)])
+    (ours,) = log.append([event("desk", body, MARIA)])
+    (claim,) = log.append([event("desk", body, ROBOT)])
 
     assert [event_rows.author(event_rows.parse_event(stored)) for stored in (ours, claim)] == [
         str(MARIA),

@@ -10,10 +10,12 @@ from django.urls import reverse
 
 from conversations.events import log
 from conversations.models import Conversation
+from conversations.rendering import outline_rows
 from conversations.rendering.event_renderer import EventRenderer
 from conversations.rendering.lane_cards import LaneRenderer
 from dashboard.pages import lanes
 from tests.dashboard.pages.test_conversation_page import KEY, output, store, token
+from tests.support import toolcalls
 from tests.support.cast import client_of, person
 
 pytestmark = pytest.mark.django_db
@@ -160,6 +162,16 @@ def test_the_overview_is_the_whole_conversation_however_long(browser: Client) ->
     assert part.count("<path") == 3  # people, the agent, what failed: laid out with every change of the lanes
     assert "data-hue" in part
     assert re.findall(r'data-state="failed" d="M0 ([\d.]+)h', part) == ["999.2"]
+
+
+def test_a_decision_is_its_persons_in_the_overview_and_the_outline_and_a_call_its_agents(browser: Client) -> None:
+    log.append(toolcalls.ours(KEY, "run", 1, decision="approve"))
+
+    part, outline = page(browser, "?view=lanes&part=overview"), outline_rows.rows_of(log.read_after(KEY, 0))
+
+    assert re.findall(r'<path d="M\d+ ([\d.]+)h', part) == ["400.0"]  # of people: the third of five events
+    assert [row.face.key for row in outline if row.sort == "approval"] == ["agent:Permit Desk", "user:maria"]
+    assert HEAD.findall(page(browser)) == ["agent:Permit Desk", "server:"]
 
 
 def test_an_empty_conversation_and_an_unknown_view_are_pages_too(browser: Client) -> None:

@@ -30,9 +30,9 @@ class ApprovalRequested(CallEvent):
 
 
 @event_type(
-    Row(view="call_step", words="decided:"), fold=approval_decided, authority=PEOPLE, level="steps",
-    lane=Lane("decided", "decision"), search=Search(label="decision"),
-    traits={"call_step", "by_person", "remembered"},
+    Row(view="call_step", words="decided:"), fold=approval_decided, authority=PEOPLE, author="principal",
+    level="steps", lane=Lane("decided", "decision"), search=Search(label="decision"),
+    traits={"call_step", "remembered"},
 )  # fmt: skip
 class ApprovalDecided(RunEvent):
     """The one decision about a call, made by `by`. `edit`: `args_raw` runs, `digest` is its SHA-256. `rule`: an

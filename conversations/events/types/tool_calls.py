@@ -45,8 +45,8 @@ class PolicyRefused(CallEvent):
 
 @event_type(
     Row(view="call_step", words="asked for a call once more"), fold=tool_calls.replay_requested, authority=PEOPLE,
-    level="steps", lane=Lane("asked for a call once more", "name"), search=Search(label="replay"),
-    traits={"call_step", "by_person"},
+    author="principal", level="steps", lane=Lane("asked for a call once more", "name"), search=Search(label="replay"),
+    traits={"call_step"},
 )  # fmt: skip
 class ReplayRequested(CallEvent):
     """A person has a call made again: a new one, `tool_call`, by a run of kind replay, with `args_raw`.
