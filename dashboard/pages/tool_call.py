@@ -51,15 +51,15 @@ def create_replay(request: HttpRequest, id: str) -> HttpResponse:
 @require_safe
 @require_permission("view")
 def compare(request: HttpRequest) -> HttpResponse:
-    """Show what differs between two calls, `?a=` and `?b=`."""
+    """Show what differs between two calls, `?a=` and `?b=`; with `?a=` alone, the calls to compare it with."""
     agent_colors.refresh_colors()
     ids = [request.GET.get(side, "").strip()[:64] for side in ("a", "b")]
-    if not all(ids):
-        return _asking(request, ids)
     try:
-        first, other = map(recorded_call.find, ids)
+        first, other = (recorded_call.find(id) if id else None for id in ids)
     except NotFound as error:
-        return _asking(request, ids, error)
+        return _asking(request, ids, error=error)
+    if first is None or other is None:
+        return _asking(request, ids, first)
     return render_page(
         request,
         "call_compare.html",
@@ -72,12 +72,16 @@ def compare(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _asking(request: HttpRequest, ids: list[str], error: NotFound | None = None) -> HttpResponse:
+def _asking(
+    request: HttpRequest, ids: list[str], first: recorded_call.CallRecord | None = None, error: NotFound | None = None
+) -> HttpResponse:
     return render_page(
         request,
         "call_compare.html",
         status=404 if error else 200,
         sides=None,
+        first=tool_call_sections.heading(first) if first else None,
+        comparable=tool_call_sections.comparable(first) if first else [],
         parts=[],
         epoch=epoch.current(),
         wanted=[hidden_characters.spelled_out(id) for id in ids],

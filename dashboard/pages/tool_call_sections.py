@@ -82,12 +82,16 @@ def heading(recorded: CallRecord) -> Part:
         "word": tool_call_block.word_of(row.status),
         "took": timestamps.duration(row.duration_ms),
         "agent": mark_for_name(row.agent) if row.agent else None,
-        "conversation": richtext.inline((row.conversation.title or recorded.conversation_key)[:120]),
+        "conversation": _conversation(row),
         "at": to_datetime(row.started_at),
         "first": shown if called.principal.startswith("import:") and shown != _when(called.at) else None,
         "event": page_urls.event_url(recorded.conversation_key, row.called_seq),
         "note": tool_call_block.note_of(recorded.call),
     }
+
+
+def _conversation(call: ToolCall) -> Markup:
+    return richtext.inline((call.conversation.title or call.conversation.key)[:120])
 
 
 def identity(call: CallRecord) -> list[Layer]:
@@ -200,6 +204,19 @@ def compared(first: CallRecord, other: CallRecord) -> list[tuple[str, diff_rows.
     parts = [("Arguments", first.ran, other.ran), ("Output", first.output, other.output)]
     parts.append(("Error", first.error, other.error))
     return [(name, diff_rows.draw(before, after)) for name, before, after in parts if before or after]
+
+
+def comparable(recorded: CallRecord) -> list[Part]:
+    """Return the calls that one may be compared with, each once: the one that it replays, its replays, and others of
+    its tool, newest first."""
+    original = recorded_call.original(recorded)
+    replays = recorded_call.replays(recorded)
+    calls = [*([original.row] if original else []), *replays, *recorded_call.recent_calls(recorded)]
+    relations = {call.id: "replay" for call in replays} | ({original.row.id: "original"} if original else {})
+    return [
+        row(call) | {"relation": relations.get(call.id, ""), "conversation": _conversation(call)}
+        for call in {call.id: call for call in calls}.values()
+    ]
 
 
 def decision(call: CallRecord) -> Part | None:

@@ -173,7 +173,7 @@ def replays(recorded: CallRecord) -> list[ToolCall]:
     calls = ToolCall.objects.filter(
         replay_of=recorded.row.id, conversation_id=recorded.row.conversation_id, run__isnull=False
     )
-    return list(calls.order_by("-called_seq")[:REPLAYS])
+    return list(calls.order_by("-called_seq").select_related("conversation")[:REPLAYS])
 
 
 def original(recorded: CallRecord) -> CallRecord | None:

@@ -49,6 +49,30 @@ def test_a_page_tells_all_of_a_call(people, desk):
     assert "Clerk is not available now: no worker runs it" in page_text
 
 
+def test_of_a_call_that_needed_no_approval_the_outcome_comes_first(people, desk):
+    call = desk.recorded("look")["look"]
+
+    headings = re.findall(r"<h2[^>]*>(\w+)", words(client_of(people["viewer"]).get(f"/calls/{call.id}/")))
+
+    assert headings.index("Outcome") < headings.index("Decision")
+
+
+def test_the_head_leads_to_the_calls_that_one_may_be_compared_with(people, desk):
+    calls = desk.recorded("look", "send")
+    call, lone = calls["look"], calls["send"]
+    _, replay = desk.again(people["operator"], call)
+    viewer = client_of(people["viewer"])
+
+    head = words(viewer.get(f"/calls/{call.id}/?part=outcome")).partition("</h1>")[2].partition('<p class="lede">')[0]
+    offered = {old.id: viewer.get(f"/calls/compare/?a={old.id}") for old in (call, replay, lone)}
+
+    assert f'href="/calls/compare/?a={call.id}">Compare</a>' in head
+    assert f'?a={call.id}&b={replay.id}"' in words(offered[call.id])
+    assert f'?a={replay.id}&b={call.id}"' in words(offered[replay.id])
+    assert ["event" in plain(offered[call.id]), "original" in plain(offered[replay.id])] == [True, True]
+    assert "There is no other call of this tool" in plain(offered[lone.id])
+
+
 def test_an_edited_call_says_that_it_was_approved_with_edits(people):
     log.append(toolcalls.ours("desk", "run", 1, decision="edit", args_raw='{"amount": 2}'))
 
