@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 
-COLLECT = (5_000, 5, 400)  # new objects until the garbage collector looks, and how often until it looks at older ones
+COLLECT = (2_000, 5, 1_000)  # new objects until the garbage collector looks, and how often until it looks at older ones
 
 
 def main() -> None:
