@@ -151,7 +151,7 @@ class Gatekeeper:
 
     def decision_of_running(self, context: ToolContext[Any]) -> Decision | None:
         """Return what a person decided about a call that is invoked now."""
-        return self._hooks().decision_of_running(context.tool_call_id)
+        return self._hooks().decision_of_running(context)
 
     def record_replaced_output(self, context: ToolContext[Any], replacement: Any, output: Any) -> None:
         """Note that a model gets `replacement` instead of a tool's `output`: the record keeps the output."""

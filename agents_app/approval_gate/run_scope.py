@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agents import RunConfig, RunContextWrapper, RunHooks, StreamEvent
+from agents.tool_context import ToolContext
 
 if TYPE_CHECKING:
     from agents_app.approval_gate.run_approvals import Gatekeeper
@@ -26,8 +27,8 @@ class Restriction:
 UNRESTRICTED = Restriction()
 
 
-def _as_it_is(call_id: str) -> str:
-    return call_id
+def _as_it_is(context: ToolContext[Any]) -> str:
+    return context.tool_call_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class RunScope:
     """gets what inner agents stream; without it they do not stream"""
     tell: Callable[[dict[str, Any]], None] | None = None
     """puts an event of the team's own kind (`town_hall.stage`) in the record; it may be called from any thread"""
-    our_call: Callable[[str], str] = _as_it_is
-    """our id of the tool call that runs now under this provider's call id"""
+    our_call: Callable[[ToolContext[Any]], str] = _as_it_is
+    """our id of the tool call that runs now, of which this is the context"""
     parent_call: str | None = None
     """our id of the tool call that this run is inside; None in the run itself"""
     answers: Mapping[str, Any] = field(default_factory=dict)
@@ -89,10 +90,10 @@ def enter_scope(scope: RunScope) -> Iterator[RunScope]:
 def idempotency_key(ctx: RunContextWrapper[Any]) -> str:
     """Return the key under which an idempotent tool knows a call that it has done before: our id of the call; in a
     replay with the same arguments that of the replayed call. Empty outside of a worker."""
-    scope, call_id = current_scope(), getattr(ctx, "tool_call_id", None)
-    if scope is None or call_id is None:
+    scope = current_scope()
+    if scope is None or not isinstance(ctx, ToolContext):
         return ""
-    return scope.key if scope.key and scope.parent_call is None else scope.our_call(call_id)
+    return scope.key if scope.key and scope.parent_call is None else scope.our_call(ctx)
 
 
 def tell(event: dict[str, Any]) -> None:

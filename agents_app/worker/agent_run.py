@@ -151,7 +151,7 @@ class AgentRun(ClaimedRun):
             run_config=config,
             on_event=self._on_nested_event,
             tell=self._write_team_event,
-            our_call=lambda call_id: self._hooks.calls.running(current_parent_call(), call_id),
+            our_call=lambda context: self._hooks.our_call(context),
             answers=run_input.metadata,
             **(self._reply.of_scope if self._reply else {}),
             is_resumed=self.claim.state is not None,

@@ -69,10 +69,17 @@ class CallIdMap:
         return our_id
 
     def end(self, parent: str | None, call_id: str) -> str | None:
-        """Return our id of a call that ends now; None if it did not start."""
-        our_id = self._running.pop((parent, call_id), None)
+        """Return our id of a call that ends now; None if it did not start in this attempt."""
+        return self._running.pop((parent, call_id), None)
+
+    def end_earlier(
+        self, parent: str | None, call_id: str, name: str = "", digests: Collection[str] = ()
+    ) -> str | None:
+        """Return our id of a call of an earlier attempt that ends now; None if there is none. Without a name, whatever
+        its tool and arguments are."""
         same = (call for call in self._earlier_calls if call.key == _own((parent, call_id)))
-        return our_id or self._take(call for call in same if call.status == "executing")
+        matches = (call for call in same if not name or call.is_of(name, digests))
+        return self._take(call for call in matches if call.status == "executing")
 
     def new(self, call_id: str) -> str:
         """Return the id of a further use."""
@@ -102,14 +109,16 @@ class CallIdMap:
         """Return whether this attempt created the call's id."""
         return our_id in self._new_ids
 
-    def running(self, parent: str | None, call_id: str) -> str:
-        """Return our id of a call that is running."""
-        running_id = self._running.get((parent, call_id))
+    def running(self, parent: str | None, call_id: str) -> str | None:
+        """Return our id of a call that is running; None if it did not start in this attempt."""
+        return self._running.get((parent, call_id))
+
+    def running_earlier(self, parent: str | None, call_id: str, name: str, digests: Collection[str]) -> str:
+        """Return our id of a call of a tool that an earlier attempt started, as one around a call that waited."""
         own = original(call_id)
-        executing = (
-            call.id for call in self._earlier_calls if call.key == (parent, own) and call.status == "executing"
-        )
-        return running_id or next(executing, our_call_id(self._run, own, max(1, self._uses[own])))
+        same = (c for c in self._earlier_calls if c.key == (parent, own) and c.is_of(name, digests))
+        started = (call.id for call in same if call.status == "executing")
+        return next(started, our_call_id(self._run, own, max(1, self._uses[own])))
 
     @property
     def unfinished(self) -> list[str]:

@@ -73,10 +73,10 @@ async def _run_streamed(agent: Agent[Any], input: str | list[Any], scope: RunSco
 
 def _under(ctx: RunContextWrapper[Any]) -> RunScope | None:
     """Return the scope for what this tool call starts."""
-    scope, call_id = current_scope(), getattr(ctx, "tool_call_id", None)
-    if scope is None or call_id is None:
+    scope = current_scope()
+    if scope is None or not isinstance(ctx, ToolContext):
         return scope
-    return replace(scope, parent_call=scope.our_call(call_id))
+    return replace(scope, parent_call=scope.our_call(ctx))
 
 
 async def _forward(event: Any) -> None:

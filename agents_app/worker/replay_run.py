@@ -222,7 +222,7 @@ class ReplayRun(ClaimedRun):
             on_event=self._on_nested_event, tell=self._write_team_event,
             answers=replay_input.metadata, gatekeeper=self._gatekeeper,
             key=self._idempotency_key(replay_input.decided.get(self._request.call)),
-            our_call=lambda call_id: self._hooks.calls.running(current_parent_call(), call_id),
+            our_call=lambda context: self._hooks.our_call(context),
         )  # fmt: skip
 
     def _idempotency_key(self, decided: Decision | None) -> str:

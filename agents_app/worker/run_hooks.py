@@ -130,6 +130,7 @@ class RecordingHooks(RunHooks[Any]):
         failpoint("after-tool")
         key = current_parent_call(), context.tool_call_id
         our_id = self._answered.pop(key, None) or self.calls.end(*key)
+        our_id = our_id or self.calls.end_earlier(*key, tool.name, recorded_digests(requested_arguments(context)))
         if our_id is None:
             return
         replacement, own_output = self._replaced_outputs.pop(key, (None, None))
@@ -148,10 +149,17 @@ class RecordingHooks(RunHooks[Any]):
         if self.on_progress is not None and current_parent_call() is None:
             await self.on_progress(agent)
 
-    def decision_of_running(self, call_id: str) -> Decision | None:
+    def our_call(self, context: ToolContext[Any]) -> str:
+        """Return our id of a call that is running."""
+        key = current_parent_call(), context.tool_call_id
+        return self.calls.running(*key) or self.calls.running_earlier(
+            *key, context.tool_name, recorded_digests(requested_arguments(context))
+        )
+
+    def decision_of_running(self, context: ToolContext[Any]) -> Decision | None:
         """Return a person's decision about a call that is being invoked."""
-        key = current_parent_call(), call_id
-        return self.decided.get(self._answered.get(key) or self.calls.running(*key))
+        answered = self._answered.get((current_parent_call(), context.tool_call_id))
+        return self.decided.get(answered or self.our_call(context))
 
     def record_replaced_output(self, call_id: str, replacement: Any, output: Any) -> None:
         """Record that a model gets `replacement` instead of a tool's `output`: the record keeps the output."""
@@ -170,7 +178,7 @@ class RecordingHooks(RunHooks[Any]):
         """Return the end events of calls whose exception ended the run."""
         bodies: list[Body] = []
         for (parent, call_id), raised in list(self._errors.items()):
-            our_id = self.calls.end(parent, call_id)
+            our_id = self.calls.end(parent, call_id) or self.calls.end_earlier(parent, call_id)
             if our_id is not None:
                 step: Body = {"event": "tool_step", "name": "", "tool_call": our_id, "tool_call_id": original(call_id)}
                 bodies.append(self._started_steps.pop(our_id, step) | _outcome(raised))

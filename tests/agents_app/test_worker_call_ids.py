@@ -143,6 +143,33 @@ def test_two_questions_under_one_id_get_each_its_own_decision(first):
     ]
 
 
+@pytest.mark.parametrize("answered", ["A", "B"])
+def test_questions_inside_two_calls_of_one_id_get_each_its_own_decision(answered):
+    """The ids are those that the SDK gets (`unique_call_ids`); the record has one for both."""
+    gate, april = Gate(), person("april", "approver")
+    outer = [call("ask_0", "s", input="a"), call("ask_1", "s~0a1b2c3d", input="b")]
+    with working(desks([outer], [INNER[0]], [INNER[1]], tool=gate.tool)):
+        send_message()
+        ended_runs()
+    for question in event_bodies("approval.requested"):
+        how = {"decision": "respond", "output": "known"} if question["args"]["street"] == answered else {}
+        decide.decide(april, question["approval_id"], **({"decision": "approve"} | how))
+
+    with working(desks([SO], [SO], [SO], tool=gate.tool)):
+        (run,) = ended_runs()
+
+    other = "B" if answered == "A" else "A"
+    assert (run.status, gate.filed) == ("done", [other])
+    assert set(ToolCall.objects.values_list("status", flat=True)) == {"done"}
+    steps = event_bodies("tool_step")
+    outers = {step["tool_call"]: step["name"] for step in steps if step["name"].startswith("ask_")}
+    inside = {
+        outers[step["parent_call"]]: step["output"] for step in steps if step.get("output") and "file" in step["name"]
+    }
+    known, filed = ("ask_0", "ask_1") if answered == "A" else ("ask_1", "ask_0")
+    assert inside == {known: "known", filed: f"filed {other}"}
+
+
 def test_equal_questions_of_two_calls_are_asked_and_done_each_once():
     gate, april = Gate(), person("april", "approver")
     questions = ask_twice(gate, second=INNER[0])
