@@ -1,18 +1,21 @@
 /**
  * Text areas as tall as their text, where the style sheet's `field-sizing` does nothing (Safari, older Firefox): else an
- * argument of many lines would be approved by its first two. Loaded by every page.
+ * argument of many lines would be approved by its first two. Loaded by every page; `morph` keeps a dragged height.
  */
 const FIELDS = "textarea.input";
-const widths = new WeakMap(); // text area → its width in px when it was fitted: a height that the reader drags stays
+const widths = new WeakMap(); // text area → its width in px when it was fitted
 
 const observer = new ResizeObserver((entries) => {
   for (const { target } of entries) if (widths.get(target) !== target.offsetWidth) fit(target);
 });
 
-/** Make a text area as tall as its text; the style sheet may limit it. One that is not rendered is fitted once it is. */
+/** Whether a person dragged it, which sets its `height`; this module sets its `block-size`. */
+export const isDragged = (area) => area.style.height !== "";
+
+/** Make a text area as tall as its text; the style sheet may limit it. One that is not rendered is fitted once it is. A dragged height stays. */
 function fit(area) {
   widths.set(area, area.offsetWidth);
-  if (!area.offsetWidth) return;
+  if (!area.offsetWidth || isDragged(area)) return;
   area.style.blockSize = "auto";
   const missing = area.scrollHeight - area.clientHeight;
   area.style.blockSize = missing > 0 ? `${area.offsetHeight + missing}px` : "";

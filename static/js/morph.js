@@ -2,6 +2,7 @@
  * Patches a node in the document to match a newer rendering: focus, selection and what the reader opened stay. Children
  * match by `data-key` or `id`; those without a key match in their order.
  */
+import { isDragged } from "./field-size.js";
 
 /** Attributes that the reader's actions or scripts set; a newer rendering does not overwrite them. */
 const PRESERVED = { DETAILS: ["open"], ARTICLE: ["aria-current", "data-follow"], BUTTON: ["disabled"], INPUT: ["disabled"] };
@@ -22,7 +23,7 @@ export const morph = (node, newer) => {
 };
 
 const morphAttributes = (node, newer) => {
-  const preserved = PRESERVED[node.nodeName] ?? [];
+  const preserved = node.nodeName === "TEXTAREA" && isDragged(node) ? ["style"] : PRESERVED[node.nodeName] ?? [];
   for (const { name } of [...node.attributes])
     if (!newer.hasAttribute(name) && !preserved.includes(name)) node.removeAttribute(name);
   for (const { name, value } of newer.attributes)

@@ -86,6 +86,15 @@ def test_a_notice_that_comes_or_goes_leaves_what_is_below_it(place: Page) -> Non
     assert comes["opened"] == goes["opened"] == ["a"]
 
 
+def test_a_height_that_a_person_dragged_a_text_area_to_stays(place: Page) -> None:
+    area = "<textarea class='input'></textarea>"
+    dragged = "part.querySelector('textarea').style.height = '300px'"
+
+    place.evaluate(MORPH, [area, f"<p>Too long.</p>{area.replace('>', ' aria-invalid=true>', 1)}", dragged])
+
+    assert place.locator("textarea").evaluate("(area) => [area.style.height, area.ariaInvalid]") == ["300px", "true"]
+
+
 def test_a_part_becomes_exactly_its_newer_drawing(place: Page) -> None:
     dice = random.Random(7)
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 PILL = """async () => {
   const { NewsPill } = await import("/static/js/news-pill.js");
@@ -78,6 +78,9 @@ CUT = """() => {
   return `${shown.filter((area) => area.scrollHeight > area.clientHeight).length} of ${shown.length}`;
 }"""
 
+FRAME = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+HEIGHT = "(area) => area.offsetHeight"
+
 
 def test_a_label_that_changes_under_a_press_keeps_its_text_node(empty_page: Page) -> None:
     assert empty_page.evaluate(PILL) == [[True, "2 new rows"], [True, "2 new from Desk"]]
@@ -111,9 +114,9 @@ def test_a_text_area_shows_all_of_its_lines_where_the_style_sheet_cannot_do_it(e
     empty_page.locator("summary").click()
     empty_page.wait_for_function(f"({CUT})() === '1 of 4'")
     first = empty_page.locator("textarea").first
-    tall = first.evaluate("(area) => area.offsetHeight")
+    tall = first.evaluate(HEIGHT)
     first.fill("short")
-    assert first.evaluate("(area) => area.offsetHeight") < tall / 4
+    assert first.evaluate(HEIGHT) < tall / 4
 
     first.evaluate("(area) => (area.value = 'again\\n'.repeat(30))")
     empty_page.locator("button").click()
@@ -121,6 +124,37 @@ def test_a_text_area_shows_all_of_its_lines_where_the_style_sheet_cannot_do_it(e
 
     first.evaluate("(area) => area.removeAttribute('style')")  # as a newer rendering does
     empty_page.wait_for_function(f"({CUT})() === '1 of 4'")
+
+
+@pytest.mark.parametrize(("text", "px"), [("line\n" * 30, -200), ("line\n" * 30, 100), ("one\ntwo", -15)])
+def test_a_height_that_a_person_dragged_stays(empty_page: Page, text: str, px: int) -> None:
+    empty_page.evaluate(FIELDS)
+    empty_page.wait_for_function(f"({CUT})() === '1 of 3'")
+    area = empty_page.locator("textarea").first
+    area.fill(text)
+    before = area.evaluate(HEIGHT)
+
+    drag_edge(empty_page, area, px)
+    dragged = area.evaluate(HEIGHT)
+    empty_page.locator("button").click()
+    empty_page.evaluate(FRAME)
+    after_a_press = area.evaluate(HEIGHT)
+    area.press("Enter")
+    empty_page.evaluate(FRAME)
+
+    assert abs(dragged - before - px) <= 1
+    assert [after_a_press, area.evaluate(HEIGHT)] == [dragged, dragged]
+
+
+def drag_edge(page: Page, area: Locator, px: int) -> None:
+    """Drag the corner of a text area down by so many pixels."""
+    box = area.bounding_box()
+    assert box
+    x, y = box["x"] + box["width"] - 4, box["y"] + box["height"] - 4
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x, y + px, steps=4)
+    page.mouse.up()
 
 
 def test_underlines_are_not_written_in_the_short_form_that_safari_drops() -> None:
