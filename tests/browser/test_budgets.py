@@ -30,7 +30,7 @@ claims.suspend(c, "approval", budget_requests.build_request(c, reached, "Dialogu
 def test_a_budget_is_set_and_a_run_that_reached_it_asks_and_tells_its_cost(served: Server, window: Page) -> None:
     window.goto("/policies/")
     window.get_by_role("link", name="Budgets").click()
-    window.get_by_text("Set a budget", exact=True).click()
+    window.locator("summary", has_text="Set budget").click()
     window.get_by_label("Limit").fill("20000")
     assert in_every_look(window, "budget-form") == {}
     window.get_by_role("button", name="Set budget").click()

@@ -75,7 +75,7 @@ def test_from_the_first_page_to_the_first_event(fresh: Server, newcomer: Browser
     page.goto("/")
     steps.get_by_role("link", name="Now connect your agent").click()
     page.get_by_label("Name of your agent").fill("Scout")
-    page.get_by_role("button", name="Create a token").click()
+    page.get_by_role("button", name="Create token").click()
     expect(page.get_by_text("Waiting for your first event")).to_be_visible()
     assert violations(page) == []
     run_lines(page)

@@ -10,7 +10,7 @@ CHATS = ROOT / "tests" / "samples" / "chats.jsonl"
 def send(page: Page, name: str, content: bytes) -> None:
     page.goto("/import/")
     page.get_by_label("File").set_input_files({"name": name, "mimeType": "application/json", "buffer": content})
-    page.get_by_role("button", name="Read the file").click()
+    page.get_by_role("button", name="Read file").click()
 
 
 def test_a_file_is_sent_in_pieces_and_imported_after_its_summary(page: Page) -> None:

@@ -136,7 +136,7 @@ def test_long_names_spill_nowhere_and_are_cut_nowhere_for_good(
     page.goto("/import/")
     file = {"name": f"{NAMES['arabic'][:90]}.jsonl", "mimeType": "application/json", "buffer": CHATS.read_bytes()}
     page.get_by_label("File").set_input_files(file)
-    page.get_by_role("button", name="Read the file").click()
+    page.get_by_role("button", name="Read file").click()
     expect(page.locator("[data-state=checked]").first).to_be_visible()
     faults |= {"import": places} if (places := misplaced(page)) else {}
     assert faults == {}

@@ -161,7 +161,7 @@ def test_a_message_is_discarded_with_a_reason(server: Server, page: Page) -> Non
 def test_a_tokens_secret_is_shown_once_and_it_is_revoked_after_a_question(server: Server, page: Page) -> None:
     page.goto("/tokens/")
     expect(page.get_by_role("button", name="Create token")).to_be_hidden()
-    page.locator("summary", has_text="Create a token").press("Enter")
+    page.locator("summary", has_text="Create token").press("Enter")
     page.get_by_label("Name", exact=True).fill("robot-7")
     page.get_by_label("Agent", exact=True).fill("Dialogue")
     page.get_by_role("button", name="Create token").click()
@@ -186,7 +186,7 @@ def test_a_tokens_secret_is_shown_once_and_it_is_revoked_after_a_question(server
 
 def test_a_rule_is_added_edited_and_removed_after_a_question(page: Page) -> None:
     page.goto("/policies/")
-    page.locator("summary", has_text="Add a rule").click()
+    page.locator("summary", has_text="Add rule").click()
     page.get_by_label("Tool", exact=True).fill("no_such_tool")
     page.get_by_label("deny", exact=False).check()
     page.get_by_role("button", name="Add rule").click()

@@ -22,10 +22,10 @@ def stranger(chromium: Browser, server: Server) -> Iterator[BrowserContext]:
 def add(page: Page, name: str) -> str:
     """Add a viewer as the admin does; answer the link shown."""
     page.goto("/people/")
-    page.locator("summary", has_text="Add a person").click()
+    page.locator("summary", has_text="Add person").click()
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_role("group", name="Roles", exact=True).get_by_label("viewer").check()
-    page.get_by_role("button", name="Add and create a sign-in link").click()
+    page.get_by_role("button", name="Add person").click()
     return page.get_by_label(f"Sign-in link for {name}", exact=True).input_value()
 
 

@@ -1,4 +1,4 @@
-"""Templates: nothing inline, no unescaped text, no symbol that the sprite lacks."""
+"""Templates: nothing inline, no unescaped text, no symbol that the sprite lacks, one form of the words on buttons."""
 
 import ast
 import re
@@ -9,6 +9,8 @@ from pathlib import Path
 from tests.checks.python_files import defined, modules
 
 INLINE = re.compile(r"<style|\sstyle=|\son\w+=|javascript:|<script(?![^>]*\ssrc=)|\|\s*safe\b")
+LABEL = re.compile(r'<(summary|button|h\d|a class="button")\b[^>]*>(.*?)</', re.S)
+WITH_ARTICLE = re.compile(r"\b(?:Add|Choose|Create|Edit|New|Place|Read|Register|Set) (?:an?|the) [a-z-]+")
 
 
 def pages(root: Path) -> list[Path]:
@@ -32,6 +34,14 @@ def symbols_exist(root: Path) -> Iterator[str]:
         for name in re.findall(r'\bicon\("([\w-]+)"\s*[,)]', path.read_text()):
             if name not in symbols:
                 yield f"{path.relative_to(root)}: the sprite has no {name}"
+
+
+def labels_without_article(root: Path) -> Iterator[str]:
+    """What begins a form and what sends it have the same words: a verb and a noun, as in Add rule."""
+    for path in pages(root):
+        for _, label in LABEL.findall(path.read_text()):
+            if match := WITH_ARTICLE.search(label):
+                yield f"{path.relative_to(root)}: an article in the label {match[0]}"
 
 
 def named_modules_exist(root: Path) -> Iterator[str]:
@@ -78,4 +88,4 @@ def _callers_of_templates(root: Path) -> defaultdict[str, set[str]]:
     return callers
 
 
-RULES = (nothing_inline, symbols_exist, named_modules_exist, drawn_by_whom)
+RULES = (nothing_inline, symbols_exist, labels_without_article, named_modules_exist, drawn_by_whom)

@@ -133,6 +133,7 @@ BREAKS = [
     ("nothing_inline", "templates/x.html", "<p>\n<script>go()</script>", "x.html:2: <script"),
     ("nothing_inline", "templates/x.html", "{{ body | safe }}", "safe"),
     ("symbols_exist", "templates/x.html", '{{ icon("gone") }}', "no gone"),
+    ("labels_without_article", "templates/x.html", '<summary>{{ icon("ok") }}Add a rule</summary>', "Add a rule"),
     ("named_modules_exist", "templates/x.html", "{# `row` is a `fragments.faces.Row`. #}", "there is no module faces"),
     (
         "drawn_by_whom",
