@@ -4,7 +4,7 @@ import { choose, theme } from "./theme.js";
 
 /** @typedef {import("./options.js").Option} Option */
 
-/** Returns the page's own actions: start a conversation; a conversation's pending request, verbs and views. @returns {Option[]} */
+/** Returns the page's own actions: begin what its forms add; a conversation's pending request, verbs and views. @returns {Option[]} */
 export function pageActions() {
   return [
     ...all("[data-to-request]:not([hidden])")
@@ -15,7 +15,7 @@ export function pageActions() {
       return { symbol: symbolOf(button), label: button.title, key, act: afterClose(() => button.click()) };
     }),
     ...all("a[data-view-key]:not([aria-current])").map((link) => ({ symbol: symbolOf(link), label: link.title, key: `g ${link.dataset.viewKey}`, act: () => link.click() })),
-    ...all(".beginning > summary").map((summary) => ({ symbol: "plus", label: "New conversation", act: afterClose(() => openForm(summary)) })),
+    ...all(".beginning > summary").map((summary) => ({ symbol: "plus", label: summary.textContent.trim(), act: afterClose(() => openForm(summary)) })),
   ];
 }
 

@@ -122,3 +122,14 @@ def test_what_finds_nothing_says_so_and_without_the_sign_all_is_back(palette: Pa
     expect(palette.get_by_role("group", name="Recent conversations")).to_be_visible()
     assert "Pages and actions" in groups(palette)
     expect(palette.get_by_role("dialog").get_by_role("status")).to_have_text("")
+
+
+@pytest.mark.parametrize(("address", "label"), [("/", "New conversation"), ("/policies/", "Add rule")])
+def test_what_a_page_adds_is_offered_by_its_own_name(palette: Page, address: str, label: str) -> None:
+    palette.goto(address)
+    expect(palette.locator("command-palette:defined")).to_be_attached()
+    palette.keyboard.press("Control+k")
+    palette.keyboard.type(">")
+    palette.get_by_role("group", name="On this page").get_by_role("option", name=label, exact=True).click()
+
+    expect(palette.locator(".beginning[open] > summary")).to_have_text(label)
