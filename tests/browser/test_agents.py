@@ -31,3 +31,20 @@ def test_no_box_of_the_handoffs_lies_over_another_in_any_look(window: Page) -> N
     for (left, top, right, bottom), other in itertools.combinations(boxes, 2):
         assert right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
     assert in_every_look(window, "agents") == {}
+
+
+GAPS = """() => {
+  const boxes = [...document.querySelectorAll(".tool-page .card")].map((card) => card.getBoundingClientRect());
+  return boxes.slice(1).map((box, n) => Math.round(box.top - boxes[n].bottom));
+}"""
+
+
+def test_the_cards_of_an_agent_stand_equally_far_apart_in_one_column(window: Page) -> None:
+    window.set_viewport_size({"width": 390, "height": 900})
+    window.goto("/agents/Town%20Hall/Triage/")
+    expect(window.get_by_role("heading", name="Details")).to_be_visible()
+
+    gaps = window.evaluate(GAPS)
+
+    assert len(gaps) == 2
+    assert len(set(gaps)) == 1, gaps
