@@ -2,14 +2,15 @@
 
 `Nursery` is the side of the tests. `python -m tests.support.forking FD` is the other: it imports what needs no
 settings, then forks once per line it is sent. What runs in the fork is `manage.py` itself, from its first line.
-Another module may stand in its place, one that imports more (`tests.support.nursery`). When the test run ends, however
-it does, the nursery kills what it still has and ends.
+Another module may stand in its place, one that imports more (`tests.support.nursery`). When a process of the test run
+ends, however it does, the nursery kills what it still has of that one's; without any left it ends.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import importlib
 import json
@@ -21,7 +22,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -76,20 +77,50 @@ class Forked:
 
 
 class Nursery:
-    """One process with the libraries imported, asked for forks. `module` is what runs in it: a `main` with a Forker."""
+    """One process with the libraries imported, asked for forks. `module` is what runs in it: a `main` with a Forker.
+    At `path`, a socket's, the other processes of a test run find the same one: the first of them starts it.
+    """
 
     def __init__(
-        self, folder: Path, module: str = "tests.support.forking", *words: str, env: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        module: str = "tests.support.forking",
+        *words: str,
+        env: Mapping[str, str] | None = None,
+        path: Path | None = None,
     ) -> None:
-        self._channel, theirs = socket.socketpair()
-        command = [sys.executable, "-m", module, str(theirs.fileno()), *words]
-        self._process = subprocess.Popen(
-            command, cwd=folder, env=env, pass_fds=[theirs.fileno()], start_new_session=True
-        )
-        theirs.close()
+        self._command, self._folder, self._env = [sys.executable, "-m", module], folder, env
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_shared = path is not None
+        self._channel = self._start(*words) if path is None else self._join(path, *words)
         self._lock, self._last_job, self._forks = threading.Lock(), 0, dict[int, Forked]()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
+
+    def _join(self, path: Path, *words: str) -> socket.socket:
+        """Connect to the nursery at this path, or start it there."""
+        with locked(path):
+            channel = socket.socket(socket.AF_UNIX)
+            try:
+                channel.connect(str(path))
+            except OSError:  # none yet, or one that was killed
+                channel.close()
+                path.unlink(missing_ok=True)
+                with socket.socket(socket.AF_UNIX) as door:
+                    door.bind(str(path))
+                    door.listen()
+                    return self._start(*words, door=door)
+            return channel
+
+    def _start(self, *words: str, door: socket.socket | None = None) -> socket.socket:
+        channel, theirs = socket.socketpair()
+        doors = [] if door is None else [door.fileno()]
+        command = [*self._command, ",".join(map(str, [theirs.fileno(), *doors])), *words]
+        self._process = subprocess.Popen(
+            command, cwd=self._folder, env=self._env, pass_fds=[theirs.fileno(), *doors], start_new_session=True
+        )
+        theirs.close()
+        return channel
 
     def fork(
         self, arguments: Sequence[str], *, env: Mapping[str, str], stdout: Path, stderr: Path, stdin: str = os.devnull
@@ -110,9 +141,10 @@ class Nursery:
         return forked
 
     def close(self) -> None:
-        """End it, and with it every process it still has."""
+        """End it, and with it every process it still has; of a shared one, only what this process asked for."""
         self._channel.shutdown(socket.SHUT_WR)
-        self._process.wait(60)
+        if self._process is not None and not self._is_shared:
+            self._process.wait(60)
         self._listener.join(60)
         self._channel.close()
 
@@ -131,59 +163,87 @@ class Nursery:
 @cache
 def nursery(folder: Path) -> Nursery:
     """Return the nursery of this run's servers and commands: `manage.py`, with the product imported."""
-    return Nursery(folder, "tests.support.forking", "product")
+    return Nursery(folder, "tests.support.forking", "product", path=_path_of("product"))
 
 
 @cache
 def bare_nursery(folder: Path) -> Nursery:
     """Return the nursery of this run's other programs, which begin with the libraries alone."""
-    return Nursery(folder)
+    return Nursery(folder, path=_path_of("bare"))
+
+
+def _path_of(name: str) -> Path | None:
+    """Return where all processes of this run find a nursery; None where it is no run, or its folder's name is long."""
+    path = Path(os.environ.get("SWITCHBOARD_TEST_SHARED", "/" * 108), f"nursery-{name}")
+    return path if len(os.fsencode(path)) < 100 else None  # the system takes no socket with a longer one
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Have nobody else come to the nursery at this path, nor it leave, meanwhile."""
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 class Forker:
-    """The other side: forks for each job, tells of each birth and each end."""
+    """The other side: forks for each job, tells who sent it of the birth and the end. Its descriptors are those of its
+    first channel and, where it is shared, of the socket at which others ask for one; separated by a comma.
+    """
 
-    def __init__(self, channel: socket.socket) -> None:
-        self._channel, self._buffer, self._children = channel, b"", dict[int, int]()
-        self._woken, wake = socket.socketpair()
-        self._woken.setblocking(False)
-        wake.setblocking(False)
-        self._wake = wake
-        signal.set_wakeup_fd(wake.fileno())
+    def __init__(self, descriptors: str) -> None:
+        channel, *doors = (socket.socket(fileno=int(number)) for number in descriptors.split(","))
+        self._door = doors[0] if doors else None
+        self._buffers, self._children = {channel: b""}, dict[int, tuple[socket.socket, int]]()
+        self._woken, self._wake = socket.socketpair()
+        self._events = selectors.DefaultSelector()
+        for end in (channel, self._woken, *doors):
+            self._events.register(end, selectors.EVENT_READ)
+        for end in (self._woken, self._wake, *doors):
+            end.setblocking(False)
+        signal.set_wakeup_fd(self._wake.fileno())
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def job(self) -> Any:
-        """Fork for each job; answer it in the child, and None in the parent when the tests are gone."""
-        with selectors.DefaultSelector() as events:
-            events.register(self._channel, selectors.EVENT_READ)
-            events.register(self._woken, selectors.EVENT_READ)
-            while True:
-                ready = {key.fileobj for key, _ in events.select()}
-                if self._woken in ready:
+        """Fork for each job; answer it in the child, and None in the parent when all the tests are gone."""
+        while self._buffers or self._is_asked_again():
+            for key, _ in self._events.select():
+                end = key.fileobj
+                if end is self._woken:
                     self._woken.recv(4096)
                     self._reap()
-                if self._channel in ready and not self._read():
-                    return self._leave()
-                while b"\n" in self._buffer:
-                    line, _, self._buffer = self._buffer.partition(b"\n")
-                    if self._fork(job := json.loads(line)):
-                        return job
+                elif end is self._door:
+                    self._let_in()
+                elif isinstance(end, socket.socket) and (job := self._read(end)):
+                    return job
+        signal.set_wakeup_fd(-1)
+        return None
 
-    def _read(self) -> bool:
-        more = self._channel.recv(1 << 16)
-        self._buffer += more
-        return bool(more)
+    def _read(self, channel: socket.socket) -> Any:
+        """Fork for what was sent; answer the job in the child."""
+        try:
+            more = channel.recv(1 << 16)
+        except ConnectionResetError:  # it was killed
+            more = b""
+        *lines, self._buffers[channel] = (self._buffers[channel] + more).split(b"\n")
+        for line in lines:
+            if self._fork(channel, job := json.loads(line)):
+                return job
+        if not more:
+            self._let_go(channel)
+        return None
 
-    def _fork(self, job: Any) -> bool:
+    def _fork(self, channel: socket.socket, job: Any) -> bool:
         pid = os.fork()
         if pid:
-            self._children[pid] = job["id"]
-            self._tell(id=job["id"], pid=pid)
+            self._children[pid] = channel, job["id"]
+            self._tell(channel, id=job["id"], pid=pid)
             return False
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started the tests with it ignored
-        for end in (self._channel, self._woken, self._wake):
+        self._events.close()
+        for end in filter(None, (*self._buffers, self._woken, self._wake, self._door)):
             end.close()
         return True
 
@@ -191,14 +251,48 @@ class Forker:
         for pid in list(self._children):
             ended_pid, status = os.waitpid(pid, os.WNOHANG)
             if ended_pid:
-                self._tell(id=self._children.pop(pid), code=os.waitstatus_to_exitcode(status))
+                channel, number = self._children.pop(pid)
+                self._tell(channel, id=number, code=os.waitstatus_to_exitcode(status))
 
-    def _tell(self, **what: int) -> None:
-        self._channel.sendall(json.dumps(what).encode() + b"\n")
+    def _tell(self, channel: socket.socket, **what: int) -> None:
+        if channel in self._buffers:
+            with contextlib.suppress(OSError):  # it has gone, and that is about to be read
+                channel.sendall(json.dumps(what).encode() + b"\n")
 
-    def _leave(self) -> None:
-        for pid in self._children:
-            os.kill(pid, signal.SIGKILL)
+    def _let_in(self) -> bool:
+        """Take a further process's channel, if one asks for it."""
+        assert self._door is not None
+        try:
+            channel, _ = self._door.accept()
+        except BlockingIOError:
+            return False
+        channel.setblocking(True)
+        self._buffers[channel] = b""
+        self._events.register(channel, selectors.EVENT_READ)
+        return True
+
+    def _let_go(self, channel: socket.socket) -> None:
+        """Kill what a process that has gone left."""
+        for pid, (owner, _) in self._children.items():
+            if owner is channel:
+                os.kill(pid, signal.SIGKILL)
+        self._events.unregister(channel)
+        del self._buffers[channel]
+        channel.close()
+
+    def _is_asked_again(self) -> bool:
+        """Return whether somebody came while the last one went; if not, nobody finds this one any more."""
+        if self._door is None:
+            return False
+        path = Path(self._door.getsockname())
+        try:
+            with locked(path):
+                if self._let_in():
+                    return True
+                path.unlink(missing_ok=True)
+        except FileNotFoundError:  # the run's folder has gone
+            pass
+        return False
 
 
 def become(job: Any) -> None:
@@ -250,7 +344,7 @@ def main() -> None:
     if "product" in sys.argv:
         preloading.preload()
     gc.freeze()
-    job = Forker(socket.socket(fileno=int(sys.argv[1]))).job()
+    job = Forker(sys.argv[1]).job()
     if job is not None:
         be_to_the_end(job)
 

@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import sqlite3
 import sys
 import tempfile
@@ -181,7 +180,7 @@ def _mother() -> None:
     import conversations.management.commands.record  # noqa: F401  # children find these imported
     import tests.support.deciding  # noqa: F401
 
-    job = forking.Forker(socket.socket(fileno=int(sys.argv[1]))).job()
+    job = forking.Forker(sys.argv[1]).job()
     if job is not None:
         _child(job)
 
