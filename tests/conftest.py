@@ -45,6 +45,7 @@ def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:  #
     """Wait for no disk: this process's own database outlives no crash. Servers have the product's settings."""
     if connection.vendor == "sqlite":
         connection.settings_dict["OPTIONS"]["init_command"] += "PRAGMA synchronous=OFF;"
+        databases.share_tables(Path(os.environ["SWITCHBOARD_TEST_SHARED"]))
 
 
 @pytest.fixture(scope="session")

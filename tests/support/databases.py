@@ -6,19 +6,23 @@ database and starts no process of its own; what starts servers chooses its datab
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import itertools
 import os
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.core.management.color import no_style
 from django.core.management.sql import sql_flush
 from django.db import connection, transaction
@@ -50,6 +54,28 @@ def report() -> list[str]:
     """Return which database the tests ran on, and how many were left out, by the reason."""
     database = "PostgreSQL" if IS_POSTGRESQL else "SQLite"
     return [f"database: {database}", *(reason.format(n) for reason, n in sorted(left_out.items()))]
+
+
+def share_tables(shared: Path) -> None:
+    """Have one process of a run migrate its SQLite database, and the others copy the tables from this folder."""
+    creation, tables = connection.creation, shared / "tables.sqlite3"
+    migrate = creation.create_test_db
+
+    def create_test_db(*arguments: Any, **options: Any) -> str:
+        with (shared / "tables.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not tables.exists():
+                name: str = migrate(*arguments, **options)
+                with connection.cursor() as cursor:
+                    cursor.execute("VACUUM INTO %s", [str(tables)])
+                return name
+        name = str(creation._get_test_db_name())
+        shutil.copyfile(tables, name)
+        settings.DATABASES[connection.alias]["NAME"] = connection.settings_dict["NAME"] = name
+        connection.ensure_connection()
+        return name
+
+    creation.create_test_db = create_test_db  # type: ignore[method-assign]
 
 
 OTHERS = """
