@@ -14,10 +14,11 @@ END = 400  # of them, of a longer one, from its end
 _KINDS = {  # what happened → words that tell it (beginnings of words; English, German, French, Spanish)
     "fire or gas": "fire|smoke|gas leak|smell of gas|burning|feuer|brennt|incendie|incendio",
     "traffic accident": "accident|car crash|collision|unfall|accidente",
-    "water": "water (everywhere|is|runs|running)|leak|flood|burst pipe|sewage|sewer"
+    "water": "water (everywhere|is|runs|running)|leak|flood|burst pipe|pipes? (ha(s|ve) )?burst|sewage|sewer"
     "|drain|hydrant|rohrbruch|überschwemm|fuite|inondation|fuga|inundaci",
     "road damage": "pothole|sinkhole|road damage|damaged road|broken pavement|cracked|schlagl|nids?-de-poule|bache",
-    "street light": "street ?light|street ?lamp|lamp ?post|lantern|laterne|straßenlampe|lampadaire|farola",
+    "street light": "street ?light|street ?lamp|lamp ?post|lantern|laterne|straßenlampe|lampadaire|farola"
+    r"|lamps? [^.!?\n]{0,40}\b(out|dark|broken)\b",
     "traffic light or sign": "traffic light|traffic sign|stop sign|road sign|ampel|verkehrsschild|semáforo|feu rouge",
     "waste": "trash|garbage|rubbish|litter|dump(ed|ing)|waste(?! of)|overflowing|müll|abfall|ordures|poubelle|basura",
     "vandalism": "graffiti|vandal|smashed|spray",

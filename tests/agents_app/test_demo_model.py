@@ -201,6 +201,20 @@ def test_places_are_found(text: str, place: str) -> None:
     assert text_rules.place_of(text) == place
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("A water pipe burst on Mill Lane 3 and somebody was hurt.", "water"),
+        ("The pipes have burst at Mill Lane 3", "water"),
+        ("The lamps are out on Mill Lane", "street light"),
+        ("Two lamps on the footpath are dark", "street light"),
+        ("I took my lamp to Mill Lane", ""),
+    ],
+)
+def test_kinds_are_found_however_they_are_put(text: str, kind: str) -> None:
+    assert text_rules.read(text).kind == kind
+
+
 def test_reading_is_bounded_whatever_is_written() -> None:
     async def read_all() -> None:
         async with asyncio.timeout(60):
