@@ -42,6 +42,7 @@ FIXED = {
     "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 
+SIGN_IN = "Sign in or send a token."
 PAGE_PERSON = "X-Switchboard-Person"  # for whom the page of a script was rendered (`static/js/fetch.js`)
 HSTS = "max-age=31536000"  # seconds: a year; without subdomains, which may be others'
 
@@ -193,7 +194,9 @@ def _gate(request: HttpRequest, view: Callable[..., object], args: object, kwarg
 
 def _to_sign_in(request: HttpRequest) -> HttpResponse:
     if request.method not in SAFE or errors.wants_json(request):
-        return errors.answer(request, NotSignedIn("Sign in or send a token."))
+        is_of_page = PAGE_PERSON in request.headers  # a person reads it, beside what they have entered
+        remedy = "You are signed out. Sign in in another tab, then try again." if is_of_page else SIGN_IN
+        return errors.answer(request, NotSignedIn(remedy))
     path = request.get_full_path()
     query = f"?{urlencode({'next': path})}" if path != "/" else ""
     return HttpResponseRedirect(reverse("sign-in") + query)

@@ -73,7 +73,8 @@ export async function markup(address, { signal } = {}) {
 }
 
 /**
- * Send a form to a page. Returns its JSON, `{html, …}`, whether the form was accepted or not. Throws as `json` does.
+ * Send a form to a page. Returns its JSON, `{html, …}`, whether the form was accepted or not. Throws as `json` does. The
+ * form's own CSRF token is left out: it is older than the cookie's if the same person has signed in again since.
  * @param {string} address
  * @param {FormData} body
  * @returns {Promise<any>}
@@ -81,6 +82,7 @@ export async function markup(address, { signal } = {}) {
 export async function submit(address, body) {
   const headers = { Accept: "application/json", "X-Requested-With": "fetch" };
   const hasHtml = ({ html }) => html !== undefined;
+  body.delete("csrfmiddlewaretoken");
   const answer = await send(address, { method: "POST", body, headers }, (response) => response.json(), hasHtml);
   if (!hasHtml(answer)) throw new RequestError(0);
   return answer;
