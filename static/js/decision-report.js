@@ -12,13 +12,15 @@ export function report(text, tone) {
 }
 
 /**
- * Report that somebody else decided a request whose form was being filled in.
- * @param {HTMLElement} block of the request, with the decision
+ * Report that a request whose form was being filled in was decided by somebody else, or can no longer be decided.
+ * @param {HTMLElement} block of the request, with the decision or why there is none
  * @param {boolean} hasEdits  whether fields were edited; the edits are lost
  */
 export function reportOtherDecision(block, hasEdits) {
+  const undecided = block.querySelector(".verdict [data-undecided]")?.textContent.trim();
   const verdict = [...(block.querySelector(".verdict")?.children ?? [])].map((part) => part.textContent.trim()).join(" ");
-  report(`Decided elsewhere: ${verdict || "no longer waiting"}.${hasEdits ? " Your edits were not used." : ""}`, "failed");
+  const outcome = undecided ?? `Decided elsewhere: ${verdict || "no longer waiting"}.`;
+  report(`${outcome}${hasEdits ? " Your edits were not used." : ""}`, "failed");
 }
 
 const existingRegion = () => document.querySelector(".report");

@@ -16,6 +16,10 @@ from conversations.access.accounts.sign_in import sign_out_everywhere
 sign_out_everywhere(o, "maria")
 """
 LINK = "from tests.support.visits import link_for; print(link_for('maria'))"
+STOP = """
+from conversations.runs import stop_and_rerun
+stop_and_rerun.stop(o, Approval.objects.get(id="stopped").run)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +55,12 @@ def test_it_is_taken_after_signing_in_in_another_tab(
     page.get_by_role("button", name="Reject").click()
 
     expect(page.locator(".verdict")).to_have_text(re.compile("rejected ?by maria.*The wrong street"))
+
+
+def test_of_a_stopped_run_nobody_is_said_to_have_decided(served: Server, window: Page) -> None:
+    half_filled(served, window, "stopped")
+
+    work(served, STOP)
+
+    notice = window.locator(".report").get_by_role("status")
+    expect(notice).to_have_text(re.compile(r"^Not decided: .*stopped.*\. Your edits were not used\.$"))
