@@ -1,5 +1,5 @@
 /** Counts, shows and undoes edits of the arguments in the form of an approval request. Used by `decision-form`. */
-import { editSummary, markEdits, undoEdits } from "./edited-fields.js";
+import { clearProblem, editSummary, markEdits, undoEdits } from "./edited-fields.js";
 
 export class ArgumentEdits {
   #form;
@@ -7,7 +7,7 @@ export class ArgumentEdits {
   /** @param {HTMLElement} form contains the fields and the buttons @param {AbortSignal} signal */
   constructor(form, signal) {
     this.#form = form;
-    form.addEventListener("input", () => this.update(), { signal });
+    form.addEventListener("input", ({ target }) => this.#handleInput(target), { signal });
     form.addEventListener("click", ({ target }) => target.closest("[data-undo]") && this.#undo(), { signal });
   }
 
@@ -23,6 +23,11 @@ export class ArgumentEdits {
     plain.hidden = edited > 0;
     this.#form.querySelector("[data-undo]").hidden = !edited;
     this.#form.querySelector("[data-edit-count]").textContent = editSummary(edited, all);
+  }
+
+  #handleInput(field) {
+    clearProblem(field);
+    this.update();
   }
 
   #undo() {

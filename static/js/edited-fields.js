@@ -22,10 +22,21 @@ export function editSummary(edited, all) {
   return edited ? `${edited} of ${fields} edited; the agent is told.` : `${fields}, as sent`;
 }
 
+/**
+ * Remove the error beside a field whose value is no longer the one that was refused, and with the last of them the form's.
+ * @param {Element} field
+ */
+export function clearProblem(field) {
+  if (!field.hasAttribute("aria-invalid")) return;
+  field.removeAttribute("aria-invalid");
+  field.closest(".field").querySelector('[data-tone="failed"]')?.remove();
+  if (!field.form.querySelector("[aria-invalid]")) field.form.querySelector(".error")?.remove();
+}
+
 /** Restore the initial values. @param {ParentNode} root */
 export function undoEdits(root) {
   for (const field of root.querySelectorAll("[data-was]")) {
     field.value = field.dataset.was;
-    field.removeAttribute("aria-invalid");
+    clearProblem(field);
   }
 }

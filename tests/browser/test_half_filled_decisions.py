@@ -64,3 +64,22 @@ def test_of_a_stopped_run_nobody_is_said_to_have_decided(served: Server, window:
 
     notice = window.locator(".report").get_by_role("status")
     expect(notice).to_have_text(re.compile(r"^Not decided: .*stopped.*\. Your edits were not used\.$"))
+
+
+def test_an_error_goes_as_soon_as_its_field_is_changed(served: Server, window: Page) -> None:
+    half_filled(served, window, "corrected")
+    house, problem = window.get_by_role("textbox", name="house"), window.get_by_text("Must be a number", exact=True)
+    house.fill("x")
+    window.get_by_role("button", name="Approve with edits").click()
+    expect(problem).to_be_visible()
+    error = window.locator("decision-form").get_by_role("alert")
+    expect(error).to_be_visible()
+
+    window.get_by_role("textbox", name="street").fill("Elm Road")
+    expect(problem).to_be_visible()
+    house.fill("7")
+
+    expect(problem).to_be_hidden()
+    expect(error).to_be_hidden()
+    expect(house).not_to_have_attribute("aria-invalid", "true")
+    expect(house).to_have_accessible_description("Was empty")
