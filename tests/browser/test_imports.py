@@ -1,5 +1,7 @@
 """Import in a real browser: a file is sent in pieces, summed up, imported and open; errors name line and cause."""
 
+from itertools import pairwise
+
 from playwright.sync_api import Page, expect
 
 from tests.support.live import ROOT
@@ -13,12 +15,19 @@ def send(page: Page, name: str, content: bytes) -> None:
     page.get_by_role("button", name="Read file").click()
 
 
+def gaps(page: Page, *selectors: str) -> list[float]:
+    """Return how many pixels there are between each of these parts of the page and the next."""
+    boxes = [page.locator(f".page {selector}").first.bounding_box() for selector in selectors]
+    return [lower["y"] - upper["y"] - upper["height"] for upper, lower in pairwise(boxes) if upper and lower]
+
+
 def test_a_file_is_sent_in_pieces_and_imported_after_its_summary(page: Page) -> None:
     padding = b'{"messages": [{"role": "user", "content": "' + b"x" * 1_500_000 + b'"}]}\n'
 
     send(page, "browser-import.jsonl", CHATS.read_bytes() + padding)
 
     expect(page.locator("[data-state=checked]")).to_contain_text("would become 3 conversations", timeout=30_000)
+    assert min(gaps(page, "p.quiet", "[data-state=checked]", "details.beginning")) >= 8
     page.get_by_role("button", name="Import", exact=True).click()
     expect(page.locator("[data-state=imported]")).to_contain_text("has become 3 conversations", timeout=30_000)
     page.locator("[data-state=imported] a").first.click()
