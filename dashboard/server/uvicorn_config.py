@@ -26,12 +26,23 @@ AFTER_DRAIN = 20.0  # seconds for all else: threads that wait for a database can
 
 class DrainingServer(uvicorn.Server):
     """Stops in the order of §9: not ready, no new requests, queues flushed; then sockets closed with 1012, then the
-    end."""
+    end. `on_listening` is called in a thread once the port answers."""
 
-    def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        drain: Callable[[], Awaitable[None]],
+        on_listening: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__(config)
-        self._drain = drain
+        self._drain, self._on_listening = drain, on_listening
         self._wake: Callable[[], object] = lambda: None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the application, open the port, then say so."""
+        await super().startup(sockets)
+        if self.started:
+            await asyncio.to_thread(self._on_listening)
 
     async def main_loop(self) -> None:
         """Wait for the stop, and update the Date header once a second; uvicorn's own loop wakes ten times a second."""

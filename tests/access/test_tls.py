@@ -50,7 +50,7 @@ def sign_in(server, link):
 def test_every_link_is_one_the_browser_can_open(server):
     server.command("user", "maria", "--role", "viewer")
 
-    printed = re.search(r"One-time sign-in link: (\S+)", server.output())
+    printed = until(lambda: re.search(r"One-time sign-in link: (\S+)", server.output()), what="the link")
 
     assert printed[1].startswith(f"{ORIGIN}/sign-in/link/?t=")
     assert server.command("signin-link", "maria").splitlines()[-1].startswith(f"{ORIGIN}/sign-in/link/?t=")

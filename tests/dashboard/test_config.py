@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import socket
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +15,7 @@ from conversations.core.db_threads import POOL_SIZE
 from dashboard import databases
 from dashboard.config import Config, load
 from dashboard.server.uvicorn_config import DrainingServer
-from tests.support.live import ROOT
+from tests.support.live import ROOT, free_port
 
 
 @pytest.mark.parametrize(
@@ -144,6 +145,32 @@ def test_a_server_ends_no_tool_that_may_go_on_while_it_stops(monkeypatch, stop_s
     end_within, drain_within = limits
     assert drain_within >= runs_end + 2
     assert end_within == drain_within + 20
+
+
+def test_a_server_says_that_it_runs_once_its_port_answers(monkeypatch):
+    async def nothing(*args):
+        """Do nothing."""
+
+    monkeypatch.setattr(
+        "dashboard.server.uvicorn_config.threading.Timer", lambda *_: SimpleNamespace(start=lambda: None)
+    )
+    port, peers = free_port(), []
+
+    def greet():
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            peers.append(connection.getpeername())
+
+    async def start_and_stop():
+        config = uvicorn.Config(nothing, port=port, lifespan="off", log_config=None)
+        server = DrainingServer(config, nothing, greet)
+        config.load()
+        server.lifespan = config.lifespan_class(config)
+        await server.startup()
+        await server.shutdown()
+
+    asyncio.run(start_and_stop())
+
+    assert peers == [("127.0.0.1", port)]
 
 
 def test_a_file_of_prices_is_read_at_the_start(monkeypatch, tmp_path):

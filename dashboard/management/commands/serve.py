@@ -3,8 +3,9 @@
 import hashlib
 import signal
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from conversations.core import crash_reports, data_dir, schema_state
+from conversations.core.db_threads import with_connection
 from conversations.core.errors import Unavailable
 from dashboard import interface_font
 from dashboard.command_errors import sentence
@@ -85,8 +87,7 @@ class Command(BaseCommand):
         application.with_demo = with_demo
         with _ended_by_interrupt():
             application.load_agents()
-        self._greet(host, port)
-        self._run(host, port)
+        self._run(host, port, partial(with_connection, self._greet, host, port))
 
     def _serve_web_only(self, host: str, port: int) -> None:
         """Serve beside others: tables are theirs to make, and so is everything that one process alone does."""
@@ -95,17 +96,14 @@ class Command(BaseCommand):
 
         application.is_web_only = True
         application.runtime.url = listen_addresses.local_url(host, port)
-        self.stdout.write(f"Switchboard is running at {application.runtime.url} (web node)")
-        self._warn(host, port)
-        self.stdout.flush()
-        self._run(host, port)
+        self._run(host, port, partial(self._greet_web_only, host, port, application.runtime.url))
 
-    def _run(self, host: str, port: int) -> None:
+    def _run(self, host: str, port: int, greet: Callable[[], None]) -> None:
         from dashboard.asgi import application, with_static
 
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after an orderly end
             try:
-                DrainingServer(config(with_static(application), host, port), application.drain).run()
+                DrainingServer(config(with_static(application), host, port), application.drain, greet).run()
             finally:  # uvicorn exits by itself, with a code of its own
                 if failure := application.start_failure:
                     raise failure
@@ -119,6 +117,11 @@ class Command(BaseCommand):
         self._warn(host, port)
         if secret := first_owner():
             self.stdout.write(f"One-time sign-in link: {url}{PATH}?t={secret}")
+        self.stdout.flush()
+
+    def _greet_web_only(self, host: str, port: int, url: str) -> None:
+        self.stdout.write(f"Switchboard is running at {url} (web node)")
+        self._warn(host, port)
         self.stdout.flush()
 
     def _warn(self, host: str, port: int) -> None:
