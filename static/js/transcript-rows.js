@@ -50,7 +50,8 @@ export class TranscriptRows {
   }
 
   get last() {
-    return this.#stretches.at(-1)?.lastElementChild ?? null;
+    const end = this.#stretches.at(-1)?.lastElementChild;
+    return end?.matches("[data-seq]") ? end : (this.all.at(-1) ?? null); // a folded card may leave an empty stretch
   }
 
   /** The seq of the first row; 0 if there are no rows. */
@@ -248,7 +249,7 @@ export class TranscriptRows {
   /** Returns the next row, across stretches. */
   #after(row) {
     let at = row;
-    do at = at.nextElementSibling ?? at.parentElement.nextElementSibling?.firstElementChild ?? null;
+    do at = at.nextElementSibling ?? acrossStretches(at.parentElement, "nextElementSibling", "firstElementChild");
     while (at && !at.matches("[data-seq]"));
     return at;
   }
@@ -256,7 +257,7 @@ export class TranscriptRows {
   /** Returns the previous row, across stretches; for the first nested row, its call's row. */
   #before(row) {
     let at = row;
-    do at = at.previousElementSibling ?? at.parentElement.previousElementSibling?.lastElementChild ?? null;
+    do at = at.previousElementSibling ?? acrossStretches(at.parentElement, "previousElementSibling", "lastElementChild");
     while (at && !at.matches("[data-seq]"));
     return at ?? row.parentElement.closest("[data-seq]");
   }
@@ -276,6 +277,13 @@ export class TranscriptRows {
     return [...stretch.querySelectorAll(":scope > [data-seq]")].map((row) => Number(row.dataset.seq));
   }
 }
+
+/** Returns the element at the near end of the next or previous stretch that is not empty, or null. */
+const acrossStretches = (stretch, sibling, end) => {
+  let at = stretch[sibling];
+  while (at?.matches(".rows") && !at[end]) at = at[sibling];
+  return at?.[end] ?? null;
+};
 
 /** Create a stretch. @param {Element[]} [rows] */
 const newStretch = (rows = []) => {

@@ -46,3 +46,23 @@ def test_an_output_is_left_out_whichever_of_it_and_its_message_comes_first(lanes
 
 def test_a_page_of_cards_is_placed_without_a_search_of_the_document_for_each(lanes: Page) -> None:
     assert lanes.evaluate(SEARCHES) == 0
+
+
+FOLDED = """async () => {
+  const { TranscriptRows } = await import("/static/js/transcript-rows.js");
+  document.querySelector(".rows").replaceChildren();
+  const heads = document.querySelector("lane-heads");
+  const rows = new TranscriptRows(document.querySelector(".lanes"), (fragment) => heads.place(fragment));
+  const at = '<time datetime="2026-11-27T10:00:00Z">10</time></article>';
+  const put = (seq, folds) => rows.put(card(seq, folds).replace("</article>", at));
+  for (let seq = 1; seq <= 12; seq += 1) put(seq); // the day's line is one more
+  put(14, 12);
+  return [...document.querySelectorAll(".rows")].map(({ children }) =>
+    [...children].map(({ dataset, className }) => dataset.seq ?? className));
+}"""
+
+
+def test_a_card_that_was_alone_in_its_stretch_and_is_folded_begins_no_day(lanes: Page) -> None:
+    stretches = lanes.evaluate(FOLDED)
+
+    assert [row for stretch in stretches for row in stretch] == ["day", *map(str, range(1, 12)), "14"]
