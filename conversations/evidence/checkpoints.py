@@ -42,8 +42,7 @@ class Signer:
         if key is None:
             return None
         if not known:
-            text = "\n".join(map(str, key.verifier_keys))
-            meta, _ = Meta.objects.get_or_create(name=KEYS, defaults={"value": text})
+            meta, _ = Meta.objects.get_or_create(name=KEYS, defaults={"value": key.names})
             known = [notes.parse_key(line) for line in meta.value.split("\n")]
         return key if known == key.verifier_keys else None
 
@@ -131,9 +130,9 @@ def begin_anew(signer: Signer, principal: Principal, reason: str) -> str:
 
 def _sign(signer: Signer, key: SigningKey, heads: Sequence[tree.Head]) -> str:
     with write_transaction():
-        Meta.objects.select_for_update().filter(name=KEYS).first()  # processes take turns
+        keys = Meta.objects.select_for_update().filter(name=KEYS).first()  # processes take turns
         heads = tree.further(heads)
-        if not heads:
+        if not heads or keys is None or keys.value != key.names:  # another tree begins, with other keys
             return ""
         size = tree.size()
         _check(signer, key, size)

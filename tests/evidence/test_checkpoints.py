@@ -104,6 +104,27 @@ def test_what_another_process_signed_in_the_meantime_is_not_signed_again(signer,
     assert [row.size for row in Checkpoint.objects.all()] == [2]
 
 
+def test_a_tree_that_begins_anew_during_a_signing_is_signed_with_its_own_keys(signer, monkeypatch):
+    say("a"), say("b")
+    checkpoints.make(signer)
+    say("a")
+    moved = tree.moved
+
+    def read_before_another_tree(*args, **keywords):
+        heads = moved(*args, **keywords)
+        monkeypatch.setattr(tree, "moved", moved)
+        checkpoints.begin_anew(signer, SYSTEM, "restored")
+        return heads
+
+    monkeypatch.setattr(tree, "moved", read_before_another_tree)
+
+    checkpoints.make(signer)
+    assert checkpoints.make(signer)
+
+    assert newest().size == TreeLeaf.objects.count() == 3  # with the audit log
+    assert notes.verified(notes.parse(state.note()), checkpoints.verifier_keys())
+
+
 def test_a_staged_and_a_demo_conversation_are_left_out(signer):
     say("a"), say("b")
     Conversation.objects.filter(key="a").update(is_demo=True)
