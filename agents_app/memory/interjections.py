@@ -25,7 +25,7 @@ Deliver = Callable[[str], Awaitable[Sequence[Item]]]  # agent → what reaches i
 # Words are an input once a run that was begun, or may begin, answers them: its own memory has them then. Those of a run
 # that was stopped in the queue are nobody's; those that were delivered to another are in the memory if that was kept.
 # Other words count when a person said them: agents remember their own; what comes over the bus is for those it names.
-SAID = """SELECT e.seq, e.body, e.erased_by FROM conversations_event e
+SAID = """SELECT e.seq, e.body, e.erased_by, e.principal FROM conversations_event e
  WHERE e.conversation_id=%s AND e.seq>%s AND e.kind='message' AND e.kind<>'token'
  AND NOT EXISTS (SELECT 1 FROM conversations_run r WHERE r.conversation_id=e.conversation_id AND r.queued_seq>e.seq
   AND r.input_seq=e.seq AND NOT (r.status IN ('cancelled', 'delivered') AND r.attempt=0))
@@ -74,8 +74,8 @@ def missed_messages(
         rows = cursor.fetchall()[::-1]
     new = [
         (seq, item_of(body))
-        for seq, body, erased_by in rows
-        if seq not in delivered and not is_redacted(body, erased_by)
+        for seq, body, *erasure in rows
+        if seq not in delivered and not is_redacted(body, *erasure)
     ]
     before = [item for seq, item in new if seq < answers]
     after = [item for seq, item in new if seq > answers]

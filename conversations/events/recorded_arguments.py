@@ -50,7 +50,7 @@ def has_redacted(events: QuerySet[Event]) -> bool:
     return any(is_redacted(*row) for row in erased.values_list("body", "erased_by", "principal"))
 
 
-def is_redacted(body: str, erased_by: str | None, principal: str = "") -> bool:
+def is_redacted(body: str, erased_by: str | None, principal: str) -> bool:
     """Return whether an event lost all or some of what it said, by its row's columns. An import has the tombstone of
     another record as its text, and erased nothing itself."""
     if erased_by is None:

@@ -62,8 +62,8 @@ def deliver(claimed: Claim, agents: Collection[str], step: int) -> list[Delivere
         waiting = Run.objects.of(conversation).filter(status="queued", attempt=0, at_next_step=True, agent__in=agents)
         runs = list(waiting.only("id", "agent", "input_seq"))
         events = Event.objects.filter(conversation=conversation, seq__in=[run.input_seq for run in runs])
-        rows = events.values_list("seq", "body", "erased_by")
-        bodies = {seq: body for seq, body, erased_by in rows if not is_redacted(body, erased_by)}
+        rows = events.values_list("seq", "body", "erased_by", "principal")
+        bodies = {seq: body for seq, body, *erasure in rows if not is_redacted(body, *erasure)}
         runs = [run for run in runs if run.input_seq in bodies]
         log.append([_delivered(claimed, run, step) for run in runs])
     return [DeliveredMessage(run.input_seq, bodies[run.input_seq]) for run in runs]
