@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import logging
@@ -39,8 +40,9 @@ def follow(
 ) -> Iterator[FeedMessage]:
     """Yield events after a position, by default from now on. Reconnects automatically.
 
-    `renew` returns the address and another token when the server does not know this one: of a server that gives out
-    tokens which end with it. Raises `Refused` if the token may not read, or no longer.
+    `renew` returns the address and another token when the server does not know this one or is gone: of a server that
+    gives out tokens which end with it. It raises `Unreachable` while there is none. Raises `Refused` if the token may
+    not read, or no longer.
     """
     place, pause_s = after, 0.0
     while True:
@@ -53,12 +55,20 @@ def follow(
                     yield message
         except Unreachable as error:
             _log.warning("the feed of events is interrupted, retrying: %s", error)
+            url, token = _renewed(renew, url, token)
         except Refused as refusal:
             if renew is None or refusal.status != UNKNOWN_TOKEN:
                 raise
-            url, token = renew()
+            url, token = _renewed(renew, url, token)
         pause_s = min(MAX_WAIT_S, max(0.1, pause_s * 2))
         time.sleep(pause_s * random.uniform(0.5, 1))
+
+
+def _renewed(renew: Callable[[], tuple[str, str]] | None, url: str, token: str) -> tuple[str, str]:
+    """Return the address and the token to go on with."""
+    with contextlib.suppress(Unreachable):
+        return (url, token) if renew is None else renew()
+    return url, token
 
 
 def _connected(url: str, token: str, conversation: str, after: str | None) -> Iterator[FeedMessage]:

@@ -73,9 +73,7 @@ def missed_messages(
         cursor.execute(SAID, [conversation.pk, since, settings.CONFIG.session_items])
         rows = cursor.fetchall()[::-1]
     new = [
-        (seq, item_of(body))
-        for seq, body, *erasure in rows
-        if seq not in delivered and not is_redacted(body, *erasure)
+        (seq, item_of(body)) for seq, body, *erasure in rows if seq not in delivered and not is_redacted(body, *erasure)
     ]
     before = [item for seq, item in new if seq < answers]
     after = [item for seq, item in new if seq > answers]

@@ -22,6 +22,7 @@ from conversations.core.errors import Busy, Conflict, Invalid, NotSignedIn, Swit
 from conversations.events.payload import clean_text
 from conversations.import_export.ndjson import ImportedConversation, Taker, imported
 from conversations.import_export.recording import encoded
+from switchboard.errors import Unreachable
 
 PUBLISH, REPORT, DOOR = "/api/v1/publish", "/api/v1/report", "/api/v1/door"
 KNOCKS = 50  # tries to get in, 0.1 s apart: a server that starts writes the file a moment after it takes the lock
@@ -193,7 +194,15 @@ def access(data_dir: Path, name: str) -> Iterator[ServerAccess]:
     """Yield the address of the server that holds a data directory, and a token for it that is valid inside the block.
     Raises Unavailable."""
     with ServerClient.open(data_dir, name) as client:
-        yield ServerAccess(client._address, client._token, client.renew)
+        yield ServerAccess(client._address, client._token, partial(_renewed, client))
+
+
+def _renewed(client: ServerClient) -> tuple[str, str]:
+    """Return what `follow` asks for. Raises Unreachable."""
+    try:
+        return client.renew()
+    except Unavailable as error:
+        raise Unreachable(error.message) from error
 
 
 def _connect(address: str) -> http.client.HTTPConnection:

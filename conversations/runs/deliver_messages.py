@@ -63,7 +63,7 @@ def deliver(claimed: Claim, agents: Collection[str], step: int) -> list[Delivere
         runs = list(waiting.only("id", "agent", "input_seq"))
         events = Event.objects.filter(conversation=conversation, seq__in=[run.input_seq for run in runs])
         rows = events.values_list("seq", "body", "erased_by", "principal")
-        bodies = {seq: body for seq, body, *erasure in rows if not is_redacted(body, *erasure)}
+        bodies = {seq: body for seq, body, erased_by, author in rows if not is_redacted(body, erased_by, author)}
         runs = [run for run in runs if run.input_seq in bodies]
         log.append([_delivered(claimed, run, step) for run in runs])
     return [DeliveredMessage(run.input_seq, bodies[run.input_seq]) for run in runs]

@@ -10,8 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from switchboard import Refused
+from switchboard import Refused, Unreachable
 from switchboard.following import follow
+from tests.support.live import free_port
 
 RESTARTING = {"code": "restarting", "message": "the server stops: connect again"}
 UNAVAILABLE = {"code": "unavailable", "message": "the database cannot answer right now. Try again"}
@@ -106,6 +107,18 @@ def test_a_server_that_knows_the_token_no_longer_is_followed_with_another(feed: 
 
     assert [first.data, next(messages).data] == [{"n": 1}, {"n": 2}]
     assert feed.places == [[], ["e.1"]]
+
+
+def test_a_server_that_comes_back_at_another_address_is_followed_there(feed: Feed) -> None:
+    feed.token, places = "second", iter([Unreachable("not yet"), (feed.url, "second")])
+
+    def renew() -> tuple[str, str]:
+        place = next(places)
+        if isinstance(place, Unreachable):
+            raise place
+        return place
+
+    assert next(follow(f"http://127.0.0.1:{free_port()}", "first", renew=renew)).data == {"n": 1}
 
 
 def test_an_unknown_token_that_cannot_be_renewed_is_refused(feed: Feed) -> None:
