@@ -148,8 +148,11 @@ def test_a_server_ends_no_tool_that_may_go_on_while_it_stops(monkeypatch, stop_s
 
 
 def test_a_server_says_that_it_runs_once_its_port_answers(monkeypatch):
-    async def nothing(*args):
-        """Do nothing."""
+    async def answer(scope, receive, send):
+        """Answer nothing."""
+
+    async def drain():
+        """Have nothing to write."""
 
     monkeypatch.setattr(
         "dashboard.server.uvicorn_config.threading.Timer", lambda *_: SimpleNamespace(start=lambda: None)
@@ -161,8 +164,8 @@ def test_a_server_says_that_it_runs_once_its_port_answers(monkeypatch):
             peers.append(connection.getpeername())
 
     async def start_and_stop():
-        config = uvicorn.Config(nothing, port=port, lifespan="off", log_config=None)
-        server = DrainingServer(config, nothing, greet)
+        config = uvicorn.Config(answer, port=port, lifespan="off", log_config=None)
+        server = DrainingServer(config, drain, greet)
         config.load()
         server.lifespan = config.lifespan_class(config)
         await server.startup()
