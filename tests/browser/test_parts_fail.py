@@ -26,6 +26,12 @@ def served() -> Iterator[Server]:
         yield started
 
 
+@pytest.fixture(autouse=True)
+def intercepted(window: Page) -> None:
+    """Have the browser ask about requests from the beginning: what is sent as that begins or ends may pass by."""
+    window.route("**/no-such-address", reject)
+
+
 def failure(page: Page, text: str) -> Locator:
     """Return the strip that says what failed, once it is visible."""
     strip = page.get_by_role("alert").filter(has_text=text)

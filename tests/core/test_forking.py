@@ -1,4 +1,4 @@
-"""The nursery of a test run's servers: one for all its processes, which ends what each of them second_child."""
+"""The nursery of a test run's servers: one for all its processes, which ends what each of them left."""
 
 import os
 from pathlib import Path
