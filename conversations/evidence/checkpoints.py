@@ -42,7 +42,8 @@ class Signer:
         if key is None:
             return None
         if not known:
-            meta, _ = Meta.objects.get_or_create(name=KEYS, defaults={"value": key.names})
+            text = "\n".join(map(str, key.verifier_keys))
+            meta, _ = Meta.objects.get_or_create(name=KEYS, defaults={"value": text})
             known = [notes.parse_key(line) for line in meta.value.split("\n")]
         return key if known == key.verifier_keys else None
 
@@ -130,9 +131,9 @@ def begin_anew(signer: Signer, principal: Principal, reason: str) -> str:
 
 def _sign(signer: Signer, key: SigningKey, heads: Sequence[tree.Head]) -> str:
     with write_transaction():
-        keys = Meta.objects.select_for_update().filter(name=KEYS).first()  # processes take turns
+        Meta.objects.select_for_update().filter(name=KEYS).first()  # processes take turns
         heads = tree.further(heads)
-        if not heads or keys is None or keys.value != key.names:  # another tree begins, with other keys
+        if not heads or verifier_keys() != key.verifier_keys:  # another tree begins, with other keys
             return ""
         size = tree.size()
         _check(signer, key, size)
@@ -147,9 +148,10 @@ def _sign(signer: Signer, key: SigningKey, heads: Sequence[tree.Head]) -> str:
 
 def _check(signer: Signer, key: SigningKey, size: int) -> None:
     """Refuse to sign a tree that does not go on from what was signed. Raises `Conflict`."""
-    row, last, root = newest(), signer.last(), tree.root(size)
+    row, last = newest(), signer.last()
     if size != (row.size if row else 0):
         raise Conflict(f"the tree has {size:,} leaves, and only {row.size if row else 0:,} are signed", code="tree")
+    root = tree.root(size)
     if row is not None:
         signed = notes.parse(row.note)
         if not notes.verified(signed, key.verifier_keys) or signed.text != TreeHead(key.origin, size, root).text:

@@ -33,11 +33,6 @@ class SigningKey:
             VerifierKey(self.origin, MLDSA44, self._mldsa44.public_key().public_bytes_raw()),
         ]
 
-    @property
-    def names(self) -> str:
-        """The public keys as text, one a line."""
-        return "\n".join(map(str, self.verifier_keys))
-
     def sign(self, checkpoint: TreeHead) -> list[Signature]:
         """Sign a checkpoint with both keys, Ed25519 first."""
         at, (first, second) = notes.now_s(), self.verifier_keys

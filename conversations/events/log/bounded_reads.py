@@ -70,9 +70,7 @@ def size(page: Sequence[Row]) -> int:
 def _until(cursor: CursorWrapper, most: int) -> list[Row]:
     page: list[Row] = []
     room = most
-    with (
-        cursor.db.wrap_database_errors
-    ):  # once: Django's own `fetchone` does it for each row, which takes as long again
+    with cursor.db.wrap_database_errors:  # once; Django's `fetchone` does it for each row, which takes as long again
         for row in cursor.cursor:  # of `sqlite3`: a loop over Django's would close it when it is left
             page.append(row)
             body = row[-1]

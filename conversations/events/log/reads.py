@@ -24,7 +24,7 @@ TOKEN_BYTES = 1 << 19  # of the bodies of its open tokens, or one token a turn
 NEAR, NEAR_BYTES = 8, 1 << 16  # of what was said before a window: events, and letters of one
 _NEIGHBOURS = f"""SELECT {COLUMNS} FROM conversations_event WHERE conversation_id=%s AND seq BETWEEN %s AND %s
 AND (kind IN ({marks(len(ECHOING))}) AND length(body)<=%s OR seq=%s) ORDER BY seq DESC LIMIT {NEAR}"""
-FEWEST_ROWS = 16  # of a read of entries that goes on
+MIN_ROWS = 16  # events of each further read, when the first had too few entries
 FEWEST = 2  # entries of a page whose calls' other events are whole, however large
 
 
@@ -295,7 +295,7 @@ class _Window:
             left -= count
             if is_cut or not left:
                 left, room = limit + 1, most
-            count = min(left, max(FEWEST_ROWS, 2 * (limit + 1 - len(entries))))  # most calls have two steps
+            count = min(left, max(MIN_ROWS, 2 * (limit + 1 - len(entries))))  # most calls have two steps
 
     def _is_drawn(self, where: str, start: int) -> bool:
         """Return whether there are events other than tokens."""

@@ -10,9 +10,9 @@ Jobs that a caller waits for are committed with the next free transaction, toget
 meantime. An event loop that stores what many clients send gathers it: it calls the threads when a turn has brought
 nothing more, 3 ms after the first job at the latest. That makes fewer transactions, and the loop and the threads do not
 interrupt each other. Where the last jobs came one by one, the next calls its thread at once. Only the tokens of our own
-runs are buffered: the first is stored at once, then every 50 ms or 1 kB, and before any other
-event of that run (§3.1). While answers stream, their pieces do not wake the thread: it looks every 10 ms for what is
-due. Jobs whose conversation is locked are passed to the retry thread.
+runs are buffered: the first is stored at once, then every 50 ms or 1 kB, and before any other event of that run (§3.1).
+While answers stream, their pieces do not wake the thread: it looks every 10 ms for what is due. Jobs whose conversation
+is locked are passed to the retry thread.
 """
 
 from __future__ import annotations
