@@ -19,8 +19,7 @@ from conversations.search import index_writer
 
 logger = logging.getLogger(__name__)
 
-LOOK_EVERY = 1.0  # seconds, whatever is notified
-LOOK_EVERY_ALONE = 5.0  # the same where this process alone writes: then its own commits are all
+LOOK_EVERY = 1.0  # seconds, whatever is notified: on SQLite, nothing notifies of what a command commits
 COALESCE = 0.2  # seconds between two rounds while events trickle in
 SWEEP_EVERY = 5.0  # seconds between two rounds that pass over tokens alone
 REST_WHEN_BUSY = 4  # times as long as a batch took
@@ -51,7 +50,7 @@ class Indexer(ExclusiveThread):
             share = REST_WHEN_BUSY if self._new_events > QUIET else 1
             self._sleep(min((time.monotonic() - began) * share, LOOK_EVERY))
         else:
-            self._news.wait(LOOK_EVERY if self._lease is not None else LOOK_EVERY_ALONE)
+            self._news.wait(LOOK_EVERY)
             self._sleep(COALESCE)
         self._news.clear()
 

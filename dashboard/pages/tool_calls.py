@@ -9,6 +9,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from conversations import search
 from conversations.core import hidden_characters
 from conversations.core.errors import NotAllowed, SwitchboardError
 from conversations.core.micros import to_datetime
@@ -30,6 +31,7 @@ from dashboard.pages.errors import status_of
 from dashboard.pages.filtered_lists import FilteredList
 from dashboard.pages.require_permission import require_permission
 
+FAR_BEHIND = 1_000  # events not indexed yet; with fewer, a list with words is simply loaded again a moment later
 NAMES = {
     "status": "Status", "agent": "Agent", "tool": "Tool", "qualified": "Qualified name", "origin": "Origin",
     "server": "MCP server", "by": "Decided by", "replayed": "Replayed", "q": "Words", "where": "Words",
@@ -112,10 +114,13 @@ def _page(
 
 
 def _listed(request: HttpRequest, filters: CallFilters, wrong: dict[str, str]) -> dict[str, Any]:
+    lag = search.lag() if filters.q else search.Lag(0)  # before the rows: what is indexed meanwhile is among them
     page = LIST.page(request, filters, wrong)
     counted = None if wrong else activity.activity(filters)
     return LIST.page_context(filters, wrong, page) | {
         "rows": rows(page.items),
+        "lag": lag,
+        "is_far_behind": lag.events >= FAR_BEHIND,
         "figure": histogram(counted) if counted else None,
         "before": request.GET.get("before", ""),
         "looked_to": to_datetime(page.after.at) if page.looked_at and page.after else None,

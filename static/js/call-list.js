@@ -13,6 +13,7 @@ import { socket } from "./socket.js";
 
 const REFRESH_DELAY_MS = 700; // after a change
 const RETRY_MS = 3_000; // after a failed fetch
+const BEHIND_MS = 1_000; // after a list whose words were looked up before everything was searchable
 const SCROLL_THRESHOLD = 120; // px; a page scrolled further counts as being read
 
 class CallList extends HTMLElement {
@@ -41,6 +42,7 @@ class CallList extends HTMLElement {
       up: () => ((this.#connectionLost.hidden = true), this.#refreshSoon()),
       reset: () => location.reload(),
     });
+    this.#refreshIfBehind(this.#list);
   }
 
   disconnectedCallback() {
@@ -59,10 +61,15 @@ class CallList extends HTMLElement {
     this.#refreshTimer ??= setTimeout(() => ((this.#refreshTimer = undefined), this.#refresh()), delayMs);
   }
 
+  #refreshIfBehind(list) {
+    if (list.querySelector("[data-behind]")) this.#refreshSoon(BEHIND_MS);
+  }
+
   async #refresh() {
     if (this.#calls.hasFailed) return this.#applyFilter(); // the rows in the page are not those of the filter
     const list = await this.#calls.fetchList(({ isTemporary }) => isTemporary && this.#refreshSoon(RETRY_MS));
     if (!list) return undefined;
+    this.#refreshIfBehind(list);
     this.#pendingList = list;
     const newRowByKey = new Map(keyedRows(list));
     for (const [key, row] of keyedRows(this.#list)) if (newRowByKey.has(key)) morph(row, newRowByKey.get(key).cloneNode(true));
@@ -99,7 +106,7 @@ class CallList extends HTMLElement {
   #applyFilter() {
     this.#pendingList = undefined;
     for (const field of this.querySelectorAll("[data-query]")) field.value = location.search.slice(1);
-    return this.#calls.applyFilter((list) => this.#list.replaceChildren(list));
+    return this.#calls.applyFilter((list) => (this.#refreshIfBehind(list), this.#list.replaceChildren(list)));
   }
 }
 

@@ -246,3 +246,32 @@ def test_without_scripts_it_reads_and_filters(plain_page: Page, calls: Server) -
 
     expect(plain_page).to_have_url(re.compile("status=failed"))
     expect(rows(plain_page).first).to_contain_text("=503")
+
+
+HELD = """
+with connection.cursor() as cursor:
+    cursor.execute('''CREATE TRIGGER held BEFORE UPDATE ON conversations_conversation
+WHEN NEW.indexed_seq<>OLD.indexed_seq BEGIN SELECT RAISE(ABORT,'the index is held'); END''')
+"""
+LET_GO = """
+with connection.cursor() as cursor:
+    cursor.execute('DROP TRIGGER held')
+"""
+
+
+def test_a_call_is_listed_by_its_words_once_it_is_searchable(page: Page, calls: Server, token: str) -> None:
+    """Without another event, whenever the search index gets to it."""
+    page.goto("/calls/?q=lantern")
+    expect(page.locator("live-state[data-state=live]")).to_be_visible()
+    calls.command("shell", "-v0", "-c", f"from django.db import connection{HELD}")
+    try:
+        with page.expect_response("**part=list*") as response_info:
+            call(calls, token, 40, name="lantern")
+        assert response_info.value.ok
+        expect(page.locator("[data-behind]")).to_be_attached()
+        expect(rows(page)).to_have_count(0)
+    finally:
+        calls.command("shell", "-v0", "-c", f"from django.db import connection{LET_GO}")
+
+    expect(rows(page)).to_have_count(1)
+    expect(page.locator("[data-behind]")).not_to_be_attached()

@@ -211,6 +211,16 @@ def test_the_thread_finds_what_is_said_and_ends_when_told():
     assert indexer.state == "the indexing thread has ended"
 
 
+def test_it_looks_each_second_whatever_is_notified(monkeypatch):
+    """On SQLite nothing notifies a server of what a command commits."""
+    indexer, waits = Indexer(), []
+    monkeypatch.setattr(indexer._news, "wait", waits.append)
+
+    indexer._turn()
+
+    assert waits == [1.0]
+
+
 def test_what_cannot_be_read_takes_no_other_with_it(monkeypatch, caplog):
     say("desk", "refund", "broken", "refund")
     whole = index_writer.row_of
