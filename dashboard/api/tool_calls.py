@@ -2,7 +2,7 @@
 
 from django.http import HttpRequest, JsonResponse
 
-from conversations import models
+from conversations import models, search
 from conversations.tool_calls.listing import query
 from conversations.tool_calls.listing.filters import NUMBERS, STATUSES, CallFilters
 from conversations.tool_calls.listing.rows import item, rows, within
@@ -36,17 +36,19 @@ def tool_calls(request: HttpRequest) -> JsonResponse:
     """Return calls newest first; `before` is a cursor.
 
     If there are few or no items and a cursor, there may be more further back; `looked_at` is the number of calls
-    searched.
+    searched, and `lag` that of recorded events whose words are not searchable yet.
     """
+    filters = CallFilters.parse_strict(dict(request.GET.lists()))
+    lag = search.lag().events if filters.q else 0  # before the calls: what is indexed meanwhile is among them
     scan = query.newest(
-        CallFilters.parse_strict(dict(request.GET.lists())),
+        filters,
         before=query.position_of(request.GET.get("before", "")),
         limit=limit_of(request),
     )
     page = within(scan)
     items = [item(row) for row in rows(page.items, whole=True)]
     cursor = str(page.after) if page.after else None
-    return JsonResponse({"items": items, "cursor": cursor, "looked_at": page.looked_at or None})
+    return JsonResponse({"items": items, "cursor": cursor, "looked_at": page.looked_at or None, "lag": lag})
 
 
 @endpoint(

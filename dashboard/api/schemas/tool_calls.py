@@ -47,6 +47,7 @@ class ToolCalls(Paged[ToolCall]):
     reached."""
 
     looked_at: int | None
+    lag: Annotated[int, Field(description="recorded events whose words are not searchable yet; 0 without `q`")]
 
 
 class ToSaveView(BaseModel):

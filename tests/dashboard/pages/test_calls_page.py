@@ -14,6 +14,7 @@ from conversations.models import AuditEntry, Role, SavedView
 from conversations.tool_calls import saved_views
 from conversations.tool_calls.listing import activity, export, rows
 from conversations.tool_calls.listing.filters import CallFilters
+from dashboard.pages import tool_calls
 from tests.dashboard.test_openapi import fits
 from tests.support import listed, toolcalls
 from tests.support.cast import audit_summary, client_of, last_entry
@@ -49,6 +50,21 @@ def test_a_row_tells_what_was_called_by_whom_and_what_came_of_it(browser):
     assert 'href="/conversations/desk/?event=1#e1"' in page.content.decode()
     for words in ("look_up", "Desk", "{&#34;who&#34;: &#34;Ada&#34;}", "1.5 s", "503, two tries", "desk #1"):
         assert words in text(page), words
+
+
+def test_events_whose_words_are_not_searchable_yet_are_counted(browser, monkeypatch):
+    """A few are there a moment later, when the list is loaded again; many are said."""
+    store()
+
+    assert "data-behind hidden" in browser.get("/calls/?part=list&q=Ada").content.decode()
+    monkeypatch.setattr(tool_calls, "FAR_BEHIND", 4)
+    listing = browser.get("/calls/?part=list&q=Ada")
+
+    assert "data-behind>" in listing.content.decode()
+    assert "4 events just recorded are not searchable yet." in text(listing)
+    assert "data-behind" not in browser.get("/calls/?part=list").content.decode()
+    lags = [browser.get(f"/api/v1/tool-calls{query}").json()["lag"] for query in ("?q=Ada", "")]
+    assert lags == [4, 0]
 
 
 def test_how_many_calls_there_are_is_told_and_the_failed_ones_are_striped(browser, monkeypatch):
