@@ -237,7 +237,7 @@ def _role(step: ForkStep) -> str:
     sender, and theirs are a user's."""
     if step.payload.speaker.startswith("agent:"):
         return "assistant"
-    may_instruct = principals.is_people(step.principal) or step.principal.startswith("import:")
+    may_instruct = principals.is_people(step.principal) or principals.is_imported(step.principal)
     return "system" if step.payload.speaker == "system" and may_instruct else "user"
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from conversations.access import permissions
 from conversations.conversation import attention, group_trends, list_query, spending
-from conversations.conversation.conversation_row import GROUPS, IMPORTED, RUN_STATES, ConversationRow, drawn
+from conversations.conversation.conversation_row import GROUPS, RUN_STATES, ConversationRow, drawn
 from conversations.conversation.list_query import ListFilters
+from conversations.core import principals
 from conversations.core.errors import NotFound
 from conversations.core.micros import to_datetime
 from conversations.events.log.sql import any_of
@@ -258,7 +259,7 @@ def _people(ids: Sequence[int], reader: User | None) -> tuple[dict[int, list[tup
 def _unmarked(columns: Mapping[str, Any]) -> int:
     """Return how many messages count as read by a reader who never opened the conversation: of an import all it has by
     now."""
-    return int(columns["messages"]) if columns["opened_by"].startswith(IMPORTED) else 0
+    return int(columns["messages"]) if principals.is_imported(columns["opened_by"]) else 0
 
 
 def _alarm(alarm: stuck_detection.StuckRun | None) -> str:

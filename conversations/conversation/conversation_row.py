@@ -9,7 +9,7 @@ from django.template.loader import get_template
 from markupsafe import Markup
 
 from conversations.conversation.attention import LABELS, TONES, Attention
-from conversations.core import hidden_characters, recent_activity
+from conversations.core import hidden_characters, principals, recent_activity
 from conversations.core.html_escape import safe
 from conversations.core.micros import to_datetime
 from conversations.core.plain_text import without_markers
@@ -19,7 +19,6 @@ from conversations.rendering.sparkline import Sparkline, sparkline
 
 logger = logging.getLogger(__name__)
 
-IMPORTED = "import:"  # how a principal begins that brought in a recording
 MAX_MARKS = 4  # of participants drawn in a row; the rest is a number
 LIVE_FOR = 300  # seconds after its last event for which a conversation is in the group Live
 GROUPS = {"attention": "Need a person", "live": "Live", "quiet": "Quiet"}
@@ -184,7 +183,7 @@ class ConversationRow:
     @property
     def is_imported(self) -> bool:
         """Return whether it is an imported recording that the reader has not opened."""
-        return self.opened_by.startswith(IMPORTED)
+        return principals.is_imported(self.opened_by)
 
     @property
     def spark(self) -> Sparkline | None:

@@ -7,6 +7,7 @@ imported one at once.
 import time
 
 from conversations.conversation.conversation_row import LIVE_FOR
+from conversations.core import principals
 from conversations.models import Approval, Conversation, Event, ReadMarker, Run, User
 
 
@@ -33,7 +34,7 @@ def is_over(conversation: Conversation) -> bool:
 
 def _is_imported(conversation: Conversation) -> bool:
     """Return whether both its first and its newest event were imported."""
-    if not conversation.opened_by.startswith("import:"):
+    if not principals.is_imported(conversation.opened_by):
         return False
     newest = Event.objects.filter(conversation=conversation, seq=conversation.head_seq)
-    return newest.filter(principal__startswith="import:").exists()
+    return newest.filter(principal__startswith=principals.IMPORTED).exists()

@@ -9,6 +9,7 @@ Kind = Literal["user", "token", "agent", "bus", "import", "system"]
 
 OURS = ("user", "agent", "system")  # whose events change state (law I)
 PEOPLE = ("user", "system")  # who decides and steers; the system writes it down for a token, and `by` names that
+IMPORTED = "import:"  # begins the principal of an import, as it is stored
 _NAME = re.compile(r"[\w.@+-]{1,150}")
 
 
@@ -74,6 +75,11 @@ def is_ours(stored: str) -> bool:
 def is_people(stored: str) -> bool:
     """Return whether a stored principal decides and controls: a person, or the system on behalf of a token."""
     return stored.partition(":")[0] in PEOPLE
+
+
+def is_imported(stored: str) -> bool:
+    """Return whether a stored principal is that of an import: its events happened elsewhere, before."""
+    return stored.startswith(IMPORTED)
 
 
 def doer(stored: str, by: str) -> str:

@@ -7,10 +7,9 @@ from typing import Any
 
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
+from conversations.core import principals
 from conversations.events.types.redaction import LEFT
 from conversations.models import Approval, Event
-
-IMPORT = "import:"  # begins the principal of an import
 
 
 def edited(decided: Mapping[str, Any]) -> str | None:
@@ -46,7 +45,7 @@ def arguments_changed(approvals: QuerySet[Approval]) -> dict[str, tuple[str, str
 def has_redacted(events: QuerySet[Event]) -> bool:
     """Return whether one of these events lost all or some of what it said, so that nothing is to be called with what is
     left. A conversation's id that was erased does not count: its new id stands there."""
-    erased = events.filter(Q(erased_by__isnull=False) | Q(principal__startswith=IMPORT))
+    erased = events.filter(Q(erased_by__isnull=False) | Q(principal__startswith=principals.IMPORTED))
     return any(is_redacted(*row) for row in erased.values_list("body", "erased_by", "principal"))
 
 
@@ -54,7 +53,7 @@ def is_redacted(body: str, erased_by: str | None, principal: str) -> bool:
     """Return whether an event lost all or some of what it said, by its row's columns. An import has the tombstone of
     another record as its text, and erased nothing itself."""
     if erased_by is None:
-        return principal.startswith(IMPORT) and '"redacted"' in body and json.loads(body).get("redacted") is True
+        return principals.is_imported(principal) and '"redacted"' in body and json.loads(body).get("redacted") is True
     return LEFT in body or json.loads(body).get("redacted") is True
 
 

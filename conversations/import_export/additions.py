@@ -6,6 +6,7 @@ A later export of the same source may contain more of an imported conversation. 
 
 from collections.abc import Sequence
 
+from conversations.core import principals
 from conversations.core.errors import Conflict, TooLarge
 from conversations.events import log
 from conversations.events.log import NewEvent
@@ -13,7 +14,6 @@ from conversations.models import Conversation, Event
 
 MAX_HELD = 64 << 20  # bytes of bodies: they are stored in one transaction, for which live writers wait
 BLOCK = 500  # events looked up, or stored, in one statement
-_IMPORT = "import:"
 
 
 class Additions:
@@ -32,7 +32,7 @@ class Additions:
             return False
         first = Event.objects.filter(conversation=conversation).order_by("seq").first()
         is_fork = conversation.copied_seq > 0  # what its first events are was imported somewhere else
-        if is_fork or first is None or not first.principal.startswith(_IMPORT):
+        if is_fork or first is None or not principals.is_imported(first.principal):
             raise Conflict(
                 f"conversation {key!r} was not created by an import, so it cannot be updated: import under another id "
                 "(--conversation)",

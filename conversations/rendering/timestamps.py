@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from conversations.core import principals
 from conversations.core.micros import YEAR_10000, to_micros
 
 DAY_S = 24 * 3600
@@ -31,7 +32,7 @@ class RowTimes(NamedTuple):
 def of_event(at: int, principal: str, body: Body) -> RowTimes:
     """Return the times of an event. An imported one shows when it first happened, with the import in its title."""
     created = _read(body.get("created_at"))
-    if principal.startswith("import:"):
+    if principals.is_imported(principal):
         imported = body.get("imported")
         first = _read(imported.get("at")) if isinstance(imported, dict) else None
         shown = first if first is not None else created

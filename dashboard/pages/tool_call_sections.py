@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from django.urls import reverse
 from markupsafe import Markup
 
-from conversations.core import hidden_characters, page_urls
+from conversations.core import hidden_characters, page_urls, principals
 from conversations.core.json_values import as_text
 from conversations.core.micros import to_datetime
 from conversations.events import log
@@ -84,7 +84,7 @@ def heading(recorded: CallRecord) -> Part:
         "agent": mark_for_name(row.agent) if row.agent else None,
         "conversation": _conversation(row),
         "at": to_datetime(row.started_at),
-        "first": shown if called.principal.startswith("import:") and shown != _when(called.at) else None,
+        "first": shown if principals.is_imported(called.principal) and shown != _when(called.at) else None,
         "event": page_urls.event_url(recorded.conversation_key, row.called_seq),
         "note": tool_call_block.note_of(recorded.call),
     }

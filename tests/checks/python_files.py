@@ -95,6 +95,20 @@ def messages_of_errors(root: Path) -> Iterator[str]:
                 yield f"{path.relative_to(root)}:{node.lineno}: begins with {name}: write what it is before it"
 
 
+def principals_of_imports(root: Path) -> Iterator[str]:
+    """How the principal of an import begins is written in `core/principals.py` alone."""
+    for path, _, tree in modules(root):
+        if path.relative_to(root).as_posix() != "conversations/core/principals.py":
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Constant) and node.value == "import:" and not _is_in_f_string(tree, node):
+                    yield f"{path.relative_to(root)}:{node.lineno}: use `principals.is_imported`"
+
+
+def _is_in_f_string(tree: ast.AST, constant: ast.Constant) -> bool:
+    """Return whether it begins a longer text, such as the target of an audit entry."""
+    return any(constant in node.values for node in ast.walk(tree) if isinstance(node, ast.JoinedStr))
+
+
 OUR_WORDS = {
     *("principal", "by", "made_by", "updated_by", "closed_by", "revoked_by", "decided_by"),  # `user:maria`
     *("who", "what", "where", "fact", "location", "message", "expected"),  # words of ours, or a principal
@@ -126,4 +140,4 @@ def _leading_name(node: ast.expr) -> str:
     return "" if is_marked or is_principal or is_constant else ast.unparse(value)
 
 
-RULES = (short_files, short_functions, docstrings, messages_of_errors)
+RULES = (short_files, short_functions, docstrings, messages_of_errors, principals_of_imports)

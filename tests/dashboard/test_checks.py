@@ -56,6 +56,12 @@ BREAKS = [
         'def f(name):\n    """F."""\n    raise SwitchboardError(f"{name} is gone")\n',
         "gone.py:10: begins with name",
     ),
+    (
+        "principals_of_imports",
+        "dashboard/i.py",
+        '"""I."""\n\nIMPORT = "import:"\nTARGET = f"import:{IMPORT}"\n',
+        "i.py:3: use `principals.is_imported`",
+    ),
     ("docstrings", "agents_app/bare.py", "x = 1\n", "agents_app/bare.py:1: no docstring"),
     ("docstrings", "switchboard/a.py", '"""A."""\n\n\nclass A:\n    """A."""\n\n    def b(self): ...\n', "7: b has no"),
     (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from conversations.core import principals
 from conversations.core.ids import new_id
 from conversations.core.principals import SYSTEM
 from conversations.events.log.records import NewEvent, from_internal
@@ -78,7 +79,7 @@ class MessageTriggers:
 
 
 def _is_candidate(event: NewEvent) -> bool:
-    return event.kind == "message" and not event.starts_no_run and not event.principal.startswith("import:")
+    return event.kind == "message" and not event.starts_no_run and not principals.is_imported(event.principal)
 
 
 def _may_start(event: NewEvent) -> bool:

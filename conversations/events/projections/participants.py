@@ -1,11 +1,12 @@
 """Who takes part: whoever speaks or is spoken to by name, and whom of them control messages can reach."""
 
+from conversations.core import principals
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges
 
 
 def add_participants(changes: RowChanges, head: ConversationHead, event: EventFacts, *, lets_in: bool) -> None:
     """Note the sender and the recipient; `lets_in`: an agent spoken to may view the conversation (`token_access`)."""
-    payload, is_heard = event.payload, not event.principal.startswith("import:")
+    payload, is_heard = event.payload, not principals.is_imported(event.principal)
     add_speaker(changes, head, event)
     recipient = (payload.recipient or "")[:200]
     if recipient and not recipient.startswith("chat:"):
@@ -27,7 +28,7 @@ def add_speaker(changes: RowChanges, head: ConversationHead, event: EventFacts) 
     if not (name := payload.speaker):
         return
     changes.participants[head.id, name] = kind_of(name)
-    if event.run is None and not event.principal.startswith("import:"):
+    if event.run is None and not principals.is_imported(event.principal):
         changes.reachable.add((head.id, name))
 
 
