@@ -87,7 +87,8 @@ class Command(BaseCommand):
         application.with_demo = with_demo
         with _ended_by_interrupt():
             application.load_agents()
-        self._run(host, port, partial(with_connection, self._greet, host, port))
+        url = listen_addresses.public_url(host, port, settings.CONFIG.allowed_origins)
+        self._run(host, port, partial(with_connection, self._greet, host, port, url, is_alone=True))
 
     def _serve_web_only(self, host: str, port: int) -> None:
         """Serve beside others: tables are theirs to make, and so is everything that one process alone does."""
@@ -96,7 +97,7 @@ class Command(BaseCommand):
 
         application.is_web_only = True
         application.runtime.url = listen_addresses.local_url(host, port)
-        self._run(host, port, partial(self._greet_web_only, host, port, application.runtime.url))
+        self._run(host, port, partial(self._greet, host, port, application.runtime.url, is_alone=False))
 
     def _run(self, host: str, port: int, greet: Callable[[], None]) -> None:
         from dashboard.asgi import application, with_static
@@ -108,20 +109,14 @@ class Command(BaseCommand):
                 if failure := application.start_failure:
                     raise failure
 
-    def _greet(self, host: str, port: int) -> None:
+    def _greet(self, host: str, port: int, url: str, *, is_alone: bool) -> None:
         from conversations.access.accounts.people import first_owner
         from conversations.access.accounts.sign_in_links import PATH
 
-        url = listen_addresses.public_url(host, port, settings.CONFIG.allowed_origins)
-        self.stdout.write(f"Switchboard is running at {url}")
+        self.stdout.write(f"Switchboard is running at {url}{'' if is_alone else ' (web node)'}")
         self._warn(host, port)
-        if secret := first_owner():
+        if is_alone and (secret := first_owner()):
             self.stdout.write(f"One-time sign-in link: {url}{PATH}?t={secret}")
-        self.stdout.flush()
-
-    def _greet_web_only(self, host: str, port: int, url: str) -> None:
-        self.stdout.write(f"Switchboard is running at {url} (web node)")
-        self._warn(host, port)
         self.stdout.flush()
 
     def _warn(self, host: str, port: int) -> None:
