@@ -5,6 +5,7 @@ A run that has reached a budget stops before its next step and requests approval
 """
 
 from agents_app.worker.run_hooks import Do
+from agents_app.worker.saved_state import acting_agent
 from conversations.runs import claims
 from conversations.runs.budgets import budget_requests, evaluate
 from conversations.runs.budgets.evaluate import ReachedBudget
@@ -29,10 +30,11 @@ class BudgetWatch:
 
     async def suspend_if_spent(self, turn: int) -> bool:
         """Suspend a run unchanged if its budget is already spent, and return whether it is; its memory contains nothing
-        of this attempt."""
+        of this attempt. Raises Incompatible."""
         if evaluate.are_none():
             return False
-        self.reached = await self._do(evaluate.reached, self._claim, self._claim.agent)
+        self._agent = await self._do(acting_agent, self._claim)
+        self.reached = await self._do(evaluate.reached, self._claim, self._agent)
         if self.reached is not None:
             await self._do(self._suspend, self.build_request(turn))
         return self.reached is not None

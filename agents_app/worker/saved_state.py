@@ -59,6 +59,16 @@ def verify(claim: Claim) -> tuple[SavedState, str]:
     return _parse_state(text), tools
 
 
+def acting_agent(claim: Claim) -> str:
+    """Return the name of the agent that acts next: that of the saved state, or the one with which the run begins.
+    Raises Incompatible."""
+    if claim.state is None:
+        return claim.agent
+    saved, _ = verify(claim)
+    name: str = json.loads(saved.state)["current_agent"]["name"]
+    return name
+
+
 def tools_hash(items: Iterable[ToolApprovalItem]) -> str:
     """Return the hash of the tools for which calls wait, as their agents have them now. Raises Incompatible if one is
     missing."""
