@@ -21,9 +21,9 @@ from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.events.log.refold import Gone, Refold
 from conversations.events.types.redaction import FIELD_MARK, REDACTED
-from conversations.models import Alarm, AlertDelivery, Conversation, Redaction, Run, SessionItem
+from conversations.models import Conversation, Redaction, Run, SessionItem
 from conversations.models.run import BEGUN
-from conversations.redaction import call_field, legal_holds, replaced_bodies, selection
+from conversations.redaction import alert_details, call_field, legal_holds, replaced_bodies, selection
 from conversations.redaction.replaced_bodies import NamedDigest
 from conversations.redaction.selection import Part
 from conversations.redaction.tombstones import tombstone
@@ -97,7 +97,7 @@ def erase(
         writer, doer = event_author(by)
         body = {"event": REDACTED, "id": mark, "events": digests, "reason": reason, **doer}
         log.append([log.from_internal(row.key, body, writer)])
-        _forget_elsewhere(row, older_than)
+        _forget_elsewhere(row, set(seqs), older_than)
         now = time.time_ns() // 1000
         what = {"conversation": row, "seqs": json.dumps(seqs), "field": field, "is_folded": refolds}
         note(Redaction(mark=mark, at=now, by=str(by), reason=reason, **what))
@@ -172,16 +172,9 @@ def _put_tombstones(row: Conversation, seqs: Sequence[int], mark: str, field: st
         return [replaced_bodies.replace(cursor, row, seq, body, mark) for seq, body in left]
 
 
-def _forget_elsewhere(row: Conversation, older_than: int | None) -> None:
+def _forget_elsewhere(row: Conversation, seqs: Collection[int], older_than: int | None) -> None:
     """Take out what else may repeat the words: agents' memory, the state of runs that are over, alarms and alerts."""
     items = SessionItem.objects.filter(conversation=row.key)
     (items if older_than is None else items.filter(at__lt=older_than)).delete()
     Run.objects.filter(conversation=row).exclude(BEGUN).update(state=None, state_mac=None)
-    alarms = Alarm.objects.filter(conversation=row.key)
-    deliveries = AlertDelivery.objects.filter(alarm__in=alarms)
-    deliveries.exclude(status="waiting").update(subject="redacted", body="{}")
-    for delivery in deliveries.filter(status="waiting"):  # these are still sent
-        payload = json.loads(delivery.body)
-        payload.get("data", {})["detail"] = ""
-        deliveries.filter(pk=delivery.pk).update(body=json.dumps(payload, ensure_ascii=False))
-    alarms.update(detail="")
+    alert_details.erase(row, seqs)

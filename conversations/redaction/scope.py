@@ -12,18 +12,8 @@ from django.db.models import Q
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid
 from conversations.events.log import hash_chain
-from conversations.models import (
-    Alarm,
-    Approval,
-    AuditEntry,
-    Conversation,
-    Event,
-    RedisPosition,
-    Run,
-    SessionItem,
-    ToolCall,
-)
-from conversations.redaction import audit_entries, erase_id, id_columns, legal_holds, redact, selection
+from conversations.models import Approval, AuditEntry, Conversation, Event, RedisPosition, Run, SessionItem, ToolCall
+from conversations.redaction import alert_details, audit_entries, erase_id, id_columns, legal_holds, redact, selection
 from conversations.redaction.call_field import SHORTEST
 from conversations.redaction.id_forms import ErasedId
 from conversations.redaction.redact import Redacted
@@ -186,7 +176,7 @@ def _place(part: Part) -> RedactedPlace:
         "approval requests": approvals.count(),
         "items that agents remember": SessionItem.objects.filter(conversation=row.key).count(),
         "saved states of runs": Run.objects.filter(conversation=row, state__isnull=False).count(),
-        "alarms": Alarm.objects.filter(conversation=row.key).exclude(detail="").count(),
+        "alarms": len(alert_details.alarms_about(row, set(seqs))),
         "exports made before, which keep the words": AuditEntry.objects.filter(
             verb="export", target=f"conversation:{row.key}", outcome="done"
         ).count(),

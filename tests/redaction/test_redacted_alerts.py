@@ -7,19 +7,34 @@ import pytest
 from conversations.alerts import deliveries, messages
 from conversations.models import Alarm, AlertDelivery, AlertRule
 from conversations.redaction.redact import redact
+from conversations.redaction.scope import RedactionScope, preview
 from tests.redaction.test_erase_id import ID, ida, say
 
 __all__ = ["ida"]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+def alert(seq, *, kind="run_failed", form="post", grouping="conversation"):
+    """Return an alarm about an event, of which a message waits."""
+    rule = AlertRule.objects.create(
+        name=f"{kind} {seq}", kind=kind, form=form, grouping=grouping, since=0, updated_by="x", updated_at=0
+    )
+    of = {"rule": rule, "kind": kind, "opened_at": 1, "last_at": 1, "conversation": ID, "seq": seq}
+    alarm = Alarm.objects.create(group="g", cause="failed (error)", detail="no room for quokka", agent="Desk", **of)
+    deliveries.enqueue(rule, "alarm.opened", 1, alarm)
+    return alarm
+
+
+def waiting_details():
+    return {
+        row.rule.name: json.loads(row.body)["data"]["detail"] for row in AlertDelivery.objects.select_related("rule")
+    }
+
+
 @pytest.mark.parametrize("form", ["post", "slack", "email"])
 def test_one_that_waits_is_sent_without_what_it_said(ida, form):
     say(ID, "no room for quokka")
-    rule = AlertRule.objects.create(name="r", kind="run_failed", form=form, since=0, updated_by="x", updated_at=0)
-    of = {"rule": rule, "kind": "run_failed", "opened_at": 1, "last_at": 1, "conversation": ID, "seq": 1}
-    alarm = Alarm.objects.create(group="g", cause="failed (error)", detail="no room for quokka", agent="Desk", **of)
-    deliveries.enqueue(rule, "alarm.opened", 1, alarm)
+    alert(1, form=form)
 
     redact(ida, ID, [1], "asked for")
 
@@ -27,3 +42,29 @@ def test_one_that_waits_is_sent_without_what_it_said(ida, form):
     sent = "".join(messages.email_text(waiting, "https://x")) + messages.webhook_body(waiting, "https://x").decode()
     assert (waiting.status, "quokka" in sent, "failed (error)" in sent) == ("waiting", False, True)
     assert json.loads(waiting.body)["data"]["agent"] == "Desk"
+
+
+def test_one_about_another_event_keeps_its_detail(ida):
+    for text in ("no room for quokka", "also no room", "and here"):
+        say(ID, text)
+    alarms = [alert(1), alert(2), alert(3, kind="run_stuck")]
+    (place,) = preview(RedactionScope(conversation=ID, events=[1]))
+    assert place.elsewhere["alarms"] == 2
+
+    redact(ida, ID, [1], "asked for")
+
+    details = {"run_failed 1": "", "run_failed 2": "no room for quokka", "run_stuck 3": ""}
+    assert waiting_details() == details
+    assert [Alarm.objects.get(id=alarm.id).detail for alarm in alarms] == list(details.values())
+
+
+@pytest.mark.parametrize("grouping", ["agent", "all"])
+def test_one_whose_alarm_went_on_elsewhere_is_sent_without_it(ida, grouping):
+    say(ID, "no room for quokka")
+    alarm = alert(1, grouping=grouping)
+    Alarm.objects.filter(id=alarm.id).update(conversation="another", seq=7, detail="something else")
+
+    redact(ida, ID, [1], "asked for")
+
+    assert waiting_details() == {"run_failed 1": ""}
+    assert Alarm.objects.get().detail == "something else"
