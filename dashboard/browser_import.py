@@ -31,7 +31,7 @@ from conversations.import_export.formats.detect import format_of
 from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.ndjson import ImportedConversation
-from conversations.import_export.staged_import import StagedImport
+from conversations.import_export.staged_import import StagedImport, existing
 
 MAX_FILE = 256 << 20  # bytes
 MAX_PIECE = 1 << 20  # bytes
@@ -55,13 +55,16 @@ class ImportJob:
     received: int = 0  # bytes
     is_dry: bool = True
     is_update: bool = False
+    key: str = ""  # the id for its first conversation, in place of its own
     format: str = ""
     conversations: int = 0
     events: int = 0
     items: list[ImportedConversation] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     problem_count: int = 0
+    existing: dict[str, bool] = field(default_factory=dict)  # ids that exist; True: an import made them
     error: str = ""
+    code: str = ""  # of that error
     used_at: float = field(default_factory=time.monotonic)
     allowed_at: float = field(default_factory=time.monotonic)  # when the right to it was looked at last
 
@@ -122,15 +125,15 @@ class ImportJobs:
         that all that belongs to a state is there. Raises NotFound."""
         return replace(self.of(id_, by))
 
-    def start(self, job: ImportJob, by: Who, *, is_dry: bool, is_update: bool = False) -> None:
+    def start(self, job: ImportJob, by: Who, *, is_dry: bool, is_update: bool = False, key: str = "") -> None:
         """Begin to read it, or to import it. Raises Conflict while that is under way, or the file is not whole."""
         permissions.require(by, "publish")
         with self._guard:
             if job.state in ("receiving", "reading", "imported"):
                 raise Conflict(_WHY_NOT[job.state])
-            job.state, job.is_dry, job.is_update = "reading", is_dry, is_update
+            job.state, job.is_dry, job.is_update, job.key = "reading", is_dry, is_update, key
             job.conversations = job.events = job.problem_count = 0
-            job.items, job.problems, job.error = [], [], ""
+            job.items, job.problems, job.error, job.code = [], [], "", ""
             self._thread = self._thread or DatabaseThreads("import")
         self._thread.submit(_run, job, by)
 
@@ -193,8 +196,9 @@ def _run(job: ImportJob, by: Who) -> None:
     """Read a file to its end. Whatever goes wrong is what the job tells."""
     try:
         job.items = _read(job, by)
+        job.existing = existing(item.conversation_id for item in job.items) if job.is_dry else {}
     except SwitchboardError as error:
-        job.error = error.full_message
+        job.error, job.code = error.full_message, error.code
     except DatabaseError as error:
         job.error = unavailable(error).full_message
     except OSError as error:
@@ -224,6 +228,7 @@ def _read(job: ImportJob, by: Who) -> list[ImportedConversation]:
             chosen.read(source, trouble),
             taker,
             trouble,
+            key=job.key,
             is_update=job.is_update,
             progress=partial(_go_on, job, by),
         )

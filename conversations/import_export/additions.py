@@ -34,8 +34,7 @@ class Additions:
         is_fork = conversation.copied_seq > 0  # what its first events are was imported somewhere else
         if is_fork or first is None or not principals.is_imported(first.principal):
             raise Conflict(
-                f"conversation {key!r} was not created by an import, so it cannot be updated: import under another id "
-                "(--conversation)",
+                f"conversation {key!r} was not created by an import, so nothing can be added to it",
                 code="conversation_exists",
             )
         self.keys[key] = conversation.pk
@@ -76,5 +75,5 @@ class Additions:
             self._ids.add((key, event.event_id))
         self._bytes += len(event.body)
         if self._bytes > MAX_HELD:
-            raise TooLarge(f"an update must add at most {MAX_HELD >> 20} MiB: import under another id (--conversation)")
+            raise TooLarge(f"an update must add at most {MAX_HELD >> 20} MiB: import it under another id")
         self._events.append(event._replace(starts_no_run=True))

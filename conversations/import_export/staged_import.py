@@ -1,16 +1,18 @@
 """Store an import in staged chunks, so that live writers continue in between; it becomes visible as a whole, or
 never."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from conversations.core.bounded_groups import bounded_groups
 from conversations.core.errors import Conflict, Invalid
-from conversations.core.principals import Principal
+from conversations.core.principals import Principal, is_imported
 from conversations.events import commit_listeners, log, payload
 from conversations.events.log import NewEvent
 from conversations.import_export.additions import Additions
 from conversations.import_export.ndjson import ImportedConversation, ImportLine, line_of
 from conversations.models import Conversation
 
+EXISTS = "conversation_exists"  # code of a Conflict: another id is needed, or an update
 CHUNK = 500  # events a transaction
 CHUNK_BYTES = 4 << 20  # of bodies a transaction
 
@@ -80,11 +82,7 @@ class StagedImport:
         try:
             self._staged = self._batch.stage(key)
         except Conflict:
-            raise Conflict(
-                f"conversation {key!r} already exists: import it under another id (--conversation), or add new events "
-                "to an earlier import (--update)",
-                code="conversation_exists",
-            ) from None
+            raise Conflict(f"conversation {key!r} already exists", code=EXISTS) from None
         self._keys.append(key)
 
     def _add(self, line: ImportLine) -> None:
@@ -112,6 +110,15 @@ class StagedImport:
         elif self._waiting:
             self._additions.take(self._waiting)
         self._waiting, self._bytes = [], 0
+
+
+def existing(keys: Iterable[str]) -> dict[str, bool]:
+    """Return which of these conversations exist, and whether an import made them, so that it may be added to."""
+    rows: dict[str, bool] = {}
+    for some in bounded_groups(keys, len, most_items=CHUNK, most_bytes=CHUNK_BYTES):
+        made = Conversation.objects.filter(key__in=some, is_staged=False).values_list("key", "opened_by", "copied_seq")
+        rows |= {key: is_imported(opened_by) and not copied for key, opened_by, copied in made}
+    return rows
 
 
 def _imported(keys: list[str]) -> list[ImportedConversation]:

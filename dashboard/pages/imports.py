@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from conversations.core import hidden_characters
 from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
 from conversations.import_export.formats.detect import NAMES
+from conversations.import_export.staged_import import EXISTS
 from dashboard.browser_import import MAX_FILE, MAX_PIECE, MAX_PROBLEMS, ImportJob, jobs
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
@@ -31,7 +32,11 @@ def imports(request: HttpRequest) -> HttpResponse:
     try:
         job = _job(request, request.POST.get("job", "")) or _sent_whole(request)
         jobs.start(
-            job, request.user, is_dry=request.POST.get("do") != "import", is_update=bool(request.POST.get("update"))
+            job,
+            request.user,
+            is_dry=request.POST.get("do") != "import",
+            is_update=bool(request.POST.get("update")),
+            key=request.POST.get("key", "").strip(),
         )
     except SwitchboardError as error:
         return _draw(request, error)
@@ -84,7 +89,12 @@ def _state_context(job: ImportJob | None) -> dict[str, Any]:  # what a template 
     shown = hidden_characters.spelled_out
     return {
         "job": job,
-        "rows": [(item, shown(item.conversation_id)) for item in job.items[:MAX_ROWS]] if job else [],
+        "rows": [
+            (item, shown(item.conversation_id), job.existing.get(item.conversation_id)) for item in job.items[:MAX_ROWS]
+        ]
+        if job
+        else [],
+        "is_new_id_needed": bool(job) and (job.code == EXISTS or not all(job.existing.values())),
         "problems": [shown(line) for line in job.problems[:MAX_PROBLEMS]] if job else [],
         "failure": shown(job.error) if job else "",
         "most": MAX_ROWS,

@@ -68,7 +68,7 @@ def test_import_goes_through_the_door(server):
 def test_existing_conversation_is_refused_through_the_door(server):
     command("import", str(OWN / "chat.json"), "--conversation", "twice-2")
 
-    with pytest.raises(CommandError, match="conversation 'twice-2' already exists"):
+    with pytest.raises(CommandError, match=r"'twice-2' already exists: .*\(--conversation\)"):
         command("import", str(OWN / "simulations.json"), "--conversation", "twice")
 
     assert query(server, COUNTERS, "twice") == []

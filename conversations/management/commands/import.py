@@ -17,6 +17,7 @@ from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.ndjson import ImportedConversation, Taker
 from conversations.import_export.progress import ProgressLine
+from conversations.import_export.staged_import import EXISTS
 
 # Of what a folder is looked through for, packed ones too.
 ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".ipynb", ".db", ".sqlite", ".sqlite3")
@@ -82,7 +83,7 @@ class Command(BaseCommand):
                     key=options["conversation"], is_update=options["update"], progress=progress.tell,
                 )  # fmt: skip
         except (SwitchboardError, OSError) as error:
-            reason = f"{file.name} was not imported: {reason_of(error, file)}"
+            reason = f"{file.name} was not imported: {reason_of(error, file)}{_what_helps(error)}"
             if not is_alone:
                 self.stderr.write(reason)
             return reason
@@ -98,6 +99,12 @@ class Command(BaseCommand):
         if options["dry_run"] and is_alone:
             self.stdout.write("Nothing was stored (--dry-run).")
         return ""
+
+
+def _what_helps(error: Exception) -> str:
+    if isinstance(error, SwitchboardError) and error.code == EXISTS:
+        return ": import it under another id (--conversation), or add new events to an earlier import (--update)"
+    return ""
 
 
 def _files(named: Iterable[Path]) -> Iterator[Path]:

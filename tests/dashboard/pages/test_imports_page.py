@@ -6,10 +6,12 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
+from conversations.import_export.export import export
 from conversations.models import AuditEntry, Conversation, Event, Role, User
 from dashboard import browser_import
 from tests.support.cast import cast, client_of
 from tests.support.live import ROOT, until
+from tests.support.searching import say
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -234,3 +236,40 @@ def test_names_of_files_stay_in_their_folder(people, tmp_path):
         job = browser_import.jobs.receive("", people["admin"], name, 1, offset=0, piece=b"{")
         assert job.path.resolve().parent == tmp_path / "uploads" / job.id
         assert reverse("imports") == IMPORT
+
+
+def test_ones_own_export_can_be_imported_under_another_id(admin):
+    say("billing", "one invoice")
+
+    address, summary = send(admin, b"".join(export("billing")), name="billing.jsonl")
+    refused = over(admin, admin.post(IMPORT, {"job": job_of(address), "do": "import"}).url)
+    done = over(admin, admin.post(IMPORT, {"job": job_of(address), "do": "import", "key": " billing copy "}).url)
+
+    assert "recorded here" in summary
+    assert "billing.jsonl was not imported: conversation &#39;billing&#39; already exists" in refused
+    assert "--" not in refused.replace("<!--", "")
+    assert 'name="key"' in summary
+    assert 'name="key"' in refused
+    assert "has become" in done
+    assert Conversation.objects.get(key="billing copy").messages == 1
+
+
+def test_a_summary_tells_which_conversations_exist_and_offers_to_add_to_imports(admin):
+    address, first = send(admin, CHATS)
+    over(admin, admin.post(IMPORT, {"job": job_of(address), "do": "import"}).url)
+
+    _, again = send(admin, CHATS)
+
+    assert "imported before" not in first
+    assert 'name="update"' not in first
+    assert again.count(">imported before</td>") == 2
+    assert 'name="update" value="1" checked' in again
+
+
+def test_an_id_that_cannot_be_is_refused(admin):
+    address, _ = send(admin, CHATS)
+
+    refused = over(admin, admin.post(IMPORT, {"job": job_of(address), "do": "import", "key": "a" * 201}).url)
+
+    assert "conversation must be 1 to 200 characters" in refused
+    assert not Conversation.objects.exists()
