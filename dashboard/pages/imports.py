@@ -94,7 +94,7 @@ def _state_context(job: ImportJob | None) -> dict[str, Any]:  # what a template 
         ]
         if job
         else [],
-        "is_new_id_needed": bool(job) and (job.code == EXISTS or not all(job.existing.values())),
+        "is_new_id_needed": job is not None and (job.code == EXISTS or not all(job.existing.values())),
         "problems": [shown(line) for line in job.problems[:MAX_PROBLEMS]] if job else [],
         "failure": shown(job.error) if job else "",
         "most": MAX_ROWS,

@@ -228,8 +228,8 @@ def test_its_question_takes_no_edit_no_answer_and_no_rule(people):
     assert auto_approval_rules.call_of(event_bodies("approval.requested")[0]).tool == "continue_over_budget"
 
 
-@pytest.mark.parametrize(("spent_by", "asked"), [("Desk", ["Desk"]), ("Clerk", [])])
-def test_a_run_that_goes_on_is_asked_about_the_agent_that_acts_now(people, spent_by, asked):
+@pytest.mark.parametrize(("spent_by", "request_agents"), [("Desk", ["Desk"]), ("Clerk", [])])
+def test_a_run_that_goes_on_is_asked_about_the_agent_that_acts_now(people, spent_by, request_agents):
     risky = function_tool(lambda: "worked", name_override="work", needs_approval=True)
     desk = Agent(name="Desk", model=spender(calls=1), tools=[risky])
     hand_over = Spender([[function_call("transfer_to_desk", {}, call_id="h")]])
@@ -242,5 +242,5 @@ def test_a_run_that_goes_on_is_asked_about_the_agent_that_acts_now(people, spent
         until(lambda: Approval.objects.count() > 1 or Run.objects.get().status == "done", what=f"{event_kinds()}")
         has_run = ToolCall.objects.get(name="work").status == "done"
 
-    assert [request["agent"] for request in event_bodies("approval.requested")[1:]] == asked
-    assert has_run is not bool(asked)
+    assert [request["agent"] for request in event_bodies("approval.requested")[1:]] == request_agents
+    assert has_run is not bool(request_agents)
