@@ -66,16 +66,23 @@ class AuditLog extends HTMLElement {
 
   /** Fetch how many entries match the filters and are newer than the newest one in the list. */
   async #count() {
-    const url = new URL(location.href);
-    const after = this.querySelector("[data-list] [data-key]")?.dataset.key ?? "0";
-    for (const [name, value] of [["part", "news"], ["after", after]]) url.searchParams.set(name, value);
+    const address = this.#newsAddress;
     try {
-      const { new: count, is_cut: isCut } = await json(url, { signal: this.#stop.signal });
+      const { new: count, is_cut: isCut } = await json(address, { signal: this.#stop.signal });
+      if (address !== this.#newsAddress) return this.#countSoon(0); // another list is shown by now
       this.#pill.show(count, newRows(count, "entry", "entries", isCut));
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
       if (error.isTemporary) this.#countSoon(0, RETRY_MS);
     }
+    return undefined;
+  }
+
+  get #newsAddress() {
+    const url = new URL(location.href);
+    const after = this.querySelector("[data-list] [data-key]")?.dataset.key ?? "0";
+    for (const [name, value] of [["part", "news"], ["after", after]]) url.searchParams.set(name, value);
+    return url.href;
   }
 
   /** Render the list with its new entries, then the figures about the whole log. */

@@ -66,6 +66,7 @@ class CallList extends HTMLElement {
   }
 
   async #refresh() {
+    if (this.#calls.isApplying) return this.#refreshSoon();
     if (this.#calls.hasFailed) return this.#applyFilter(); // the rows in the page are not those of the filter
     const list = await this.#calls.fetchList(({ isTemporary }) => isTemporary && this.#refreshSoon(RETRY_MS));
     if (!list) return undefined;

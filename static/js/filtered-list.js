@@ -17,6 +17,7 @@ const FAILURE_TEXTS = {
 export class FilteredList {
   #root;
   #loader = new FragmentLoader();
+  #applying = 0; // requests of the list and the counts that the user waits for
 
   /** @param {HTMLElement} root contains the list, its `list-filter`, the counts and the export links */
   constructor(root) {
@@ -25,6 +26,9 @@ export class FilteredList {
 
   /** Whether the strip shows a failure. */
   get hasFailed() { return this.#filter.hasFailed; }
+
+  /** Whether a filter is being applied: `fetchList` would abort its request. */
+  get isApplying() { return this.#applying > 0; }
 
   /** Render the list, the counts and the export links for a changed filter. @param {(list: DocumentFragment) => void} renderList */
   async applyFilter(renderList) {
@@ -55,7 +59,16 @@ export class FilteredList {
   get #filter() { return this.#root.querySelector("list-filter"); }
   get #selection() { return new URLSearchParams(new FormData(this.#root.querySelector("[data-filter]"))).toString(); }
 
-  async #refresh(renderList, cause, retry) {
+  async #refresh(...change) {
+    this.#applying += 1;
+    try {
+      return await this.#apply(...change);
+    } finally {
+      this.#applying -= 1;
+    }
+  }
+
+  async #apply(renderList, cause, retry) {
     const selection = this.#selection;
     const list = await this.#loader.load("list", this.#failureHandler(cause, retry));
     if (!list) return false;

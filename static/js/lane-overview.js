@@ -28,7 +28,6 @@ class LaneOverview extends HTMLElement {
     this.#scroller.addEventListener("scroll", () => this.#scheduleUpdate(), { signal, passive: true });
     for (const name of ["transcript:drawn", "page:drawn"]) document.addEventListener(name, () => this.#scheduleUpdate(), { signal });
     this.#update();
-    this.#render();
   }
 
   disconnectedCallback() {
@@ -51,7 +50,11 @@ class LaneOverview extends HTMLElement {
     this.#pinTimes(this.#scroller);
     this.#head = Math.max(this.#head, Number(this.#transcript.dataset.head), Number(rows.at(-1)?.dataset.seq ?? 0));
     if (rows.length && !this.#isSeeking) this.#moveMark(Number(rows[0].dataset.seq), this.#lastIn(rows.at(-1)));
-    if (this.#head > this.#renderedHead) this.#renderTimer ||= setTimeout(() => this.#render(), this.#renderedHead ? PAUSE_MS : 0);
+    if (this.#head > this.#renderedHead) this.#renderSoon(this.#renderedHead ? PAUSE_MS : 0);
+  }
+
+  #renderSoon(delayMs = PAUSE_MS) {
+    this.#renderTimer ||= setTimeout(() => this.#render(), delayMs);
   }
 
   /** The seq of the last event that a row shows. For the newest row that is the head: the end of its call has no row of its own. */
@@ -83,14 +86,18 @@ class LaneOverview extends HTMLElement {
   }
 
   async #render() {
+    const head = this.#head;
+    let isRepeated = false;
     try {
       const rendered = render(await markup(this.dataset.src, { signal: this.#stop.signal }));
       this.replaceChildren(rendered.querySelector("svg"), this.#mark);
       this.#moveMark(...this.#range);
     } catch (error) {
-      if (!["RequestError", "AbortError"].includes(error.name)) throw error; // retried at the next event
+      if (!["RequestError", "AbortError"].includes(error.name)) throw error;
+      isRepeated = error.isTemporary;
     }
     this.#renderTimer = 0;
+    if (this.isConnected && (isRepeated || this.#head > head)) this.#renderSoon();
   }
 
   #startDrag(event) {

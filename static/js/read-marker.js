@@ -54,7 +54,8 @@ class ReadMarker extends HTMLElement {
       this.#markedSeq = seq;
       this.handleEvent();
     } catch (error) {
-      if (error.name !== "RequestError") throw error; // retried at the next event
+      if (error.name !== "RequestError") throw error;
+      if (error.isTemporary) this.handleEvent(); // maybe no event follows
     }
   }
 }

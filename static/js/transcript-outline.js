@@ -12,7 +12,7 @@ import { localStore } from "./safe-storage.js";
 
 const STORAGE_KEY = "switchboard-outline"; // "open" if it is shown
 const PAUSE_MS = 2_000; // between two requests while events arrive
-const TRIGGERS = ["transcript:drawn", "page:drawn", "event:picked", "record:redacted"];
+const TRIGGERS = ["transcript:drawn", "page:drawn", "event:picked", "record:redacted", "visibilitychange"];
 
 class TranscriptOutline extends HTMLElement {
   #stop = new AbortController();
@@ -44,6 +44,7 @@ class TranscriptOutline extends HTMLElement {
   get #switchButtons() { return document.querySelectorAll(".panel-switch button"); }
   get #page() { return this.querySelector("[data-outline-page]"); }
   get #links() { return [...this.querySelectorAll("[data-outline]")]; }
+  #scheduleMark() { if (!this.hidden) this.#markFrame ||= requestAnimationFrame(() => this.#mark()); }
 
   /** The seq of the transcript's top row, or in other views of the selected event; 0 if there is none. */
   get #position() {
@@ -55,13 +56,13 @@ class TranscriptOutline extends HTMLElement {
     if (type === "record:redacted") return this.#discardRedacted();
     if (type === "transcript:drawn") this.#newestSeq = Math.max(this.#newestSeq, detail.seq);
     this.#scheduleMark();
-    const isBehind = !this.hidden && this.#page && this.#newestSeq > Number(this.#page.dataset.head);
-    if (isBehind && !document.hidden) this.#refreshTimer ||= setTimeout(() => this.#refresh(), PAUSE_MS);
-    return undefined;
+    return this.#refreshSoon();
   }
 
-  #scheduleMark() {
-    if (!this.hidden) this.#markFrame ||= requestAnimationFrame(() => this.#mark());
+  /** Fetch the page again if events have come since and it can be seen; else once it can be. */
+  #refreshSoon() {
+    const isBehind = this.#page && this.#newestSeq > Number(this.#page.dataset.head);
+    if (isBehind && !this.hidden && !document.hidden) this.#refreshTimer ||= setTimeout(() => this.#refresh(), PAUSE_MS);
   }
 
   /** Mark the last entry at or before the reader's position. */
@@ -77,9 +78,7 @@ class TranscriptOutline extends HTMLElement {
   }
 
   async #toggle() {
-    const isShown = this.hidden;
-    const panel = this.closest(".panel");
-    const hasFocus = focusNow(this);
+    const [isShown, panel, hasFocus] = [this.hidden, this.closest(".panel"), focusNow(this)];
     await this.#show(isShown);
     if (isShown && !panel.checkVisibility()) document.querySelector(`[aria-controls="${panel.id}"]`).click();
     if (isShown && hasFocus()) (this.querySelector("[aria-current]") ?? this.#links[0])?.focus();
@@ -92,6 +91,7 @@ class TranscriptOutline extends HTMLElement {
     localStore.set(STORAGE_KEY, isShown ? "open" : "");
     if (!isShown) this.#strip.hide(this.closest(".panel"));
     if (isShown && !this.#page) await this.#fetch(this.#position ? `event=${this.#position}` : "");
+    this.#refreshSoon();
     this.#scheduleMark();
   }
 
@@ -118,8 +118,7 @@ class TranscriptOutline extends HTMLElement {
     const link = event.target.closest("[data-outline]");
     if (link) return this.#follow(event, link);
     if (!pageLink) return undefined;
-    const { before, after } = pageLink.dataset;
-    const hasFocus = focusNow(this);
+    const [{ before, after }, hasFocus] = [pageLink.dataset, focusNow(this)];
     await this.#fetch(before ? `before=${before}` : `after=${after}`);
     return hasFocus() && this.#links.at(before ? -1 : 0)?.focus();
   }
@@ -133,7 +132,7 @@ class TranscriptOutline extends HTMLElement {
   }
 
   async #fetch(query) {
-    const number = (this.#requests += 1);
+    const [number, newestSeq] = [(this.#requests += 1), this.#newestSeq];
     this.#query = query;
     try {
       const html = await markup(`${this.dataset.address}?${query}`, { signal: this.#stop.signal });
@@ -141,6 +140,7 @@ class TranscriptOutline extends HTMLElement {
       this.replaceChildren(render(html));
       this.#strip.hide(this.#links[0] ?? this.closest(".panel"));
       this.#scheduleMark();
+      if (this.#newestSeq > newestSeq) this.#refreshSoon();
     } catch (error) {
       if (!(error instanceof RequestError) && error.name !== "AbortError") throw error;
       if (error instanceof RequestError && number === this.#requests && !this.hidden) this.#strip.show(`The outline could not be loaded. ${error.sentence}`);
