@@ -2,6 +2,7 @@
 
 import errno
 import sqlite3
+import sys
 
 from django.db import DatabaseError, InterfaceError
 
@@ -36,7 +37,15 @@ def sentence(error: Exception) -> str:
         return _of_disk(error)
     if isinstance(error, DatabaseError | InterfaceError):
         return _of_database(error)
+    if isinstance(error, UnicodeEncodeError):
+        return _of_arguments()
     return ""
+
+
+def _of_arguments() -> str:
+    """Name the argument that is no text: it came in an encoding other than UTF-8."""
+    no_text = (argument for argument in sys.argv[1:] if any("\ud800" <= char <= "\udfff" for char in argument))
+    return next((f"{argument!a} must be UTF-8 text." for argument in no_text), "")
 
 
 def _of_disk(error: OSError) -> str:

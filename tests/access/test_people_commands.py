@@ -8,6 +8,7 @@ from django.core.management import CommandError, call_command
 from conversations.access.accounts import sign_in_links, tokens
 from conversations.core import principals
 from conversations.models import User
+from dashboard import cli
 from tests.support.cast import PASSWORD, audit_summary, last_entry
 
 pytestmark = pytest.mark.django_db
@@ -57,3 +58,15 @@ def test_the_token_stands_alone_on_the_last_line(capsys):
 
     token = tokens.token_of(capsys.readouterr().out.splitlines()[-1])
     assert (token.name, token.agent, token.created_by) == ("robot", "Dialogue", str(principals.SYSTEM))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("user", "\udcff", "--role", "viewer"), ("signin-link", "\udcff"), ("hold", "*", "--reason", "\udcff")],
+)
+def test_an_argument_that_is_no_text_is_named(arguments, monkeypatch):
+    """A shell gives bytes that are not UTF-8 as lone surrogates, which no database stores."""
+    monkeypatch.setattr("sys.argv", ["switchboard", *arguments])
+
+    with pytest.raises(SystemExit, match=r"'\\udcff' must be UTF-8 text\."):
+        cli.main()

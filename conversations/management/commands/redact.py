@@ -1,5 +1,6 @@
 """`redact CONVERSATION EVENT…`: take the words of events out of the record, for good."""
 
+import re
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,11 @@ from conversations.core.errors import SwitchboardError, Unavailable
 from conversations.core.principals import SYSTEM
 from conversations.realtime import redaction_watch
 from conversations.redaction import journal, requests, scope
+from conversations.redaction.audit_entries import MAX_ENTRIES
 from conversations.redaction.scope import RedactionScope
+from conversations.redaction.selection import MAX_EVENTS
+
+NUMBERS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 
 
 class Command(BaseCommand):
@@ -56,7 +61,7 @@ class Command(BaseCommand):
             raise CommandError(
                 "name a conversation and its events, a --call, a --person, a --word, --audit entries or a --journal"
             )
-        seqs = [seq for text in events for seq in _numbers(text)]
+        seqs = [seq for text in events for seq in _numbers(text, MAX_EVENTS)]
         try:
             what = RedactionScope(
                 conversation or "",
@@ -65,7 +70,7 @@ class Command(BaseCommand):
                 field=options["field"],
                 person=options["person"],
                 words=options["word"],
-                entries=[seq for text in options["audit"] for seq in _numbers(text)],
+                entries=[seq for text in options["audit"] for seq in _numbers(text, MAX_ENTRIES)],
                 is_id=options["id"],
             )
             if options["dry_run"]:
@@ -128,9 +133,9 @@ def purge(out: OutputWrapper) -> None:
         out.write("The running server removes them from open pages and from its log within seconds.")
 
 
-def _numbers(text: str) -> range:
-    first, _, last = text.partition("-")
-    try:
-        return range(int(first), int(last or first) + 1)
-    except ValueError:
-        raise CommandError(f"{text} must be an event number or a range such as 5-7") from None
+def _numbers(text: str, most: int) -> range:
+    match = NUMBERS.fullmatch(text)
+    first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+    if last < first or last - first >= most:
+        raise CommandError(f"{text} must be an event number, or a range of at most {most:,} such as 5-7")
+    return range(first, last + 1)
