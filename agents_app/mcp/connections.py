@@ -159,15 +159,27 @@ class McpConnection(MCPServer):
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LOOK_EVERY):
                         await self._news.wait()
-                if self._closing.is_set() or (self._running and self.spec.url):
-                    continue  # over HTTP requests go one by one: a call that runs is an answer
-                async with asyncio.timeout(LOOK_S):
-                    await self._listed(await inner.list_tools())
+                if not self._closing.is_set():
+                    await self._look(inner)
         finally:
             self._lost.set()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_S):
                     await inner.cleanup()  # type: ignore[no-untyped-call]
+
+    async def _look(self, inner: Transport) -> None:
+        """Ask what the server offers. While a call runs, no answer is none the worse: over HTTP requests go one by one,
+        and over stdio many servers answer one after the other."""
+        if self._running:
+            return
+        try:
+            async with asyncio.timeout(LOOK_S):
+                listed = await inner.list_tools()
+        except TimeoutError:
+            if self._running:  # the call was there first
+                return
+            raise
+        await self._listed(listed)
 
     async def _listed(self, listed: Sequence[McpTool]) -> None:
         tools = [tool for tool in listed if self.spec.takes(tool.name)][:MAX_TOOLS]

@@ -320,6 +320,38 @@ def test_a_server_over_stdio_is_started_and_started_again(tmp_path):
     assert (tmp_path / "pid").read_text() != first
 
 
+def serial(tmp_path):
+    """Return a server over stdio that answers one request after the other, and notes its process."""
+    program = f"import os; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()));"
+    program += "import runpy, sys; runpy.run_module('tests.support.mcp_serial_desk', run_name='x')"
+    command = [sys.executable, "-c", program, str(tmp_path / "effects")]
+    return McpServer("desk", command=command, cwd=str(ROOT), env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)})
+
+
+def test_a_call_may_take_longer_than_a_look_at_a_server_that_does_one_thing_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(connections, "LOOK_S", 0.5)
+    team = team_of([call("weigh")], SO, servers=[serial(tmp_path)])
+    with connected(team, "weigh") as worker:
+        send_message()
+        (run,) = ended_runs()
+        assert states(worker)["desk"] == "ok"
+
+    assert (run.status, ToolCall.objects.get().status) == ("done", "done")
+    assert event_bodies("tool_step")[-1]["output"] == {"type": "text", "text": "weigh done"}
+    assert (tmp_path / "effects").read_text().split() == ["weigh"]
+
+
+def test_a_call_over_stdio_ends_with_its_server(tmp_path):
+    team = team_of([call("wait")], SO, servers=[serial(tmp_path)])
+    with connected(team, "wait"):
+        send_message()
+        until(lambda: (tmp_path / "effects").exists(), what="the call to be there")
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+        (run,) = ended_runs()
+
+    assert (run.status, ToolCall.objects.get().status) == ("done", "failed")
+
+
 def test_without_its_server_a_team_is_served_and_the_pages_say_what_is_missing():
     secret = McpServer("desk", url=f"http://ada:hunter2@127.0.0.1:{free_port()}/mcp?key=hunter3")
     missing = McpServer("local", command=["/nowhere/at-all"])
