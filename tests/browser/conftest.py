@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
 
-from tests.browser import Faults, open_empty_page, sign_in, team_server
+from tests.browser import EMPTY, Faults, serve_scripts, sign_in, team_server
+from tests.browser.socket_line import Line
+from tests.browser.windows import Windows
 from tests.support.live import Server
 from tests.support.shared_servers import writers
 
@@ -51,25 +53,78 @@ def faults(owner: BrowserContext, server: Server) -> Faults:
     return Faults(owner, server)
 
 
-@pytest.fixture
-def empty_page(chromium: Browser) -> Iterator[Page]:
-    """Open an empty page that has the scripts, not in a secure context, without a server."""
+@pytest.fixture(scope="session")
+def empty_browser(chromium: Browser) -> Iterator[BrowserContext]:
+    """A browser that finds the scripts, not in a secure context, without a server."""
     context = chromium.new_context()
-    window = context.new_page()
-    open_empty_page(window)
-    yield window
+    serve_scripts(context)
+    yield context
     context.close()
 
 
+@pytest.fixture(scope="session")
+def empty_windows(empty_browser: BrowserContext) -> Windows:
+    """Its windows."""
+    return Windows(empty_browser)
+
+
 @pytest.fixture
-def page(owner: BrowserContext, faults: Faults) -> Iterator[Page]:
-    """Open a fresh window of the owner; nothing may have gone wrong in it at the end."""
-    faults.noted.clear()
-    window = owner.new_page()
+def empty_page(empty_windows: Windows) -> Iterator[Page]:
+    """An empty page that has the scripts."""
+    window = empty_windows.lend()
+    window.goto(EMPTY)
     yield window
-    window.evaluate("() => localStorage.clear()")
-    window.close()
+    empty_windows.take_back(window)
+
+
+@pytest.fixture(scope="session")
+def only_line(empty_browser: BrowserContext) -> Line:
+    """The other end of the sockets of empty pages."""
+    return Line(empty_browser)
+
+
+@pytest.fixture
+def line(only_line: Line, empty_windows: Windows) -> Iterator[Line]:
+    """An empty page and the other end of its socket."""
+    window = empty_windows.lend()
+    only_line.begin(window)
+    yield only_line
+    empty_windows.take_back(window)
+
+
+@pytest.fixture
+def timed_line(chromium: Browser) -> Iterator[Line]:
+    """The same in a browser of its own, whose clock the test sets."""
+    context = chromium.new_context()
+    serve_scripts(context)
+    line = Line(context)
+    line.begin(context.new_page())
+    yield line
+    context.close()
+
+
+@pytest.fixture(scope="session")
+def windows(owner: BrowserContext) -> Windows:
+    """The owner's windows."""
+    return Windows(owner)
+
+
+@pytest.fixture
+def page(windows: Windows, faults: Faults) -> Iterator[Page]:
+    """A window of the owner; nothing may have gone wrong in it at the end."""
+    faults.noted.clear()
+    window = windows.lend()
+    yield window
+    windows.take_back(window)
     assert faults.noted == []
+
+
+@pytest.fixture
+def lenient_page(windows: Windows) -> Iterator[Page]:
+    """A window of the owner where a page may be refused: nobody notes its errors."""
+    window = windows.lend()
+    yield window
+    windows.take_back(window)
 
 
 @pytest.fixture
@@ -111,17 +166,29 @@ def second_desk(chromium: Browser, served: Server, second: tuple[str, str]) -> I
     context.close()
 
 
-@pytest.fixture
-def window(desk: BrowserContext) -> Iterator[Page]:
-    """A fresh window of the owner."""
-    page = desk.new_page()
-    yield page
-    page.close()
+@pytest.fixture(scope="module")
+def desk_windows(desk: BrowserContext) -> Windows:
+    """The owner's windows at it."""
+    return Windows(desk)
+
+
+@pytest.fixture(scope="module")
+def second_windows(second_desk: BrowserContext) -> Windows:
+    """The second person's."""
+    return Windows(second_desk)
 
 
 @pytest.fixture
-def second_window(second_desk: BrowserContext) -> Iterator[Page]:
-    """A fresh window of the second person."""
-    page = second_desk.new_page()
+def window(desk_windows: Windows) -> Iterator[Page]:
+    """A window of the owner."""
+    page = desk_windows.lend()
     yield page
-    page.close()
+    desk_windows.take_back(page)
+
+
+@pytest.fixture
+def second_window(second_windows: Windows) -> Iterator[Page]:
+    """A window of the second person."""
+    page = second_windows.lend()
+    yield page
+    second_windows.take_back(page)

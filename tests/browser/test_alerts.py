@@ -31,14 +31,12 @@ def desk(chromium: Browser, served: Server) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture
-def alerts(desk: BrowserContext, served: Server) -> Iterator[Page]:
+def alerts(desk: BrowserContext, window: Page, served: Server) -> Iterator[Page]:
     """The page, open, without rules; nothing may have gone wrong in it at the end."""
     work(served, "AlertRule.objects.all().delete()")
     faults = Faults(desk, served)
-    page = desk.new_page()
-    page.goto("/alerts/")
-    yield page
-    page.close()
+    window.goto("/alerts/")
+    yield window
     assert [fault for fault in faults.noted if "422" not in fault] == []  # what a form's errors are answered with
 
 

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser import LOOKS, covered, violations
 from tests.support.live import Server
@@ -119,11 +119,9 @@ def test_a_click_anywhere_in_an_entry_opens_it_and_another_closes_it(page: Page,
 
 
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
-def test_axe_finds_nothing_and_nothing_spills(
-    chromium: Browser, entered: Server, owner: BrowserContext, scheme: Any, width: int
-) -> None:
-    context = chromium.new_context(base_url=entered.url, storage_state=owner.storage_state(), color_scheme=scheme)
-    page = context.new_page()
+def test_axe_finds_nothing_and_nothing_spills(entered: Server, lenient_page: Page, scheme: Any, width: int) -> None:
+    page = lenient_page
+    page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 844})
     faults = []
     for address in ("/audit/?target=conversation:*", "/audit/?from=x", "/audit/verification/", "/audit/record/"):
@@ -136,7 +134,6 @@ def test_axe_finds_nothing_and_nothing_spills(
             summary.evaluate("one => (one.parentElement.open = true)")
         faults += violations(page)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
-    context.close()
 
     assert faults == []
 

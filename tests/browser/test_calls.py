@@ -8,7 +8,7 @@ import urllib.request
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import LOOKS, covered, violations
 from tests.support.live import Server
@@ -201,11 +201,9 @@ def test_the_export_is_streamed_and_is_what_the_list_shows(calls: Server, token:
 
 
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
-def test_axe_finds_nothing_and_nothing_spills(
-    chromium: Browser, calls: Server, owner: BrowserContext, scheme: Any, width: int
-) -> None:
-    context = chromium.new_context(base_url=calls.url, storage_state=owner.storage_state(), color_scheme=scheme)
-    page = context.new_page()
+def test_axe_finds_nothing_and_nothing_spills(calls: Server, lenient_page: Page, scheme: Any, width: int) -> None:
+    page = lenient_page
+    page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 844})
     faults = []
     for address in ("/calls/", "/calls/?agent=nobody", "/calls/?min_ms=x&status=done", "/numbers/?last=1h"):
@@ -218,7 +216,6 @@ def test_axe_finds_nothing_and_nothing_spills(
             summary.click()
         faults += violations(page)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
-    context.close()
 
     assert faults == []
 

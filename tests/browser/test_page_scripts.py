@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser import open_empty_page
+from tests.browser import EMPTY, serve_scripts
 
 TIMES = """async () => {
   const drawn = (form) => `<time datetime="2001-11-21T22:02:07Z" ${form}>22:02:07</time>`;
@@ -49,14 +49,20 @@ FLOODED = """async (count) => {
 }"""
 
 
-@pytest.fixture
-def place(chromium: Browser) -> Iterator[Page]:
-    """An empty page that has the scripts, far east of Greenwich."""
+@pytest.fixture(scope="module")
+def window(chromium: Browser) -> Iterator[Page]:
+    """A window far east of Greenwich."""
     context = chromium.new_context(timezone_id="Asia/Kathmandu", locale="en-GB")
-    page = context.new_page()
-    open_empty_page(page)
-    yield page
+    serve_scripts(context)
+    yield context.new_page()
     context.close()
+
+
+@pytest.fixture
+def place(window: Page) -> Page:
+    """An empty page in it that has the scripts."""
+    window.goto(EMPTY)
+    return window
 
 
 def test_times_are_drawn_in_the_readers_zone_and_told_in_utc(place: Page) -> None:

@@ -1,71 +1,10 @@
 """The page's side of the socket (§3.5), its modules run in a real browser against a socket of the test's own."""
 
-import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
 
-from tests.browser import open_empty_page
-
-SETUP = """async ([topic, from]) => {
-  const { socket } = await import("/static/js/socket.js");
-  globalThis.heard = [];
-  const told = (frame) => frame?.events?.map((e) => e.seq) ?? frame?.rows?.map((r) => r.html) ?? null;
-  const note = (name) => (frame) => heard.push([name, told(frame)]);
-  const names = ["events", "caughtUp", "gap", "reset", "rows", "missed", "down", "up"];
-  globalThis.stop = socket.subscribe(topic, from, Object.fromEntries(names.map((name) => [name, note(name)])));
-  globalThis.socket = socket;
-}"""
-
-
-class Line:
-    """The server's end of every socket that the page opens."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.requests: list[dict[str, Any]] = []
-        self.routes: list[Any] = []
-        page.route_web_socket("ws://static.test/ws/", self._open)
-        open_empty_page(page)
-
-    def _open(self, route: Any) -> None:
-        self.routes.append(route)
-        route.on_message(lambda text: self.requests.append(json.loads(text)))
-
-    def subscribe(self, topic: str = "stream:c", **start: Any) -> None:
-        """Have the page follow a topic, and wait until it asked."""
-        self.page.evaluate(SETUP, [topic, start])
-        self.wait(lambda: len(self.requests) == 1)
-
-    def send(self, **frame: Any) -> None:
-        """Send a frame on the newest socket."""
-        self.routes[-1].send(json.dumps(frame))
-
-    def events(self, *seqs: int) -> None:
-        """Send events."""
-        self.send(t="events", topic="stream:c", epoch="e", events=[{"seq": seq} for seq in seqs])
-
-    def received(self, name: str) -> list[Any]:
-        """What reached the page's handler."""
-        return [value for kind, value in self.page.evaluate("heard") if kind == name]
-
-    def wait(self, condition: Any, within: int = 8000) -> None:
-        """Let the browser run until it is so."""
-        for _ in range(within // 20):
-            if condition():
-                return
-            self.page.wait_for_timeout(20)
-        raise AssertionError(f"not within {within} ms; asked {self.requests}, heard {self.page.evaluate('heard')}")
-
-
-@pytest.fixture
-def line(chromium: Browser) -> Iterator[Line]:
-    """A page and the other end of its socket."""
-    context = chromium.new_context()
-    yield Line(context.new_page())
-    context.close()
+from tests.browser.socket_line import Line
 
 
 def test_events_are_handed_on_once_and_in_order(line: Line) -> None:
@@ -274,24 +213,24 @@ def test_nobody_listening_means_no_socket(line: Line) -> None:
     assert line.page.evaluate("socket.state") == "idle"
 
 
-def test_the_dot_tells_of_a_loss_after_a_second_however_often_it_is_tried_again(line):
-    line.page.clock.install()
-    line.subscribe()
-    line.page.evaluate(
+def test_the_dot_tells_of_a_loss_after_a_second_however_often_it_is_tried_again(timed_line):
+    timed_line.page.clock.install()
+    timed_line.subscribe()
+    timed_line.page.evaluate(
         """async () => {
           await import("/static/js/connection.js");
           document.body.append(document.createElement("live-state"));
         }"""
     )
-    state = line.page.locator("live-state")
-    line.page.clock.run_for(1)
+    state = timed_line.page.locator("live-state")
+    timed_line.page.clock.run_for(1)
     assert state.text_content() == "Live"
 
-    line.page.route_web_socket("ws://static.test/ws/", lambda route: route.close())
-    line.routes[-1].close()
-    line.wait(lambda: line.page.evaluate("socket.state") == "down")
+    timed_line.page.route_web_socket("ws://static.test/ws/", lambda route: route.close())
+    timed_line.routes[-1].close()
+    timed_line.wait(lambda: timed_line.page.evaluate("socket.state") == "down")
     for _ in range(11):
-        line.page.clock.run_for(100)
+        timed_line.page.clock.run_for(100)
 
     assert state.text_content() == "Reconnecting"
 
@@ -309,20 +248,20 @@ def test_who_begins_to_follow_during_a_loss_has_lost_nothing(line: Line) -> None
     assert line.received("later up") == []
 
 
-def test_a_head_during_catching_up_asks_for_nothing_twice(line: Line) -> None:
-    line.page.clock.install()
-    line.subscribe(after=3, epoch="e")
+def test_a_head_during_catching_up_asks_for_nothing_twice(timed_line: Line) -> None:
+    timed_line.page.clock.install()
+    timed_line.subscribe(after=3, epoch="e")
 
-    line.send(t="head", topic="stream:c", seq=900)
-    line.events(4)
-    line.wait(lambda: line.received("events") == [[4]])
-    line.page.clock.run_for(10_000)
+    timed_line.send(t="head", topic="stream:c", seq=900)
+    timed_line.events(4)
+    timed_line.wait(lambda: timed_line.received("events") == [[4]])
+    timed_line.page.clock.run_for(10_000)
 
-    assert len(line.requests) == 1
-    line.send(t="caught_up", topic="stream:c", epoch="e", seq=900)
-    line.wait(lambda: line.received("caughtUp"))
-    line.page.clock.run_for(10_000)
-    line.wait(lambda: len(line.requests) == 2)
+    assert len(timed_line.requests) == 1
+    timed_line.send(t="caught_up", topic="stream:c", epoch="e", seq=900)
+    timed_line.wait(lambda: timed_line.received("caughtUp"))
+    timed_line.page.clock.run_for(10_000)
+    timed_line.wait(lambda: len(timed_line.requests) == 2)
 
 
 PART = """async () => {

@@ -1,11 +1,9 @@
 """Scripts of a conversation's views in an empty page of a real browser: redactions, failed requests, slow responses."""
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Route, expect
 
-from tests.browser.test_socket_scripts import Line
+from tests.browser.socket_line import Line
 
 TIMERS = "globalThis.timers = []; globalThis.setTimeout = (run) => timers.push(run); void 0"  # the test runs them
 PARTS = """<h1></h1><p data-standing data-head="9"></p><p data-verbs="first"></p><p data-verbs="folded"></p>
@@ -51,14 +49,6 @@ PAGES = """async () => {
   const { TranscriptPages } = await import("/static/js/transcript-pages.js");
   globalThis.pages = new TranscriptPages(document.querySelector("main"), rows, tail);
 }"""
-
-
-@pytest.fixture
-def line(chromium: Browser) -> Iterator[Line]:
-    """A page and the other end of its socket."""
-    context = chromium.new_context()
-    yield Line(context.new_page())
-    context.close()
 
 
 def send(line: Line, seq: int, kind: str, **body: str) -> None:

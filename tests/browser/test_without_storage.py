@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.browser import open_empty_page
+from tests.browser import EMPTY, serve_scripts
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "static" / "js"
 REFUSAL = """for (const name of ["localStorage", "sessionStorage"])
@@ -33,15 +33,22 @@ ERASED = """async () => {
 }"""
 
 
-@pytest.fixture(params=REFUSALS)
-def place(chromium: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """An empty page of such a browser."""
+@pytest.fixture(params=REFUSALS, scope="module")
+def window(chromium: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A window of such a browser."""
     context = chromium.new_context(timezone_id="UTC", locale="en-GB")
     page = context.new_page()
     page.add_init_script(REFUSAL.replace("IT", REFUSALS[request.param]))
-    open_empty_page(page)
+    serve_scripts(page)
     yield page
     context.close()
+
+
+@pytest.fixture
+def place(window: Page) -> Page:
+    """An empty page in it."""
+    window.goto(EMPTY)
+    return window
 
 
 @pytest.mark.parametrize("script", ["app", "conversation", "approval-inbox", "conversation-list", "call-list"])
