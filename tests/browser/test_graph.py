@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.browser import LOOKS, violations, work
 from tests.browser.transcript import Transcript
 from tests.support.live import Server, until
+from tests.support.tiers import variants
 
 _number = itertools.count(1)
 
@@ -83,7 +84,7 @@ def test_nothing_overlaps_as_the_browser_draws_it(talk: Transcript) -> None:
     expect(talk.page.locator(".graph tbody tr", has_text="everyone")).to_have_count(1)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", variants(["light", "dark"]))
 @pytest.mark.parametrize("others", [1, 6])
 def test_it_fills_the_room_it_has_and_stays_legible_as_it_grows(
     talk: Transcript, others: int, scheme: Literal["light", "dark"]

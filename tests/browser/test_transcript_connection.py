@@ -15,6 +15,7 @@ from playwright.sync_api import Page, WebSocketRoute, expect
 from tests.browser import Wires, in_every_look, violations
 from tests.browser.transcript import Transcript
 from tests.support.live import Server, until
+from tests.support.tiers import variants
 
 _number = itertools.count(1)
 
@@ -67,7 +68,7 @@ NO_RETRY = """() => {
 }"""
 
 
-@pytest.mark.parametrize("address", ["", "/", "/approvals/", "/calls/", "/audit/"])
+@pytest.mark.parametrize("address", variants(["", "/", "/approvals/", "/calls/", "/audit/"], quick=2))
 def test_the_strip_of_a_lost_connection_has_it_try_at_once(transcript: Transcript, address: str) -> None:
     page, wires = transcript.page, Wires(transcript.page)
     page.goto(address or page.url)
