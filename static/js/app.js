@@ -7,3 +7,4 @@ import "./connection.js";
 import "./field-size.js";
 import "./keys.js";
 import "./palette.js";
+import "./plain-forms.js";

@@ -8,7 +8,8 @@ transcript.scrollTop = transcript.scrollHeight; // the fork begins after its las
 
 let disabledButtons = []; // those that were enabled before the form was sent
 
-form.addEventListener("submit", () => {
+addEventListener("submit", (event) => { // after `plain-forms.js`, which may hold it back
+  if (event.defaultPrevented) return;
   form.querySelector("[data-said]").textContent = "Copying…";
   requestAnimationFrame(() => { // once the form is on its way, with the value of the pressed button
     disabledButtons = [...form.querySelectorAll("button:enabled")];

@@ -5,8 +5,8 @@ from playwright.sync_api import Page, expect
 FORK = """async () => {
   document.body.innerHTML = `<form data-fork><div class="transcript"></div><i data-said></i>
     <button>Fork</button><button disabled>Fork and run</button></form>`;
-  addEventListener("submit", (event) => event.preventDefault());
   await import("/static/js/fork-page.js");
+  addEventListener("submit", (event) => event.preventDefault());
 }"""
 UPLOAD = """async () => {
   document.body.innerHTML = `<recording-upload data-to="/upload" data-piece="100" data-largest="100"><form>

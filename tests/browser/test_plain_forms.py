@@ -1,0 +1,49 @@
+"""Forms that no script sends, while the server is away: the page stays, says so, and keeps what was typed."""
+
+from playwright.sync_api import Page, expect
+
+NOT_SENT = "Not sent: the server did not respond. What you entered is still here; try again."
+FORM = """async () => {
+  document.body.innerHTML = `<form method="post" action="/sent"><input name="text" value="typed">
+    <button name="do" value="first">First</button></form>`;
+  globalThis.fetch = () => new Promise((answered) => (globalThis.answer = (status) => answered(new Response("", { status }))));
+  await import("/static/js/plain-forms.js");
+  globalThis.sent = [];
+  addEventListener("submit", (event) => {
+    if (event.defaultPrevented) return;
+    sent.push(new URLSearchParams(new FormData(event.target, event.submitter)).toString());
+    event.preventDefault();
+  });
+}"""
+
+
+def test_what_was_typed_stays_until_the_server_is_back(page: Page) -> None:
+    page.goto("/policies/budgets/")
+    page.locator("summary", has_text="Set budget").click()
+    page.get_by_label("Limit").fill("70000")
+    page.context.set_offline(True)
+    page.get_by_role("button", name="Set budget").click()
+
+    expect(page.get_by_role("alert").filter(has_text=NOT_SENT)).to_be_visible()
+    expect(page.get_by_label("Limit")).to_have_value("70000")
+
+    page.context.set_offline(False)
+    page.get_by_role("button", name="Set budget").click()
+
+    expect(page.get_by_text("Budget saved.")).to_be_visible()
+    expect(page.get_by_text(NOT_SENT)).to_have_count(0)
+
+
+def test_a_proxy_whose_server_is_away_counts_too_and_the_pressed_button_is_sent_once(empty_page: Page) -> None:
+    empty_page.evaluate(FORM)
+    button, alert = empty_page.get_by_role("button"), empty_page.get_by_role("alert")
+
+    button.click()
+    empty_page.evaluate("answer(503)")
+    expect(alert).to_have_text(NOT_SENT)
+    button.dblclick()
+    empty_page.evaluate("answer(200)")
+
+    expect(alert).to_have_count(0)
+    empty_page.wait_for_function("sent.length > 0")
+    assert empty_page.evaluate("sent") == ["text=typed&do=first"]
