@@ -6,7 +6,9 @@ NOT_SENT = "Not sent: the server did not respond. What you entered is still here
 FORM = """async () => {
   document.body.innerHTML = `<form method="post" action="/sent"><input name="text" value="typed">
     <button name="do" value="first">First</button></form>`;
-  globalThis.fetch = () => new Promise((answered) => (globalThis.answer = (status) => answered(new Response("", { status }))));
+  globalThis.fetch = () => new Promise((answered) => {
+    globalThis.answer = (status) => answered(new Response("", { status }));
+  });
   await import("/static/js/plain-forms.js");
   globalThis.sent = [];
   addEventListener("submit", (event) => {
