@@ -5,6 +5,7 @@ from functools import wraps
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
+from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.access import permissions
@@ -19,6 +20,12 @@ from dashboard.pages import grants_list
 from dashboard.pages.base_context import render_page
 
 GRANT = ("person", "what", "target", "until", "reason")  # fields of the form that gives one
+DONE = {
+    "roles": "Roles saved.",
+    "activated": "Activated.",
+    "deactivated": "Deactivated, and signed out everywhere.",
+    "sign-out": "Signed out everywhere.",
+}
 View = Callable[..., HttpResponse]  # a request, and what the route names
 
 
@@ -53,16 +60,17 @@ def people(request: HttpRequest) -> HttpResponse:
 def roles(request: HttpRequest, name: str) -> HttpResponse:
     """Set a person's roles to those ticked. Raises Conflict if they changed since the page was drawn."""
     set_roles(request.user, name, _roles(request), expected=request.POST.get("expected", "").split())
-    return _back(name)
+    return _back(name, "roles")
 
 
 @admins_only
 @require_POST
 def activity(request: HttpRequest, name: str) -> HttpResponse:
     """Deactivate or activate a person."""
-    act = activate if request.POST.get("active") == "yes" else deactivate
+    is_active = request.POST.get("active") == "yes"
+    act = activate if is_active else deactivate
     act(request.user, name)
-    return _back(name)
+    return _back(name, "activated" if is_active else "deactivated")
 
 
 @admins_only
@@ -77,7 +85,7 @@ def link(request: HttpRequest, name: str) -> HttpResponse:
 def sign_outs(request: HttpRequest, name: str) -> HttpResponse:
     """End every session of a person."""
     sign_in.sign_out_everywhere(request.user, name)
-    return _back(name)
+    return _back(name, "sign-out")
 
 
 def _roles(request: HttpRequest) -> list[str]:
@@ -89,8 +97,8 @@ def _with_link(request: HttpRequest, name: str) -> HttpResponse:
     return _draw(request, link=request.build_absolute_uri(path), link_for=name)
 
 
-def _back(name: str) -> HttpResponse:
-    return HttpResponseRedirect(f"{reverse('people')}#{name}")
+def _back(name: str, done: str) -> HttpResponse:
+    return HttpResponseRedirect(f"{reverse('people')}?{urlencode({'done': done, 'name': name})}#{name}")
 
 
 def _draw(
@@ -119,4 +127,5 @@ def _draw(
         entered_grant={field: posted.get(field, "") for field in GRANT},
         link=link,
         link_for=link_for,
+        done={request.GET.get("name", ""): DONE.get(request.GET.get("done", ""), "")},
     )

@@ -97,3 +97,21 @@ def test_the_admin_signs_somebody_out(team, admin):
 
 def test_nobody_is_404(admin):
     assert admin.post("/people/nobody/link/").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("act", "fields", "words"),
+    [
+        ("sign-outs", {}, "Signed out everywhere."),
+        ("roles", {"role": ["viewer", "auditor"], "expected": "viewer"}, "Roles saved."),
+        ("activity", {"active": "no"}, "Deactivated, and signed out everywhere."),
+    ],
+)
+def test_what_was_done_is_confirmed_in_the_persons_row(team, admin, act, fields, words):
+    answer = admin.post(f"/people/vera/{act}/", fields)
+
+    assert answer.url.endswith("#vera")
+    page = admin.get(answer.url).content.decode()
+    assert page.count(f'role="status">{words}</span>') == 1
+    assert words in page.partition('id="vera"')[2].partition("</tr>")[0]
+    assert words not in admin.get("/people/").content.decode()
