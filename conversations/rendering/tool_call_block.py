@@ -97,6 +97,12 @@ def word_of(status: str) -> str:
     return WORDS.get(status, status)
 
 
+def word_of_call(call: CallEvents) -> str:
+    """Return what became of a call. One that a person responded to is not going to run, as "approved" would say."""
+    decided = _parsed(call.approval_decision) if call.status == "approved" else None
+    return "responded" if decided and decided.body.get("decision") == "respond" else word_of(call.status)
+
+
 def note_of(call: CallEvents) -> Markup | None:
     """Return why a call did not run, or what is unknown about it; None if there is nothing to say."""
     return _note(_parsed(call.finished), call.status)
@@ -112,7 +118,7 @@ def brief(call: CallEvents) -> Brief:
         name=_name(called, finished)[:PREVIEW],
         preview=_arguments_line(called, call),
         state="waiting" if is_awaited else STATES.get(call.status, "unknown"),
-        word="waiting for the client" if is_awaited else _WAITS.get(call.status, word_of(call.status)),
+        word="waiting for the client" if is_awaited else _WAITS.get(call.status, word_of_call(call)),
         came=hidden_characters.spelled_out(bytes(raw)[: PREVIEW * 4].decode("utf-8", "ignore"))[:PREVIEW]
         if raw
         else "",
@@ -145,7 +151,7 @@ def _parts(call: CallEvents, group: str | None, address: str) -> tuple[event_row
         name=richtext.inline(_name(called, finished, request)),
         title=hidden_characters.spelled_out(called.payload.lookup_key or called.payload.name or ""),
         status=call.status,
-        word="waiting for the client" if is_awaited else word_of(call.status),
+        word="waiting for the client" if is_awaited else word_of_call(call),
         preview=richtext.inline(_arguments_line(called, call)),
         duration=timestamps.duration(call.duration_ms),
         arguments=_arguments(called),

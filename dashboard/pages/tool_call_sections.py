@@ -79,7 +79,7 @@ def heading(recorded: CallRecord) -> Part:
         "title": hidden_characters.spelled_out(recorded.tool[:200]),
         "state": STATES.get(row.status, "unknown"),
         "status": row.status,
-        "word": tool_call_block.word_of(row.status),
+        "word": tool_call_block.word_of_call(recorded.call),
         "took": timestamps.duration(row.duration_ms),
         "agent": mark_for_name(row.agent) if row.agent else None,
         "conversation": _conversation(row),

@@ -56,7 +56,7 @@ def test_a_taken_name_keeps_what_was_entered(admin):
 def test_roles_are_saved(admin):
     response = admin.post("/people/vera/roles/", {"expected": "viewer", "role": ["approver", "auditor"]})
 
-    assert response["Location"] == "/people/#vera"
+    assert response["Location"] == "/people/?done=roles&name=vera#vera"
     assert User.objects.get(username="vera").role_names == {"approver", "auditor"}
 
 

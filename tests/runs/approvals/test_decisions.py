@@ -347,6 +347,8 @@ def test_an_answer_by_a_person_is_drawn_as_one(people):
     approval = office.request_approval()
     decide.decide(people["approver"], approval.id, "respond", output="<b>By hand</b>")
     between = words(approval.asked_seq)
+    assert "responded" in between.partition("Response")[0]
+    assert "approved" not in between
     office.goes_on()
 
     drawn = words(approval.asked_seq)
