@@ -66,10 +66,11 @@ def search(request: HttpRequest) -> JsonResponse:
     """Return hits newest first; `before` is a cursor."""
     limit = limit_of(request)
     query = searching.read(**{name: request.GET.get(name, "") for name in FIELDS})
+    lag = searching.lag().events  # counted before: what is indexed meanwhile is among the hits
     results = searching.find(query, before=request.GET.get("before", ""), limit=limit)
     cut = searching.of_hits(results.hits, query)
     items = [_item(hit, excerpts).model_dump() for hit, excerpts in zip(results.hits, cut, strict=True)]
-    answer = {"items": items, "cursor": results.cursor, "looked_to": results.looked_to, "lag": searching.lag().events}
+    answer = {"items": items, "cursor": results.cursor, "looked_to": results.looked_to, "lag": lag}
     return JsonResponse(answer)
 
 

@@ -67,7 +67,7 @@ def find(request: HttpRequest) -> HttpResponse:
     """Show the newest hits of `?q=`, `?kind=`, `?sender=`, `?conversation=`, `?since=`, `?until=`; `?before=` pages."""
     fields = {name: request.GET.get(name, "").strip() for name in FIELDS}
     before, query, error = request.GET.get("before", ""), search.Query(), None
-    page = search.SearchPage((), None)
+    page, lag = search.SearchPage((), None), search.lag()  # counted before: what is indexed meanwhile is among the hits
     try:
         query = search.read(**fields)
         page = search.find(query, before=before, limit=PAGE)
@@ -76,7 +76,7 @@ def find(request: HttpRequest) -> HttpResponse:
     agent_colors.refresh_colors()
     return render_page(
         request, "search.html", status=400 if error else 200, told=fields, query=query, kinds=_kinds(fields["kind"]),
-        lines=_lines(page.hits, query), is_first=not before, lag=search.lag(),
+        lines=_lines(page.hits, query), is_first=not before, lag=lag,
         error=hidden_characters.spelled_out(error.sentence) if error else "", error_field=error.field if error else "",
         older=_href(fields, page.cursor) if page.cursor else "", newest=_href(fields),
         looked_to=nearest_datetime(page.looked_to) if page.looked_to else None,

@@ -203,6 +203,34 @@ def test_what_is_not_searchable_yet_is_said(browser):
     assert "not searchable yet" not in page(browser, q="refund")
 
 
+def test_what_becomes_searchable_after_the_hits_were_read_is_said(browser, monkeypatch):
+    """Else nothing tells that the page lacks it."""
+
+    def found_before_the_index_caught_up(*args: Any, **named: Any) -> search.SearchPage:
+        hits = find(*args, **named)
+        catch_up()
+        return hits
+
+    find = search.find
+    monkeypatch.setattr(search, "find", found_before_the_index_caught_up)
+    say("desk", "refund")
+    assert "1 event just recorded is not searchable yet" in words(page(browser, q="refund"))
+    say("desk", "refund")
+    answer = api(browser, q="refund")
+
+    assert (len(answer["items"]), answer["lag"]) == (1, 1)
+
+
+def test_calls_that_words_do_not_find_yet_are_counted(browser):
+    step = {"event": "tool_step", "agent": "Desk", "name": "refund", "tool_call_id": "r1", "status": "start"}
+    say("desk", step)
+    listed = [dict(json.loads(browser.get("/api/v1/tool-calls", query).content)) for query in ({}, {"q": "refund"})]
+    catch_up()
+    last = dict(json.loads(browser.get("/api/v1/tool-calls", {"q": "refund"}).content))
+
+    assert [(len(answer["items"]), answer["lag"]) for answer in (*listed, last)] == [(1, 0), (0, 1), (1, 0)]
+
+
 def test_pages_go_back_by_their_cursor(browser):
     say("desk", *["refund"] * 30)
     catch_up()
