@@ -40,8 +40,22 @@ def test_the_commands_say_what_is_wrong(team):
         call_command("user", "ada", "--deactivate")
     with pytest.raises(CommandError, match="there is no person"):
         call_command("signin-link", "nobody")
+    for change in ("--deactivate", "--activate"):
+        with pytest.raises(CommandError, match="there is no person nobody"):
+            call_command("user", "nobody", "--role", "viewer", change)
+    assert not User.objects.filter(username="nobody").exists(), "a name typed wrong makes nobody"
     with pytest.raises(CommandError, match="there is no token"):
         call_command("token", "nothing", "--revoke")
+
+
+@pytest.mark.parametrize("line", ["short\n", "\n", ""], ids=["weak", "empty", "none"])
+def test_a_password_that_is_refused_leaves_the_roles_as_they_were(team, monkeypatch, line):
+    monkeypatch.setattr("sys.stdin", io.StringIO(line))
+
+    with pytest.raises(CommandError, match="password"):
+        call_command("user", "vera", "--role", "admin", "--password-stdin")
+
+    assert User.objects.get(username="vera").role_names == {"viewer"}
 
 
 def test_the_link_stands_alone_on_the_last_line(team, capsys):

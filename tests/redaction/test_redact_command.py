@@ -1,4 +1,4 @@
-"""The numbers that the command `redact` takes: a range that names more events than there may be costs no memory."""
+"""The numbers that the commands `redact` and `expire` take: one that cannot be is refused, and costs no memory."""
 
 import tracemalloc
 
@@ -20,3 +20,9 @@ def test_numbers_that_cannot_be_are_refused_before_they_are_listed(numbers, opti
         tracemalloc.stop()
 
     assert peak < 20 << 20  # bytes
+
+
+@pytest.mark.parametrize("days", ["nan", "inf", "-inf", "0", "-1"])
+def test_a_number_of_days_that_cannot_be_is_refused(days):
+    with pytest.raises(CommandError, match="--days must be a number greater than 0"):
+        call_command("expire", f"--days={days}", "--reason", "r")

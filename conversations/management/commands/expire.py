@@ -1,6 +1,7 @@
 """`expire`: take what is older than it may be kept out of the record: by rules of its own, or now by those that are
 set, which the server goes by daily."""
 
+import math
 import time
 from argparse import ArgumentParser
 from typing import Any
@@ -42,8 +43,8 @@ class Command(BaseCommand):
         if days is None:
             self._by_rules(is_dry=options["dry_run"])
             return
-        if days <= 0:
-            raise CommandError("--days must be greater than 0")
+        if not 0 < days < math.inf:
+            raise CommandError("--days must be a number greater than 0")
         older_than = time.time_ns() // 1000 - int(days * DAY_US)
         rule = Expiring(older_than, options["kind"], options["conversation"], options["team"])
         if options["dry_run"]:

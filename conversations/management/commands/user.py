@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from conversations.access.accounts import people, sign_in
 from conversations.core import schema_state
-from conversations.core.errors import SwitchboardError
+from conversations.core.errors import NotFound, SwitchboardError
 from conversations.core.principals import SYSTEM
 from conversations.models import User
 from conversations.models.people import ROLES
@@ -33,6 +33,8 @@ class Command(BaseCommand):
         """Do it and say what holds now."""
         schema_state.ensure()
         password = sys.stdin.readline().rstrip("\r\n") if password_stdin else ""
+        if password_stdin and not password:
+            raise CommandError("there is no password on standard input; nothing has changed")
         try:
             self._apply(name, role, password, options)
         except SwitchboardError as error:
@@ -42,9 +44,14 @@ class Command(BaseCommand):
         self.stdout.write(f"{name}: {', '.join(sorted(person.role_names)) or 'no role'}{state}")
 
     def _apply(self, name: str, role: list[str], password: str, options: dict[str, Any]) -> None:
-        if not User.objects.filter(username=name).exists():
+        person = User.objects.filter(username=name).first()
+        if person is None and (options["deactivate"] or options["activate"]):
+            raise NotFound(f"there is no person {name[:150]}")
+        if person is None:
             people.create_person(SYSTEM, name, role, password=password)
             return
+        if password:
+            sign_in.fit_password(person, password)  # before anything is changed
         if role:
             people.set_roles(SYSTEM, name, role)
         if password:
