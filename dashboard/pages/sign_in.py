@@ -12,6 +12,7 @@ from django.utils.http import http_date, url_has_allowed_host_and_scheme
 from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.http import require_http_methods, require_POST
 
+from conversations.access.accounts import people
 from conversations.access.accounts import sign_in as sessions
 from conversations.access.accounts.sign_in_links import use_link
 from conversations.core.errors import SwitchboardError
@@ -30,7 +31,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     """Ask for name and password; sign the person in, or say how many tries are left."""
     if request.method != "POST":
         return _to_next(request) if request.user.is_authenticated else _draw(request)
-    name = request.POST.get("username", "").strip()[:150]
+    name = people.spelled(request.POST.get("username", "")[:150])[:150]
     with _line.place(request.META["REMOTE_ADDR"], name) as has_place:
         if not has_place:
             return _draw(request, status=429, name=name, error="Too many people are signing in right now. Try again.")

@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 
 from conversations.access.accounts import sign_in_links, tokens
 from conversations.core import principals
-from conversations.models import User
+from conversations.models import SignInLink, User
 from dashboard import cli
 from tests.support.cast import PASSWORD, audit_summary, last_entry
 
@@ -46,6 +46,31 @@ def test_the_commands_say_what_is_wrong(team):
     assert not User.objects.filter(username="nobody").exists(), "a name typed wrong makes nobody"
     with pytest.raises(CommandError, match="there is no token"):
         call_command("token", "nothing", "--revoke")
+
+
+@pytest.mark.parametrize("typed", ["jose\u0301", " josé ", "ｊosé"], ids=["two characters", "spaces", "full width"])
+def test_a_person_is_found_however_the_name_is_typed(typed, capsys, client, monkeypatch):
+    """A keyboard, a shell and a password manager may write the same letter in another way."""
+    call_command("user", typed, "--role", "viewer")
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n"))
+    call_command("user", typed, "--role", "operator", "--password-stdin")
+    call_command("signin-link", typed)
+    answer = client.post("/sign-in/", {"username": typed, "password": PASSWORD})
+
+    assert capsys.readouterr().out.splitlines()[:2] == ["josé: viewer", "josé: operator"]
+    assert [user.username for user in User.objects.all()] == ["josé"]
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://[", "http://a:99999999", "http://", "a:8000", "javascript:alert(1)", "http://a/x?y", "http://a\nb", " "],
+)
+def test_a_link_to_an_address_that_is_none_is_not_made(team, address):
+    with pytest.raises(CommandError, match="--url must be the server's address"):
+        call_command("signin-link", "vera", "--url", address)
+
+    assert not SignInLink.objects.exists()
 
 
 @pytest.mark.parametrize("line", ["short\n", "\n", ""], ids=["weak", "empty", "none"])

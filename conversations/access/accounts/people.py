@@ -99,8 +99,14 @@ def first_owner() -> str | None:
         return new_link(SYSTEM, admin) if admin else None
 
 
+def spelled(name: str) -> str:
+    """Return a typed name in the spelling of the accounts, which has one for letters that look the same: é is one
+    character."""
+    return unicodedata.normalize("NFKC", name).strip()
+
+
 def _fit_name(name: str) -> str:
-    name = unicodedata.normalize("NFKC", name).strip()
+    name = spelled(name)
     if not _NAME.fullmatch(name):
         raise Invalid("must be 1 to 150 letters, digits or . _ @ + -, starting with a letter or digit", field="name")
     return name

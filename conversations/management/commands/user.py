@@ -32,6 +32,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, name: str, role: list[str], password_stdin: bool, **options: Any) -> None:
         """Do it and say what holds now."""
         schema_state.ensure()
+        name = people.spelled(name)
         password = sys.stdin.readline().rstrip("\r\n") if password_stdin else ""
         if password_stdin and not password:
             raise CommandError("there is no password on standard input; nothing has changed")
