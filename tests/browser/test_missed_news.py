@@ -1,12 +1,10 @@
 """Parts of a page that an event reaches while they are fetched, closed or hidden show it without a further event."""
 
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
+from tests.browser.socket_line import Line
 from tests.browser.test_slow_answers import HELD, answer
-from tests.browser.test_socket_scripts import Line
 from tests.browser.test_view_scripts import OUTLINE
 
 DRAWN = """(seq) => document.dispatchEvent(
@@ -49,11 +47,9 @@ STRIP = '<svg data-head="{}"></svg>'
 
 
 @pytest.fixture
-def line(chromium: Browser) -> Iterator[Line]:
-    """A page and the other end of its socket."""
-    context = chromium.new_context()
-    yield Line(context.new_page())
-    context.close()
+def line(timed_line: Line) -> Line:
+    """An empty page, whose clock a test may set, and the other end of its socket."""
+    return timed_line
 
 
 @pytest.fixture

@@ -4,7 +4,10 @@ from typing import Any
 
 from playwright.sync_api import BrowserContext, Page
 
-LASTING = ("route", "route_web_socket", "add_init_script", "on", "once", "expose_function", "expose_binding")
+LASTING = (
+    *("route", "route_web_socket", "add_init_script", "on", "once", "expose_function", "expose_binding"),
+    *("set_extra_http_headers", "set_default_timeout", "add_locator_handler"),
+)
 """What a test cannot take back, so that nobody else gets its window."""
 FORGET = """() => {
   sessionStorage.clear();
