@@ -21,7 +21,7 @@ from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.core.principals import SYSTEM, Principal
 from conversations.models import AuditEntry, Conversation, Redaction
 from conversations.redaction import legal_holds, redact
-from conversations.redaction.call_field import SHORTEST, in_json
+from conversations.redaction.call_field import SHORTEST, spellings
 from conversations.redaction.id_forms import ErasedId
 
 TARGET = "audit"
@@ -90,10 +90,11 @@ def naming(person: str, words: Sequence[str]) -> list[int]:
     condition = Q()
     for word in words:
         if len(word) >= SHORTEST:
-            for form in {word, *in_json(word)}:
+            for form in spellings(word):
                 condition |= Q(reason__icontains=form) | Q(correlation__icontains=form)
     if person:
-        condition |= Q(principal=f"user:{person}", correlation__contains='"address"')
+        names = [f"user:{form}" for form in spellings(person)]
+        condition |= Q(principal__in=names, correlation__contains='"address"')
     if not condition:
         return []
     entries = list(erasable().filter(condition).order_by("seq")[: MAX_ENTRIES + 1])

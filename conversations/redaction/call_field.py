@@ -1,6 +1,7 @@
 """One field of a tool call, such as `args.phone`, taken out of all events of the call; the rest of them stays."""
 
 import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -56,6 +57,14 @@ def without(bodies: Mapping[int, str], field: str) -> dict[int, str]:
 def in_json(text: str) -> tuple[str, str]:
     """Return a text as JSON writes it within quotes, with signs of all alphabets as they are, and in ASCII."""
     return json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]
+
+
+def spellings(text: str) -> set[str]:
+    """Return how a stored body may write a text: with letters composed or decomposed, plain or in ASCII, once more
+    escaped in a text that is JSON itself."""
+    forms = {text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD"))}
+    once = {escaped for form in forms for escaped in in_json(form)}
+    return forms | once | {escaped for form in once for escaped in in_json(form)}
 
 
 def _cleaned(body: Any, path: FieldPath, texts: Sequence[str]) -> Any:

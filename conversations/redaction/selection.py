@@ -82,12 +82,12 @@ def events_of_person(name: str, words: Sequence[str]) -> dict[Conversation, list
     if any(len(word) < call_field.SHORTEST for word in words):
         raise Invalid(f"must have at least {call_field.SHORTEST} characters each", field="words")
     like = "ILIKE" if connection.vendor == "postgresql" else "LIKE"
-    forms = {form for word in words for form in (word, *call_field.in_json(word))}
+    forms = {form for word in words for form in call_field.spellings(word)}
     patterns = [f"%{_escaped(form)}%" for form in sorted(forms)]
     conditions = [f"e.body {like} %s ESCAPE '!'"] * len(patterns)
-    if name:
+    for form in sorted(call_field.spellings(name)) if name else ():
         conditions += ["e.principal=%s", "e.body LIKE %s ESCAPE '!'"]
-        patterns += [f"user:{name}", f'%"user:{_escaped(call_field.in_json(name)[0])}"%']
+        patterns += [f"user:{form}", f'%"user:{_escaped(form)}"%']
     with connection.cursor() as cursor:
         values: list[str | int] = [REDACTED, f"{FIELD_MARK}%", *patterns, MAX_OF_PERSON + 1]
         cursor.execute(_OF_PERSON.format(" OR ".join(conditions)), values)

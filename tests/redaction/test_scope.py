@@ -142,6 +142,40 @@ def test_everything_about_a_person_goes_and_what_is_held_is_told(team):
     assert chain.verify().ok
 
 
+NAME = "Zo\u00eb"  # ë as one character
+WRITTEN = {
+    "as it is": NAME,
+    "with the dots apart": "Zoe\u0308",
+    "in JSON of a tool": json.dumps({"who": NAME}),
+    "with the dots apart in JSON of a tool": json.dumps({"who": "Zoe\u0308"}),
+    "in JSON within JSON": json.dumps({"line": json.dumps({"who": NAME}, ensure_ascii=False)}, ensure_ascii=False),
+}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("word", [NAME, "Zoe\u0308"], ids=["composed", "decomposed"])
+@pytest.mark.parametrize("text", WRITTEN.values(), ids=WRITTEN)
+def test_a_word_is_found_however_its_letters_are_written(team, word, text):
+    stored("scope-z", {"event": "output", "agent": "A", "text": text})
+    stored(key := "Zoe\u0308 here", {"event": "output", "agent": "A", "text": "nothing of note"})
+    what = RedactionScope(words=[word])
+
+    assert [(place.conversation, place.seqs) for place in scope.preview(what)] == [("scope-z", [1]), (key, [1])]
+    assert scope.preview_ids(what) == [key]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("name", [NAME, "Zoe\u0308"], ids=["composed", "decomposed"])
+def test_a_person_is_found_however_the_name_is_written(team, name):
+    say = {"type": "message", "recipient": "agent:B", "sender": f"user:{NAME}", "content": "wombat"}
+    stored("scope-p", say, user_principal(NAME))
+    stored("scope-q", say | {"sender": "agent:B", "recipient": f"user:{NAME}"})
+
+    places = scope.preview(RedactionScope(person=name))
+
+    assert [(place.conversation, place.seqs) for place in places] == [("scope-p", [1]), ("scope-q", [1])]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_preview_says_what_goes_and_where_and_changes_nothing(team):
     call = called("scope-g")
