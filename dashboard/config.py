@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from conversations.evidence.notes import VerifierKey
 
 MIN_SECRET = 32  # characters
+CENTURY_S = 36_500 * 86_400  # what a time is counted from or to stays in what a column holds
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # a token of HTTP
 _VALUE = re.compile(r"[!-~]([ -~]*[!-~])?")
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -127,7 +128,7 @@ class Config(BaseModel):
     )
     stuck_turns_left: int = Field(default=2, ge=0, description="remaining turns at which a run is flagged; 0 for never")
     approval_s: float = Field(
-        default=0, ge=0, description="seconds until an approval request expires; 0 for no deadline"
+        default=0, ge=0, le=CENTURY_S, description="seconds until an approval request expires; 0 for no deadline"
     )
     approval_expiry: Literal["wait", "reject", "notify"] = Field(
         default="wait", description="what happens then: keep waiting, reject the call, or notify a role"
@@ -139,8 +140,10 @@ class Config(BaseModel):
     )
     redaction_four_eyes: bool = Field(default=False, description="a second admin confirms each redaction")
     retention_every_s: float = Field(default=86_400, gt=0, description="seconds between rounds of the retention rules")
-    session_items: int = Field(default=200, ge=1, description="conversation items that agents remember")
-    session_days: float = Field(default=30, gt=0, description="days that agents remember an item")
+    session_items: int = Field(default=200, ge=1, le=1_000_000, description="conversation items that agents remember")
+    session_days: float = Field(
+        default=30, gt=0, le=CENTURY_S / 86_400, description="days that agents remember an item"
+    )
     alert_hosts: str = Field(
         default="",
         description="hosts, addresses or networks that are not public and that alerts may reach, comma-separated",

@@ -75,6 +75,15 @@ def test_a_time_that_is_no_number_is_refused(monkeypatch, name, value):
         load()
 
 
+@pytest.mark.parametrize("name", ["approval_s", "session_days", "session_items"])
+def test_a_number_that_no_column_holds_is_refused(monkeypatch, name):
+    """Else the server starts, and each request for approval or each run fails."""
+    monkeypatch.setenv(f"SWITCHBOARD_{name.upper()}", str(10**22))
+
+    with pytest.raises(SystemExit, match=f"SWITCHBOARD_{name.upper()}: .*less than or equal"):
+        load()
+
+
 def test_a_secret_that_can_be_tried_out_is_refused(monkeypatch):
     monkeypatch.setenv("SWITCHBOARD_SECRET_KEY", "x" * 31)
 

@@ -221,16 +221,6 @@ def test_what_becomes_searchable_after_the_hits_were_read_is_said(browser, monke
     assert (len(answer["items"]), answer["lag"]) == (1, 1)
 
 
-def test_calls_that_words_do_not_find_yet_are_counted(browser):
-    step = {"event": "tool_step", "agent": "Desk", "name": "refund", "tool_call_id": "r1", "status": "start"}
-    say("desk", step)
-    listed = [dict(json.loads(browser.get("/api/v1/tool-calls", query).content)) for query in ({}, {"q": "refund"})]
-    catch_up()
-    last = dict(json.loads(browser.get("/api/v1/tool-calls", {"q": "refund"}).content))
-
-    assert [(len(answer["items"]), answer["lag"]) for answer in (*listed, last)] == [(1, 0), (0, 1), (1, 0)]
-
-
 def test_pages_go_back_by_their_cursor(browser):
     say("desk", *["refund"] * 30)
     catch_up()
