@@ -105,8 +105,9 @@ def write_transaction(*, within: float | None = None) -> Iterator[None]:
         with _deeper, transaction.atomic(savepoint=False):
             yield
         return
-    if connection.vendor == "sqlite":
-        with _in_turn(PATIENCE if within is None else within), _deeper, transaction.atomic():
+    here: Any = connections[DEFAULT_DB_ALIAS]  # Any: `dashboard.sqlite` adds an attribute
+    if here.vendor == "sqlite":
+        with _HeldTurn(here, PATIENCE if within is None else within), _deeper, transaction.atomic():
             yield
         return
     with _deeper, transaction.atomic():
@@ -115,18 +116,24 @@ def write_transaction(*, within: float | None = None) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _in_turn(patience: float) -> Iterator[None]:
+class _HeldTurn:
     """Hold the process's turn. While another process has the file, all waiting threads give up together, not one by
     one."""
-    began = time.monotonic() if _asked.at is None else _asked.at
-    if not _turn.take(_time_left(began, patience)):
-        raise OperationalError(f"could not start writing within {patience:g} s")
-    try:
-        here: Any = connections[DEFAULT_DB_ALIAS]  # Any: `dashboard.sqlite` adds the attribute
-        here.begin_within = _time_left(began, patience)
-        yield
-    finally:
+
+    def __init__(self, here: Any, patience: float) -> None:
+        self._here, self._patience = here, patience
+
+    def __enter__(self) -> None:
+        began = time.monotonic() if _asked.at is None else _asked.at
+        if not _turn.take(_time_left(began, self._patience)):
+            raise OperationalError(f"could not start writing within {self._patience:g} s")
+        try:
+            self._here.begin_within = _time_left(began, self._patience)
+        except BaseException:  # raised by a signal
+            _turn.leave()
+            raise
+
+    def __exit__(self, *_: object) -> None:
         _turn.leave()
 
 
@@ -134,7 +141,7 @@ def _in_turn(patience: float) -> Iterator[None]:
 def turn_of_file(within: float) -> Iterator[None]:
     """Hold the process's turn without a transaction, for a checkpoint of SQLite's log. Raises OperationalError if it
     did not come within so many seconds."""
-    with _in_turn(within):
+    with _HeldTurn(connections[DEFAULT_DB_ALIAS], within):
         yield
 
 

@@ -7,7 +7,7 @@ level of detail): the functions that draw are above this package.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
@@ -117,6 +117,13 @@ class EventType:
     done_verb: str = ""  # "user:ada paused it at …": told to whoever does the same too late
     traits: frozenset[Trait] = frozenset()
     strict_schema: Converter[msgspec.Struct] | None = None  # of payloads that we write; None: a team's own kind
+    is_copied: bool = field(init=False)  # a fork's copy of it is folded
+    is_activity: bool = field(init=False)  # it moves its conversation up in the list that is sorted by last activity
+
+    def __post_init__(self) -> None:
+        """Look up once what the fold asks for every event."""
+        object.__setattr__(self, "is_copied", "copied" in self.traits)
+        object.__setattr__(self, "is_activity", "no_activity" not in self.traits)
 
     def check(self, payload: Mapping[str, object]) -> None:
         """Raise ValueError unless a payload that we write fits the schema, with no other field."""
@@ -130,11 +137,6 @@ class EventType:
     def fields(self) -> frozenset[str]:
         """Return the names of the payload's fields that the schema declares."""
         return frozenset(_fields_of(self.schema))
-
-    @property
-    def is_copied(self) -> bool:
-        """Return whether a fork's copy of it is folded."""
-        return "copied" in self.traits
 
     def may_be_said_by(self, principal: str) -> bool:
         """Return whether this principal's events of the type have an effect; anybody else's are claims (law I)."""

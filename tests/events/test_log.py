@@ -6,13 +6,15 @@ import threading
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from conversations.core import principals
 from conversations.core.errors import Conflict
 from conversations.events import commit_listeners, log
-from conversations.events.log import hash_chain
+from conversations.events.log import hash_chain, sql, token_check
 from conversations.events.payload import parse
-from conversations.models import Conversation, Event, Participant, Post, ToolCall
+from conversations.events.projections import token_access
+from conversations.models import Conversation, Event, Participant, Post, Token, ToolCall
 
 pytestmark = pytest.mark.django_db
 AGENT = principals.token_principal("robot")
@@ -285,3 +287,23 @@ def test_the_same_signal_twice_in_one_batch_is_one_post():
     assert [first.is_new, again.is_new, again.clashes] == [True, False, False]
     assert [other.clashes, elsewhere.clashes] == [True, True]
     assert Post.objects.values_list("body", flat=True).get() == "{}"
+
+
+def test_a_transaction_looks_its_tokens_up_once(monkeypatch):
+    looked_up = []
+    read = sql.rows_of
+    monkeypatch.setattr(token_check, "rows_of", lambda *query: looked_up.append(query[1]) or read(*query))
+    monkeypatch.setattr(token_access, "_TOKEN", "no second look")
+
+    log.append([message_event("a"), message_event("b")], checks_tokens=True)
+
+    assert len(looked_up) == 1
+
+
+def test_tokens_of_a_batch_are_refused_once_they_are_revoked():
+    Token.objects.create(name="robot", digest="d" * 64, revoked_at=timezone.now())
+
+    with pytest.raises(token_check.TokenRevoked, match="token:robot"):
+        log.append([message_event("a")], checks_tokens=True)
+
+    assert not Conversation.objects.exists()

@@ -65,6 +65,15 @@ def test_it_begins_once_the_other_has_ended(tmp_path, holder):
     assert begun.is_set()
 
 
+def test_values_whose_types_the_driver_is_told_of_are_bound_as_they_are(tmp_path):
+    with opened(tmp_path, 1, name="types.sqlite3").cursor() as cursor:
+        row = cursor.execute(
+            "SELECT typeof(%s),typeof(%s),typeof(%s),%s", [None, b"\0salt", True, b"\0salt"]
+        ).fetchone()
+
+    assert row == ("null", "blob", "integer", b"\0salt")
+
+
 def test_all_connections_of_a_process_together_keep_few_pages_of_the_file(tmp_path):
     filling = sqlite3.connect(tmp_path / "large.sqlite3")
     filling.execute("CREATE TABLE large AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n LIMIT 10000)"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, OperationalError, connections
 from django.db.backends.utils import CursorWrapper
@@ -17,7 +17,15 @@ from conversations.core.db_threads import sqlstate
 from conversations.core.failpoints import failpoint
 from conversations.core.write_transaction import in_write_transaction, write_transaction
 from conversations.events import commit_listeners, projections
-from conversations.events.log import approval_cancellation, fencing, hash_chain, lock_waits, open_calls, sql
+from conversations.events.log import (
+    approval_cancellation,
+    fencing,
+    hash_chain,
+    lock_waits,
+    open_calls,
+    sql,
+    token_check,
+)
 from conversations.events.log.call_events import BROKEN_OFF, STEPS
 from conversations.events.log.deduplication import ExistingIds, load_existing
 from conversations.events.log.lock_waits import LockWait
@@ -43,6 +51,7 @@ def append(
     in_same_transaction: Callable[[], None] | None = None,
     on_clash: Callable[[Sequence[Stored]], None] | None = None,
     wait: LockWait | None = None,
+    checks_tokens: bool = False,
 ) -> list[Stored]:
     """Store a batch of events and return one `Stored` for each, in order. After the commit, `commit_listeners` are
     notified.
@@ -55,15 +64,15 @@ def append(
     - `in_same_transaction` is called last; it changes further rows (such as a read position).
     - Both callbacks run again if the batch is retried; an exception from either rolls everything back.
     - `wait` limits how long to wait for locks. With it, raises `LockedElsewhere` for rows that others have locked.
+    - `checks_tokens`: raises `TokenRevoked` if a token among the principals is revoked.
     """
+    how = _Options(chained_as, in_same_transaction, on_clash, wait, checks_tokens)
     if in_write_transaction():
-        return _append(batch, chained_as, in_same_transaction, on_clash, wait, is_checked=True)
+        return _append(batch, how, is_checked=True)
     for tries_left in reversed(range(TRIES)):
         try:
             with write_transaction():
-                stored = _append(
-                    batch, chained_as, in_same_transaction, on_clash, wait, is_checked=tries_left < TRIES - 1
-                )
+                stored = _append(batch, how, is_checked=tries_left < TRIES - 1)
                 failpoint("before-commit")
             break
         except (IntegrityError, OperationalError) as error:
@@ -78,36 +87,41 @@ def _is_worth_another_try(error: Exception) -> bool:
     return isinstance(error, IntegrityError) or sqlstate(error) in DEADLOCKS
 
 
-def _append(
-    batch: Sequence[NewEvent],
-    chained_as: Mapping[str, str],
-    in_same_transaction: Callable[[], None] | None,
-    on_clash: Callable[[Sequence[Stored]], None] | None,
-    wait: LockWait | None,
-    *,
-    is_checked: bool,
-) -> list[Stored]:
+class _Options(NamedTuple):
+    """How a batch is stored: `append`'s parameters."""
+
+    chained_as: Mapping[str, str]
+    in_same_transaction: Callable[[], None] | None
+    on_clash: Callable[[Sequence[Stored]], None] | None
+    wait: LockWait | None
+    checks_tokens: bool
+
+
+def _append(batch: Sequence[NewEvent], how: _Options, *, is_checked: bool) -> list[Stored]:
     here = connections[DEFAULT_DB_ALIAS]  # this thread's, looked up once: the proxy does it for every attribute
     with here.wrap_database_errors, here.cursor() as cursor:
-        lock_waits.begin(cursor, wait)
+        lock_waits.begin(cursor, how.wait)
         keys = sorted({e.conversation for e in batch if e.conversation is not None})
-        heads = lock_waits.lock_heads(cursor, keys, chained_as, wait) if keys else {}
-        for key, head in heads.items() if chained_as else ():
-            head.key = chained_as.get(key, key)  # what comes of the key, the final one has to give again
+        heads = lock_waits.lock_heads(cursor, keys, how.chained_as, how.wait) if keys else {}
+        for key, head in heads.items() if how.chained_as else ():
+            head.key = how.chained_as.get(key, key)  # what comes of the key, the final one has to give again
             head.identity = hash_chain.identity_of(head.key, head.key_digest)
         existing = load_existing(cursor, batch, heads) if is_checked else None
         fencing.check_fence(cursor, batch)
         work = _Work(cursor, heads, batch)
+        if how.checks_tokens:
+            skips = how.wait is not None and how.wait.skips
+            work.changes.token_agents = token_check.agents_of_good_tokens(cursor, batch, skips=skips)
         stored = work.store_all(batch, existing)
         work.write()
-    if on_clash is not None and any(s.clashes for s in stored):
-        on_clash(stored)
-    if in_same_transaction is not None:
-        in_same_transaction()
+    if how.on_clash is not None and any(s.clashes for s in stored):
+        how.on_clash(stored)
+    if how.in_same_transaction is not None:
+        how.in_same_transaction()
     fresh = [s for s in (*stored, *work.more) if s.is_new and s.seq]
     if work.more:  # they follow the events that caused them, so listeners get each conversation in the order of seq
         fresh.sort(key=_seq_of)
-    if fresh and not chained_as:
+    if fresh and not how.chained_as:
         here.on_commit(lambda: _committed(fresh), robust=True)  # stored is stored, whoever listens
     if work.topics:
         here.on_commit(lambda: commit_listeners.notify_posted(work.topics), robust=True)
@@ -193,7 +207,7 @@ class _Work:
                 self.store(closed, existing)
                 for closed in approval_cancellation.cancellations_for(event, head, self.changes)
             ]
-        if self.triggers is not None:
+        if self.triggers is not None and kind == "message":
             self.more += [self.store(queued, existing) for queued in self.triggers.of(event, head)]
         return Stored(event.conversation, seq, kind, at, principal, run, turn, event_id, body)
 

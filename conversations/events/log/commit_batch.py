@@ -12,7 +12,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 
 from django.db import Error, InterfaceError, OperationalError, connection
@@ -23,7 +23,7 @@ from conversations.core.errors import NotSignedIn, TooLarge
 from conversations.events.log import lock_waits, token_check
 from conversations.events.log.append import DEADLOCKS, append
 from conversations.events.log.lock_waits import AT_ONCE, LockedElsewhere, LockWait
-from conversations.events.log.records import NewEvent, Stored
+from conversations.events.log.records import Stored
 from conversations.events.log.write_job import Done, Job
 
 logger = logging.getLogger(__name__)
@@ -78,9 +78,7 @@ class Committer:
         events = [event for job in jobs for event in job.events]
         try:
             configure_writer_connection()
-            stored = append(
-                events, in_same_transaction=partial(_before_commit, jobs, events, self._wait), wait=self._wait
-            )
+            stored = append(events, in_same_transaction=_changes_of(jobs), wait=self._wait, checks_tokens=True)
         except token_check.TokenRevoked as gone:
             self._store_without(gone.principals, jobs)
         except LockedElsewhere as held:
@@ -215,11 +213,15 @@ def is_of_lock(error: Exception) -> bool:
     return isinstance(error, Error) and sqlstate(error) in (lock_waits.TIMED_OUT, *DEADLOCKS)
 
 
-def _before_commit(jobs: Sequence[Job], events: Sequence[NewEvent], wait: LockWait) -> None:
-    token_check.reject_revoked_tokens(events, skips=wait.skips)
-    for job in jobs:
-        if job.in_same_transaction is not None:
-            job.in_same_transaction()
+def _changes_of(jobs: Sequence[Job]) -> Callable[[], None] | None:
+    """Return what makes the further changes of these jobs; None where there are none."""
+    changes = [job.in_same_transaction for job in jobs if job.in_same_transaction is not None]
+    return partial(_make, changes) if changes else None
+
+
+def _make(changes: Sequence[Callable[[], None]]) -> None:
+    for change in changes:
+        change()
 
 
 def _needs(job: Job, held: LockedElsewhere) -> bool:

@@ -32,9 +32,10 @@ class MessageTriggers:
     @classmethod
     def of_batch(cls, batch: Sequence[NewEvent]) -> MessageTriggers | None:
         """Load the agents if a message of the batch may start a run; return None if none can."""
-        if not any(_may_start(event) for event in batch):
-            return None
-        return cls.of_now()
+        for event in batch:
+            if event.kind == "message" and _may_start(event):
+                return cls.of_now()
+        return None
 
     @classmethod
     def of_now(cls) -> MessageTriggers:
@@ -84,9 +85,9 @@ def _is_candidate(event: NewEvent) -> bool:
 
 def _may_start(event: NewEvent) -> bool:
     """Return whether a message may start a run, without a query."""
+    recipient = event.payload.recipient
+    if recipient is None or not recipient.startswith(("agent:", "chat:")):
+        return False
     if not _is_candidate(event) or event.conversation is None:
         return False
-    recipient = event.payload.recipient or ""
-    if recipient.startswith("agent:"):
-        return True
-    return recipient.startswith("chat:") and not event.payload.speaker.startswith("agent:")
+    return recipient.startswith("agent:") or not event.payload.speaker.startswith("agent:")

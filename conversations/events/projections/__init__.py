@@ -82,18 +82,20 @@ __all__ = [
 def fold(changes: RowChanges, head: ConversationHead, kind: str, event: EventFacts) -> None:
     """Fold one event into its conversation's head and the batch's changes. `head.head_seq` is its seq already."""
     head.was_repeatable, head.repeatable = head.repeatable, ""
-    event_type = TYPES.get(kind)
-    if event_type is None or "no_activity" not in event_type.traits or not event_type.may_be_said_by(event.principal):
+    event_type, principal = TYPES.get(kind), event.principal
+    has_effect = event_type is None or event_type.authority is None or event_type.may_be_said_by(principal)
+    if event_type is None or event_type.is_activity or not has_effect:
         head.count(event.at)
-    token_access.take_in(changes, head, event)
+    if head.head_seq == 1 or not (head.outside_seq or changes.hosts.get(principal)):
+        token_access.take_in(changes, head, event)
     if head.head_seq <= head.copied_seq and (event_type is None or not event_type.is_copied):
         _fold_copy(changes, head, event)
         return
     if event_type is None:
         return
-    if event_type.alarm and not changes.is_whole and principals.is_ours(event.principal):
+    if event_type.alarm and not changes.is_whole and principals.is_ours(principal):
         changes.alarm_causes.append(AlarmCauseRow(head.id, head.head_seq, event_type.alarm, event.at, event.run))
-    if event_type.fold is not None and event_type.may_be_said_by(event.principal):
+    if has_effect and event_type.fold is not None:
         event_type.fold(changes, head, event)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -25,10 +25,12 @@ class ConversationHead:
     last_at: int = 0
     last_sender: str = ""
     last_line: str = ""
+    last_by: str = ""
     messages: int = 0
+    repeatable: str = ""
+    activity: str = ""  # `core.recent_activity`, without `fresh`
     tool_calls: int = 0
     errors: int = 0
-    repeatable: str = ""
     preview_after: int = 0
     title: str = ""
     handler: str = ""
@@ -37,11 +39,10 @@ class ConversationHead:
     owner: str = ""
     paused_seq: int = 0
     owned_seq: int = 0
-    last_by: str = ""
     opened_by: str = ""
     outside_seq: int = 0
-    activity: str = ""  # `core.recent_activity`, without `fresh`
     key_digest: str = ""
+    seldom: tuple[Any, ...] = ()  # `sql.SELDOM` as stored
     identity: str = ""  # `hash_chain.identity_of` its final id, looked up once
     copied_seq: int = 0  # known while copies are folded; else 0, since nothing is appended among them
     was_repeatable: str = ""  # `repeatable` before the event that is folded
@@ -209,35 +210,42 @@ class AlarmCauseRow:
     run: str | None
 
 
-@dataclass(slots=True)
-class RowChanges:
+class RowChanges(msgspec.Struct):
     """What a batch changes beside the heads. `open_calls` holds stored calls that this batch may end."""
 
     is_whole: bool = False  # folded from the first event on: what the database holds may be of later
-    participants: dict[tuple[int, str], str] = field(default_factory=dict)
-    named: set[tuple[int, str]] = field(default_factory=set)  # participants whom somebody else spoke to
-    reachable: set[tuple[int, str]] = field(default_factory=set)  # who spoke from outside, or was spoken to
-    met: set[tuple[Any, ...]] = field(default_factory=set)  # who spoke to whom: folded once, however often it is
-    new_calls: dict[str, FoldedCall] = field(default_factory=dict)
-    ended: dict[str, FoldedCall] = field(default_factory=dict)
-    open_calls: defaultdict[int, OpenCalls] = field(default_factory=lambda: defaultdict(OpenCalls))
-    uses: dict[tuple[int, str | None, str], int] = field(default_factory=dict)
-    runs: dict[tuple[int, str], RunRow] = field(default_factory=dict)
-    run_steps: dict[tuple[int, str], RunStep] = field(default_factory=dict)
-    approvals: dict[tuple[int, str], ApprovalRow] = field(default_factory=dict)
-    decisions: dict[tuple[int, str], ApprovalEnd] = field(default_factory=dict)
-    escalations: dict[tuple[int, str], tuple[str, int]] = field(default_factory=dict)  # asked before: role, seq
-    turns: list[TurnRow] = field(default_factory=list)
-    annotations: list[AnnotationRow] = field(default_factory=list)
-    usages: dict[tuple[int, str], UsageRow] = field(default_factory=dict)  # what is added to the rows
-    responses: dict[tuple[int, str], ResponseRow] = field(default_factory=dict)
-    answered: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)  # made before: out_seq, status
-    deleted: set[tuple[int, str]] = field(default_factory=set)  # responses that are reached no more
-    token_agents: dict[str, str | None] = field(default_factory=dict)  # looked up by `token_access`
-    hosts: dict[str, bool] = field(default_factory=dict)  # principals, and whether they let in (`token_access`)
-    known_named: set[tuple[int, str]] = field(default_factory=set)  # agents whom rows name, looked up by `token_access`
-    forks: dict[int, tuple[str, int, int]] = field(default_factory=dict)  # its parent's key, forked_at, copied_seq
-    alarm_causes: list[AlarmCauseRow] = field(default_factory=list)
+    participants: dict[tuple[int, str], str] = msgspec.field(default_factory=dict)
+    named: set[tuple[int, str]] = msgspec.field(default_factory=set)  # participants whom somebody else spoke to
+    reachable: set[tuple[int, str]] = msgspec.field(default_factory=set)  # who spoke from outside, or was spoken to
+    met: set[tuple[Any, ...]] = msgspec.field(
+        default_factory=set
+    )  # who spoke to whom: folded once, however often it is
+    new_calls: dict[str, FoldedCall] = msgspec.field(default_factory=dict)
+    ended: dict[str, FoldedCall] = msgspec.field(default_factory=dict)
+    open_calls: defaultdict[int, OpenCalls] = msgspec.field(default_factory=lambda: defaultdict(OpenCalls))
+    uses: dict[tuple[int, str | None, str], int] = msgspec.field(default_factory=dict)
+    runs: dict[tuple[int, str], RunRow] = msgspec.field(default_factory=dict)
+    run_steps: dict[tuple[int, str], RunStep] = msgspec.field(default_factory=dict)
+    approvals: dict[tuple[int, str], ApprovalRow] = msgspec.field(default_factory=dict)
+    decisions: dict[tuple[int, str], ApprovalEnd] = msgspec.field(default_factory=dict)
+    escalations: dict[tuple[int, str], tuple[str, int]] = msgspec.field(default_factory=dict)  # asked before: role, seq
+    turns: list[TurnRow] = msgspec.field(default_factory=list)
+    annotations: list[AnnotationRow] = msgspec.field(default_factory=list)
+    usages: dict[tuple[int, str], UsageRow] = msgspec.field(default_factory=dict)  # what is added to the rows
+    responses: dict[tuple[int, str], ResponseRow] = msgspec.field(default_factory=dict)
+    answered: dict[tuple[int, str], tuple[int, str]] = msgspec.field(
+        default_factory=dict
+    )  # made before: out_seq, status
+    deleted: set[tuple[int, str]] = msgspec.field(default_factory=set)  # responses that are reached no more
+    token_agents: dict[str, str | None] = msgspec.field(default_factory=dict)  # looked up by `token_access`
+    hosts: dict[str, bool] = msgspec.field(default_factory=dict)  # principals, and whether they let in (`token_access`)
+    known_named: set[tuple[int, str]] = msgspec.field(
+        default_factory=set
+    )  # agents whom rows name, looked up by `token_access`
+    forks: dict[int, tuple[str, int, int]] = msgspec.field(
+        default_factory=dict
+    )  # its parent's key, forked_at, copied_seq
+    alarm_causes: list[AlarmCauseRow] = msgspec.field(default_factory=list)
 
 
 Fold = Callable[[RowChanges, ConversationHead, "EventFacts"], None]

@@ -29,7 +29,7 @@ def take_in(changes: RowChanges, head: ConversationHead, event: EventFacts) -> N
     """Note who opened the conversation, and from where on somebody from outside has spoken in it."""
     if head.head_seq == 1:
         head.opened_by = event.principal[:160]
-    if head.outside_seq or changes.hosts.get(event.principal) or _is_host(changes, event.principal):
+    if head.outside_seq or _is_host(changes, event.principal):
         return
     if not _is_let_in(changes, head, event):
         head.outside_seq = head.head_seq
