@@ -139,7 +139,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     databases.choose(config, items)
     tiers.choose(config, items)
     driving = {item.path for item in items if "chromium" in getattr(item, "fixturenames", ())}
-    items.sort(key=lambda item: -item.path.stat().st_size if item.path in driving else -math.inf)
+    first = {path: -path.stat().st_size for path in driving}
+    items.sort(key=lambda item: first.get(item.path, -math.inf))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -30,14 +30,23 @@ class Module(NamedTuple):
 @cache
 def modules(root: Path) -> list[Module]:
     """List the product's modules, migrations aside; read once for all rules."""
-    paths = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
-    return [_module(path) for path in paths if not {"migrations", "build"} & {*path.relative_to(root).parts}]
+    return [_module(path) for path in _product(root)]
+
+
+def modules_that_mention(root: Path, *words: str) -> list[Module]:
+    """List those in which one of these words is; the others are not parsed, which is most of the work."""
+    return [_module(path) for path in _product(root) if any(word in path.read_text() for word in words)]
 
 
 @cache
 def modules_of_tests(root: Path) -> list[Module]:
     """List the modules of tests and what supports them; read once for all rules."""
     return [_module(path) for path in sorted((root / "tests").rglob("*.py"))]
+
+
+def _product(root: Path) -> list[Path]:
+    paths = [path for package in PACKAGES for path in sorted((root / package).rglob("*.py"))]
+    return [path for path in paths if not {"migrations", "build"} & {*path.relative_to(root).parts}]
 
 
 def _module(path: Path) -> Module:

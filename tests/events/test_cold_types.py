@@ -2,13 +2,16 @@
 the process. So every type is used once while its module is imported."""
 
 import ast
+import os
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 
 import pytest
 
-from tests.checks.python_files import Module, modules
+from tests.checks.python_files import Module, modules_that_mention
+from tests.support.forking import bare_nursery
 from tests.support.live import ROOT
 
 # Their functions are called while a module is imported: `Converter`, and the decorator that declares an event type.
@@ -96,17 +99,19 @@ def run(code: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_every_decoded_type_is_ready_once_its_module_is_imported() -> None:
-    done = run(LIST_UNREADY)
+def test_every_decoded_type_is_ready_once_its_module_is_imported(tmp_path: Path) -> None:
+    printed, wrong = tmp_path / "printed", tmp_path / "wrong"
 
-    assert done.returncode == 0, done.stderr
-    assert set(done.stdout.split()) == NEVER_DECODED
+    program = bare_nursery(ROOT).fork(["-c", LIST_UNREADY], env=os.environ, stdout=printed, stderr=wrong)
+
+    assert program.wait(120) == 0, wrong.read_text()
+    assert set(printed.read_text().split()) == NEVER_DECODED
 
 
 @cache
 def written() -> list[Module]:
     """List the modules that have to do with msgspec."""
-    return [module for module in modules(ROOT) if "msgspec" in module.text or "Converter" in module.text]
+    return modules_that_mention(ROOT, "msgspec", "Converter")
 
 
 def typed_calls(module: Module) -> list[str]:
