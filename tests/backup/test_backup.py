@@ -198,7 +198,8 @@ def test_a_full_disk_leaves_the_old_backup_and_no_half_of_a_record(filled, place
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("number", range(rounds(1, 12)))
+@pytest.mark.thorough  # the tests above kill it at each step
+@pytest.mark.parametrize("number", range(12))
 def test_killed_at_any_moment_there_is_a_whole_backup_and_a_whole_record_or_none(filled, place, tmp_path, number):
     dice = random.Random(number)
     server, file = filled(place("sqlite"), 5), tmp_path / "record.backup"

@@ -23,6 +23,11 @@ WHOLE = {"core", "events", "redaction", "search", "tool_calls", "transport"}
 # Where some of it does: every test in its first form. A test marked `each_form` has them all, one marked `any_database`
 # has none.
 FIRST_FORMS = {"access", "conversation", "evidence"}
+# Of these the modules whose SQL is that of others, above or in `runs`, whose tests have theirs: the first test of each.
+WITHOUT_SQL = {
+    *("test_answered", "test_compare", "test_control", "test_control_runs", "test_deeds", "test_deliveries"),
+    *("test_prospects", "test_since_left", "test_speaking"),
+}
 ASKS = re.compile(r"django_db|[(,]\s*(?:transactional_)?db\s*[:,)]")  # the mark, or the fixture among parameters
 LEFT = "left to make test-all: {{}} {}"
 SAME = LEFT.format("that any database serves alike")
@@ -50,7 +55,8 @@ def _alike(config: pytest.Config, item: pytest.Item) -> str:
     package = item.path.relative_to(config.rootpath / "tests").parts[0]
     if package in WHOLE or item.get_closest_marker("each_form"):
         return item.nodeid
-    return item.nodeid.partition("[")[0] if package in FIRST_FORMS else str(item.path)
+    has_forms = package in FIRST_FORMS and item.path.stem not in WITHOUT_SQL
+    return item.nodeid.partition("[")[0] if has_forms else str(item.path)
 
 
 def rounds(quick: int, whole: int) -> int:

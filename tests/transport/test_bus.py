@@ -42,9 +42,10 @@ def redis_bus(redis_server) -> Iterator[RedisBus]:
 
 
 LOG = pytest.param("log", marks=ON_RECORD)
+APART = [pytest.param(name, marks=pytest.mark.any_database) for name in ("memory", "http", "redis")]
 
 
-@pytest.fixture(params=["memory", LOG, "http", "redis"])
+@pytest.fixture(params=[LOG, *APART])
 def bus(request):
     """Each bus in turn; of them one is in this process's database."""
     if request.param in ("http", "redis"):

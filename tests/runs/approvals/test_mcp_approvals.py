@@ -25,7 +25,7 @@ from tests.support.agents_running import ended_runs, event_bodies, send_message,
 from tests.support.live import until
 from tests.support.tiers import variants
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 
 
 @pytest.fixture(autouse=True)

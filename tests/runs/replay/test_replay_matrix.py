@@ -21,7 +21,7 @@ from tests.support.agents_running import ended_runs, send_message, team, working
 from tests.support.cast import cast
 from tests.support.live import until
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 
 EFFECTS = ("read", "idempotent", "unsafe", "destructive")
 RULES = ("allow", "ask", "deny")
