@@ -133,9 +133,9 @@ def test_two_people_and_their_questions(served: Server, people: tuple[BrowserCon
         page.close()
 
 
-def test_an_answer_by_keyboard_alone(served: Server, people: tuple[BrowserContext, BrowserContext]) -> None:
+def test_an_answer_by_keyboard_alone(served: Server, second_window: Page) -> None:
     asks(served, "keys", "next")
-    page = people[1].new_page()
+    page = second_window
     page.goto("/approvals/")
     expect(row(page, "next")).to_be_visible()
     expect(page.locator("live-state")).to_have_attribute("data-state", "live")
@@ -168,7 +168,6 @@ def test_an_answer_by_keyboard_alone(served: Server, people: tuple[BrowserContex
     expect(page.locator("[data-over]").locator(row(page, "next"))).to_contain_text("run stopped")
     expect(page.locator("[data-approvals-waiting]")).to_be_hidden()
     page.go_back()
-    page.close()
 
 
 @pytest.mark.thorough
@@ -279,11 +278,9 @@ def test_each_press_decides_once(served: Server, people: tuple[BrowserContext, B
     page.close()
 
 
-def test_in_a_transcript_the_focus_goes_to_the_request_that_still_waits(
-    served: Server, people: tuple[BrowserContext, BrowserContext]
-) -> None:
+def test_in_a_transcript_the_focus_goes_to_the_request_that_still_waits(served: Server, second_window: Page) -> None:
     work(served, BOTH)
-    page = people[1].new_page()
+    page = second_window
     page.goto("/conversations/both/")
     requests = page.locator(".approval")
     expect(requests).to_have_count(2)
@@ -294,14 +291,11 @@ def test_in_a_transcript_the_focus_goes_to_the_request_that_still_waits(
 
     expect(requests.nth(0)).to_contain_text("by april")
     expect(requests.nth(0)).to_be_focused()  # none is left
-    page.close()
 
 
-def test_on_a_phone_the_list_leads_to_the_card_and_back(
-    served: Server, people: tuple[BrowserContext, BrowserContext]
-) -> None:
+def test_on_a_phone_the_list_leads_to_the_card_and_back(served: Server, second_window: Page) -> None:
     asks(served, "phone")
-    page = people[1].new_page()
+    page = second_window
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto("/approvals/")
     expect(row(page, "phone")).to_be_visible()
@@ -316,7 +310,6 @@ def test_on_a_phone_the_list_leads_to_the_card_and_back(
     expect(page.get_by_role("button", name="Approve")).to_be_visible()
     page.get_by_role("button", name="Approve").click()
     expect(card(page, "phone").locator(".verdict")).to_contain_text("approved")
-    page.close()
 
 
 @pytest.mark.thorough

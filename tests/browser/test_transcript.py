@@ -155,7 +155,7 @@ def test_the_pill_leads_back_to_the_tail(transcript: Transcript) -> None:
 
 @pytest.mark.thorough
 def test_older_pages_load_without_moving_what_is_read(transcript: Transcript) -> None:
-    transcript.say(*[f"{n}. {LONG}" for n in range(200)])
+    transcript.record(*[f"{n}. {LONG}" for n in range(200)])
     transcript.open()
     assert transcript.rows[0] == 141
     where = "() => document.querySelector('#e150').getBoundingClientRect().top"
@@ -171,7 +171,7 @@ def test_older_pages_load_without_moving_what_is_read(transcript: Transcript) ->
 
 
 def test_all_history_is_reached_by_scrolling_up(transcript: Transcript) -> None:
-    transcript.say(*[f"{n}. {LONG}" for n in range(150)])
+    transcript.record(*[f"{n}. {LONG}" for n in range(150)])
     transcript.open()
 
     def scrolled_to_the_start() -> bool:
@@ -202,10 +202,10 @@ def test_the_page_stays_short_and_what_it_dropped_comes_back(transcript: Transcr
 
 
 def test_a_permalink_opens_its_call_and_the_pill_leads_to_the_latest(transcript: Transcript) -> None:
-    transcript.say(*[f"{n}. {LONG}" for n in range(40)])
+    transcript.record(*[f"{n}. {LONG}" for n in range(40)])
     transcript.call(status="start", args={"street": "Mill Street"})
     transcript.call(status="success", result_summary="[]")
-    transcript.say(*[f"{n}. {LONG}" for n in range(80)])
+    transcript.record(*[f"{n}. {LONG}" for n in range(80)])
 
     transcript.open("?event=41#e41")
 
@@ -222,7 +222,7 @@ def test_a_permalink_opens_its_call_and_the_pill_leads_to_the_latest(transcript:
 
 @pytest.mark.thorough
 def test_scrolling_down_from_a_permalink_reaches_the_live_tail(transcript: Transcript) -> None:
-    transcript.say(*[f"{n}. {LONG}" for n in range(150)])
+    transcript.record(*[f"{n}. {LONG}" for n in range(150)])
     transcript.open("?event=20")
 
     def at_the_tail() -> bool:

@@ -5,7 +5,16 @@ from typing import Any
 from playwright.sync_api import Locator, Page
 
 from conversations.core.url_converters import to_url
+from tests.browser import work
 from tests.support.live import Server, until
+
+RECORD = """
+import json
+from conversations.core.principals import SYSTEM
+from conversations.events.payload import parse
+bodies = [json.dumps(message) for message in {messages!r}]
+t.log.append([t.log.from_bus({key!r}, None, body, parse(body.encode()), SYSTEM) for body in bodies])
+"""
 
 
 class Transcript:
@@ -19,6 +28,15 @@ class Transcript:
         """Publish messages."""
         for text in texts:
             self.publish({"type": "message", "sender": sender, "recipient": "agent:Triage", "content": text})
+
+    def record(self, *texts: str, sender: str = "agent:Dialogue") -> None:
+        """Record many messages at once, as a command does: a tenth of what publishing each costs."""
+        message = {"conversation_id": self.key, "type": "message", "sender": sender, "recipient": "agent:Triage"}
+        work(
+            self.server,
+            RECORD.format(key=f"stream:{self.key}", messages=[message | {"content": text} for text in texts]),
+        )
+        self.head += len(texts)
 
     def stream(self, **event: Any) -> None:
         """Publish one stream event."""
