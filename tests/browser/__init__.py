@@ -112,15 +112,20 @@ print(link_for({!r}))
 BY_HAND = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}  # what a browser says of a link typed or clicked
 
 
+def owners_link(server: Server) -> str:
+    """Return the link of a server's first start; once it is printed, there is an owner."""
+    found = until(lambda: re.search(r"One-time sign-in link: (\S+)", server.output()), what="the link")
+    assert found
+    return found[1]
+
+
 def sign_in(server: Server, context: BrowserContext, name: str = "", role: str = "admin") -> None:
     """Sign somebody in by a link: the owner by the one of the first start, a new person by a command."""
     if name:
         printed = server.command("shell", "--no-imports", "-c", NEWCOMER.format(name, role, name))
         link = server.url + printed.strip().splitlines()[-1]
     else:
-        sign_in_link = until(lambda: re.search(r"One-time sign-in link: (\S+)", server.output()), what="the link")
-        assert sign_in_link
-        link = sign_in_link[1]
+        link = owners_link(server)
     answer = context.request.get(link, headers=BY_HAND, max_redirects=0)
     assert answer.status == 302, answer.text()
 
@@ -167,6 +172,7 @@ def renewed(server: Server) -> Iterator[None]:
 def team_server(begin: str = "t.team()", **settings: str) -> Iterator[Server]:
     """Start a server that runs no agents, and have `work` done there first; a run that is claimed stays so."""
     started = Server(SWITCHBOARD_TEAMS="", **settings).start()
+    owners_link(started)
     with renewed(started):
         work(started, begin)
         yield started

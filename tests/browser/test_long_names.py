@@ -81,9 +81,9 @@ LOOKS = [("dark", 390)] if IS_QUICK else [(scheme, width) for scheme in ("light"
 def named(chromium: Browser) -> Iterator[tuple[Server, Page]]:
     """A server where everything has such names, and its owner's window."""
     server = Server(SWITCHBOARD_TEAMS="", SWITCHBOARD_REDACTION_FOUR_EYES="1").start()
-    work(server, SEEDED.format(names=NAMES))
     context = chromium.new_context(base_url=server.url)
-    sign_in(server, context)
+    sign_in(server, context)  # first: then there is an owner
+    work(server, SEEDED.format(names=NAMES))
     yield server, context.new_page()
     context.close()
     server.terminate()
