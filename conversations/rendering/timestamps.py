@@ -66,9 +66,9 @@ def duration(ms: float | None) -> str:
     return f"{ms / 3_600_000:,.1f} h"
 
 
-def age(then: datetime, now: datetime | None = None, *, in_text: bool = False) -> str:
+def age(then: datetime, now: datetime | None = None, *, in_text: bool = False, after_state: bool = False) -> str:
     """Return how long ago it was, as static/js/clock.js does: "now", "40 s", "6 min", "2 h", then the day; for a future
-    time "in 6 min"; `in_text` as a sentence needs it, "6 min ago". The day is in UTC, until the page draws it in the
+    time "in 6 min"; `in_text` as a sentence needs it, "6 min ago"; `after_state`: "just now". The day is in UTC, until the page draws it in the
     reader's zone."""
     now = now or datetime.now(UTC)
     if in_text:
@@ -78,7 +78,7 @@ def age(then: datetime, now: datetime | None = None, *, in_text: bool = False) -
     if seconds <= -10:
         return f"in {age(now, then)}" if seconds > -DAY_S else f"{_day(then, now)} {then:%H:%M:%S}"
     if seconds < 10:
-        return "now"
+        return "just now" if after_state else "now"
     if seconds < 60:
         return f"{int(seconds // 10) * 10} s"
     if seconds < 3600:

@@ -67,9 +67,10 @@ function draw(element, now) {
   element.title ||= then.toISOString().replace("T", " ").replace("Z", " UTC");
 }
 
-/** Returns the age, followed by "ago" if the form is "ago" and the age is a duration. */
+/** Returns the age as its form needs it: "ago" after a duration in a sentence, "just now" after a state. */
 function ageAs(form, then, now) {
   const text = age(then, now);
+  if (form === "state" && text === "now") return "just now";
   return form === "ago" && /^\d+ (s|min|h)$/u.test(text) ? `${text} ago` : text;
 }
 

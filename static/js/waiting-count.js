@@ -43,7 +43,7 @@ function showOldest(waiting, excluded, oldest) {
   drawTimes(standing);
 }
 
-/** On a page of the demo: that it is the person's turn, and after the decision the next step. */
+/** On a page of the demo: that it is the person's turn; once its request is decided, or withdrawn by a restart, the next step. */
 function showTurn(number) {
   const turn = document.querySelector(".strip[data-your-turn]");
   const next = document.querySelector(".strip[data-next-step]");

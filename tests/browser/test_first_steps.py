@@ -70,7 +70,7 @@ def test_from_the_first_page_to_the_first_event(fresh: Server, newcomer: Browser
     assert violations(page) == []
     link.click()
     page.get_by_role("button", name="Approve", exact=True).first.click()
-    expect(demo.get_by_role("link", name="Now connect your agent")).to_be_visible()
+    expect(demo.locator("[data-next-step]")).to_have_text("Next step: connect your agent")  # nor that it was decided
 
     page.goto("/")
     steps.get_by_role("link", name="Now connect your agent").click()

@@ -19,11 +19,12 @@ IN_THE_PAGE = """async ([now, times]) => {
   return times.map((time) => age(new Date(time), new Date(now)));
 }"""
 
+AFTER_STATES = {0: "just now", 9: "just now", 10: "10 s", 125: "2 min"}
 IN_SENTENCES = {125: "2 min ago", 3 * 3600: "3 h ago", 2: "now", -125: "in 2 min"}
-DRAWN = """async (seconds) => {
+DRAWN = """async ([form, seconds]) => {
   const { drawTimes } = await import("/static/js/clock.js");
   const moments = seconds.map((ago) => new Date(Date.now() - ago * 1000).toISOString());
-  document.body.innerHTML = moments.map((moment) => `<time datetime="${moment}" data-age="ago"></time>`).join("");
+  document.body.innerHTML = moments.map((moment) => `<time datetime="${moment}" data-age="${form}"></time>`).join("");
   drawTimes();
   return [...document.querySelectorAll("time")].map((time) => time.textContent);
 }"""
@@ -45,6 +46,11 @@ def test_the_page_says_the_same(chromium: Browser):
     context.close()
 
 
+@pytest.mark.parametrize("seconds", AFTER_STATES)
+def test_the_age_of_a_state_is_never_a_bare_now(seconds: int):
+    assert age(NOW - timedelta(seconds=seconds), NOW, after_state=True) == AFTER_STATES[seconds]
+
+
 @pytest.mark.parametrize("seconds", IN_SENTENCES)
 def test_an_age_in_a_sentence_is_followed_by_ago(seconds: int):
     assert age(NOW - timedelta(seconds=seconds), NOW, in_text=True) == IN_SENTENCES[seconds]
@@ -55,6 +61,7 @@ def test_the_page_draws_it_so_too(chromium: Browser):
     page = context.new_page()
     open_empty_page(page)
 
-    assert page.evaluate(DRAWN, list(IN_SENTENCES)) == list(IN_SENTENCES.values())
+    assert page.evaluate(DRAWN, ["ago", list(IN_SENTENCES)]) == list(IN_SENTENCES.values())
+    assert page.evaluate(DRAWN, ["state", list(AFTER_STATES)]) == list(AFTER_STATES.values())
 
     context.close()
