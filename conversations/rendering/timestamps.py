@@ -68,8 +68,8 @@ def duration(ms: float | None) -> str:
 
 def age(then: datetime, now: datetime | None = None, *, in_text: bool = False, after_state: bool = False) -> str:
     """Return how long ago it was, as static/js/clock.js does: "now", "40 s", "6 min", "2 h", then the day; for a future
-    time "in 6 min"; `in_text` as a sentence needs it, "6 min ago"; `after_state`: "just now". The day is in UTC, until the page draws it in the
-    reader's zone."""
+    time "in 6 min". `in_text` as a sentence needs it, "6 min ago"; `after_state`: "just now". The day is in UTC, until
+    the page draws it in the reader's zone."""
     now = now or datetime.now(UTC)
     if in_text:
         text = age(then, now)
