@@ -110,7 +110,7 @@ def _changed(change: Mapping[str, Any]) -> str:
 
 
 def _argument(values: Mapping[str, Any], name: str) -> str:
-    return cut(str(values[name]), 120) if name in values else "nothing"
+    return cut(str(values[name]), 120).rstrip(".!? ") if name in values else "nothing"
 
 
 def _filed(output: Any, reading: Reading) -> str:

@@ -13,12 +13,18 @@ export class ComposerFold {
     this.#signal = signal;
     this.#form.addEventListener("focusin", () => this.open(), { signal });
     this.#form.addEventListener("focusout", ({ relatedTarget }) => this.#form.contains(relatedTarget) || this.#fold(), { signal });
+    composer.closest("details")?.querySelector("summary").addEventListener("click", () => setTimeout(() => this.#focusOpened()), { signal });
     addEventListener("pointerdown", () => (this.#isPointerDown = true), { signal, capture: true });
     for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => (this.#isPointerDown = false), { signal, capture: true });
   }
 
   open() {
     this.#composer.toggleAttribute("data-open", true);
+  }
+
+  /** Where "New conversation" has opened the form, what is typed goes into it: outside fields letters are shortcuts. */
+  #focusOpened() {
+    if (this.#composer.closest("details").open) this.#form.elements.content.focus();
   }
 
   /** Fold if the focus has left and nothing is written; during a click only after it, or its target would move away. */

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, TypeAdapter
 
-from agents_app.demo import json_filling, text_rules
+from agents_app.demo import json_filling, sentences, text_rules
 from agents_app.demo.decisions import MAX_STEPS, DemoCall, DemoOffer, Say, decide
 from agents_app.demo.model import DemoModel
 from agents_app.model_providers.providers import ModelConfig, Provider
@@ -224,3 +224,11 @@ def test_reading_is_bounded_whatever_is_written() -> None:
 
     asyncio.run(read_all())
     assert json.dumps(text_rules.read("\ud800" * 10)._asdict())
+
+
+def test_what_a_person_edited_is_told_in_one_sentence() -> None:
+    change = {"ran_with": {"description": "Elm Street 14."}, "instead_of": {"description": "The road is flooded."}}
+
+    words = sentences._changed(change)
+
+    assert words == " A person changed this before it ran: description Elm Street 14 instead of The road is flooded."

@@ -89,6 +89,29 @@ def test_arguments_have_room_to_tell_calls_apart(page: Page, calls: Server) -> N
     assert page.locator(".call-table td.fit.code").first.evaluate("(cell) => cell.offsetWidth") >= 11 * 16
 
 
+@pytest.mark.parametrize("width", [1024, 1280, 1440])
+def test_who_decided_stays_on_one_line_with_the_name(page: Page, calls: Server, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/calls/")
+    page.locator(".call-table td.fit.quiet > span").first.evaluate("""(outcome) => {
+      const make = (name, text, ...children) => {
+        const element = document.createElement(name);
+        element.append(text, ...children);
+        return element;
+      };
+      const mark = make("span", "OW");
+      Object.assign(mark, { className: "mark" });
+      Object.assign(mark.dataset, { kind: "operator", size: "small" });
+      outcome.prepend(Object.assign(make("span", "by ", mark, make("bdi", "owner")), { className: "who" }));
+    }""")
+    who = page.locator(".call-table .who", has_text="by ")
+
+    assert who.evaluate("(who) => who.offsetHeight") < 24
+    assert page.locator(".table-frame").evaluate("(frame) => frame.scrollWidth - frame.clientWidth") == 0
+    if width >= 1280:
+        assert who.locator("bdi").evaluate("(name) => name.scrollWidth - name.clientWidth") <= 0, "the name is not cut"
+
+
 def test_a_click_anywhere_in_a_row_opens_the_call(page: Page, calls: Server) -> None:
     page.goto("/calls/?tool=refund")
     page.locator("[data-cell=duration]").first.click()

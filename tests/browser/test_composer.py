@@ -343,3 +343,21 @@ def test_a_row_inside_a_call_is_never_lost_when_the_call_is_unloaded_and_loaded_
     until(lambda: to_the_top(window) and window.locator("#e5").count(), within=60, what="the page with the call")
     assert window.evaluate(INNER) == [306]
     assert window.evaluate("() => document.querySelector('#e305').nextElementSibling.dataset.seq") == "307"
+
+
+@pytest.mark.parametrize("by_key", [False, True], ids=["click", "key"])
+def test_who_begins_a_conversation_types_into_it_at_once(window: Page, by_key: bool) -> None:
+    window.goto("/")
+    window.wait_for_function("Boolean(customElements.get('message-composer'))")
+    summary = window.locator("summary", has_text="New conversation")
+    if by_key:
+        summary.press("Enter")
+    else:
+        summary.click()
+    text = window.locator("message-composer textarea")
+    expect(text).to_be_focused()
+
+    window.keyboard.type("x marks the place")
+
+    expect(text).to_have_value("x marks the place")
+    text.fill("")  # or it is there as a draft again

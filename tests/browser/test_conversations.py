@@ -69,6 +69,23 @@ def test_a_row_that_changes_goes_to_the_top_with_its_words_and_count(fleet: Flee
     assert int(fleet.unread("oak park")) == before + 1
 
 
+def test_a_row_that_waits_shows_that_it_is_the_demo(fleet: Fleet) -> None:
+    fleet.page.set_viewport_size({"width": 1280, "height": 800})
+    fleet.top.locator(".tags").evaluate("""(tags) => {
+      for (const [words, tone] of [["approval, 20 s", "waiting"], ["demo recording", ""]]) {
+        const tag = document.createElement("span");
+        tag.className = "tag";
+        if (tone) tag.dataset.tone = tone;
+        tag.textContent = words;
+        tags.append(tag);
+      }
+    }""")
+
+    cut = fleet.top.locator(".tags").evaluate("(tags) => tags.scrollWidth - tags.clientWidth")
+    demo = fleet.top.locator(".tag").last.evaluate("(tag) => tag.scrollWidth - tag.clientWidth")
+    assert (cut, demo) == (0, 0)
+
+
 @pytest.mark.thorough
 def test_a_new_conversation_appears_by_itself(fleet: Fleet) -> None:
     fleet.say("tram/stop?", "A tree fell")
