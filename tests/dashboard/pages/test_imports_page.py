@@ -246,7 +246,9 @@ def test_ones_own_export_can_be_imported_under_another_id(admin):
     done = over(admin, admin.post(IMPORT, {"job": job_of(address), "do": "import", "key": " billing copy "}).url)
 
     assert "recorded here" in summary
-    assert "billing.jsonl was not imported: conversation &#39;billing&#39; already exists" in refused
+    assert "required" in summary.partition('name="key"')[2].partition(">")[0]
+    assert 'name="update"' not in summary
+    assert "<p>The file billing.jsonl was not imported: conversation &#39;billing&#39; already exists" in refused
     assert "--" not in refused.replace("<!--", "")
     assert 'name="key"' in summary
     assert 'name="key"' in refused
