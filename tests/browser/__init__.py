@@ -114,9 +114,9 @@ BY_HAND = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}  # what a bro
 
 def owners_link(server: Server) -> str:
     """Return the link of a server's first start; once it is printed, there is an owner."""
-    found = until(lambda: re.search(r"One-time sign-in link: (\S+)", server.output()), what="the link")
-    assert found
-    return found[1]
+    link = until(lambda: re.search(r"One-time sign-in link: (\S+)", server.output()), what="the link")
+    assert link
+    return link[1]
 
 
 def sign_in(server: Server, context: BrowserContext, name: str = "", role: str = "admin") -> None:

@@ -21,7 +21,7 @@ def test_files_are_compressed_under_the_names_that_pages_ask_for() -> None:
     folder = prepared() / "static"
 
     names = json.loads((folder / "staticfiles.json").read_text())["paths"]
-    texts = {asked for asked in names.values() if asked.endswith((".js", ".css"))}
+    texts = {name for name in names.values() if name.endswith((".js", ".css"))}
     large = {text for text in texts if (folder / text).stat().st_size > 1000}
     compressed = {str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.br")}
     assert large
