@@ -142,6 +142,12 @@ class EventType:
         """Return whether this principal's events of the type have an effect; anybody else's are claims (law I)."""
         return self.authority is None or principal.partition(":")[0] in self.authority
 
+    def author_of(self, principal: str, by: str) -> str:
+        """Return who said an event of the type, where that is its principal, or the token that `by` names; empty where
+        its text names the author, as that of a claim does."""
+        is_principal = self.author == "principal" and self.may_be_said_by(principal)
+        return principals.doer(principal, by) if is_principal else ""
+
 
 TYPES: dict[str, EventType] = {}
 

@@ -42,6 +42,7 @@ class SessionFollower:
         self._path, self._publish, self._report = path, publish, report
         self.conversation = ""
         self.published = 0
+        self._rest: list[SessionEvent] = []  # of the session before, whose file another one has replaced
         self._begin()
 
     def poll(self) -> int:
@@ -58,8 +59,13 @@ class SessionFollower:
 
     def settle(self) -> None:
         """Publish what only the end of an answer makes certain, because nothing was written for a while."""
+        self._publish_rest()
         if self._reader is not None:
             self._publish_all(self._reader.rest())
+
+    def _publish_rest(self) -> None:
+        self._publish_all(self._rest)
+        self._rest = []
 
     def _begin(self) -> None:
         self._place = _Place(0, 0, 0)
@@ -71,6 +77,8 @@ class SessionFollower:
         status = os.fstat(descriptor)
         is_same = (self._place.device, self._place.number) == (status.st_dev, status.st_ino)
         if not is_same or status.st_size < self._place.offset:
+            if self._reader is not None:
+                self._rest = self._reader.rest()
             self._begin()
             self._place = _Place(status.st_dev, status.st_ino, 0)
         lines = 0
@@ -111,8 +119,11 @@ class SessionFollower:
             reader = next((reader for is_line, reader in READERS if is_line(line)), None)
             if reader is None:
                 return
-            self._reader = reader(line)
-            self.conversation = self._reader.speaker.conversation
+            new = reader(line)
+            if new.speaker.conversation == self.conversation:
+                self._rest = []  # the file says it again
+            self._publish_rest()
+            self._reader, self.conversation = new, new.speaker.conversation
             lines, self._before = self._before, []
         else:
             lines = [(number, line)]

@@ -145,9 +145,8 @@ def doer(read: ParsedEvent) -> str:
 def author(read: ParsedEvent) -> str:
     """Return the author of an event: whom the payload names, or who did it if its type says so and it is no claim."""
     event_type = registry.find(read.event.kind)
-    if event_type and event_type.author == "principal" and not is_claim(read):
-        return doer(read)
-    return read.payload.speaker or default_speaker(read.event.kind)
+    by_type = event_type.author_of(read.event.principal, line(read.body.get("by"))) if event_type else ""
+    return by_type or read.payload.speaker or default_speaker(read.event.kind)
 
 
 def is_claim(read: ParsedEvent) -> bool:

@@ -69,8 +69,8 @@ def _sender(sample: Sample) -> str:
     """Return the sender of an event, as far as the beginning of its body names one."""
     named: dict[str, str] = dict(reversed(_NAMED.findall(sample.beginning)))
     event_type = registry.find(sample.kind)
-    if event_type and event_type.author == "principal" and event_type.may_be_said_by(sample.principal):
-        return principals.doer(sample.principal, named.get("by", ""))
+    if event_type and (author := event_type.author_of(sample.principal, named.get("by", ""))):
+        return author
     agent = named.get("agent") or named.get("from_agent")
     if "sender" in named:
         return named["sender"]

@@ -250,6 +250,42 @@ def test_a_file_that_is_cut_or_replaced_is_read_anew(codex):
     assert published.payloads == before
 
 
+@pytest.mark.parametrize("fails_after", [0, 1])
+def test_the_end_of_an_answer_is_said_though_another_session_takes_the_files_place(tmp_path, codex, fails_after):
+    whole, published, path = Published(), Published(), tmp_path / "session.jsonl"
+    lines = CLAUDE.read_bytes().splitlines(keepends=True)
+    last = max(number for number, line in enumerate(lines) if json.loads(line).get("type") == "assistant")
+    path.write_bytes(b"".join(lines[: last + 1]))
+    followed(path, whole)
+    follower = SessionFollower(path, published, print)
+    follower.poll()
+    assert len(published.payloads) < len(whole.payloads)
+
+    os.replace(codex, path)
+    published.fails_at = sum(published.sent.values()) + 1 if fails_after else 0
+    if fails_after:
+        with pytest.raises(Unavailable):
+            follower.poll()
+    follower.poll()
+
+    assert whole.payloads.items() <= published.payloads.items()
+
+
+def test_a_longer_copy_of_the_same_session_ends_its_answer_itself(tmp_path):
+    whole, published, path = Published(), Published(), tmp_path / "session.jsonl"
+    followed(CLAUDE, whole)
+    lines = CLAUDE.read_bytes().splitlines(keepends=True)
+    follower = SessionFollower(path, published, print)
+    for count in range(1, len(lines) + 1):
+        other = tmp_path / "other"
+        other.write_bytes(b"".join(lines[:count]))
+        os.replace(other, path)
+        follower.poll()
+    follower.settle()
+
+    assert published.payloads == whole.payloads
+
+
 @pytest.mark.parametrize("at", [1, 2, 5, 8])
 def test_what_could_not_be_sent_is_sent_later(codex, at):
     whole, published = Published(), Published()
