@@ -157,3 +157,22 @@ def test_agents_that_share_a_hue_have_marks_that_differ(page: Page, server: Serv
     outlines = dict(nodes.evaluate_all(drawn))
     assert len(outlines) == 16
     assert len(set(outlines.values())) == 16
+
+
+def test_a_state_in_the_head_begins_with_the_agents_name_whatever_its_script(
+    page: Page, server: Server, token: str
+) -> None:
+    """An English sentence runs from the left, also where an Arabic name begins it."""
+    said = {"type": "message", "sender": "agent:مساعد", "recipient": "user", "content": "Hello."}
+    said["conversation_id"] = "head-state"
+    assert server.publish(token, "chat:head-state", said)[0] == 201
+    page.goto("/conversations/head-state/")
+    words = page.locator(".live-state b", has_text="is active")
+
+    name, verb = words.evaluate("""(words) => [[0, 5], [9, 15]].map(([begin, end]) => {
+      const range = document.createRange();
+      range.setStart(words.firstChild, begin);
+      range.setEnd(words.firstChild, end);
+      return range.getBoundingClientRect().left;
+    })""")
+    assert name < verb
