@@ -163,9 +163,9 @@ def test_a_state_in_the_head_begins_with_the_agents_name_whatever_its_script(
     page: Page, server: Server, token: str
 ) -> None:
     """An English sentence runs from the left, also where an Arabic name begins it."""
-    said = {"type": "message", "sender": "agent:مساعد", "recipient": "user", "content": "Hello."}
-    said["conversation_id"] = "head-state"
-    assert server.publish(token, "chat:head-state", said)[0] == 201
+    message = {"type": "message", "sender": "agent:مساعد", "recipient": "user", "content": "Hello."}
+    message["conversation_id"] = "head-state"
+    assert server.publish(token, "chat:head-state", message)[0] == 201
     page.goto("/conversations/head-state/")
     words = page.locator(".live-state b", has_text="is active")
 
