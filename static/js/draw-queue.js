@@ -3,6 +3,7 @@
  * timer. During a flood it skips frames: style, layout and paint cost about the same for ten events as for two hundred, so
  * after each drawing it leaves the page twice the time that the drawing took. Used by `live-transcript`.
  */
+import { QueuedBlocks } from "./queued-blocks.js";
 
 const MIN_MS = 2; // per frame: style, layout and paint of what was drawn take twice as long again
 const MAX_MS = 8; // per frame, with many items queued
@@ -15,6 +16,7 @@ const HIDDEN = 250; // ms between two flushes in a hidden tab
 
 export class DrawQueue {
   #items = [];
+  #blocks = new QueuedBlocks();
   #next = 0;
   #flush;
   #frame = 0;
@@ -33,12 +35,14 @@ export class DrawQueue {
   }
 
   push(items) {
+    this.#blocks.add(items);
     for (const item of items) this.#items.push(item);
     this.#schedule();
   }
 
   clear() {
     this.#items = [];
+    this.#blocks.clear();
     this.#next = 0;
   }
 
@@ -78,8 +82,14 @@ export class DrawQueue {
   #run(budgetMs) {
     this.#frame = this.#timer = 0;
     const end = performance.now() + budgetMs;
-    this.#flush(() => (performance.now() < end ? this.#items[this.#next++] : undefined));
+    this.#flush(() => (performance.now() < end ? this.#take() : undefined));
     if (this.#next >= this.#items.length) this.clear();
     this.#schedule();
+  }
+
+  #take() {
+    if (!this.length) return undefined;
+    this.#blocks.draws(this.#items[this.#next]);
+    return this.#items[this.#next++];
   }
 }

@@ -104,7 +104,9 @@ class LiveTranscript extends HTMLElement {
 
   #flush(take) {
     this.#tail.beforeChange();
-    for (let event = take(); event; event = take()) this.#apply(event);
+    let { head } = this.dataset;
+    for (let event = take(); event; event = take()) head = this.#apply(event) ?? head;
+    this.dataset.head = head; // once, not for each event: an attribute of an element around all rows
     this.#text.flush((group) => this.#rows.find(group));
     this.#pages.trim();
     const unread = this.#unread.take();
@@ -113,15 +115,16 @@ class LiveTranscript extends HTMLElement {
     this.#changesState = false;
   }
 
+  /** Returns the event's seq, or undefined if it has none. */
   #apply(event) {
-    if (event.kind === "caught_up") return this.#report.caughtUp(event.seq);
+    if (event.kind === "caught_up") return void this.#report.caughtUp(event.seq);
     if (event.kind === "event.redacted") return void this.#reset(false); // the redacted events may be shown here unredacted
     if (event.kind === "gap") this.#rows.append(gapNotice(event));
     else if (event.html !== undefined) this.#drawEvent(event);
     else if (event.text !== undefined) this.#addText(event);
     for (const { group, html } of event.also ?? []) if (this.#rows.find(group)) this.#rows.put(html);
-    this.dataset.head = event.seq;
-    return this.#report.applied(event);
+    this.#report.applied(event);
+    return event.seq;
   }
 
   #drawEvent({ html, group }) {

@@ -3,6 +3,7 @@
  * of an output's streamed parts. Used by `transcript-rows` and `print-page`; `dashboard/pages/row_separators.py` does the
  * same on the server.
  */
+import { stretchesOf } from "./visible-rows.js";
 
 const dayFormat = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long", year: "numeric" });
 
@@ -42,9 +43,25 @@ const showPartNumbers = (link, row) => {
 const lastDrawnBefore = (row) => {
   const seq = Number(row.dataset.seq);
   let last = 0;
-  for (const { dataset } of (row.closest(".transcript") ?? document).querySelectorAll("[data-seq]"))
+  for (const { dataset } of othersThan(row))
     for (const other of [Number(dataset.seq), Number(dataset.last ?? 0)]) if (other < seq && other > last) last = other;
   return last;
+};
+
+/** Returns the rows that may show the last seq before a row's own: of those in order, which show one event each, the one before it. */
+const othersThan = (row) => {
+  const page = row.closest(".transcript") ?? document;
+  const before = row.parentElement?.matches(".transcript > .rows") && rowBefore(row);
+  if (!before) return page.querySelectorAll("[data-seq]");
+  const nested = [...page.querySelectorAll(".inner")].flatMap((inner) => [...inner.children]);
+  return [before, ...nested, ...stretchesOf(page).flatMap((stretch) => [...stretch.children].filter((other) => other.hasAttribute("data-last")))];
+};
+
+/** Returns the row before one in its stretch, or null. */
+const rowBefore = (row) => {
+  let at = row.previousElementSibling;
+  while (at && !at.matches("[data-seq]")) at = at.previousElementSibling;
+  return at;
 };
 
 /** Whether two rows have the same head and the same level of detail, so that the first is visible whenever the second is. */

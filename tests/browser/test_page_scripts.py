@@ -1,6 +1,7 @@
 """Scripts of pages, each by itself in an empty page of a real browser."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -45,6 +46,26 @@ FLOODED = """async (count) => {
       return requestAnimationFrame(tick);
     };
     requestAnimationFrame(tick);
+  });
+}"""
+
+QUEUED = """async (pushes) => {
+  const { DrawQueue } = await import("/static/js/draw-queue.js");
+  const drawn = [];
+  const total = pushes.flat(2).length;
+  let seen = 0;
+  return new Promise((done) => {
+    const queue = new DrawQueue((take) => {
+      for (let event = take(); event; event = take()) {
+        seen += 1;
+        const { seq, html, text, opens } = event;
+        if ((html ?? text ?? opens) !== undefined) drawn.push([seq, html ?? null, text ?? null]);
+      }
+      if (seen === total) return done(drawn);
+      if (!queue.length) setTimeout(push); // what comes after a drawing
+    });
+    const push = () => pushes.shift().forEach((events) => queue.push(events));
+    push();
   });
 }"""
 
@@ -93,3 +114,27 @@ def test_what_comes_now_and_then_is_drawn_in_the_next_frame(place: Page) -> None
 
     assert is_whole
     assert len(drawn) >= 29
+
+
+def test_a_blocks_outdated_markup_is_not_drawn(place: Page) -> None:
+    turn = [
+        {"seq": 1, "group": "turn:r:0", "text": "a", "opens": "<open>"},
+        {"seq": 2, "group": "call:c", "html": "<called>"},
+        {"seq": 3, "group": "turn:r:0", "text": "b"},
+        {"seq": 4, "html": "<message>"},
+        {"seq": 5, "group": "turn:r:0", "html": "<output>"},
+    ]
+    result = {"seq": 6, "group": "call:c", "html": "<returned>"}
+
+    drawn = place.evaluate(QUEUED, [[turn, [result]]])
+
+    assert drawn == [[2, "<returned>", None], [4, "<message>", None], [5, "<output>", None]]
+
+
+def test_markup_that_comes_after_a_drawing_is_drawn(place: Page) -> None:
+    def event(seq: int, html: str) -> dict[str, Any]:
+        return {"seq": seq, "group": "call:c", "html": html}
+
+    drawn = place.evaluate(QUEUED, [[[event(1, "<called>")]], [[event(2, "<waits>"), event(3, "<returned>")]]])
+
+    assert drawn == [[1, "<called>", None], [2, "<returned>", None]]
