@@ -62,6 +62,7 @@ class SpeakerLabel(NamedTuple):
     name: Markup
     to: Markup
     principal: Markup
+    is_badged: bool  # the principal has to be seen wherever the event is
     head: Markup  # name, recipient and principal in a row
 
 
@@ -195,6 +196,7 @@ def drawn_voice(
         name=name,
         to=to,
         principal=principal_html,
+        is_badged=bool(beyond.by or beyond.unverified or is_demo),
         head=name + principal_html + to if beyond.by else name + to + principal_html,
     )
 

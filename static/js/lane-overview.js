@@ -6,6 +6,7 @@ import { markup } from "./fetch.js";
 import { render } from "./html.js";
 import { stretchesOf, visibleRows } from "./visible-rows.js";
 
+const MOVE_MS = 60; // between two moves of the mark while the lanes are scrolled: it moves by less than a pixel a frame
 const PAUSE_MS = 3_000; // between two renderings while events arrive
 const KEY_DELAY_MS = 150; // from the last key press until the lanes follow
 const MIN_SHARE = 0.012; // minimum height of the mark, as a share of the strip
@@ -16,6 +17,7 @@ class LaneOverview extends HTMLElement {
   #head = 0;
   #mark = Object.assign(document.createElement("i"), { className: "shown" }); // beside the strip, which its moves do not repaint
   #updateFrame = 0;
+  #updateTimer = 0;
   #renderTimer = 0;
   #keyTimer = 0;
   #isSeeking = false; // during a drag or key presses: new rows do not move the mark
@@ -33,6 +35,7 @@ class LaneOverview extends HTMLElement {
   disconnectedCallback() {
     this.#stop.abort();
     cancelAnimationFrame(this.#updateFrame);
+    clearTimeout(this.#updateTimer);
     clearTimeout(this.#renderTimer);
     clearTimeout(this.#keyTimer);
   }
@@ -41,7 +44,8 @@ class LaneOverview extends HTMLElement {
   get #scroller() { return this.parentElement.querySelector(".transcript"); }
 
   #scheduleUpdate() {
-    this.#updateFrame ||= requestAnimationFrame(() => ((this.#updateFrame = 0), this.#update()));
+    this.#updateFrame ||= requestAnimationFrame(() => ((this.#updateFrame = 0), this.#pinTimes(this.#scroller)));
+    this.#updateTimer ||= setTimeout(() => ((this.#updateTimer = 0), this.#update()), MOVE_MS);
   }
 
   /** Move the mark to the rows in view, and render the strip again if there are newer events. */

@@ -1,5 +1,5 @@
 /**
- * The rendered rows of a transcript, in stretches of 200, in lanes of 12, that the browser may skip (`content-visibility`). A row of a run inside
+ * The rendered rows of a transcript, in stretches of 200, in lanes of 4, that the browser may skip (`content-visibility`). A row of a run inside
  * a call (`data-within`) is nested in the call's block (`.inner`) if that is loaded, or else a row of its own. Used by
  * `live-transcript` and `transcript-pages`.
  */
@@ -11,7 +11,7 @@ import { morph } from "./morph.js";
 import { stretchesOf } from "./visible-rows.js";
 
 const STRETCH = 200; // rows; content-visibility on each row is slower than none (measured)
-const LANES_STRETCH = 12; // rows in lanes, which cost more: so many are styled and laid out in one frame (templates/lanes.html)
+const LANES_STRETCH = 4; // rows in lanes, which cost more: so many are styled, laid out and painted in one frame (templates/lanes.html)
 
 export class TranscriptRows {
   #root;
@@ -96,7 +96,8 @@ export class TranscriptRows {
     this.#divide(page);
     placeNotes(this.#root);
     separateRows(next ? [...rows, next] : rows);
-    return rows.some((row) => row.checkVisibility());
+    const isAll = this.#root.dataset.detail === "all"; // else style is computed, also of stretches that the browser skips
+    return rows.some((row) => isAll || row.checkVisibility());
   }
 
   /** Add a newer page at the end; rows that are loaded already are updated. */

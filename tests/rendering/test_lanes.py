@@ -20,6 +20,7 @@ from tests.support.cast import client_of, person
 
 pytestmark = pytest.mark.django_db
 HEAD = re.compile(r'class="lane-head" data-key="([^"]*)"')
+LABEL = re.compile(r'<article [^>]*aria-label="([^"]*)"')
 PLACE = re.compile(r'<article [^>]*?data-at="(\d+)" data-far="(\d*)" data-way="(\w*)" id="e(\d+)"')
 
 
@@ -57,6 +58,7 @@ def test_each_voice_has_a_lane_and_each_card_points_at_whom_it_was_said_to(brows
     html = page(browser)
 
     assert HEAD.findall(html) == ["Rosa", "agent:Dialogue", "agent:Triage"]
+    assert LABEL.findall(html) == ["Rosa to Dialogue", "Dialogue to Rosa", "Dialogue to everyone", "Dialogue to Triage"]
     assert places(html) == [("1", "1", "2", "on"), ("2", "2", "1", "back"), ("3", "2", "", ""), ("4", "2", "3", "on")]
     assert "everyone" in html
 

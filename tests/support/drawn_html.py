@@ -24,7 +24,16 @@ ALLOWED = {
         "data-sender",
         "data-group",
         "data-by",
-        *("data-at", "data-far", "data-way", "data-recipient", "data-calls", "data-to-all", "data-hue"),  # in lanes
+        *(
+            "data-at",
+            "data-far",
+            "data-way",
+            "data-recipient",
+            "data-calls",
+            "data-to-all",
+            "data-hue",
+            "aria-label",
+        ),  # in lanes
     },
     "a": {"data-to", "href", "rel", "target", "aria-label"},
     "span": {
@@ -42,7 +51,7 @@ ALLOWED = {
     "svg": {"role", "aria-label", "aria-hidden"},
     "use": {"href"},
     "time": {"datetime", "data-clock"},
-    "div": {"data-path", "data-source", "data-copies", "aria-live"},
+    "div": {"data-shown", "data-path", "data-source", "data-copies", "aria-live"},
     "details": {"open", "data-state", "data-status"},
     "summary": {"data-count", "data-end", "data-label", "aria-label"},
     "button": {"type", "data-copy", "aria-label"},
