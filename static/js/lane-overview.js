@@ -35,9 +35,7 @@ class LaneOverview extends HTMLElement {
   disconnectedCallback() {
     this.#stop.abort();
     cancelAnimationFrame(this.#updateFrame);
-    clearTimeout(this.#updateTimer);
-    clearTimeout(this.#renderTimer);
-    clearTimeout(this.#keyTimer);
+    for (const timer of [this.#updateTimer, this.#renderTimer, this.#keyTimer]) clearTimeout(timer);
   }
 
   get #transcript() { return this.closest("live-transcript"); }
