@@ -17,11 +17,12 @@ _LATER = re.compile(r'\bimport\("\./([\w-]+\.js)"\)')
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const)\b[ *]*(\w+))", re.MULTILINE)
 _OTHER = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 _COMMENT = re.compile(r"^[ \t]*(?:/\*\*.*?\*/|//[^\n]*)[ \t]*\n", re.MULTILINE | re.DOTALL)
+_REMARK = re.compile(r"[ \t]+// [^\n\"'`]*$", re.MULTILINE)  # after code; with a quote it may be the end of a text
 
 
 def bundles(modules: Mapping[str, str], pages: Iterable[Collection[str]]) -> dict[str, str]:
     """Return the files to serve by name, of modules (name: source) and the scripts that each page names."""
-    sources = {name: _COMMENT.sub("", text) for name, text in modules.items()}
+    sources = {name: _REMARK.sub("", _COMMENT.sub("", text)) for name, text in modules.items()}
     imports = {name: [statement[2] for statement in _IMPORT.finditer(text)] for name, text in sources.items()}
     entries = {*chain(*pages), *(name for text in sources.values() for name in _LATER.findall(text))} - {SHARED}
     parts = {entry: _in_order([entry], imports) for entry in sorted(entries)}

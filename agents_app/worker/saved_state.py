@@ -60,13 +60,15 @@ def verify(claim: Claim) -> tuple[SavedState, str]:
 
 
 def acting_agent(claim: Claim) -> str:
-    """Return the name of the agent that acts next: that of the saved state, or the one with which the run begins.
-    Raises Incompatible."""
+    """Return the name of the agent that acts next: that of the saved state, or the one with which the run began, also
+    where the state cannot be read, which is told when the run goes on. Raises Incompatible."""
     if claim.state is None:
         return claim.agent
     saved, _ = verify(claim)
-    name: str = json.loads(saved.state)["current_agent"]["name"]
-    return name
+    try:
+        return str(json.loads(saved.state)["current_agent"]["name"])
+    except (ValueError, TypeError, KeyError):
+        return claim.agent
 
 
 def tools_hash(items: Iterable[ToolApprovalItem]) -> str:

@@ -2,8 +2,10 @@
  * Forms that no element sends, on every page: the browser sends them once the server is known to respond, since its own error
  * page would replace this one and lose what was typed.
  */
+import { markup } from "./fetch.js";
+
 const TIMEOUT_MS = 10_000;
-const AWAY = [502, 503, 504]; // statuses of a proxy whose server does not respond
+const AWAY = [0, 502, 503, 504]; // no response, and statuses of a proxy whose server does not respond
 
 const checked = new WeakSet(); // forms whose server has just responded
 const waiting = new WeakSet();
@@ -17,32 +19,21 @@ addEventListener("submit", (event) => { // on the window: after the elements tha
 
 async function send(form, submitter) {
   waiting.add(form);
-  noteOf(form)?.remove();
-  const isThere = await responds();
+  form.querySelector("[data-not-sent]")?.remove();
+  const status = await markup("/healthz", { signal: AbortSignal.timeout(TIMEOUT_MS) }).then(() => 200, (error) => error.status);
   waiting.delete(form);
-  if (!isThere) return show(form, submitter);
+  if (AWAY.includes(status)) return show(form, submitter);
   checked.add(form);
   form.requestSubmit(submitter);
   checked.delete(form);
 }
 
-async function responds() {
-  try {
-    const response = await fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
-    return !AWAY.includes(response.status);
-  } catch {
-    return false;
-  }
-}
-
 function show(form, submitter) {
-  const note = document.createElement("p");
-  note.className = "hint";
-  note.dataset.tone = "failed";
-  note.dataset.notSent = "";
-  note.role = "alert";
-  note.textContent = "Not sent: the server did not respond. What you entered is still here; try again.";
+  const note = Object.assign(document.createElement("p"), {
+    className: "hint",
+    role: "alert",
+    textContent: "Not sent: the server did not respond. What you entered is still here; try again.",
+  });
+  Object.assign(note.dataset, { tone: "failed", notSent: "" });
   (submitter && !form.contains(submitter) ? submitter.parentElement : form).append(note);
 }
-
-const noteOf = (form) => form.querySelector("[data-not-sent]");

@@ -280,7 +280,7 @@ def test_an_update_adds_only_to_what_was_imported(tmp_path):
     path = written(tmp_path / "x.json", {"messages": [MESSAGE]})
     log.append([log.from_internal("x", {"event": "conversation.opened", "title": "Live"}, principals.SYSTEM)])
 
-    with pytest.raises(Conflict, match="'x' was not created by an import, so it cannot be updated"):
+    with pytest.raises(Conflict, match="'x' was not created by an import, so nothing can be added to it"):
         bring(path, is_update=True)
 
     assert Event.objects.count() == 1

@@ -94,6 +94,7 @@ ELSEWHERE: dict[str, str] = {
     "fork.answering_at": "- it reads",
     "fork.began_at": "- it reads",
     "fork.is_changeable": "- it reads",
+    "people.spelled": "- it writes a name",
     "people.first_owner": "test_sign_in_links.py::test_the_first_owner_gets_every_role_and_a_new_link_each_start",
     "auto_approval.approve_call": (
         "test_auto_approval_gate.py::test_of_several_calls_each_finds_its_own_rule_and_the_rest_wait"
