@@ -15,7 +15,8 @@ MODULES = {
     "one.js": 'import { now as time } from "./clock.js";\nimport { both } from "./both.js";\nimport "./own.js";\n'
     'export async function one() {\n  return both(time());\n}\nglobalThis.order.push("one");\n',
     "two.js": 'import { both } from "./both.js"; // x\nexport const two = both(1);\nglobalThis.order.push("two");\n',
-    "both.js": 'const now = 2; // said later\nconst text = "kept // as it is";\nexport function both(n) {\n  return n * now;\n}\nglobalThis.order.push("both");\n',
+    "both.js": 'const now = 2; // said later\nconst text = "kept // as it is";\n'
+    'export function both(n) {\n  return n * now;\n}\nglobalThis.order.push("both");\n',
     "own.js": 'const now = 3;\nexport class Own {}\nglobalThis.order.push("own", now);\n',
     "later.js": 'export const later = 4;\n',
     "three.js": 'export const three = async () => (await import("./later.js")).later;\n',
