@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.browser import LOOKS, covered, sign_in, violations
 from tests.support.live import Server
@@ -221,14 +221,15 @@ def test_a_sign_out_elsewhere_is_said_with_the_way_back(chromium: Browser, serve
 
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
 def test_axe_finds_nothing_on_the_list_and_its_dialogs(
-    server: Server, token: str, lenient_page: Page, width: int, scheme: Any
+    chromium: Browser, server: Server, token: str, owner: BrowserContext, width: int, scheme: Any
 ) -> None:
-    page = lenient_page
-    page.emulate_media(color_scheme=scheme)
+    context = chromium.new_context(base_url=server.url, storage_state=owner.storage_state(), color_scheme=scheme)
+    page = context.new_page()
     page.set_viewport_size({"width": width, "height": 844})
     fleet = Fleet(page, server, token)
     fleet.say("oak park", "Words")
     faults = violations(fleet.open().page)
+    expect(page.locator("command-palette:defined")).to_be_attached()
 
     for keys in ("Control+k", "?"):
         page.keyboard.press(keys)
@@ -241,6 +242,7 @@ def test_axe_finds_nothing_on_the_list_and_its_dialogs(
 
     assert faults == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    context.close()
 
 
 @pytest.mark.thorough
