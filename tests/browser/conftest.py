@@ -71,10 +71,9 @@ def empty_windows(empty_browser: BrowserContext) -> Windows:
 @pytest.fixture
 def empty_page(empty_windows: Windows) -> Iterator[Page]:
     """An empty page that has the scripts."""
-    window = empty_windows.lend()
-    window.goto(EMPTY)
-    yield window
-    empty_windows.take_back(window)
+    with empty_windows.lent() as window:
+        window.goto(EMPTY)
+        yield window
 
 
 @pytest.fixture(scope="session")
@@ -86,10 +85,9 @@ def only_line(empty_browser: BrowserContext) -> Line:
 @pytest.fixture
 def line(only_line: Line, empty_windows: Windows) -> Iterator[Line]:
     """An empty page and the other end of its socket."""
-    window = empty_windows.lend()
-    only_line.begin(window)
-    yield only_line
-    empty_windows.take_back(window)
+    with empty_windows.lent() as window:
+        only_line.begin(window)
+        yield only_line
 
 
 @pytest.fixture
@@ -113,18 +111,16 @@ def windows(owner: BrowserContext) -> Windows:
 def page(windows: Windows, faults: Faults) -> Iterator[Page]:
     """A window of the owner; nothing may have gone wrong in it at the end."""
     faults.noted.clear()
-    window = windows.lend()
-    yield window
-    windows.take_back(window)
+    with windows.lent() as window:
+        yield window
     assert faults.noted == []
 
 
 @pytest.fixture
 def lenient_page(windows: Windows) -> Iterator[Page]:
     """A window of the owner where a page may be refused: nobody notes its errors."""
-    window = windows.lend()
-    yield window
-    windows.take_back(window)
+    with windows.lent() as window:
+        yield window
 
 
 @pytest.fixture
@@ -181,14 +177,12 @@ def second_windows(second_desk: BrowserContext) -> Windows:
 @pytest.fixture
 def window(desk_windows: Windows) -> Iterator[Page]:
     """A window of the owner."""
-    page = desk_windows.lend()
-    yield page
-    desk_windows.take_back(page)
+    with desk_windows.lent() as page:
+        yield page
 
 
 @pytest.fixture
 def second_window(second_windows: Windows) -> Iterator[Page]:
     """A window of the second person."""
-    page = second_windows.lend()
-    yield page
-    second_windows.take_back(page)
+    with second_windows.lent() as page:
+        yield page

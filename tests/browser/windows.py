@@ -1,5 +1,7 @@
 """Windows that tests share, one after another: to open one costs as much CPU as the page that it shows."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from playwright.sync_api import BrowserContext, Page
@@ -23,11 +25,14 @@ class Windows:
         self._free: list[Page] = []
         self._lasting: set[Page] = set()
 
-    def lend(self) -> Page:
-        """Return a window that nobody uses."""
-        return self._free.pop() if self._free else self._open()
+    @contextmanager
+    def lent(self) -> Iterator[Page]:
+        """Lend a window that nobody uses."""
+        page = self._free.pop() if self._free else self._open()
+        yield page
+        self._take_back(page)
 
-    def take_back(self, page: Page) -> None:
+    def _take_back(self, page: Page) -> None:
         """Take a window back from its test: it leaves its page, which ends what goes on there."""
         if page.is_closed():
             return
