@@ -74,7 +74,8 @@ def test_what_came_before_is_kept():
     ran(lambda n, request: streamed([message(LONG)]))
 
     (output,) = event_bodies("output")
-    tokens = [json.loads(body)["text"] for body in Event.objects.filter(kind="token").values_list("body", flat=True)]
+    bodies = Event.objects.filter(kind="token").order_by("seq").values_list("body", flat=True)
+    tokens = [json.loads(body)["text"] for body in bodies]
     assert output["is_partial"]
     assert LONG.startswith("".join(tokens))
     assert MOST - 8 <= len("".join(tokens)) <= MOST

@@ -282,7 +282,7 @@ def test_a_page_of_many_messages_costs_as_many_queries_as_a_page_of_one(otto, dj
     for n in range(20):
         teamwork.say(otto, client_id=str(n + 1))
     conversation = Conversation.objects.get(key="flood")
-    seqs = list(Event.objects.filter(kind="message").values_list("seq", flat=True))
+    seqs = list(Event.objects.filter(kind="message").order_by("seq").values_list("seq", flat=True))
 
     with django_assert_max_num_queries(6):
         assert len(delivery_status.statuses_for(conversation, seqs)) == 20

@@ -191,7 +191,7 @@ def test_who_answers_what_is_said_as_another(otto, sender, to, answers):
 
     stored = speak(otto, sender, to=to)
 
-    runs = list(Run.objects.values_list("agent", "input_seq"))
+    runs = list(Run.objects.order_by("id").values_list("agent", "input_seq"))
     assert runs == ([(answers, stored.seq)] if answers else [])
 
 

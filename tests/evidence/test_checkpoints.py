@@ -41,7 +41,7 @@ def test_the_first_checkpoint_has_every_chain(signer):
     assert checkpoints.make(signer)
 
     heads = Conversation.objects.order_by("key").values_list("head_seq", "head_hash")
-    assert list(TreeLeaf.objects.values_list("seq", "hash")) == list(heads)
+    assert list(TreeLeaf.objects.order_by("seq").values_list("seq", "hash")) == list(heads)
     assert newest() == ("example.com/evidence", 2, tree.root(2))
     signed = notes.verified(notes.parse(state.note()), checkpoints.verifier_keys())
     assert [key.algorithm for key in signed] == [1, 6]

@@ -171,7 +171,7 @@ def test_a_hold_beats_a_redaction_until_it_is_released_and_a_regulated_one_for_g
     with pytest.raises(Conflict, match="can never be released"):
         legal_holds.release(team["admin"], every.pk, "please")
 
-    verbs = list(AuditEntry.objects.filter(outcome="done").values_list("verb", flat=True))
+    verbs = list(AuditEntry.objects.filter(outcome="done").order_by("seq").values_list("verb", flat=True))
     assert verbs == ["hold", "release_hold", "redact", "hold"]
 
 

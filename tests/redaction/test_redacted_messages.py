@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def redact_messages() -> None:
-    seqs = list(Event.objects.filter(kind="message").values_list("seq", flat=True))
+    seqs = list(Event.objects.filter(kind="message").order_by("seq").values_list("seq", flat=True))
     redact.redact(SYSTEM, "c", seqs, "asked for")
 
 

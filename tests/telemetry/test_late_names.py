@@ -118,7 +118,7 @@ class TestRecord:
         seen = {"conversation__is_staged": False}
         assert ToolCall.objects.filter(**seen).count() == 1
         assert sum(Turn.objects.filter(**seen).values_list("input_tokens", flat=True)) == 194
-        for body in Event.objects.filter(conversation__key="named").values_list("body", flat=True):
+        for body in Event.objects.filter(conversation__key="named").order_by("seq").values_list("body", flat=True):
             assert body.count(TRACE) == 1, "as the trace of each event, and nowhere else"
 
     def test_where_others_wrote_it_stays(self, trace):

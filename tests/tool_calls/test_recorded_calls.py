@@ -140,7 +140,7 @@ def _output(**usage: int) -> dict[str, object]:
 
 def test_each_span_counts_and_times_what_a_look_at_every_call_finds(monkeypatch):
     monkeypatch.setattr(statistics, "TIMED", 10_000)
-    calls = list(ToolCall.objects.values_list("started_at", "status", "duration_ms"))
+    calls = list(ToolCall.objects.order_by("id").values_list("started_at", "status", "duration_ms"))
 
     for time_range in _ranges(random.Random(3)):
         for span, (start, end) in zip(statistics.numbers(time_range).spans, time_range.edges(), strict=True):

@@ -71,7 +71,8 @@ def test_a_history_that_was_told_is_recorded_once(desk):
     first, second = Response.objects.order_by("in_seq")
     assert second.previous == first.id
     requests = [
-        json.loads(body) for body in Event.objects.filter(kind="response.received").values_list("body", flat=True)
+        json.loads(body)
+        for body in Event.objects.filter(kind="response.received").order_by("id").values_list("body", flat=True)
     ]
     assert [len(body["input"]) for body in requests] == [1, 1]
 

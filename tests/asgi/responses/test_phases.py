@@ -66,7 +66,9 @@ def test_each_message_is_recorded_once_and_the_model_is_told_each_once():
 
     assert outputs() == [("Checking.", "commentary", False), ("The answer is 4.", "final_answer", True)] * 2
     assert asked_with(server, 1) == PHASES
-    tokens = [json.loads(body) for body in Event.objects.filter(kind="token").values_list("body", flat=True)]
+    tokens = [
+        json.loads(body) for body in Event.objects.filter(kind="token").order_by("id").values_list("body", flat=True)
+    ]
     assert "".join(token["text"] for token in tokens) == "Checking.The answer is 4." * 2
     drawn = "".join(map(str, entries_of(log.newest_page("c"))))
     assert drawn.count("Checking.") == drawn.count('<span class="tag">commentary</span>') == 2

@@ -75,7 +75,7 @@ def test_a_sum_with_an_unknown_part_is_unknown_and_the_known_part_stays():
 
     assert [body["usage"] for body in event_bodies("model.turn")] == [KNOWN, None]
     assert event_bodies("run.done")[0]["usage"] is None
-    assert list(Turn.objects.values_list("input_tokens", "output_tokens")) == [(11, 5)]
+    assert list(Turn.objects.order_by("seq").values_list("input_tokens", "output_tokens")) == [(11, 5)]
 
 
 def test_what_a_server_tells_is_added_up():
@@ -108,6 +108,6 @@ def test_what_a_server_tells_is_added_up():
 def test_of_a_foreign_turn_a_side_that_is_0_was_not_counted(usage, expected, drawn):
     log.append([event("c", event="output", agent="A", text="Dry.", usage=usage)])
 
-    assert list(Turn.objects.values_list("input_tokens", "output_tokens")) == expected
+    assert list(Turn.objects.order_by("seq").values_list("input_tokens", "output_tokens")) == expected
     page = "".join(map(str, entries_of(log.newest_page("c"))))
     assert drawn in page if drawn else "tokens" not in page.replace("_tokens", "")

@@ -40,7 +40,7 @@ def test_a_check_says_what_it_found(auditor, monkeypatch):
     assert "2 events are intact." in words(auditor)
     assert "State and rights match the events and audit entries." in words(auditor)
     assert background_check.current().is_ok
-    assert list(AuditEntry.objects.filter(target="record").values_list("verb", "principal")) == [
+    assert list(AuditEntry.objects.filter(target="record").order_by("seq").values_list("verb", "principal")) == [
         ("verify", "user:audrey")
     ]
 
