@@ -17,7 +17,7 @@ from typing import NamedTuple
 from django.conf import settings
 from django.db import DatabaseError
 
-from conversations.alerts import deliveries, evaluation, mail, messages, signing
+from conversations.alerts import deliveries, delivery_texts, evaluation, mail, signing
 from conversations.alerts.deliveries import MAX_AT_ONCE, Outcome
 from conversations.core import http_post
 from conversations.core.background_loop import cancel_all
@@ -176,7 +176,7 @@ class Dispatcher(BackgroundThread):
                 sent = self._loop.run_in_executor(None, mail.send, delivery, self._site, timeout_s)
                 await asyncio.wait_for(sent, deliveries.lease_s() / 2)
                 return Outcome(*key)
-            body = messages.webhook_body(delivery, self._site)
+            body = delivery_texts.webhook_body(delivery, self._site)
             headers = signing.headers(delivery.rule.secret, delivery.id, body, int(time.time()))
             allowed = settings.CONFIG.alert_allow_list
             answer = await http_post.post(delivery.rule.url, headers, body, allowed=allowed, timeout_s=timeout_s)

@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
 
-from conversations.alerts import messages
+from conversations.alerts import delivery_texts
 from conversations.models import AlertDelivery
 
 
@@ -11,7 +11,7 @@ def send(delivery: AlertDelivery, site: str, timeout_s: float) -> None:
     """Send a delivery; its Message-ID is the same for every attempt. Raises OSError or smtplib.SMTPException."""
     if not can_send():
         raise OSError("no mail server: set SWITCHBOARD_EMAIL_URL")
-    subject, text = messages.email_text(delivery, site)
+    subject, text = delivery_texts.email_text(delivery, site)
     domain = settings.DEFAULT_FROM_EMAIL.rpartition("@")[2].strip("> ") or "localhost"
     email = EmailMessage(
         subject,

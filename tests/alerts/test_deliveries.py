@@ -9,7 +9,7 @@ import pytest
 from django.core import mail as outbox
 from django.db import connection
 
-from conversations.alerts import deliveries, edit_rules, evaluation, handle_alarms, mail, messages, signing
+from conversations.alerts import deliveries, delivery_texts, edit_rules, evaluation, handle_alarms, mail, signing
 from conversations.alerts.deliveries import MAX_AT_ONCE_PER_RULE, MAX_TRIES, Outcome
 from conversations.core.node_heartbeat import database_now
 from conversations.core.write_transaction import write_transaction
@@ -203,7 +203,7 @@ def alarm_delivery(form="post", **more):
 
 def test_a_plain_post_says_what_is_the_matter_and_where():
     delivery = alarm_delivery()
-    payload = json.loads(messages.webhook_body(delivery, SITE))
+    payload = json.loads(delivery_texts.webhook_body(delivery, SITE))
 
     assert (payload["type"], set(payload)) == ("alarm.opened", {"type", "timestamp", "data"})
     data = payload["data"]
@@ -214,7 +214,7 @@ def test_a_plain_post_says_what_is_the_matter_and_where():
 
 
 def test_the_signature_is_verified_by_the_specification_alone():
-    body = messages.webhook_body(alarm_delivery(), SITE)
+    body = delivery_texts.webhook_body(alarm_delivery(), SITE)
     headers = signing.headers(SECRET, "msg_1", body, 1_700_000_000)
 
     assert Post("/", headers, body).is_signed_by(SECRET)
@@ -252,7 +252,7 @@ def deliveries_mask(text):
 
 
 def test_slack_gets_text_that_mentions_nobody_and_hides_no_link():
-    payload = json.loads(messages.webhook_body(alarm_delivery("slack"), SITE))
+    payload = json.loads(delivery_texts.webhook_body(alarm_delivery("slack"), SITE))
 
     assert "<" not in payload["text"]
     *facts, link = payload["blocks"]
@@ -297,7 +297,7 @@ def test_an_end_says_since_when_and_how_often():
     evaluation.evaluate(later(61), is_slow=True)
 
     end = AlertDelivery.objects.select_related("rule").order_by("-created_at").first()
-    data = json.loads(messages.webhook_body(end, SITE))["data"]
+    data = json.loads(delivery_texts.webhook_body(end, SITE))["data"]
     assert end.subject == "Over: Run failed, Dialogue: failed (error)"
     assert (data["count"], data["closed_at"] is not None) == (3, True)
     assert Alarm.objects.get().closed_by == "system"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conversations.alerts import deliveries, messages
+from conversations.alerts import deliveries, delivery_texts
 from conversations.models import Alarm, AlertDelivery, AlertRule
 from conversations.redaction.redact import redact
 from conversations.redaction.scope import RedactionScope, preview
@@ -39,7 +39,10 @@ def test_one_that_waits_is_sent_without_what_it_said(ida, form):
     redact(ida, ID, [1], "asked for")
 
     waiting = AlertDelivery.objects.select_related("rule").get()
-    sent = "".join(messages.email_text(waiting, "https://x")) + messages.webhook_body(waiting, "https://x").decode()
+    sent = (
+        "".join(delivery_texts.email_text(waiting, "https://x"))
+        + delivery_texts.webhook_body(waiting, "https://x").decode()
+    )
     assert (waiting.status, "quokka" in sent, "failed (error)" in sent) == ("waiting", False, True)
     assert json.loads(waiting.body)["data"]["agent"] == "Desk"
 
