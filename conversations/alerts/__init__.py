@@ -8,7 +8,7 @@ evaluation      evaluates everything once
 deliveries      what waits to be sent: claimed, retried, given up
 delivery_texts  what is sent: JSON, Slack, e-mail
 signing         of a webhook (Standard Webhooks)
-mail            one e-mail
+mail_sender     sends one e-mail
 dispatcher      the thread that does all this
 edit_rules      what people do with rules
 handle_alarms   what people do with alarms and deliveries

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from django.conf import settings
 from django.db import DatabaseError
 
-from conversations.alerts import deliveries, delivery_texts, evaluation, mail, signing
+from conversations.alerts import deliveries, delivery_texts, evaluation, mail_sender, signing
 from conversations.alerts.deliveries import MAX_AT_ONCE, Outcome
 from conversations.core import http_post
 from conversations.core.background_loop import cancel_all
@@ -173,7 +173,7 @@ class Dispatcher(BackgroundThread):
         key, timeout_s = (delivery.id, delivery.attempts), settings.CONFIG.alert_timeout_s
         try:
             if delivery.rule.form == "email":
-                sent = self._loop.run_in_executor(None, mail.send, delivery, self._site, timeout_s)
+                sent = self._loop.run_in_executor(None, mail_sender.send, delivery, self._site, timeout_s)
                 await asyncio.wait_for(sent, deliveries.lease_s() / 2)
                 return Outcome(*key)
             body = delivery_texts.webhook_body(delivery, self._site)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-from conversations.alerts import mail
+from conversations.alerts import mail_sender
 from conversations.alerts.kinds import GROUPINGS, KINDS
 from conversations.core import outbound_address
 from conversations.core.errors import Invalid
@@ -81,7 +81,7 @@ def _require_reachable(url: str, allowed: AllowList) -> None:
 
 
 def _recipients(text: str) -> str:
-    if not mail.can_send():
+    if not mail_sender.can_send():
         raise Invalid("e-mail requires SWITCHBOARD_EMAIL_URL", field="form")
     addresses = [address.strip() for address in text.replace("\n", ",").split(",") if address.strip()]
     if not 1 <= len(addresses) <= MAX_RECIPIENTS:

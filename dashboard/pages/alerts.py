@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
-from conversations.alerts import edit_rules, handle_alarms, mail, view
+from conversations.alerts import edit_rules, handle_alarms, mail_sender, view
 from conversations.alerts.kinds import GROUPINGS, KINDS
 from conversations.alerts.rule_fields import FORMS, RuleFields
 from conversations.core import hidden_characters
@@ -183,7 +183,7 @@ def _draw(
         figures=view.figures(), part_href=f"{reverse('alerts')}?{urlencode({'part': 'state'} | part)}",
         rules=view.rules(), alarms=shown_alarms, state=state, older=cursor, dead=view.deliveries("failed", LISTED),
         latest=[*view.deliveries("waiting", 20), *view.deliveries("delivered", 20)], kinds=KINDS, forms=FORMS,
-        groupings=GROUPINGS, shelves=SHELVES, can_mail=mail.can_send(), moment=to_datetime,
+        groupings=GROUPINGS, shelves=SHELVES, can_mail=mail_sender.can_send(), moment=to_datetime,
         text=hidden_characters.spelled_out, done=DONE.get(request.GET.get("done", ""), "") if error is None else "",
         agents=list(Agent.objects.values_list("name", flat=True).distinct().order_by("name")[:200]),
     )  # fmt: skip

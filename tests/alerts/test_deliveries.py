@@ -9,7 +9,7 @@ import pytest
 from django.core import mail as outbox
 from django.db import connection
 
-from conversations.alerts import deliveries, delivery_texts, edit_rules, evaluation, handle_alarms, mail, signing
+from conversations.alerts import deliveries, delivery_texts, edit_rules, evaluation, handle_alarms, mail_sender, signing
 from conversations.alerts.deliveries import MAX_AT_ONCE_PER_RULE, MAX_TRIES, Outcome
 from conversations.core.node_heartbeat import database_now
 from conversations.core.write_transaction import write_transaction
@@ -266,8 +266,8 @@ def test_slack_gets_text_that_mentions_nobody_and_hides_no_link():
 def test_an_email_is_plain_text_with_one_message_id():
     delivery = alarm_delivery("email", url="", secret="", recipients="ops@example.com, night@example.com")
 
-    mail.send(delivery, SITE, 1.0)
-    mail.send(delivery, SITE, 1.0)
+    mail_sender.send(delivery, SITE, 1.0)
+    mail_sender.send(delivery, SITE, 1.0)
 
     first, second = outbox.outbox
     assert first.to == ["ops@example.com", "night@example.com"]
@@ -283,7 +283,7 @@ def test_a_name_cannot_add_a_header_to_an_email():
     AlertDelivery.objects.update(subject="Run failed\r\nBcc: everybody@example.com")
     delivery = AlertDelivery.objects.select_related("rule").get()
 
-    mail.send(delivery, SITE, 1.0)
+    mail_sender.send(delivery, SITE, 1.0)
 
     assert outbox.outbox[0].subject.count("\n") == 0
     assert outbox.outbox[0].message()["Bcc"] is None
