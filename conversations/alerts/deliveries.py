@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.db.models import F
 
-from conversations.alerts.kinds import KINDS
+from conversations.alerts import delivery_texts
 from conversations.core.ids import new_id
 from conversations.core.micros import to_datetime
 from conversations.models import Alarm, AlertDelivery, AlertRule
@@ -50,7 +50,8 @@ def enqueue_all(rule: AlertRule, event: str, now: int, alarms: Sequence[Alarm]) 
 def _message(rule: AlertRule, event: str, now: int, alarm: Alarm | None) -> AlertDelivery:
     data = _data(rule, alarm)
     return AlertDelivery(
-        id=f"msg_{new_id()}", rule=rule, alarm=alarm, subject=_subject(event, rule, data), tries_left=MAX_TRIES,
+        id=f"msg_{new_id()}", rule=rule, alarm=alarm, tries_left=MAX_TRIES,
+        subject=delivery_texts.subject(event, rule, data),
         body=json.dumps({"type": event, "timestamp": to_datetime(now).isoformat(), "data": data}, ensure_ascii=False),
         due_at=now, created_at=now,
     )  # fmt: skip
@@ -135,13 +136,3 @@ def _data(rule: AlertRule, alarm: Alarm | None) -> dict[str, Any]:
         "opened_at": to_datetime(alarm.opened_at).isoformat(),
         "closed_at": to_datetime(alarm.closed_at).isoformat() if alarm.closed_at else None,
     }  # fmt: skip
-
-
-def _subject(event: str, rule: AlertRule, data: Mapping[str, Any]) -> str:
-    """Return the subject on one line."""
-    if event == "test":
-        return f"Test of the alert rule {rule.name}"
-    label = KINDS[rule.kind].label
-    over = "Over: " if event == "alarm.closed" else ""
-    agent = f", {data['agent']}" if data["agent"] else ""
-    return f"{over}{label}{agent}: {data['cause']}"[:300]

@@ -1,14 +1,26 @@
-"""The message of a delivery: JSON for a webhook, JSON for Slack, or an e-mail. Names and errors in it are untrusted and
-stay plain text."""
+"""The texts of a delivery: its subject, and its message as JSON for a webhook, JSON for Slack, or an e-mail. Names and
+errors in them are untrusted and stay plain text."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from conversations.alerts.kinds import KINDS
 from conversations.core import hidden_characters, page_urls
-from conversations.models import AlertDelivery
+from conversations.models import AlertDelivery, AlertRule
 
 SLACK_TEXT = 2900  # characters of a section; Slack takes 3,000
+
+
+def subject(event: str, rule: AlertRule, data: Mapping[str, Any]) -> str:
+    """Return the subject that a new delivery keeps, on one line. `data` is the delivery's."""
+    if event == "test":
+        return f"Test of the alert rule {rule.name}"
+    label = KINDS[rule.kind].label
+    over = "Over: " if event == "alarm.closed" else ""
+    agent = f", {data['agent']}" if data["agent"] else ""
+    return f"{over}{label}{agent}: {data['cause']}"[:300]
 
 
 def webhook_body(delivery: AlertDelivery, site: str) -> bytes:
