@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from conversations.events import registry
-from tests.checks.python_files import Module, modules
+from tests.checks.python_files import Module, modules, nodes
 
 DECLARATIONS = "conversations/events/types/"
 # Names that mean something else, too.
@@ -21,7 +21,7 @@ TABLES_APART = {  # what a protocol of others makes of our events; /v1/responses
 def tables_of_event_types(root: Path) -> Iterator[str]:
     """No other module has a table of event types: two keys of a dictionary, or three members of anything else."""
     for name, module in _undeclared(root):
-        lines = sorted({node.lineno for node in ast.walk(module.tree) if _is_table(node)})  # type: ignore[attr-defined]
+        lines = sorted({node.lineno for node in nodes(module.tree) if _is_table(node)})  # type: ignore[attr-defined]
         if name in TABLES_APART:
             if not lines:
                 yield f"{name}: no table of event types any more, and it is said to have one"
@@ -47,7 +47,7 @@ def _undeclared(root: Path) -> Iterator[tuple[str, Module]]:
 
 
 def _payloads(tree: ast.AST) -> Iterator[tuple[int, str, set[str]]]:
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Dict):
             fields = {k.value: v for k, v in zip(node.keys, node.values, strict=True) if _is_text(k)}  # type: ignore[union-attr]
             if _is_text(kind := fields.get("event")) and kind.value:  # type: ignore[union-attr]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.checks.python_files import defined, modules, modules_of_tests
+from tests.checks.python_files import defined, modules, modules_of_tests, nodes
 from tests.checks.static_files import scripts
 
 # Of variables and parameters.
@@ -81,9 +81,9 @@ def banned_names(root: Path) -> Iterator[str]:
 def filler_names(root: Path) -> Iterator[str]:
     """No variable and no parameter is named by a word that would fit any other as well; nor in tests."""
     for path, _, tree in (*modules(root), *modules_of_tests(root)):
-        fields = {id(line.target) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for line in node.body
+        fields = {id(line.target) for node in nodes(tree) if isinstance(node, ast.ClassDef) for line in node.body
                   if isinstance(line, ast.AnnAssign)}  # fmt: skip
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             is_stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in fields
             name = node.id if is_stored else node.arg if isinstance(node, ast.arg) else ""
             if name in FILLERS:
@@ -98,9 +98,9 @@ def filler_attributes(root: Path) -> Iterator[str]:
     everything = [(module, BARE_PARTICIPLES) for module in modules(root)]
     everything += [(module, FILLERS) for module in modules_of_tests(root)]
     for (path, _, tree), refused in everything:
-        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        classes = [node for node in nodes(tree) if isinstance(node, ast.ClassDef)]
         fields = {id(line) for owner in (tree, *classes) for line in owner.body}
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 name = node.name
             elif id(node) in fields and isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):

@@ -54,15 +54,26 @@ def _module(path: Path) -> Module:
     return Module(path, text, ast.parse(text))
 
 
-def defined(tree: ast.AST, is_public: bool = True) -> Iterator[Defined]:
-    """Walk functions and classes; public is what stands in nothing private or local. Django's `Meta` is not."""
+@cache
+def nodes(tree: ast.AST) -> list[ast.AST]:
+    """List all nodes of a tree; walked once for all rules."""
+    return list(ast.walk(tree))
+
+
+@cache
+def defined(tree: ast.AST) -> list[Defined]:
+    """List functions and classes; public is what stands in nothing private or local. Django's `Meta` is not."""
+    return list(_defined(tree, is_public=True))
+
+
+def _defined(tree: ast.AST, *, is_public: bool) -> Iterator[Defined]:
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, Definition):
             here = is_public and not node.name.startswith("_") and node.name != "Meta"
             yield Defined(node, here)
-            yield from defined(node, here and isinstance(node, ast.ClassDef))
-        else:
-            yield from defined(node, is_public)
+            yield from _defined(node, is_public=here and isinstance(node, ast.ClassDef))
+        elif not isinstance(node, ast.expr):
+            yield from _defined(node, is_public=is_public)
 
 
 def short_files(root: Path) -> Iterator[str]:
@@ -97,7 +108,7 @@ def messages_of_errors(root: Path) -> Iterator[str]:
     trees = [(module.path, module.tree) for module in modules(root)]
     errors = _errors_of([tree for _, tree in trees])
     for path, tree in trees:
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if not isinstance(node, ast.Call) or _name_of(node.func) not in errors or not node.args:
                 continue
             if (name := _leading_name(node.args[0])) and not OUR_WORDS & {name, name.rpartition(".")[2]}:
@@ -108,14 +119,14 @@ def principals_of_imports(root: Path) -> Iterator[str]:
     """How the principal of an import begins is written in `core/principals.py` alone."""
     for path, _, tree in modules(root):
         if path.relative_to(root).as_posix() != "conversations/core/principals.py":
-            for node in ast.walk(tree):
+            for node in nodes(tree):
                 if isinstance(node, ast.Constant) and node.value == "import:" and not _is_in_f_string(tree, node):
                     yield f"{path.relative_to(root)}:{node.lineno}: use `principals.is_imported`"
 
 
 def _is_in_f_string(tree: ast.AST, constant: ast.Constant) -> bool:
     """Return whether it begins a longer text, such as the target of an audit entry."""
-    return any(constant in node.values for node in ast.walk(tree) if isinstance(node, ast.JoinedStr))
+    return any(constant in node.values for node in nodes(tree) if isinstance(node, ast.JoinedStr))
 
 
 OUR_WORDS = {
@@ -127,7 +138,7 @@ OUR_WORDS = {
 
 def _errors_of(trees: list[ast.Module]) -> set[str]:
     """Return the classes of our tree of errors."""
-    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [node for tree in trees for node in nodes(tree) if isinstance(node, ast.ClassDef)]
     errors = {"SwitchboardError"}
     while more := {c.name for c in classes if errors & {_name_of(base) for base in c.bases}} - errors:
         errors |= more
