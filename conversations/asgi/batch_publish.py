@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from conversations.access.authentication import Caller
-from conversations.asgi import parse_message
+from conversations.asgi import published_message
 from conversations.core import json_depth
 from conversations.core.errors import IdReused, SwitchboardError, TooLarge
 from conversations.events.log.records import NewEvent, Stored
@@ -25,7 +25,7 @@ _numbers = count(1)  # of merge groups, in this process
 _BRACKET = re.compile(rb"[\[{\]}]")
 _START, _END = re.compile(rb'\s*\{\s*"messages"\s*:\s*\['), re.compile(rb"\s*\]\s*\}\s*")
 
-RawMessages = Sequence[bytes | msgspec.Raw | parse_message.PublishedMessage]
+RawMessages = Sequence[bytes | msgspec.Raw | published_message.PublishedMessage]
 ParsedMessage = NewEvent | SwitchboardError
 
 
@@ -116,7 +116,7 @@ def parse_batch(raw_messages: RawMessages, caller: Caller) -> tuple[list[ParsedM
     items: list[ParsedMessage] = []
     for line in raw_messages:
         try:
-            items.append(parse_message.parse_published(line, caller))
+            items.append(published_message.parse_published(line, caller))
         except SwitchboardError as error:
             items.append(error)
     return items, _group_tokens([item for item in items if isinstance(item, NewEvent)])
@@ -136,11 +136,11 @@ def answer(items: Sequence[ParsedMessage], stored: Sequence[Stored]) -> bytes:
     answers: list[Any] = []  # Any: of objects and JSON
     for item in items:
         if isinstance(item, SwitchboardError):
-            answers.append(parse_message.error_of(item))
+            answers.append(published_message.error_of(item))
         elif (stored_event := next(places)).clashes:
-            answers.append(parse_message.error_of(reused()))
+            answers.append(published_message.error_of(reused()))
         else:
-            answers.append(parse_message.answer_of(item, stored_event.seq))
+            answers.append(published_message.answer_of(item, stored_event.seq))
     return msgspec.json.encode({"items": answers})
 
 

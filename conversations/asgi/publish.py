@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from conversations.access.authentication import Caller
-from conversations.asgi import batch_publish, parse_message, route
+from conversations.asgi import batch_publish, published_message, route
 from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.core import json_depth
 from conversations.core.db_threads import POOL_SIZE, without_frames
@@ -29,9 +29,9 @@ class Publish(msgspec.Struct):
     """The body: one or several messages."""
 
     topic: str | None = None
-    payload: msgspec.Raw = parse_message.NOTHING
+    payload: msgspec.Raw = published_message.NOTHING
     id: str | None = None
-    messages: list[parse_message.PublishedMessage] | None = None
+    messages: list[published_message.PublishedMessage] | None = None
 
 
 class Pieces(msgspec.Struct):
@@ -68,7 +68,7 @@ class PublishEndpoint(route.Route):
             (stored,) = await self._runtime.writer.store([parsed])
             if stored.clashes:
                 raise batch_publish.reused()
-            return 201, msgspec.json.encode(parse_message.answer_of(parsed, stored.seq))
+            return 201, msgspec.json.encode(published_message.answer_of(parsed, stored.seq))
         items, events = parsed
         return 200, batch_publish.answer(items, await self._runtime.writer.store(events) if events else [])
 
@@ -128,14 +128,14 @@ def _parse_body(body: bytes, caller: Caller, *, is_lines: bool) -> NewEvent | Pa
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         if (messages := _one_by_one(body)) is not None:
             return batch_publish.parse_batch(messages, caller)
-        raise Invalid(f'the body {parse_message.EXPECTED} or {{"messages": […]}} as JSON: {error}') from None
+        raise Invalid(f'the body {published_message.EXPECTED} or {{"messages": […]}} as JSON: {error}') from None
     if request.messages is not None:
         return batch_publish.parse_batch(batch_publish.check_many(request.messages), caller)
-    if len(body) > MAX_BYTES + parse_message.OVERHEAD:
+    if len(body) > MAX_BYTES + published_message.OVERHEAD:
         raise TooLarge(f"must be at most {MAX_BYTES:,} bytes", field="payload")
-    if request.topic is None or request.payload is parse_message.NOTHING:
-        raise Invalid(parse_message.EXPECTED, field="topic" if request.topic is None else "payload")
-    return parse_message.event_of(request.topic, request.payload, request.id, caller)
+    if request.topic is None or request.payload is published_message.NOTHING:
+        raise Invalid(published_message.EXPECTED, field="topic" if request.topic is None else "payload")
+    return published_message.event_of(request.topic, request.payload, request.id, caller)
 
 
 def _one_by_one(body: bytes) -> list[bytes] | list[msgspec.Raw] | None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from conversations.access.authentication import Caller
-from conversations.asgi import parse_message, route
+from conversations.asgi import published_message, route
 from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Invalid, MethodNotAllowed, SwitchboardError
@@ -167,7 +167,7 @@ def _event_of(step: Step, caller: Caller) -> NewEvent:
 def _event_of_agent(step: Step, caller: Caller) -> NewEvent:
     """Create the event if the token is an agent's, which can report only on that agent."""
     raw = msgspec.Raw(_encoded(step))
-    event = parse_message.event_of(f"stream:{step.conversation}", raw, None, caller)
+    event = published_message.event_of(f"stream:{step.conversation}", raw, None, caller)
     return event._replace(starts_no_run=True)
 
 

@@ -8,7 +8,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from agents_app.worker import run_bus
 from conversations.access import permissions
-from conversations.asgi import parse_message
+from conversations.asgi import published_message
 from conversations.events.log import sql_runs
 from conversations.events.projections import ConversationHead, EventFacts, RowChanges, approvals, messages, token_access
 from tests.support import shares
@@ -89,7 +89,7 @@ def mistake_for_inbox(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def hand_over_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let an agent's token say that another agent hands over."""
-    monkeypatch.setattr(parse_message, "_require_own_handoff", lambda text, caller: None)
+    monkeypatch.setattr(published_message, "_require_own_handoff", lambda text, caller: None)
 
 
 @pytest.mark.thorough

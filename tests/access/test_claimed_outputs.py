@@ -12,7 +12,7 @@ from agents_app.memory import fork_memory
 from agents_app.teams.definition import Team
 from conversations.access import authentication
 from conversations.access.accounts import tokens
-from conversations.asgi import parse_message
+from conversations.asgi import published_message
 from conversations.conversation import control, fork
 from conversations.core import principals
 from conversations.core.errors import NotAllowed, TooLate
@@ -79,7 +79,7 @@ def event_of(agent, payload):
     """Read what the token of an agent publishes."""
     caller = authentication.caller_from_token(tokens.make_token(SYSTEM, agent, "agent"))
     body = json.dumps({"conversation_id": "c", **payload}).encode()
-    return parse_message.event_of("stream:c", msgspec.Raw(body), None, caller)
+    return published_message.event_of("stream:c", msgspec.Raw(body), None, caller)
 
 
 @pytest.mark.parametrize("giver", ["Billing", "agent:Billing", ["mallory"], {"name": "mallory"}, 7])

@@ -15,7 +15,7 @@ from agents_app.teams.definition import Team
 from agents_app.worker.run_bus import RunBus
 from conversations.access import authentication
 from conversations.access.accounts import tokens
-from conversations.asgi import parse_message as door
+from conversations.asgi import published_message as door
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import NotAllowed, SwitchboardError
 from conversations.core.ids import new_id
