@@ -1,4 +1,5 @@
-"""Publish many messages in one request: `{"messages": […]}` or NDJSON, at most 1,000; each message has its own result.
+"""Publish many messages in one request: `{"messages": […]}` or NDJSON, at most `MAX_MESSAGES`; each message has its own
+result.
 
 Consecutive tokens of one turn become one event (§3.1); they are never joined with those of another request.
 """
@@ -16,7 +17,7 @@ from conversations.core import json_depth
 from conversations.core.errors import IdReused, SwitchboardError, TooLarge
 from conversations.events.log.records import NewEvent, Stored
 
-MAX_ITEMS = 1000  # messages of one request
+MAX_MESSAGES = 1000  # messages of one request
 BLANK = 64 << 10  # bytes that are looked at together for where a line begins
 PART_FIELDS = ("id", "created_at", "text", "index")  # in which the tokens of one merge group may differ
 MAX_MERGED = 16_384  # characters
@@ -30,7 +31,7 @@ ParsedMessage = NewEvent | SwitchboardError
 
 
 def lines_of(body: bytes) -> list[bytes]:
-    """Split NDJSON into lines, ignoring empty ones. Raises TooLarge above 1,000."""
+    """Split NDJSON into lines, ignoring empty ones. Raises TooLarge above `MAX_MESSAGES`."""
     lines: list[bytes] = []
     at = 0
     while at < len(body):
@@ -42,15 +43,15 @@ def lines_of(body: bytes) -> list[bytes]:
         end = body.find(b"\n", begin)
         at = len(body) if end < 0 else end
         lines.append(body[begin:at])
-        if len(lines) > MAX_ITEMS:
+        if len(lines) > MAX_MESSAGES:
             break
     return check_many(lines)
 
 
 def check_many(messages: list[Any]) -> list[Any]:
-    """Raise TooLarge over 1,000 messages."""
-    if len(messages) > MAX_ITEMS:
-        raise TooLarge(f"a request must have at most {MAX_ITEMS:,} messages", field="messages")
+    """Raise TooLarge above `MAX_MESSAGES`."""
+    if len(messages) > MAX_MESSAGES:
+        raise TooLarge(f"a request must have at most {MAX_MESSAGES:,} messages", field="messages")
     return messages
 
 
@@ -106,7 +107,7 @@ class _Cutter:
     def _close(self, end: int) -> None:
         self._depth, self._end = 0, end
         self.elements.append(self._body[self._begin : end])
-        if len(self.elements) > MAX_ITEMS:
+        if len(self.elements) > MAX_MESSAGES:
             check_many(self.elements)
 
 

@@ -18,7 +18,7 @@ from conversations.events.log.records import NewEvent
 from conversations.events.payload import MAX_BYTES
 from conversations.realtime.server_runtime import ServerRuntime
 
-MAX_BATCH = 8 << 20  # bytes of one request
+MAX_BODY = 8 << 20  # bytes of one request
 PARSE_INLINE_BYTES = 16 << 10  # a body below this is parsed in the event loop; more may hold hundreds of messages
 DECODE_INLINE_BYTES = 2 << 20  # up to this, the decoder, which lets no other thread run, takes at most 5 ms
 NDJSON = b"application/x-ndjson"
@@ -56,7 +56,7 @@ class PublishEndpoint(route.Route):
     async def handle(self, scope: route.Scope, receive: route.Receive) -> tuple[int, bytes]:
         """Return 201 `{id, conversation_id, seq}`, or 200 `{"items": […]}` for several."""
         caller = await self._authenticator.caller(scope, self.verb)
-        body = await route.body(scope, receive, MAX_BATCH)
+        body = await route.body(scope, receive, MAX_BODY)
         is_lines = route.header(scope, b"content-type").startswith(NDJSON)
         if len(body) < PARSE_INLINE_BYTES:
             parsed = _parse_body(body, caller, is_lines=is_lines)
