@@ -26,7 +26,7 @@ from conversations.core.errors import Fenced
 from conversations.core.ids import new_id
 from conversations.models import Approval, Event
 from conversations.runs.approvals import auto_approval, auto_approval_rules
-from conversations.runs.approvals.terms import of_call
+from conversations.runs.approvals.request_terms import of_call
 from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import Declared, PolicyRule, Rows

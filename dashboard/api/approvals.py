@@ -8,7 +8,7 @@ from conversations.core.errors import Conflict
 from conversations.core.micros import to_datetime
 from conversations.events import payload
 from conversations.models import Approval
-from conversations.runs.approvals import decide, inbox, terms
+from conversations.runs.approvals import decide, inbox, request_terms
 from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
 from dashboard.api.request_input import LIMIT, limit_of, read_body
 from dashboard.api.schemas import core
@@ -95,7 +95,7 @@ def _item(card: inbox.ApprovalCard) -> dict[str, object]:
         "asked_at": card.asked_at.isoformat(),
         "deadline": card.deadline.isoformat() if card.deadline else None,
         "on_expiry": card.on_expiry,
-        "notify": terms.terms_of_request(request)[1] if card.on_expiry == "notify" else None,
+        "notify": request_terms.terms_of_request(request)[1] if card.on_expiry == "notify" else None,
         "escalated_to": row.escalated_to or None,
         "four_eyes": card.terms.four_eyes,
         "status": row.status,

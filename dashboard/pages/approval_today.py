@@ -6,7 +6,7 @@ from typing import Any
 from conversations.core.errors import NotFound
 from conversations.models import AutoApprovalRule
 from conversations.rendering import event_rows, richtext
-from conversations.runs.approvals import auto_approval_rules, terms
+from conversations.runs.approvals import auto_approval_rules, request_terms
 from conversations.runs.policy import evaluate
 from conversations.runs.replay import recorded_call
 from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of
@@ -35,7 +35,7 @@ def today_context(call: str) -> Part | None:
 def _rule(recorded: CallRecord, eligibility: ReplayEligibility) -> AutoApprovalRule | None:
     """Return the auto-approval rule that would approve the call, without counting a use."""
     about = evaluate.about(recorded.row.agent, recorded.tool)
-    if recorded.call.approval_request is None or terms.of_call(about).no_always:
+    if recorded.call.approval_request is None or request_terms.of_call(about).no_always:
         return None
     call = auto_approval_rules.call_of(event_rows.parse_event(recorded.call.approval_request).body)._replace(
         schema=eligibility.schema

@@ -21,7 +21,7 @@ from conversations.events import log
 from conversations.events.log import bounded_reads
 from conversations.models import Approval, AutoApprovalRule, Conversation, Event, Run, ToolCall
 from conversations.models.run import EXTERNAL
-from conversations.runs.approvals import auto_approval_rules, decide, terms
+from conversations.runs.approvals import auto_approval_rules, decide, request_terms
 from conversations.runs.budgets import budget_requests
 from conversations.runs.claims import Body, Claim
 from conversations.runs.policy import evaluate
@@ -94,7 +94,7 @@ def _approve(approval: str) -> bool:
         request = decide.request_body(row)
         if budget_requests.is_budget(request):  # a person decides how much more is spent
             return False
-        if terms.expired_at(row, request) is not None:
+        if request_terms.expired_at(row, request) is not None:
             return False
         rule = _use(auto_approval_rules.call_of(request), run)
         if rule is None:
@@ -112,7 +112,7 @@ def _use(call: auto_approval_rules.MatchedCall, run: Run) -> AutoApprovalRule | 
         return None
     about = evaluate.about(call.agent, call.tool)
     declared = Declared("ask", evaluate.as_effect(call.effect))
-    held, call_terms = evaluate.effective(declared, about), terms.of_call(about)
+    held, call_terms = evaluate.effective(declared, about), request_terms.of_call(about)
     if held.rule == "deny" or call_terms.no_always:
         return None
     behind = decide.authors(run) if call_terms.four_eyes else set()

@@ -21,7 +21,7 @@ from conversations.core.principals import Principal
 from conversations.events.payload import check_depth
 from conversations.models import Agent, Approval, AutoApprovalRule, Run
 from conversations.models.run import EXTERNAL
-from conversations.runs.approvals import auto_approval_rules, terms
+from conversations.runs.approvals import auto_approval_rules, request_terms
 from conversations.runs.approvals.decide import DecisionInput, apply_decision, request_body
 from conversations.runs.budgets import budget_requests
 from conversations.runs.policy import evaluate
@@ -164,7 +164,7 @@ def _check(scope: AutoApprovalScope, reason: str) -> None:
     if "\0" in text or secret_masking.MASK in text:
         raise Invalid(f"{secret_masking.MASK} masks a secret, which a rule cannot match", field="arguments")
     about = evaluate.about("" if scope.any_agent else scope.agent, scope.tool)
-    if terms.of_call(about).no_always:
+    if request_terms.of_call(about).no_always:
         raise Invalid(
             f"the policy requires a person to decide on every call of {scope.tool}, so no rule can apply", field="tool"
         )

@@ -15,7 +15,7 @@ from conversations.core.micros import to_datetime
 from conversations.core.node_heartbeat import database_now
 from conversations.models import Agent, Approval, AutoApprovalRule
 from conversations.rendering import json_tree, richtext
-from conversations.runs.approvals import terms
+from conversations.runs.approvals import request_terms
 from conversations.runs.approvals.auto_approval import makers_right
 from conversations.runs.policy import evaluate
 
@@ -143,7 +143,7 @@ def _idle(row: AutoApprovalRule, now: int, schemas: dict[str, set[str]]) -> str:
     held = evaluate.effective(evaluate.Declared("ask", "read"), about)
     if held.rule == "deny":
         return "Policy denies these calls"
-    if terms.of_call(about).no_always:
+    if request_terms.of_call(about).no_always:
         return "The policy requires a person to decide on every call"
     if held.effect == "destructive" and not (row.agent and row.is_exact):
         return "Policy treats these calls as destructive: a rule requires a single agent and exact arguments"

@@ -16,7 +16,7 @@ from conversations.core.principals import Principal
 from conversations.events import log
 from conversations.models import Approval, AutoApprovalRule, Conversation, Event, Run
 from conversations.models.run import EXTERNAL
-from conversations.runs.approvals import auto_approval_rules, external_approvals, input_authors, terms
+from conversations.runs.approvals import auto_approval_rules, external_approvals, input_authors, request_terms
 from conversations.runs.budgets import budget_requests
 from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
@@ -80,7 +80,7 @@ def apply_decision(principal: Principal, approval: str, answer: DecisionInput, *
         raise _closed_error(row)
     run = _require_waiting_run(row)
     request = request_body(row)
-    if (ended_at := terms.expired_at(row, request)) is not None:  # a worker has yet to end it
+    if (ended_at := request_terms.expired_at(row, request)) is not None:  # a worker has yet to end it
         raise _expired_error(ended_at)
     _require_other_eyes(principal, run, request)
     eligibility.require_second_approver(principal, row, run)
@@ -148,7 +148,7 @@ def authors(run: Run) -> set[str]:
 def needs_other_eyes(request: Body) -> bool:
     """Return whether the author of a run's input may not decide about this call, by the current policy."""
     call = auto_approval_rules.call_of(request)
-    return terms.of_call(evaluate.about(call.agent, call.tool)).four_eyes
+    return request_terms.of_call(evaluate.about(call.agent, call.tool)).four_eyes
 
 
 def _outcome(by: Who, approval: str, decision: str, **more: Any) -> DecisionOutcome:

@@ -1,7 +1,7 @@
 """Handle approval requests whose deadline has passed: escalate or end them, once. Called periodically by workers
 (§3.1).
 
-A request contains its deadline and what happens then (`conversations.runs.approvals.terms`): `wait` records that it
+A request contains its deadline and what happens then (`conversations.runs.approvals.request_terms`): `wait` records that it
 still waits, `notify` notifies a role, `reject` ends the request, and the run continues without the call. For a request
 that contains neither, the settings apply: `SWITCHBOARD_APPROVAL_S`, 0 for no deadline, and
 `SWITCHBOARD_APPROVAL_EXPIRY`.
@@ -17,7 +17,7 @@ from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import Approval, Conversation, Run
-from conversations.runs.approvals import decide, terms
+from conversations.runs.approvals import decide, request_terms
 from conversations.runs.approvals.decide import request_body
 from conversations.runs.claims import Body
 from conversations.runs.policy.file_format import time_of
@@ -37,7 +37,7 @@ def expire_due() -> list[str]:
 
 def _end(approval: Approval) -> bool:
     request = request_body(approval)
-    then, role = terms.terms_of_request(request)
+    then, role = request_terms.terms_of_request(request)
     return _expire(approval) if then == "reject" else _escalate(approval, role)
 
 

@@ -24,7 +24,7 @@ from conversations.events.log.records import NewEvent
 from conversations.events.recorded_arguments import body_of, edited, has_redacted
 from conversations.models import Approval, Conversation, Event, Run, ToolCall, ToolSchema
 from conversations.models.run import EXTERNAL
-from conversations.runs.approvals import terms
+from conversations.runs.approvals import request_terms
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import Declared
 
@@ -220,7 +220,7 @@ def _create_request(
         "effect": "unsafe",
         "why": approval_request.why,
     }
-    request |= {"decisions": list(approval_request.decisions)} | terms.of_call(about).request_fields()
+    request |= {"decisions": list(approval_request.decisions)} | request_terms.of_call(about).request_fields()
     if isinstance(approval_request.arguments, dict):
         request |= {
             "args": approval_request.arguments,

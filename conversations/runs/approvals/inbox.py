@@ -23,7 +23,13 @@ from conversations.models import Approval, ToolCall
 from conversations.models.tool_call import NEWEST_FIRST
 from conversations.rendering import agent_colors, call_question, richtext, tool_call_block
 from conversations.rendering.participant_marks import ParticipantMark, mark_for_name
-from conversations.runs.approvals import auto_approval_rules, inbox_filters, pending_counts, stranded_requests, terms
+from conversations.runs.approvals import (
+    auto_approval_rules,
+    inbox_filters,
+    pending_counts,
+    request_terms,
+    stranded_requests,
+)
 from conversations.runs.budgets import budget_requests
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import Declared
@@ -76,7 +82,7 @@ class ApprovalCard:
     agent: ParticipantMark
     effect: str
     policy: evaluate.Effective
-    terms: terms.ApprovalTerms
+    terms: request_terms.ApprovalTerms
     barred: frozenset[str]
     edited: str | None = None
     stranded: str = ""
@@ -99,18 +105,20 @@ class ApprovalCard:
     @property
     def deadline(self) -> datetime | None:
         """Its deadline."""
-        until = terms.deadline_of(self.row)
+        until = request_terms.deadline_of(self.row)
         return to_datetime(until) if until is not None else None
 
     @property
     def on_expiry(self) -> evaluate.OnExpiry:
         """What happens at the deadline."""
-        return terms.terms_of_request(self.request)[0]
+        return request_terms.terms_of_request(self.request)[0]
 
     @property
     def then(self) -> str:
         """What happens at the deadline, as text."""
-        return THEN[self.on_expiry].format(role=hidden_characters.spelled_out(terms.terms_of_request(self.request)[1]))
+        return THEN[self.on_expiry].format(
+            role=hidden_characters.spelled_out(request_terms.terms_of_request(self.request)[1])
+        )
 
     @property
     def escalated(self) -> str:
@@ -339,7 +347,9 @@ def _card(row: Approval, barred: frozenset[str], stranded: str) -> ApprovalCard:
         agent=mark_for_name(agent),
         effect=held.effect,
         policy=held,
-        terms=terms.of_call(evaluate.matching(evaluate.rows(), agent, auto_approval_rules.call_of(request).tool)),
+        terms=request_terms.of_call(
+            evaluate.matching(evaluate.rows(), agent, auto_approval_rules.call_of(request).tool)
+        ),
         barred=barred,
         edited=_edited(row),
         stranded=stranded,

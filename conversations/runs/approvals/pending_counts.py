@@ -15,7 +15,7 @@ from django.db.models import Count, Min, OuterRef, Subquery
 from conversations.core.micros import to_datetime
 from conversations.events.log import bounded_reads
 from conversations.models import Approval, Event
-from conversations.runs.approvals import auto_approval_rules, input_authors, terms
+from conversations.runs.approvals import auto_approval_rules, input_authors, request_terms
 from conversations.runs.policy import evaluate
 
 MAX_ITEMS = 500  # approval requests whose authors are looked up
@@ -48,7 +48,7 @@ def excluded_approvers(approvals: Collection[str] | None = None) -> dict[str, se
     rows_asked = open_approvals.annotate(asked=Subquery(requests[:1])).values_list("id", "asked")[:MAX_ITEMS]
     for id_, body in rows_asked.iterator(bounded_reads.FETCHED):
         call = auto_approval_rules.call_of(json.loads(body))
-        if terms.of_call(evaluate.matching(rows, call.agent, call.tool)).four_eyes:
+        if request_terms.of_call(evaluate.matching(rows, call.agent, call.tool)).four_eyes:
             barred_ids.append(id_)
     return _deciding_authors(barred_ids)
 

@@ -14,7 +14,7 @@ from conversations.core.node_heartbeat import database_now
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import Approval, BudgetRaise, Conversation, ToolCall
-from conversations.runs.approvals import terms
+from conversations.runs.approvals import request_terms
 from conversations.runs.budgets.evaluate import ORIGIN, ReachedBudget
 from conversations.runs.claims import Body, Claim, our_call_id
 
@@ -36,7 +36,7 @@ def build_request(claimed: Claim, reached: ReachedBudget, agent: str, turn: int)
     body: Body = {"event": "approval.requested", "approval_id": approval, "agent": agent, "turn": turn}
     body |= {"tool_call": our_call_id(claimed.run, call, 1), "tool_call_id": call, "name": NAME, "origin": ORIGIN}
     body |= {"args": given, "args_raw": text, "digest": hashlib.sha256(text.encode()).hexdigest()}
-    return body | {"effect": "unsafe", "why": reached.words} | terms.of_call([]).request_fields()
+    return body | {"effect": "unsafe", "why": reached.words} | request_terms.of_call([]).request_fields()
 
 
 def is_budget(request: Body) -> bool:

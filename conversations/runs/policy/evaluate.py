@@ -11,7 +11,7 @@ The result is the stricter of that rule and the team's code: deny > ask > allow.
 way, as the stronger of the most specific row's effect and the code's: destructive > unsafe > idempotent > read. A row
 therefore never loosens the code; among rows, a specific `allow` exempts one agent from a general `deny`. Rules apply to
 tools, not to handoffs: the team's code decides which agent may hand over to which. The terms of approval requests
-(deadline, what happens then, four eyes) are computed in `conversations.runs.approvals.terms`.
+(deadline, what happens then, four eyes) are computed in `conversations.runs.approvals.request_terms`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -13,7 +13,7 @@ from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, AuditEntry, Event, Policy
 from conversations.realtime import state_topics
 from conversations.runs import stop_and_rerun
-from conversations.runs.approvals import decide, expiry, inbox, live_requests, pending_counts, terms
+from conversations.runs.approvals import decide, expiry, inbox, live_requests, pending_counts, request_terms
 from conversations.runs.policy import edit_policy, file_format
 from conversations.runs.policy.edit_policy import load_policies
 from conversations.runs.policy.evaluate import PolicyRule
@@ -68,7 +68,7 @@ def words(person, address):
 def test_rows_tighten_the_settings_and_never_loosen_them(settings, rows, config, expected):
     settings.CONFIG = settings.CONFIG.model_copy(update=config)
 
-    assert tuple(terms.of_call(rows)) == expected
+    assert tuple(request_terms.of_call(rows)) == expected
 
 
 def test_the_file_holds_every_column_and_loads_them_back(people, tmp_path, capsys):
