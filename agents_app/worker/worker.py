@@ -46,7 +46,7 @@ from conversations.events import commit_listeners, log, registry
 from conversations.events.log.records import Stored
 from conversations.models import Run
 from conversations.runs import claims, leases
-from conversations.runs.approvals import auto_approval, expiry
+from conversations.runs.approvals import auto_approval, overdue_requests
 from conversations.runs.claims import Claim
 from conversations.runs.unfinished_work import unfinished_work
 
@@ -287,6 +287,6 @@ def _look_after(teams: Collection[str]) -> None:
         leases.interrupt_expired()
     if there_are.open_requests:
         auto_approval.approve_waiting()
-        expiry.expire_due()
+        overdue_requests.expire_due()
     if there_are.queued:
         blocked_runs.end_orphaned_runs(teams)

@@ -12,7 +12,7 @@ from agents_app.teams.definition import Team
 from conversations.core.errors import Conflict, Invalid
 from conversations.core.principals import SYSTEM
 from conversations.models import Approval, BudgetRaise, Conversation, Run, ToolCall
-from conversations.runs.approvals import auto_approval_rules, decide, expiry
+from conversations.runs.approvals import auto_approval_rules, decide, overdue_requests
 from conversations.runs.budgets import edit_budgets
 from tests.agents_app.test_worker_heard import clerks, memory
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, working
@@ -143,7 +143,7 @@ def test_a_run_that_gets_no_more_ends_and_says_so(people, how, settings):
             decide.decide(people["approver"], request.id, "reject", message="enough")
         else:
             settings.CONFIG = settings.CONFIG.model_copy(update={"approval_s": 0.001, "approval_expiry": "reject"})
-            until(expiry.expire_due, what="its time to be up")
+            until(overdue_requests.expire_due, what="its time to be up")
         until(lambda: Run.objects.get().status == "cancelled", what="the run to end")
 
     assert Run.objects.get().reason == "a budget was reached, and no more was approved"

@@ -27,7 +27,7 @@ WHOLE_MODULES = (
     "runs.approvals.auto_approval",
     "runs.approvals.decide",
     "runs.approvals.auto_approval_edit",
-    "runs.approvals.expiry",
+    "runs.approvals.overdue_requests",
     "runs.claims",
     "runs.leases",
     "runs.policy.edit_policy",
@@ -90,7 +90,9 @@ ELSEWHERE: dict[str, str] = {
     "decide.wrote_input": "test_decisions.py::test_with_four_eyes_nobody_decides_on_what_they_wrote",
     "claims.begin_execution": "test_runs.py::test_a_call_is_entered_once_in_whatever_attempt",
     "claims.our_call_id": "- it computes an id",
-    "expiry.expire_due": "test_expiry.py::test_it_is_ended_once_however_many_look_and_who_decides_then_is_told",
+    "overdue_requests.expire_due": (
+        "test_overdue_requests.py::test_it_is_ended_once_however_many_look_and_who_decides_then_is_told"
+    ),
     "fork.answering_at": "- it reads",
     "fork.began_at": "- it reads",
     "fork.is_changeable": "- it reads",

@@ -20,7 +20,7 @@ from conversations.core.errors import SwitchboardError
 from conversations.core.principals import SYSTEM
 from conversations.models import Approval, User
 from conversations.runs import stop_and_rerun
-from conversations.runs.approvals import decide, expiry
+from conversations.runs.approvals import decide, overdue_requests
 from tests.support import teamwork
 from tests.support.cast import cast
 from tests.support.nursery import Child, Nursery, Place
@@ -132,7 +132,7 @@ def _steer(verb: str, key: str) -> None:
 
 def _expire(approval: str) -> bool:
     """Let a question's time be up, and do what is done then."""
-    return expiry._expire(Approval.objects.get(id=approval))
+    return overdue_requests._expire(Approval.objects.get(id=approval))
 
 
 def _set_roles(name: str, *roles: str) -> None:

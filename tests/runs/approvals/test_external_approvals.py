@@ -15,7 +15,14 @@ from conversations.events import log, payload
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Approval, AuditEntry, AutoApprovalRule, Conversation, Run, ToolCall
 from conversations.runs import claims, stop_and_rerun
-from conversations.runs.approvals import auto_approval, auto_approval_edit, decide, expiry, external_approvals, inbox
+from conversations.runs.approvals import (
+    auto_approval,
+    auto_approval_edit,
+    decide,
+    external_approvals,
+    inbox,
+    overdue_requests,
+)
 from conversations.runs.approvals.auto_approval_edit import AutoApprovalScope
 from tests.support.cast import cast, client_of
 from tests.support.claiming import served_agents
@@ -217,7 +224,7 @@ def test_a_deadline_of_the_policy_rejects(people, settings):
     approval = ask()
     Approval.objects.filter(id=approval.id).update(deadline=database_now() - 1)
 
-    assert expiry.expire_due() == [approval.id]
+    assert overdue_requests.expire_due() == [approval.id]
 
     assert states() == ("expired", "executing", "done")
     assert external_approvals.outcome(approval) == external_approvals.ExternalOutcome(

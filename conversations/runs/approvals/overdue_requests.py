@@ -1,10 +1,9 @@
 """Handle approval requests whose deadline has passed: escalate or end them, once. Called periodically by workers
 (§3.1).
 
-A request contains its deadline and what happens then (`conversations.runs.approvals.request_terms`): `wait` records that it
-still waits, `notify` notifies a role, `reject` ends the request, and the run continues without the call. For a request
-that contains neither, the settings apply: `SWITCHBOARD_APPROVAL_S`, 0 for no deadline, and
-`SWITCHBOARD_APPROVAL_EXPIRY`.
+A request contains its deadline and what happens then (`request_terms`): `wait` records that it still waits, `notify`
+notifies a role, `reject` ends the request, and the run continues without the call. For a request that contains neither,
+the settings apply: `SWITCHBOARD_APPROVAL_S`, 0 for no deadline, and `SWITCHBOARD_APPROVAL_EXPIRY`.
 """
 
 from django.conf import settings
