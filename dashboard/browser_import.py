@@ -25,9 +25,9 @@ from conversations.access.permissions import Who
 from conversations.core import principals
 from conversations.core.db_threads import DatabaseThreads, unavailable
 from conversations.core.errors import Busy, Conflict, NotFound, SwitchboardError, TooLarge, Unavailable
+from conversations.import_export.detect_format import format_of
 from conversations.import_export.dry_run import DryRun
 from conversations.import_export.file_reader import RecordingFile
-from conversations.import_export.formats.detect import format_of
 from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.ndjson import ImportedConversation

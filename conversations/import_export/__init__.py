@@ -1,1 +1,1 @@
-"""Recorded conversations: read (`formats/detect.py`), imported, played, exported; and our own demo."""
+"""Recorded conversations: read (`detect_format`, `formats/`), imported, played, exported; and our own demo."""

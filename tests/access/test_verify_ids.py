@@ -11,8 +11,8 @@ from conversations.core.principals import SYSTEM, token_principal
 from conversations.events import log, payload, verify_chains
 from conversations.events.log import hash_chain
 from conversations.events.verify_chains import ChainReport
+from conversations.import_export.detect_format import recordings
 from conversations.import_export.export import export
-from conversations.import_export.formats.detect import recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.models import Conversation
 from tests.support.redacted import to_format_1

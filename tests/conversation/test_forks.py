@@ -15,8 +15,8 @@ from conversations.events import log, verify_chains
 from conversations.events.log import bounded_reads, fork_copy
 from conversations.events.log.rebuild import rebuild
 from conversations.import_export import import_file
+from conversations.import_export.detect_format import recordings
 from conversations.import_export.export import export
-from conversations.import_export.formats.detect import recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport
 from conversations.models import Agent, Approval, Conversation, Event, Participant, Post, Response, Run, ToolCall, Turn

@@ -15,8 +15,8 @@ from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.events.log import rebuild
 from conversations.evidence import bundle
+from conversations.import_export.detect_format import recordings
 from conversations.import_export.export import export
-from conversations.import_export.formats.detect import recordings
 from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport

@@ -17,8 +17,8 @@ from conversations.conversation import fork as forks
 from conversations.core.errors import Conflict, NotAllowed
 from conversations.core.principals import SYSTEM, import_principal, token_principal, user_principal
 from conversations.core.write_transaction import write_transaction
+from conversations.import_export.detect_format import recordings
 from conversations.import_export.export import export
-from conversations.import_export.formats.detect import recordings
 from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from conversations.core import principals
 from conversations.core.errors import Conflict, SwitchboardError
 from conversations.events import log
+from conversations.import_export import detect_format
 from conversations.import_export.dry_run import DryRun
-from conversations.import_export.formats import detect
 from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.models import Conversation, Event
@@ -120,7 +120,7 @@ def read_through(path: Path) -> None:
     """Read a file as an import does, storing nothing."""
     report = ImportReport(lambda _: None)
     with suppress(SwitchboardError):
-        import_recordings(detect.recordings(path, report), DryRun(), report, progress=lambda *_: None)
+        import_recordings(detect_format.recordings(path, report), DryRun(), report, progress=lambda *_: None)
 
 
 anything = st.recursive(
@@ -257,11 +257,11 @@ def test_the_command_names_the_file_and_the_line(tmp_path, capsys):
 def test_no_sample_is_claimed_by_two_formats(tmp_path):
     for name, value in DOCUMENTS.items():
         path = written(tmp_path / "x.json", value)
-        source = detect.RecordingFile(path)
+        source = detect_format.RecordingFile(path)
         fitting = {
             candidate.NAME
-            for shape, samples in detect._samples(source)
-            for candidate in detect.FORMATS
+            for shape, samples in detect_format._samples(source)
+            for candidate in detect_format.FORMATS
             if shape in candidate.READS and any(candidate.fits(sample) for sample in samples)
             and not hasattr(candidate, "IS_GENERAL")
         }  # fmt: skip
@@ -272,8 +272,8 @@ def test_the_guide_and_the_command_name_every_format():
     guide = (ROOT / "docs/how-to/import-and-export.md").read_text()
     reference = " ".join((ROOT / "docs/reference/commands.md").read_text().split())
 
-    assert [name for name in detect.NAMES if name not in guide] == []
-    assert ", ".join(detect.NAMES) in reference
+    assert [name for name in detect_format.NAMES if name not in guide] == []
+    assert ", ".join(detect_format.NAMES) in reference
 
 
 def test_an_update_adds_only_to_what_was_imported(tmp_path):

@@ -6,7 +6,7 @@ from django.db.models import Count
 
 from conversations.core import principals
 from conversations.import_export.destination import LocalDatabase
-from conversations.import_export.formats.detect import recordings
+from conversations.import_export.detect_format import recordings
 from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.player import part_of, play

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from conversations.core.errors import Invalid
 from conversations.events.log import hash_chain
+from conversations.import_export.detect_format import format_of, recordings
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.formats import openai_chat, switchboard, tau2, tau_display, who_when
-from conversations.import_export.formats.detect import format_of, recordings
 from conversations.import_export.import_report import ImportRefused, ImportReport
 from conversations.import_export.recording import encoded
 from tests.support.recorded import OWN

@@ -11,8 +11,8 @@ from conversations.events import log
 from conversations.events.log.rebuild import rebuild
 from conversations.import_export import import_file, player, staged_import
 from conversations.import_export.destination import LocalDatabase
+from conversations.import_export.detect_format import recordings
 from conversations.import_export.export import export
-from conversations.import_export.formats.detect import recordings
 from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportRefused, ImportReport
 from conversations.import_export.staged_import import StagedImport

@@ -7,7 +7,7 @@ import pytest
 
 from conversations.core import principals
 from conversations.core.db_threads import with_connection
-from conversations.import_export.formats.detect import recordings
+from conversations.import_export.detect_format import recordings
 from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport

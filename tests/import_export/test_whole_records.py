@@ -12,8 +12,8 @@ from conversations.core import principals, sqlite_integrity
 from conversations.events import log, verify_chains
 from conversations.events.log.rebuild import rebuild
 from conversations.import_export import import_file
+from conversations.import_export.detect_format import recordings
 from conversations.import_export.export import export
-from conversations.import_export.formats.detect import recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport
 from tests.conversation.test_forks import everything

@@ -7,8 +7,8 @@ import pytest
 from conversations.conversation.fork import fork
 from conversations.evidence import bundle, checkpoints
 from conversations.evidence.checkpoints import Signer
+from conversations.import_export.detect_format import recordings
 from conversations.import_export.export import export
-from conversations.import_export.formats.detect import recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.models import Conversation, Event
 from conversations.redaction import erase_id

@@ -23,8 +23,8 @@ from conversations.events.log.rebuild import rebuild
 from conversations.evidence import bundle, checkpoints
 from conversations.evidence.checkpoints import Signer
 from conversations.evidence.verify_record import RecordCheck, Settings
+from conversations.import_export.detect_format import recordings
 from conversations.import_export.export import export
-from conversations.import_export.formats.detect import recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport
 from conversations.models import (

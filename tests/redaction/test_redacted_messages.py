@@ -7,8 +7,8 @@ from agents.testing import function_call
 from conversations.conversation import control, fork, post_message
 from conversations.core.errors import Conflict
 from conversations.core.principals import SYSTEM, import_principal
+from conversations.import_export.detect_format import recordings
 from conversations.import_export.export import export
-from conversations.import_export.formats.detect import recordings
 from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport

@@ -15,7 +15,7 @@ from django.db import connection
 
 from conversations.core import principals
 from conversations.core.errors import Invalid
-from conversations.import_export.formats.detect import recordings
+from conversations.import_export.detect_format import recordings
 from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from django.conf import settings
 
 from conversations.core import principals
+from conversations.import_export.detect_format import recordings
 from conversations.import_export.dry_run import DryRun
-from conversations.import_export.formats.detect import recordings
 from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.staged_import import StagedImport

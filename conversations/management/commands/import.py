@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from conversations.core.errors import SwitchboardError, reason_of
 from conversations.import_export.destination import open_destination
+from conversations.import_export.detect_format import NAMES, recordings
 from conversations.import_export.dry_run import DryRun
 from conversations.import_export.file_reader import RecordingFile
-from conversations.import_export.formats.detect import NAMES, recordings
 from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.ndjson import ImportedConversation, Taker

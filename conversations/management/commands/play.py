@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from conversations.core.errors import SwitchboardError, reason_of
 from conversations.import_export.destination import open_destination
+from conversations.import_export.detect_format import recordings
 from conversations.import_export.file_reader import RecordingFile
-from conversations.import_export.formats.detect import recordings
 from conversations.import_export.import_file import key_of
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.player import PlayedConversation, part_of, play

@@ -1,4 +1,4 @@
-"""Recognize a file's format by its content. The formats are the modules beside this one."""
+"""Recognize a file's format by its content. The formats are the modules of `formats/`."""
 
 import pkgutil
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ class Format(Protocol):
 
 
 def _modules() -> tuple[Format, ...]:
-    names = sorted(module.name for module in pkgutil.iter_modules(formats.__path__) if module.name != "detect")
+    names = sorted(module.name for module in pkgutil.iter_modules(formats.__path__))
     modules = [import_module(f"{formats.__name__}.{name}") for name in names]
     return cast(tuple[Format, ...], tuple(sorted(modules, key=lambda module: hasattr(module, "IS_GENERAL"))))
 
