@@ -9,7 +9,7 @@ from django.urls import reverse
 from markupsafe import Markup
 
 from conversations.access import permissions
-from conversations.access.audit.list_export import ListExport, begin_export
+from conversations.access.list_export import ListExport, begin_export
 from conversations.core import hidden_characters
 from conversations.core.errors import Invalid, NotFound
 from conversations.listing.file_export import TYPES, Form

@@ -18,8 +18,8 @@ from django.urls import path
 
 from conversations.access import authentication
 from conversations.access.accounts import tokens
-from conversations.access.audit.list_export import ListExport
 from conversations.access.audit.listing.filters import AuditFilters
+from conversations.access.list_export import ListExport
 from conversations.asgi import import_upload, token_auth
 from conversations.asgi.topics import TopicEndpoint, TopicRequest
 from conversations.core import principals

@@ -16,7 +16,7 @@ WHOLE_MODULES = (
     "access.accounts.sign_in_links",
     "access.accounts.tokens",
     "access.action_context",
-    "access.audit.list_export",
+    "access.list_export",
     "alerts.edit_rules",
     "alerts.handle_alarms",
     "asgi.agui.registration",

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from conversations.access import list_export
 from conversations.access.accounts import grants, people, sign_in, sign_in_links, tokens
-from conversations.access.audit import list_export
 from conversations.access.audit.listing.export import EXPORT
 from conversations.access.audit.listing.filters import AuditFilters
 from conversations.alerts import edit_rules, handle_alarms

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from django.http import QueryDict
 
-from conversations.access.audit.list_export import ListExport
+from conversations.access.list_export import ListExport
 from conversations.listing import file_export
 from conversations.listing.file_export import Form
 from conversations.listing.page import WALK, ListPage

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from conversations.access.audit.list_export import ListExport
+from conversations.access.list_export import ListExport
 from conversations.tool_calls.listing import query
 from conversations.tool_calls.listing.filters import CallFilters
 from conversations.tool_calls.listing.rows import item, rows, within

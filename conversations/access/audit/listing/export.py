@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from conversations.access.audit.list_export import ListExport
 from conversations.access.audit.listing import query
 from conversations.access.audit.listing.filters import AuditFilters
 from conversations.access.audit.listing.rows import item
+from conversations.access.list_export import ListExport
 
 BATCH = 500  # entries read at a time
 COLUMNS = (
