@@ -7,7 +7,6 @@ the settings apply: `SWITCHBOARD_APPROVAL_S`, 0 for no deadline, and `SWITCHBOAR
 """
 
 from django.conf import settings
-from django.db.models import Q
 
 from conversations.access.audit import chain
 from conversations.core.ids import new_id
@@ -26,11 +25,8 @@ AT_A_TIME = 100
 
 def expire_due() -> list[str]:
     """End or escalate requests whose deadline has passed; return the ids of those handled by this call."""
-    now, limit_s = database_now(), settings.CONFIG.approval_s
-    is_up = Q(deadline__lt=now)
-    if limit_s:
-        is_up |= Q(deadline=None, asked_at__lt=now - int(limit_s * 1e6))
-    due = Approval.objects.open().filter(is_up, escalated_seq=None).order_by("id")
+    overdue = request_terms.past_deadline(database_now())
+    due = Approval.objects.open().filter(overdue, escalated_seq=None).order_by("id")
     return [approval.id for approval in due[:AT_A_TIME] if _end(approval)]
 
 

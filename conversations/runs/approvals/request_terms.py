@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.db.models import Q
 
 from conversations.core.node_heartbeat import database_now
 from conversations.models import Approval
@@ -68,6 +69,13 @@ def deadline_of(approval: Approval) -> int | None:
         return approval.deadline
     limit_s = settings.CONFIG.approval_s
     return approval.asked_at + int(limit_s * 1e6) if limit_s else None
+
+
+def past_deadline(now: int) -> Q:
+    """Return the condition that a request's `deadline_of` is before `now`, in µs UTC."""
+    limit_s = settings.CONFIG.approval_s
+    by_settings = Q(deadline=None, asked_at__lt=now - int(limit_s * 1e6)) if limit_s else Q()
+    return Q(deadline__lt=now) | by_settings
 
 
 def expired_at(approval: Approval, request: dict[str, Any]) -> int | None:
