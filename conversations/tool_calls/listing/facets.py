@@ -29,9 +29,7 @@ RANKING = 12_000  # calls that are counted to choose the most frequent ones, tho
 KNOWN = 200  # values of a name that are offered for typing
 SHOWN = 8  # of them, the most frequent
 
-COLUMNS = {
-    "status": "status", "agent": "agent", "tool": "name", "origin": "origin", "server": "mcp_server", "by": "approver",
-}  # fmt: skip
+COLUMNS = {name: column.name for name, column in sql_filters.COLUMNS.items()}
 # From value to value by the index: as many steps as values, however many calls each has.
 _VALUES = """SELECT * FROM (WITH RECURSIVE found(value) AS (
 SELECT * FROM (SELECT {0} FROM conversations_toolcall WHERE {0}>'' ORDER BY {0} LIMIT 1) AS f UNION ALL
