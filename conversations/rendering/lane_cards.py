@@ -1,7 +1,8 @@
 """Draw one event as a short card in its sender's lane, with an arrow to its recipient's. Drawn by `LaneRenderer`.
 
 Groups, levels and states are those of the transcript, so both views follow the same frames; texts are shortened and
-link to the event in the transcript.
+link to the event in the transcript. Which lanes the arrow joins: `lanes_between`; its direction:
+`dashboard/pages/lanes.py` and `static/js/lane-heads.js`; its drawing: `.arrow` in `static/css/lanes.css`.
 """
 
 from collections.abc import Sequence

@@ -70,7 +70,7 @@ def test_a_card_stands_beside_its_lane_and_an_arrow_reaches_from_head_to_head(la
     lanes.open(VIEW)
     head = [sum(head_element.evaluate(SIDES)) / 2 for head_element in lanes.page.locator(".lane-head").all()]
 
-    words, arrow = lanes.row(3).locator(".lane-card").evaluate(SIDES), lanes.row(3).locator(".reach").evaluate(SIDES)
+    words, arrow = lanes.row(3).locator(".lane-card").evaluate(SIDES), lanes.row(3).locator(".arrow").evaluate(SIDES)
     card = lanes.row(4).locator(".lane-card").evaluate(SIDES)
 
     assert abs(arrow[0] - head[1]) < 2
@@ -89,7 +89,7 @@ def test_calls_point_at_the_lane_of_their_tool_which_stays_last_as_voices_come(l
     lanes.open(VIEW)
     assert heads(lanes.page) == ["Rosa", "Desk", "Dialogue", "Triage", "Tools"]
     expect(lanes.row(4)).to_have_attribute("data-far", "5")
-    arrow, tools = lanes.row(4).locator(".reach").evaluate(SIDES), lanes.page.locator(".lane-head").last.evaluate(SIDES)
+    arrow, tools = lanes.row(4).locator(".arrow").evaluate(SIDES), lanes.page.locator(".lane-head").last.evaluate(SIDES)
     assert abs(arrow[1] - sum(tools) / 2) < 2
     expect(lanes.row(4).locator(".activity")).to_have_count(2)  # the agent's, the tool's
 
@@ -102,8 +102,8 @@ def test_calls_point_at_the_lane_of_their_tool_which_stays_last_as_voices_come(l
     assert names == ["Rosa", "Desk", "Dialogue", "Triage", "Insights", "Tools", "gis"]
     assert live[3:] == [["4", "4", "6"], ["5", "5", "4"], ["6", "4", "7"]]
     expect(lanes.row(4).locator(".activity")).to_have_count(2)
-    back = "(reach) => getComputedStyle(reach, '::before').content"
-    assert [lanes.row(seq).locator(".reach").evaluate(back) for seq in (4, 6)] == ['""', "none"]
+    back = "(arrow) => getComputedStyle(arrow, '::before').content"
+    assert [lanes.row(seq).locator(".arrow").evaluate(back) for seq in (4, 6)] == ['""', "none"]
     lanes.open(VIEW)
     assert (lanes.page.evaluate(PLACES), heads(lanes.page)) == (live, names)
 
@@ -358,6 +358,6 @@ def test_lanes_read_well_without_scripts(lanes: Transcript, plain_page: Page) ->
 
     assert heads(plain_page) == ["Rosa", "Desk", "Dialogue", "Triage"]
     expect(plain_page.locator("#e3 .lane-card")).to_be_visible()
-    expect(plain_page.locator("#e3 .reach")).to_be_visible()
+    expect(plain_page.locator("#e3 .arrow")).to_be_visible()
     left = "(one) => one.getBoundingClientRect().left"
     assert plain_page.locator("#e1 .lane-card").evaluate(left) < plain_page.locator("#e2 .lane-card").evaluate(left)
