@@ -231,7 +231,7 @@ class Application:
         self.runtime.further_parts["alerts"] = lambda: alerts.state
 
     def _retain(self) -> None:
-        """Redact daily what is older than the rules say: of several processes one does, the others stand by."""
+        """Redact what is older than the retention rules say: of several processes one does, the others stand by."""
         self._retention = RetentionJob()
         self._retention.start()
 

@@ -57,7 +57,7 @@ class RedactionRequest(models.Model):
 
 
 class RetentionRule(models.Model):
-    """How many days data is kept before the daily job redacts it. Empty fields: any type, team or conversation."""
+    """How many days data is kept before the retention job redacts it. Empty fields: any type, team or conversation."""
 
     days = models.IntegerField()
     kind = models.CharField(max_length=100, default="")

@@ -1,5 +1,5 @@
 """Take out what is older than it may be kept, in short transactions beside live work. Called by the command `expire`
-and by the daily job.
+and by the retention job.
 
 What is on legal hold stays, and so does what a run at work may need: a later call finds it again.
 """

@@ -1,7 +1,9 @@
-"""The daily job of retention, kept by the server: it goes through every rule, in short transactions with
+"""The retention job: every `retention_every_s` (a day) the server goes through every rule, in short transactions with
 pauses as long.
 
-Of several processes on PostgreSQL one does it; what keeps two from doing the same twice is each transaction itself.
+A round is over when every rule has run. A rule that fails keeps no other from its turn: it alone is tried again, each
+minute. Of several processes on PostgreSQL one does it; what keeps two from doing the same twice is each transaction
+itself.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import time
 from django.conf import settings
 from django.db import connection
 
-from conversations.core.db_threads import with_connection
+from conversations.core.db_threads import is_unavailable, with_connection
 from conversations.core.principals import SYSTEM
 from conversations.core.single_process_lease import SingleProcessLease
 from conversations.core.write_transaction import write_transaction
@@ -37,7 +39,7 @@ class RetentionJob(BackgroundThread):
         self._lease = SingleProcessLease("retention-job") if connection.vendor == "postgresql" else None
 
     def run(self) -> None:
-        """Look every minute whether a day is over, until `close`. Trouble is waited out."""
+        """Look every minute whether a round is due, until `close`. Trouble is waited out."""
         while self._is_open:
             self._woken.wait(min(LOOK_EVERY, self._every))
             self._woken.clear()
@@ -53,27 +55,47 @@ class RetentionJob(BackgroundThread):
         self._woken.set()
 
     def _work(self) -> None:
-        if time.time() - last_run() / 1e6 < self._every or not self._goes_on():
+        """Run the rules that have not run in the round that is due. Raises the first of their errors at the end, one of
+        the database as a whole at once."""
+        if not self._is_due(last_run()) or not self._goes_on():
             return
+        errors: list[Exception] = []
         for rule in retention_rules.rules():
-            run_rule(rule, goes_on=self._goes_on)
+            if self._is_due(rule.ran_at or 0):
+                errors += self._errors_of(rule)
             if not self._goes_on():
-                return  # whoever goes on begins again
+                return  # whoever goes on does the rest
+        if errors:
+            raise errors[0]
         note_run()
+
+    def _errors_of(self, rule: RetentionRule) -> list[Exception]:
+        try:
+            run_rule(rule, goes_on=self._goes_on)
+        except Exception as error:  # whatever it is, the other rules must run
+            if is_unavailable(error):
+                raise
+            return [error]
+        return []
+
+    def _is_due(self, ran_at: int) -> bool:
+        return time.time() - ran_at / 1e6 >= self._every
 
     def _goes_on(self) -> bool:
         return self._is_open and (self._lease is None or self._lease.hold())
 
 
 def run_rule(rule: RetentionRule, *, goes_on: expiry.GoesOn = lambda: True) -> tuple[int, int]:
-    """Take out what one rule takes now, and note on it how many: redacted, held back."""
+    """Take out what one rule takes now, and note on it how many: redacted, held back. One that is stopped has not run:
+    it does the rest when it is called again."""
     began = time.time_ns() // 1000
     reason = f"retention rule {rule.pk}: {rule.reason}"[:500]
     redacted, held = expiry.expire(
         SYSTEM, retention_rules.selector(rule), reason, lambda *_: None, goes_on=lambda: goes_on() and _is_there(rule)
     )
+    ran_at = {"ran_at": began} if goes_on() else {}
     with write_transaction():
-        RetentionRule.objects.filter(pk=rule.pk).update(ran_at=began, redacted=redacted, held=held)
+        RetentionRule.objects.filter(pk=rule.pk).update(redacted=redacted, held=held, **ran_at)
     return redacted, held
 
 

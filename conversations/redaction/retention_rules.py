@@ -1,4 +1,4 @@
-"""Rules of what is kept for how long, set and removed by an admin. The daily job (`retention_job`) goes by them."""
+"""Rules of what is kept for how long, set and removed by an admin. The retention job (`retention_job`) goes by them."""
 
 import time
 

@@ -74,6 +74,52 @@ def test_a_removed_rule_stops_the_round_that_goes_by_it():
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_rule_that_was_stopped_halfway_has_not_run():
+    spoken("retain-m", SECRET)
+    aged("retain-m", 1)
+    rule = retention_rules.set_rule(SYSTEM, days=30, reason="30 days")
+
+    retention_job.run_rule(rule, goes_on=lambda: False)
+
+    rule.refresh_from_db()
+    assert rule.ran_at is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_rule_that_fails_keeps_no_other_from_its_round_and_is_tried_again_alone(monkeypatch):
+    for key, kind in (("retain-k", "message"), ("retain-l", "tool_step")):
+        spoken(key, SECRET)
+        aged(key, 1)
+        retention_rules.set_rule(SYSTEM, days=30, kind=kind, conversation=key, reason="30 days")
+    broken, healthy = retention_rules.rules()
+    job, matching = retention_job.RetentionJob(), expiry.matching
+
+    def fails_for_one(rule):
+        if rule.conversation == broken.conversation:
+            raise ValueError("nobody thought of this")
+        return matching(rule)
+
+    with monkeypatch.context() as mistake:
+        mistake.setattr(expiry, "matching", fails_for_one)
+        job.start()
+        job.wake()
+        until(lambda: "nobody thought of this" in job.state, what="the failure to be reported")
+        healthy.refresh_from_db()
+        assert healthy.ran_at
+        assert retention_job.last_run() == 0
+    began = healthy.ran_at
+    job.wake()
+    until(lambda: job.state == "ok", what="the round to end")
+    job.close()
+
+    for rule in (broken, healthy):
+        rule.refresh_from_db()
+    assert broken.redacted == 1
+    assert healthy.ran_at == began
+    assert retention_job.last_run() > broken.ran_at
+
+
+@pytest.mark.django_db(transaction=True)
 def test_expiry_reads_bounded_pages_and_stops_at_what_is_newer(team, monkeypatch):
     monkeypatch.setattr(expiry, "READ", 10)
     monkeypatch.setattr(expiry, "PAGE", 4)

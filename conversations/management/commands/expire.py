@@ -1,5 +1,5 @@
 """`expire`: take what is older than it may be kept out of the record: by rules of its own, or now by those that are
-set, which the server goes by daily."""
+set, which the server's retention job goes by."""
 
 import math
 import time
