@@ -11,7 +11,6 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 from django.conf import settings
-from django.db.migrations.loader import MigrationLoader
 from django.utils.crypto import salted_hmac
 
 from conversations.access.audit import chain
@@ -160,7 +159,7 @@ def _facts(copy: ConsistentCopy) -> Manifest:
     return {
         "version": release(),
         "made_at": time.time_ns() // 1000,
-        "migration": newest_migration(),
+        "migration": schema_state.newest(),
         "epoch": current,
         "conversations": conversations,
         "events": events,
@@ -186,11 +185,6 @@ def _digest_of_heads(copy: ConsistentCopy) -> str:
     for row in copy.rows(heads):
         digest.update(f"{row[0]} {row[1]} {row[2]}\n".encode())
     return digest.hexdigest()
-
-
-def newest_migration() -> str:
-    """Return the name of the last migration of the record that this version has."""
-    return str(MigrationLoader(None).graph.leaf_nodes("conversations")[0][1])
 
 
 def secret_mark(epoch: str) -> str:

@@ -15,13 +15,12 @@ from django.apps import apps
 from django.core.management import call_command
 from django.core.management.color import no_style
 from django.db import connection
-from django.db.migrations.loader import MigrationLoader
 
 from conversations.access.audit import chain
 from conversations.access.audit.anchor_file import AuditAnchorFile
 from conversations.backup import archive
 from conversations.backup.archive import BackupArchive, Manifest
-from conversations.backup.make_backup import Progress, newest_migration, secret_mark
+from conversations.backup.make_backup import Progress, secret_mark
 from conversations.backup.portable_rows import TO_POSTGRESQL, TO_SQLITE, converter
 from conversations.core import schema_state
 from conversations.core.bounded_groups import bounded_groups
@@ -73,11 +72,10 @@ def restore(path: Path, data_dir: Path, signer: Signer, progress: Progress) -> R
 
 
 def _require_known(manifest: Manifest) -> None:
-    known = MigrationLoader(None).graph.nodes
-    if ("conversations", manifest["migration"]) not in known:
+    if not schema_state.is_known(manifest["migration"]):
         made_by = f"made by version {manifest['version']} (migration {manifest['migration']})"
         raise Invalid(
-            f"the backup was {made_by}; this one knows migrations up to {newest_migration()}: update it first"
+            f"the backup was {made_by}; this one knows migrations up to {schema_state.newest()}: update it first"
         )
 
 
@@ -127,7 +125,7 @@ def _require_empty() -> None:
 def _load(backup: BackupArchive, progress: Progress) -> None:
     """Create the tables as of the backup's migration, fill them, and run the later migrations."""
     manifest = backup.manifest
-    call_command("migrate", "conversations", manifest["migration"], verbosity=0, interactive=False)
+    schema_state.create_as_of(manifest["migration"])
     with write_transaction():
         for part in manifest["parts"]:
             _empty(part["table"])

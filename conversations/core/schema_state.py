@@ -2,11 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
+from pkgutil import iter_modules
 
+from django.apps import AppConfig, apps
 from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MIGRATIONS_MODULE_NAME, MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 
+APP = "conversations"  # the app of the record's tables
 LOCK = 0x5377_6974  # PostgreSQL's advisory lock of this product's migrations, any number of its own
 
 
@@ -18,16 +24,60 @@ def ensure() -> None:
 
 def bring_up_to_date() -> None:
     """Migrate, one process at a time; if there is nothing to do, only check (`migrate` takes a second for that)."""
-    if is_behind():
+    if not _has_every_record():
         with alone():
-            if is_behind():
+            if not _has_every_record():
                 call_command("migrate", verbosity=0, interactive=False)
 
 
 def is_behind() -> bool:
     """Return whether there are unapplied migrations."""
+    if _has_every_record():
+        return False
     executor = MigrationExecutor(connection)
     return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
+def _has_every_record() -> bool:
+    """Return whether the database lists every migration that this version has a file of; imports none of them. A
+    squashed migration is not listed until `migrate` runs, even if all that it replaces are applied."""
+    applied = MigrationRecorder(connection).applied_migrations()
+    return all((app.label, name) in applied for app in apps.get_app_configs() for name in _migrations_of(app))
+
+
+def _migrations_of(app: AppConfig) -> Iterator[str]:
+    """List the names of an app's migrations, as Django's loader finds them."""
+    spec = find_spec(f"{app.name}.{MIGRATIONS_MODULE_NAME}")
+    modules = iter_modules(spec.submodule_search_locations) if spec else ()
+    return (module.name for module in modules if not module.ispkg and module.name[0] not in "_~")
+
+
+def newest() -> str:
+    """Return the name of the last migration of the record that this version has. A squashed migration counts as the
+    last of those it replaces, since it leaves the same tables."""
+    loader = MigrationLoader(None)
+    (key,) = loader.graph.leaf_nodes(APP)
+    replaced = loader.disk_migrations[key].replaces
+    return str((replaced[-1] if replaced else key)[1])
+
+
+def is_known(migration: str) -> bool:
+    """Return whether this version has this migration of the record, replaced or not."""
+    return (APP, migration) in MigrationLoader(None).disk_migrations
+
+
+def create_as_of(migration: str) -> None:
+    """Bring the record's tables to what they were after a migration, a replaced one, too."""
+    executor, target = MigrationExecutor(connection), (APP, migration)
+    loader = executor.loader
+    if target not in loader.graph.nodes:
+        same = [key for key, squashed in loader.replacements.items() if squashed.replaces[-1] == target]
+        if same:
+            (target,) = same
+        else:
+            loader.replace_migrations = False  # type: ignore[attr-defined]  # django-stubs do not know it
+            loader.build_graph()
+    executor.migrate([target])
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import pytest
 
 from conversations.backup import archive
 from conversations.core.errors import Invalid
-from tests.backup.test_backup import manifest_of
+from tests.backup.test_backup import history, manifest_of
 from tests.support.live import until
 from tests.support.tiers import variants
 
@@ -44,12 +44,8 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("table", variants(CHANGES))
-def test_a_changed_record_is_refused_although_its_file_is_whole(filled, place, tmp_path, table):
-    old, new, words = CHANGES[table]
-    server, other, file = filled(place("sqlite"), 5), place("sqlite"), tmp_path / "record.backup"
-    server.command("backup", str(file))
-    changed = tmp_path / "changed.backup"
+def rewritten(file, changed, *, table="", old=b"", new=b"", **facts):
+    """Write a backup whose table has other bytes, or whose manifest has other facts; return its path."""
     with archive.opened(file) as backup, changed.open("w+b") as out:
         writer, parts = archive.ArchiveWriter(out), []
         for part in backup.manifest["parts"]:
@@ -60,7 +56,16 @@ def test_a_changed_record_is_refused_although_its_file_is_whole(filled, place, t
                 content = [line.replace(old, new) for line in content]
             size, digest = writer.add(part["name"], iter(content))
             parts.append(part | {"bytes": size, "sha256": digest})
-        writer.finish(backup.manifest | {"parts": parts})
+        writer.finish(backup.manifest | {"parts": parts} | facts)
+    return changed
+
+
+@pytest.mark.parametrize("table", variants(CHANGES))
+def test_a_changed_record_is_refused_although_its_file_is_whole(filled, place, tmp_path, table):
+    old, new, words = CHANGES[table]
+    server, other, file = filled(place("sqlite"), 5), place("sqlite"), tmp_path / "record.backup"
+    server.command("backup", str(file))
+    changed = rewritten(file, tmp_path / "changed.backup", table=table, old=old, new=new)
 
     with pytest.raises(AssertionError, match=rf"record is not intact: .*({words})"):
         other.command("restore", str(changed))
@@ -128,3 +133,28 @@ def test_what_was_redacted_since_the_backup_is_redacted_again(filled, place, tmp
     with closing(other.database()) as database:
         assert "Size 1" not in str(database.execute("SELECT body FROM conversations_event").fetchall())
     assert "leaves are intact" in other.command("verify")
+
+
+@pytest.mark.parametrize("kind", variants(["sqlite", "postgresql"]))
+def test_a_backup_of_a_replaced_migration_is_restored_and_brought_up_to_date(filled, place, tmp_path, kind):
+    server, copy, file = filled(place(kind), 5), place(kind), tmp_path / "record.backup"
+    server.command("backup", str(file))
+    assert manifest_of(file)["migration"] == "0023_escalated_requests"  # which versions before the squash know, too
+    older = rewritten(file, tmp_path / "older.backup", migration="0022_run_team")
+
+    copy.command("restore", str(older))
+
+    copy.command("migrate", "--check")
+    copy.command("verify")
+    assert history(copy) == history(server)
+
+
+def test_a_backup_of_an_unknown_migration_is_refused_by_its_name(filled, place, tmp_path):
+    server, other, file = filled(place("sqlite"), 5), place("sqlite"), tmp_path / "record.backup"
+    server.command("backup", str(file))
+    later = rewritten(file, tmp_path / "later.backup", migration="0099_later")
+
+    with pytest.raises(AssertionError, match=r"0099_later\); this one knows migrations up to 0023_escalated_requests"):
+        other.command("restore", str(later))
+
+    assert not list(other.data_dir.glob("*.sqlite3*"))
