@@ -12,7 +12,7 @@ from agents_app.teams.definition import PLAIN_AGENT, PLAIN_TEAM
 from agents_app.teams.served_team import ServedTeam, handoffs_of
 from agents_app.tools import description, output_types
 from agents_app.tools.identity import Schema, schema_of_handoff
-from conversations.core.node_heartbeat import database_now
+from conversations.core.node_heartbeat import database_now, live_nodes
 from conversations.core.write_transaction import lock_actions, write_transaction
 from conversations.models import Agent, ToolSchema, ToolVersion
 
@@ -42,17 +42,24 @@ def register(served_teams: Sequence[ServedTeam]) -> None:
 
 
 def renew(served_teams: Sequence[ServedTeam]) -> None:
-    """Renew the rows of what is still served. Synchronous."""
+    """Renew the rows of what is still served, and write them again if another worker has deleted all rows of a team
+    while they were not renewed. Synchronous."""
+    teams = {served.team.name for served in served_teams}
     with write_transaction():
-        until = database_now() + SERVED_FOR
-        Agent.objects.filter(team__in=[served.team.name for served in served_teams]).update(served_until=until)
+        rows = Agent.objects.filter(team__in=teams)
+        rows.update(served_until=database_now() + SERVED_FOR)
+        is_complete = teams <= set(rows.values_list("team", flat=True))
+    if not is_complete:
+        register(served_teams)
 
 
 def unregister(served_teams: Sequence[ServedTeam]) -> None:
-    """Mark the rows as no longer served by this worker; another one renews them within seconds. Synchronous."""
+    """Mark the rows as no longer served, except those of teams that another live worker serves. Synchronous; this
+    worker's own heartbeat has stopped."""
     with write_transaction():
         now = database_now()
-        Agent.objects.filter(team__in=[r.team.name for r in served_teams]).update(served_until=now)
+        teams = {served.team.name for served in served_teams} - _teams_of_live_workers()
+        Agent.objects.filter(team__in=teams).update(served_until=now)
         for served in served_teams:
             offered = {schema.hash for agent in served.team.agents for schema in served.schemas(agent)}
             ToolVersion.objects.filter(team=served.team.name, hash__in=offered).update(last_at=now)
@@ -83,6 +90,12 @@ def _with_hosts(tools: Sequence[description.Facts], served_teams: Sequence[Serve
     others = set(Agent.objects.exclude(team__in=here).values_list("team", flat=True))
     elsewhere = [tool for tool in json.loads(before or "[]") if tool.get("team") in others]
     return [*(tool | {"team": hosts[tool["name"]]} for tool in tools), *elsewhere]
+
+
+def _teams_of_live_workers() -> set[str]:
+    """Return the teams that live workers serve, as their heartbeats say."""
+    facts = (json.loads(node.facts) for node, is_alive in live_nodes() if is_alive and node.kind == "worker")
+    return {team for each in facts for team in each.get("teams", ())}
 
 
 def _enter(served: ServedTeam, agent: SdkAgent[Any], tools: Sequence[description.Facts], now: int) -> None:

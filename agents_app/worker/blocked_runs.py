@@ -28,17 +28,20 @@ def requeue_runs_with_server(connected: Mapping[str, Collection[str]]) -> list[s
     return requeued
 
 
-def end_orphaned_runs(teams: Collection[str]) -> list[str]:
+def end_orphaned_runs(served_here: Mapping[str, Collection[str]]) -> list[str]:
     """End the queued runs of agents that their team, served here, no longer has; return their ids. Sync.
 
-    Runs of teams that are not served at the moment stay queued until their worker returns. A plain model's run may have
-    the team that hosts its tools.
+    `served_here`: team → names of its agents, which are served whether or not their rows were renewed in time. Runs of
+    teams that are not served here stay queued until their worker returns. A plain model's run may have the team that
+    hosts its tools.
     """
     served = Agent.objects.filter(team=OuterRef("team"), name=OuterRef("agent"), served_until__gt=database_now())
-    left = Run.objects.filter(status="queued", team__in=teams).exclude(team="").exclude(agent=PLAIN_MODEL)
+    left = Run.objects.filter(status="queued", team__in=served_here).exclude(team="").exclude(agent=PLAIN_MODEL)
     left = left.exclude(Exists(served))
     ended: list[str] = []
     for run in _next(left, "agent"):
+        if run.agent in served_here[run.team]:
+            continue
         why = f"the team {run.team} no longer has the agent {run.agent}: it was removed or renamed"
         if stop_and_rerun.end_as_incompatible(run.id, why):
             ended.append(run.id)

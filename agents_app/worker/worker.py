@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -206,7 +206,8 @@ class Worker:
         for active_run in held:
             if active_run.claim.run not in renewed and not active_run.has_ended:
                 active_run.lose()
-        await self._do(_look_after, [served.team.name for served in self.served_teams])
+        served_here = {served.team.name: [agent.name for agent in served.team.agents] for served in self.served_teams}
+        await self._do(_look_after, served_here)
         if servers := self._mcp.connected():
             await self._do(blocked_runs.requeue_runs_with_server, servers)
         await asyncio.sleep(RENEW_EVERY_S)
@@ -261,7 +262,7 @@ class Worker:
         switchboard.set_bus(None)
         await self._mcp.close()
         await self._provider.aclose()
-        for last in (partial(agent_registry.unregister, self.served_teams), self._pulse.stop):
+        for last in (self._pulse.stop, partial(agent_registry.unregister, self.served_teams)):
             try:
                 await self._do(last)
             except Unavailable as error:
@@ -280,7 +281,7 @@ def _stop_requests(worker: str) -> list[tuple[str, str]]:
     return list(Run.objects.filter(status="running", worker=worker).exclude(stop="").values_list("id", "stop"))
 
 
-def _look_after(teams: Collection[str]) -> None:
+def _look_after(served_here: Mapping[str, Collection[str]]) -> None:
     """Interrupt dead workers' runs, and look after waiting ones."""
     there_are = unfinished_work()
     if there_are.running:
@@ -289,4 +290,4 @@ def _look_after(teams: Collection[str]) -> None:
         auto_approval.approve_waiting()
         overdue_requests.expire_due()
     if there_are.queued:
-        blocked_runs.end_orphaned_runs(teams)
+        blocked_runs.end_orphaned_runs(served_here)

@@ -105,6 +105,6 @@ def test_the_run_of_an_agent_that_its_team_lost_ends_though_another_team_has_one
     with working(other_team()):
         AgentRow.objects.filter(team="test").delete()
 
-        assert blocked_runs.end_orphaned_runs(["other"]) == []
-        assert blocked_runs.end_orphaned_runs(["test"]) == [run]
+        assert blocked_runs.end_orphaned_runs({"other": ["Porter", "Clerk"]}) == []
+        assert blocked_runs.end_orphaned_runs({"test": []}) == [run]
     assert "the team test no longer has the agent Clerk" in Run.objects.get(id=run).reason

@@ -53,6 +53,15 @@ def test_runs_of_a_team_that_nobody_serves_hold_up_no_others():
         runs[claim.run] = team
         Run.objects.filter(id=claim.run).update(agent="Left", team=team)
 
-    ended = [run for _ in range(2) for run in blocked_runs.end_orphaned_runs(["town"])]
+    ended = [run for _ in range(2) for run in blocked_runs.end_orphaned_runs({"town": ["Dialogue"]})]
 
     assert ended == [run for run, team in runs.items() if team == "town"]
+
+
+def test_a_run_of_an_agent_that_is_served_here_is_left_while_its_row_has_lapsed():
+    claim = begun("c")
+    claims.requeue(claim, "the worker stopped", signed_state=state_of(claim, "town"))
+    assert Agent.objects.get().served_until == 0  # another worker of the team has stopped, or the database was away
+
+    assert blocked_runs.end_orphaned_runs({"town": ["Dialogue"]}) == []
+    assert Run.objects.get().status == "queued"

@@ -166,7 +166,7 @@ def test_a_run_of_a_team_that_nobody_serves_now_waits_for_it():
     other = Team(name="other", agents=[Agent(name="Other", model=ScriptedModel([]))], entry=["Other"])
     with working(other) as worker:
         AgentRow.objects.filter(name="Clerk").delete()
-        assert blocked_runs.end_orphaned_runs(["other"]) == []
+        assert blocked_runs.end_orphaned_runs({"other": ["Other"]}) == []
         until(lambda: worker.is_serving, what="the worker")
     assert Run.objects.get().status == "queued"
 

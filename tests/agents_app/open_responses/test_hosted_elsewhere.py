@@ -58,7 +58,7 @@ def test_a_plain_model_with_a_hosted_tool_runs_where_that_is_hosted(last, tool):
             until(lambda: Run.objects.filter(status="done").exists(), what="the other worker to answer")
             waiting = Run.objects.get(conversation__key=response)
             assert (waiting.status, waiting.team) == ("queued", "test")
-            assert blocked_runs.end_orphaned_runs(["test", "other", "Plain models"]) == []
+            assert blocked_runs.end_orphaned_runs({"test": ["Clerk"], "other": ["Ida"], "Plain models": []}) == []
         ended_runs(2)
 
     assert [step["origin"] for step in event_bodies("tool_step", response)] == ["hosted", "hosted"]
