@@ -23,6 +23,7 @@ from agents_app.memory.interjections import MissedMessages
 from agents_app.worker.event_writer import mask_value
 from conversations.core.node_heartbeat import database_now
 from conversations.events.log.sql import insert
+from conversations.events.payload import clean_text
 from conversations.models import SessionItem
 
 logger = logging.getLogger(__name__)
@@ -197,10 +198,10 @@ def export(conversation: str, *, newest: int = 100_000) -> list[TResponseInputIt
 
 
 def _written(item: TResponseInputItem) -> str:
-    """Return an item as text with secrets masked: it is stored for weeks."""
+    """Return an item as text that a column can hold, with secrets masked: it is stored for weeks."""
     text = json.dumps(item, ensure_ascii=False, default=str)
     value = mask_value(item, text)
-    return text if value is item else json.dumps(value, ensure_ascii=False, default=str)
+    return clean_text(text if value is item else json.dumps(value, ensure_ascii=False, default=str))
 
 
 def _readable(conversation: str, newest_first: list[tuple[int, str]]) -> list[tuple[int, TResponseInputItem]]:

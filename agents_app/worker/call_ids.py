@@ -72,14 +72,22 @@ class CallIdMap:
         """Return our id of a call that ends now; None if it did not start in this attempt."""
         return self._running.pop((parent, call_id), None)
 
-    def end_earlier(
-        self, parent: str | None, call_id: str, name: str = "", digests: Collection[str] = ()
-    ) -> str | None:
-        """Return our id of a call of an earlier attempt that ends now; None if there is none. Without a name, whatever
-        its tool and arguments are."""
+    def end_earlier(self, parent: str | None, call_id: str) -> str | None:
+        """Return our id of a call of an earlier attempt that ends now, whatever its tool and arguments are; None if
+        there is none."""
         same = (call for call in self._earlier_calls if call.key == _own((parent, call_id)))
-        matches = (call for call in same if not name or call.is_of(name, digests))
-        return self._take(call for call in matches if call.status == "executing")
+        return self._take(call for call in same if call.status == "executing")
+
+    def executing_earlier(self, parent: str | None, call_id: str, name: str, digests: Collection[str]) -> str | None:
+        """Return our id of a tool's call that an earlier attempt started and that has not ended; None if there is
+        none."""
+        same = (c for c in self._earlier_calls if c.key == _own((parent, call_id)) and c.is_of(name, digests))
+        return next((call.id for call in same if call.status == "executing"), None)
+
+    def end_recorded(self, our_id: str) -> None:
+        """Record that a call has ended and that its end is stored."""
+        self._running = {key: running for key, running in self._running.items() if running != our_id}
+        self._take(call for call in self._earlier_calls if call.id == our_id and call.status == "executing")
 
     def new(self, call_id: str) -> str:
         """Return the id of a further use."""
@@ -116,9 +124,8 @@ class CallIdMap:
     def running_earlier(self, parent: str | None, call_id: str, name: str, digests: Collection[str]) -> str:
         """Return our id of a call of a tool that an earlier attempt started, as one around a call that waited."""
         own = original(call_id)
-        same = (c for c in self._earlier_calls if c.key == (parent, own) and c.is_of(name, digests))
-        started = (call.id for call in same if call.status == "executing")
-        return next(started, our_call_id(self._run, own, max(1, self._uses[own])))
+        earlier = self.executing_earlier(parent, call_id, name, digests)
+        return earlier or our_call_id(self._run, own, max(1, self._uses[own]))
 
     @property
     def unfinished(self) -> list[str]:

@@ -129,8 +129,8 @@ class RecordingHooks(RunHooks[Any]):
             return
         failpoint("after-tool")
         key = current_parent_call(), context.tool_call_id
-        our_id = self._answered.pop(key, None) or self.calls.end(*key)
-        our_id = our_id or self.calls.end_earlier(*key, tool.name, recorded_digests(requested_arguments(context)))
+        our_id = self._answered.pop(key, None) or self.calls.running(*key)
+        our_id = our_id or self.calls.executing_earlier(*key, tool.name, recorded_digests(requested_arguments(context)))
         if our_id is None:
             return
         replacement, own_output = self._replaced_outputs.pop(key, (None, None))
@@ -142,6 +142,7 @@ class RecordingHooks(RunHooks[Any]):
         if (began := self._began.pop(our_id, None)) is not None:
             body["duration_ms"] = ms_since(began)
         await self._event_writer.store(body)
+        self.calls.end_recorded(our_id)  # not before: if the store fails, the call is in doubt
         failpoint("after-record")
         await self._notify_progress(agent.name)
 

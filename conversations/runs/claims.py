@@ -5,6 +5,7 @@ valid; otherwise `Fenced` is raised and the worker stops at once. Lock order: co
 """
 
 import hashlib
+import json
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.events.log.records import NewEvent
 from conversations.events.log.sql import marks
+from conversations.events.payload import clean_text
 from conversations.models import Conversation, Run, ToolCall
 from conversations.models.run import ENDING
 from conversations.runs import leases
@@ -48,9 +50,15 @@ class Claim(NamedTuple):
         return principals.run_principal(self.agent)
 
     def event(self, payload: Body) -> NewEvent:
-        """Create an event of the run that is stored only while the claim is valid."""
-        fields: Body = {"id": new_id(), "run_id": self.run, "agent": self.agent}
-        return log.from_internal(self.conversation, fields | payload, self.principal)._replace(attempt=self.attempt)
+        """Create an event of the run that is stored only while the claim is valid. What is no Unicode text becomes
+        U+FFFD: a model, or a tool that lists files, may return half a surrogate pair."""
+        fields: Body = {"id": new_id(), "run_id": self.run, "agent": self.agent} | payload
+        try:
+            event = log.from_internal(self.conversation, fields, self.principal)
+        except UnicodeEncodeError:
+            fields = json.loads(clean_text(json.dumps(fields, ensure_ascii=False)))
+            event = log.from_internal(self.conversation, fields, self.principal)
+        return event._replace(attempt=self.attempt)
 
 
 class ServedAgents(NamedTuple):

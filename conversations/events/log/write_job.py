@@ -60,8 +60,8 @@ class OpenTokens:
         return self._pieces
 
     def event_of(self, pieces: Sequence[str], last_index: int) -> NewEvent:
-        """Return the event of these pieces, of which the last one has this index. What is no Unicode text becomes `?`:
-        the turn's output tells what is wrong with it."""
+        """Return the event of these pieces, of which the last one has this index. What is no Unicode text becomes
+        `?`."""
         text = "".join(pieces)
         if not text.isascii():
             text = text.encode("utf-8", "replace").decode()
