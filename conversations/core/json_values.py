@@ -36,10 +36,33 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def parse(text: str) -> Any:  # any JSON
+    """Parse a stored text; a number that Python does not hold stays as it was written. None for what is no JSON."""
+    try:
+        return json.loads(text, parse_int=whole_of, parse_float=number_of)
+    except (ValueError, RecursionError):
+        return None
+
+
+def compact(value: object) -> str:
+    """Write compact JSON that a column can hold: half a surrogate pair as an escape."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"))
+    return text
+
+
 def number_of(text: str) -> float | str:
     """Read a number; one that no float holds stays as it was written, since JSON has no infinity. For `parse_float`."""
     value = float(text)
     return value if math.isfinite(value) else text
+
+
+def whole_of(text: str) -> int | str:
+    """Read a whole number of 18 digits at most; a longer one stays as it was written. For `parse_int`."""
+    return int(text) if len(text) < 19 else text
 
 
 def finite_or_name(value: float) -> float | str:

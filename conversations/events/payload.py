@@ -14,7 +14,7 @@ import msgspec
 
 from conversations.core import json_depth
 from conversations.core.errors import Invalid, TooLarge
-from conversations.core.json_values import number_of, refuse_constant
+from conversations.core.json_values import number_of, refuse_constant, whole_of
 from switchboard import topics
 from switchboard.bus import MAX_PAYLOAD
 
@@ -175,7 +175,7 @@ def decoded(body: bytes) -> Any:  # any JSON
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
-        value = json.loads(body.decode(), parse_int=_whole, parse_float=number_of, parse_constant=refuse_constant)
+        value = json.loads(body.decode(), parse_int=whole_of, parse_float=number_of, parse_constant=refuse_constant)
         return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
@@ -290,8 +290,3 @@ def _read_slowly(payload: bytes) -> ParsedPayload:
     if isinstance(metadata, dict) and isinstance(metadata.get("output_id"), str):
         fields["metadata"] = Metadata(output_id=clean_text(metadata["output_id"]))
     return ParsedPayload(**fields).fit()
-
-
-def _whole(text: str) -> int | str:
-    """Read a whole number of 18 digits at most; a longer one stays as it was written."""
-    return int(text) if len(text) < 19 else text

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from conversations.core import json_values
 from conversations.core.errors import Invalid
 from conversations.events.types.redaction import LEFT
 
@@ -41,7 +42,7 @@ class FieldPath(NamedTuple):
 def without(bodies: Mapping[int, str], field: str) -> dict[int, str]:
     """Return those bodies that say what stands in the field of any of them, without it."""
     path = FieldPath.parse(field)
-    parsed = {seq: _parsed(body) for seq, body in bodies.items()}
+    parsed = {seq: json_values.parse(body) for seq, body in bodies.items()}
     texts: set[str] = set()
     for body in parsed.values():
         texts |= set(_texts(path.value(body)))
@@ -50,7 +51,7 @@ def without(bodies: Mapping[int, str], field: str) -> dict[int, str]:
     for seq, body in parsed.items():
         left = _cleaned(body, path, ordered)
         if left != body:
-            changed[seq] = json.dumps(left, ensure_ascii=False, separators=(",", ":"))
+            changed[seq] = json_values.compact(left)
     return changed
 
 
@@ -118,10 +119,3 @@ def _texts(value: Any) -> Sequence[str]:
     if isinstance(value, bool) or value is None:
         return []
     return [text] if len(text := json.dumps(value)) > SHORTEST else []
-
-
-def _parsed(body: str) -> Any:
-    try:
-        return json.loads(body)
-    except ValueError:
-        return None

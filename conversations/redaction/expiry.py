@@ -4,16 +4,19 @@ and by the retention job.
 What is on legal hold stays, and so does what a run at work may need: a later call finds it again.
 """
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import groupby
 from typing import NamedTuple
 
+from django.db import DatabaseError
+
 from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
-from conversations.core.errors import Conflict
+from conversations.core.errors import Conflict, Unavailable
 from conversations.events.types.redaction import FIELD_MARK
 from conversations.models import Agent, Conversation, Event
 from conversations.redaction import legal_holds, redact, selection
@@ -22,6 +25,8 @@ PAGE = 200  # events of one transaction
 READ = 2_000  # rows of one read
 SHARE = 1.0  # seconds of rest for each second of work
 LATE_US = 3_600_000_000  # how much later than its neighbours a row may have been committed
+
+logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]  # expired, looked at
 GoesOn = Callable[[], bool]
@@ -135,7 +140,8 @@ def _pages(rule: Expiring) -> Iterator[tuple[int, list[int]]]:
 
 
 def _expire(by: Who, conversation: int, seqs: Sequence[int], rule: Expiring, reason: str) -> bool:
-    """Take out events of one conversation; return False where a hold is in force or a run is at work."""
+    """Take out events of one conversation; return False where a hold is in force or a run is at work, or a mistake of
+    ours stops it, which costs these events alone."""
     if _is_held(conversation):
         return False  # nobody's wish is refused: no entry
     row = Conversation.objects.get(pk=conversation)
@@ -152,6 +158,11 @@ def _expire(by: Who, conversation: int, seqs: Sequence[int], rule: Expiring, rea
             facts = {"conversation": row.key, "seqs": part.seqs}
             chain.enter(principal, "expire", target, reason=reason, correlation=facts)
     except Conflict:
+        return False
+    except (DatabaseError, Unavailable):
+        raise
+    except Exception:
+        logger.exception("events %s to %s of conversation %s cannot be redacted", seqs[0], seqs[-1], row.key)
         return False
     return True
 

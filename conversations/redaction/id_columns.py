@@ -8,6 +8,7 @@ from urllib.parse import quote
 from django.db.models import Model
 from django.db.models.query import QuerySet
 
+from conversations.core import json_values
 from conversations.models import (
     Alarm,
     AlertDelivery,
@@ -26,7 +27,7 @@ from conversations.models import (
     SessionItem,
     Shelf,
 )
-from conversations.redaction.id_forms import ErasedId, written
+from conversations.redaction.id_forms import ErasedId
 
 
 def replace(row: Conversation, own: Collection[int], erased: ErasedId) -> None:
@@ -101,5 +102,5 @@ def _replace_requests(erased: ErasedId) -> None:
     for request in RedactionRequest.objects.filter(erased.held_by("scope")):
         scope = json.loads(request.scope)
         if scope.get("conversation") == erased.old:
-            text = written(scope | {"conversation": erased.new})
+            text = json_values.compact(scope | {"conversation": erased.new})
             RedactionRequest.objects.filter(pk=request.pk).update(scope=text, reason=erased.in_words(request.reason))

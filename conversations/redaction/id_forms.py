@@ -1,6 +1,5 @@
 """An id of a conversation that is erased, and what takes its place: in texts, in JSON and in addresses."""
 
-import json
 import re
 from collections.abc import Collection, Iterable
 from typing import Any
@@ -8,7 +7,7 @@ from urllib.parse import quote
 
 from django.db.models import Q
 
-from conversations.core import url_converters
+from conversations.core import json_values, url_converters
 from conversations.redaction.call_field import in_json
 from conversations.redaction.tombstones import CODE, STRUCTURE
 
@@ -48,13 +47,13 @@ class ErasedId:
 
     def in_body(self, body: str, *, words: bool) -> str:
         """Replace it in an event's body: where a field refers to the conversation, and with `words` in all texts."""
-        value = _parsed(body)
+        value = json_values.parse(body)
         if not isinstance(value, dict):
             return self.in_words(body) if words else body
         changed = self.in_fields(value, words=words, structural=STRUCTURE)
         if value.get("event") == MOVED and value.get("to") == self.old:
             changed["to"] = self.new
-        return body if changed == value else written(changed)
+        return body if changed == value else json_values.compact(changed)
 
     def in_fields(self, fields: dict[str, Any], *, words: bool, structural: Collection[str]) -> dict[str, Any]:
         """Replace it in a table of fields, of which the words of structural ones stay."""
@@ -74,20 +73,3 @@ class ErasedId:
 
     def _name(self, name: str, *, words: bool) -> str:
         return self.in_words(name) if words and not CODE.fullmatch(name) else name
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def written(value: Any) -> str:
-    """Write compact JSON that a column can hold."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half a character
-        return json.dumps(value, separators=(",", ":"))
-    return text

@@ -1,8 +1,9 @@
 """What stands in place of a redacted body: what the event was, without what it said (§5)."""
 
-import json
 import re
 from typing import Any
+
+from conversations.core import json_values
 
 # Who, where and how it ended: names and ids that the fold of other events goes by.
 STRUCTURE = frozenset((
@@ -22,10 +23,7 @@ OF_METADATA = ("output_id", "hop")
 
 def tombstone(body: str) -> str:
     """Return the JSON that stands in place of a body."""
-    try:
-        payload = json.loads(body)
-    except ValueError:
-        payload = None
+    payload = json_values.parse(body)
     if not isinstance(payload, dict):
         return "{}"
     left: dict[str, Any] = {name: value for name, value in payload.items() if name in STRUCTURE and _is_small(value)}
@@ -36,7 +34,7 @@ def tombstone(body: str) -> str:
     metadata = payload.get("metadata")
     if isinstance(metadata, dict):
         left["metadata"] = {name: metadata[name] for name in OF_METADATA if isinstance(metadata.get(name), str | int)}
-    return json.dumps(left, ensure_ascii=False, separators=(",", ":"))
+    return json_values.compact(left)
 
 
 def _is_small(value: object) -> bool:
