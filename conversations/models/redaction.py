@@ -49,7 +49,7 @@ class RedactionRequest(models.Model):
     requested_by = models.CharField(max_length=160)
     requested_at = models.BigIntegerField(help_text="µs UTC")
     decided_by = models.CharField(max_length=160, default="")
-    decided_at = models.BigIntegerField(null=True, help_text="µs UTC")
+    decided_at = models.BigIntegerField(null=True, help_text="µs UTC")  # none while what is confirmed is redacted
     is_confirmed = models.BooleanField(null=True)
 
     class Meta:

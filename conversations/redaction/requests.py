@@ -14,6 +14,7 @@ from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
+from conversations.core.write_transaction import write_transaction
 from conversations.models import RedactionRequest
 from conversations.redaction import legal_holds, scope
 from conversations.redaction.scope import RedactionOutcome, RedactionScope
@@ -59,23 +60,22 @@ def pending() -> QuerySet[RedactionRequest]:
 def confirm(by: Who, number: int) -> RedactionOutcome:
     """Redact what somebody else asked for. Raises NotFound, Conflict; NotAllowed for whoever asked.
 
-    It is done before the request is closed: after a crash between the two it is confirmed once more, and does nothing
-    more.
+    The row says so first, so that nobody declines it meanwhile, and is closed at the end: after a crash between the two
+    it is confirmed once more, by anybody, and what is left is done. What is refused can still be declined.
     """
     pending_request = _pending(number)
     what = RedactionScope.from_json(pending_request.scope)
-    _require_another(by, pending_request, what)
+    _begin(by, pending_request, what)
     try:
-        outcome = scope.carry_out(
-            by, what, pending_request.reason, requested_by=pending_request.requested_by, request=number
-        )
-    except Conflict as error:
-        if error.code != "redacted":
-            raise
-        outcome = RedactionOutcome((), ())
+        outcome = _carry_out(by, what, pending_request)
+    except Exception:
+        _give_up(by, pending_request)
+        raise
     pending_request.refresh_from_db()
     what = RedactionScope.from_json(pending_request.scope)  # without an id that is erased now
-    if not outcome.refused:
+    if outcome.refused:
+        _give_up(by, pending_request)
+    else:
         _close(by, pending_request, what, is_confirmed=True)
     return outcome
 
@@ -91,15 +91,46 @@ def _pending(number: int) -> RedactionRequest:
     if pending_request is None:
         raise NotFound(f"there is no request {number}")
     if pending_request.decided_at is not None:
-        done = "confirmed" if pending_request.is_confirmed else "declined"
-        raise Conflict(f"{pending_request.decided_by} has {done} request {number}", code="decided")
+        raise _decided(pending_request)
     return pending_request
 
 
-def _require_another(by: Who, pending_request: RedactionRequest, what: RedactionScope) -> None:
-    with audited_action(by, "confirm_redaction", what.target, right="redact"):
-        if str(permissions.principal_of(by)) == pending_request.requested_by:
+def _decided(pending_request: RedactionRequest) -> Conflict:
+    """Return the refusal that names who was first."""
+    pending_request.refresh_from_db()
+    done = "confirmed" if pending_request.is_confirmed else "declined"
+    rest = "" if pending_request.decided_at is not None else ", and it is not finished: confirm it to finish it"
+    return Conflict(f"{pending_request.decided_by} has {done} request {pending_request.pk}{rest}", code="decided")
+
+
+def _begin(by: Who, pending_request: RedactionRequest, what: RedactionScope) -> None:
+    """Note who confirms it, if that is another person; `pending_request` keeps who had begun before a crash."""
+    with audited_action(by, "confirm_redaction", what.target, right="redact") as principal:
+        if str(principal) == pending_request.requested_by:
             raise NotAllowed("a second person has to confirm this request, because you made it")
+        begun = {"decided_by": str(principal), "is_confirmed": True}
+        if not RedactionRequest.objects.filter(pk=pending_request.pk, decided_at=None).update(**begun):
+            raise _decided(pending_request)
+
+
+def _carry_out(by: Who, what: RedactionScope, pending_request: RedactionRequest) -> RedactionOutcome:
+    facts = {"requested_by": pending_request.requested_by, "request": pending_request.pk}
+    try:
+        return scope.carry_out(by, what, pending_request.reason, **facts)
+    except Conflict as error:
+        if error.code != "redacted":
+            raise
+        return RedactionOutcome((), ())
+
+
+def _give_up(by: Who, pending_request: RedactionRequest) -> None:
+    """Have it wait for a second person again, or for somebody else who has begun and may be at it still."""
+    me = str(permissions.principal_of(by))
+    is_others = pending_request.is_confirmed and pending_request.decided_by != me
+    before = {"decided_by": pending_request.decided_by, "is_confirmed": True}
+    with write_transaction():
+        begun = RedactionRequest.objects.filter(pk=pending_request.pk, decided_at=None, decided_by=me)
+        begun.update(**(before if is_others else {"decided_by": "", "is_confirmed": None}))
 
 
 def _close(
@@ -110,8 +141,9 @@ def _close(
         now = {"decided_by": str(principal), "decided_at": time.time_ns() // 1000, "is_confirmed": is_confirmed}
         if what.is_about_person:  # its words are what had to go
             now["scope"] = RedactionScope(words=("redacted",)).as_json()
-        if not RedactionRequest.objects.filter(pk=pending_request.pk, decided_at=None).update(**now):
-            raise Conflict(f"somebody else has already decided on request {pending_request.pk}", code="decided")
+        waiting = RedactionRequest.objects.filter(pk=pending_request.pk, decided_at=None)
+        if not (waiting if is_confirmed else waiting.filter(is_confirmed=None)).update(**now):
+            raise _decided(pending_request)
         chain.enter(
             principal,
             verb,

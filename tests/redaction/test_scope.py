@@ -9,7 +9,7 @@ from conversations.conversation.fork import fork
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, Unavailable
 from conversations.core.principals import SYSTEM, user_principal
 from conversations.events import log, payload, verify_chains
-from conversations.models import AuditEntry, Event, Redaction, RedactionRequest, SessionItem, ToolCall
+from conversations.models import AuditEntry, Event, Redaction, RedactionRequest, SessionItem, ToolCall, User
 from conversations.redaction import call_field, journal, legal_holds, requests, scope
 from conversations.redaction.redact import redact
 from conversations.redaction.scope import RedactionScope
@@ -218,6 +218,86 @@ def test_where_two_people_are_needed_a_second_one_confirms(team, two_people):
         requests.decline(team["admin"], submitted.request.pk)
     entry = AuditEntry.objects.get(verb="redact", outcome="done")
     assert (entry.principal, json.loads(entry.correlation)["requested_by"]) == ("user:bess", "user:ada")
+
+
+@pytest.fixture
+def asked(team, two_people):
+    """A request of the admin's, which `bess` may confirm."""
+    spoken("scope-k", "quokka")
+    person("bess", "admin")
+    return requests.submit(team["admin"], RedactionScope("scope-k", [1]), "asked for").request
+
+
+def carrying_out(monkeypatch, act):
+    """Have `act` called when a confirmed request is about to be carried out."""
+    carry_out = scope.carry_out
+    monkeypatch.setattr(scope, "carry_out", lambda *args, **facts: (act(), carry_out(*args, **facts))[1])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_that_is_being_carried_out_cannot_be_declined(team, asked, monkeypatch):
+    def decline():
+        with pytest.raises(Conflict, match="user:bess has confirmed"):
+            requests.decline(team["admin"], asked.pk)
+
+    carrying_out(monkeypatch, decline)
+
+    requests.confirm(User.objects.get(username="bess"), asked.pk)
+
+    asked.refresh_from_db()
+    assert (asked.decided_by, asked.is_confirmed) == ("user:bess", True)
+    assert everywhere("quokka") == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_whose_redaction_was_killed_is_finished_by_whoever_confirms_it_next(team, asked, monkeypatch):
+    def killed():
+        raise SystemExit
+
+    with monkeypatch.context() as first:
+        carrying_out(first, killed)
+        with pytest.raises(SystemExit):
+            requests.confirm(User.objects.get(username="bess"), asked.pk)
+    with pytest.raises(Conflict, match="not finished"):
+        requests.decline(team["admin"], asked.pk)
+
+    requests.confirm(person("carl", "admin"), asked.pk)
+
+    asked.refresh_from_db()
+    assert (asked.decided_by, asked.is_confirmed, everywhere("quokka")) == ("user:carl", True, [])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_confirmed_request_that_a_hold_refuses_can_be_declined(team, asked):
+    legal_holds.place(team["admin"], "scope-k", "a lawsuit")
+
+    with pytest.raises(Conflict, match="legal hold"):
+        requests.confirm(User.objects.get(username="bess"), asked.pk)
+    requests.decline(team["admin"], asked.pk)
+
+    asked.refresh_from_db()
+    assert (asked.decided_by, asked.is_confirmed) == ("user:ada", False)
+    assert everywhere("quokka")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_confirms_too_and_is_refused_leaves_the_other_at_it(team, asked, monkeypatch):
+    def confirm_too():
+        with monkeypatch.context() as inner:
+            inner.setattr(scope, "carry_out", refuse)
+            with pytest.raises(Conflict, match="the run"):
+                requests.confirm(person("carl", "admin"), asked.pk)
+        with pytest.raises(Conflict, match="user:bess has confirmed"):
+            requests.decline(team["admin"], asked.pk)
+
+    def refuse(*_, **__):
+        raise Conflict("stop the run first")
+
+    carrying_out(monkeypatch, confirm_too)
+
+    requests.confirm(User.objects.get(username="bess"), asked.pk)
+
+    assert everywhere("quokka") == []
 
 
 @pytest.mark.django_db(transaction=True)
