@@ -46,11 +46,25 @@ class Api:
             if len(lines) == 1:
                 self._ask("POST", "publish", lines[0])
                 return [None]
-            items = self._ask("POST", "publish", b'{"messages":[' + b",".join(lines) + b"]}").get("items")
+            return self._publish_batch(lines)
         except Refused as refusal:
             if len(lines) > 1 and refusal.status in ONE_BY_ONE:
                 return [self.publish([line])[0] for line in lines]
             return [refusal] * len(lines)
+
+    def publish_kept(self, lines: Sequence[bytes]) -> list[Refused | None]:
+        """Send messages that the spool keeps, as `publish` does. What refuses the request for none of them, such as
+        another token's server, raises `Unreachable`: they are still to be sent."""
+        try:
+            return self._publish_batch(lines)
+        except Refused as refusal:
+            if refusal.status not in ONE_BY_ONE:
+                raise Unreachable(f"{self.url} responded with {refusal.status}: {refusal}") from refusal
+            return [self.publish_kept([line])[0] for line in lines] if len(lines) > 1 else [refusal]
+
+    def _publish_batch(self, lines: Sequence[bytes]) -> list[Refused | None]:
+        messages = b",".join(line or b"null" for line in lines)  # a spool that was damaged may have an empty line
+        items = self._ask("POST", "publish", b'{"messages":[' + messages + b"]}").get("items")
         errors = [item.get("error") for item in items] if isinstance(items, list) else []
         if len(errors) != len(lines) or any(error and error.get("code") in NOT_NOW for error in errors):
             raise Unreachable(f"{self.url} did not store all {len(lines)} messages")

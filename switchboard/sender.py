@@ -169,11 +169,11 @@ class Sender:
             return bool(self._queue) or not self._is_closing
 
     def _from_spool(self) -> None:
-        """Send the oldest of the spool; what is refused is set aside and holds up nothing."""
+        """Send the oldest of the spool; a message that is refused is set aside and holds up nothing."""
         assert self._spool is not None
         with self._news:
             lines = self._spool.first(MAX_MESSAGES, MAX_BYTES)
-        refusals = self._api.publish(lines)
+        refusals = self._api.publish_kept(lines)
         with self._news:
             for line, refusal in zip(lines, refusals, strict=True):
                 if refusal:

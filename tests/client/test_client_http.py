@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -183,6 +184,21 @@ def test_refused_message_is_moved_aside_and_holds_up_nothing(
     assert "0.refused.jsonl" in caplog.text
 
 
+def test_message_that_its_token_may_not_send_is_moved_aside_and_holds_up_nothing(
+    proxy: CuttingProxy, served: Server, topic: str, tmp_path: Path
+) -> None:
+    proxy.be("away")
+    with HttpBus(proxy.url, served.token("Desk", role="agent"), spool_dir=tmp_path) as bus:
+        bus.publish(topic, BusMessage(topic, message(topic, 1).payload | {"agent": "Other"}))
+        proxy.be("there")
+        assert bus.flush(10)
+        kept = publish(bus, topic, 2)
+
+    (refused,) = [json.loads(line) for line in (tmp_path / "0.refused.jsonl").read_text().splitlines()]
+    assert (refused["error"]["code"], refused["message"]["payload"]["n"]) == ("not_allowed", 1)
+    assert stored(served, topic) == kept
+
+
 def test_unreadable_line_of_a_spool_is_moved_aside_and_holds_up_nothing(
     proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path
 ) -> None:
@@ -218,6 +234,53 @@ def test_wrong_token_is_refused_and_nothing_waits(proxy: CuttingProxy, topic: st
 
     assert (caught.value.status, caught.value.code) == (401, "not_signed_in")
     assert bus.waiting == 0
+
+
+class Elsewhere(BaseHTTPRequestHandler):
+    """A program that is no Switchboard, on the address where the server was."""
+
+    def do_POST(self) -> None:
+        """Answer as an OpenAI-compatible server does."""
+        body = b'{"error":{"message":"Unknown endpoint","type":"invalid_request_error"}}'
+        self.send_response(404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """The address of that program."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("why", ["wrong token", "not allowed", "another program"])
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_was_acknowledged_is_kept_while_the_token_or_the_address_is_wrong(
+    proxy: CuttingProxy, served: Server, served_token: str, topic: str, elsewhere: str, tmp_path: Path,
+    caplog: pytest.LogCaptureFixture, why: str, count: int,
+) -> None:  # fmt: skip
+    proxy.be("away")
+    with HttpBus(proxy.url, served_token, spool_dir=tmp_path) as bus:
+        ids = publish(bus, topic, *range(count))
+    proxy.be("there")
+    url = elsewhere if why == "another program" else proxy.url
+    token = served.token(f"viewer-{count}", role="viewer") if why == "not allowed" else "sb_wrong"
+
+    with HttpBus(url, token, spool_dir=tmp_path) as bus:
+        until(lambda: "waiting for the server" in caplog.text, what="a complaint")
+        assert bus.waiting == count
+    assert not (tmp_path / "0.refused.jsonl").exists()
+
+    with HttpBus(proxy.url, served_token, spool_dir=tmp_path) as bus:
+        assert bus.flush(10)
+    assert stored(served, topic) == ids
 
 
 def test_without_a_spool_nobody_there_is_told(
