@@ -9,7 +9,7 @@ from typing import NamedTuple
 from django.conf import settings
 from django.db.models.query import QuerySet
 
-from conversations.access import permissions
+from conversations.access import four_eyes, permissions
 from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
@@ -106,8 +106,8 @@ def _decided(pending_request: RedactionRequest) -> Conflict:
 def _begin(by: Who, pending_request: RedactionRequest, what: RedactionScope) -> None:
     """Note who confirms it, if that is another person; `pending_request` keeps who had begun before a crash."""
     with audited_action(by, "confirm_redaction", what.target, right="redact") as principal:
-        if str(principal) == pending_request.requested_by:
-            raise NotAllowed("a second person has to confirm this request, because you made it")
+        if four_eyes.is_same_person(str(principal), pending_request.requested_by):
+            raise NotAllowed("a second person has to confirm this request, because you or a token of yours made it")
         begun = {"decided_by": str(principal), "is_confirmed": True}
         if not RedactionRequest.objects.filter(pk=pending_request.pk, decided_at=None).update(**begun):
             raise _decided(pending_request)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from django.db.models import F, OuterRef, Q, Subquery
 
-from conversations.access import permissions
+from conversations.access import four_eyes, permissions
 from conversations.access.audit import chain
 from conversations.core import principals
 from conversations.core.ids import new_id
@@ -119,7 +119,8 @@ def _use(call: auto_approval_rules.MatchedCall, run: Run) -> AutoApprovalRule | 
     live = AutoApprovalRule.objects.live(database_now())
     for rule in live.filter(lookup_key=call.lookup_key).order_by(*auto_approval_rules.IN_TURN):
         is_about = auto_approval_rules.fits(rule, call, is_destructive=held.effect == "destructive")
-        if is_about and rule.made_by not in behind and makers_right(rule) and _counted(rule):
+        is_of_author = behind and not behind.isdisjoint(four_eyes.people_behind([rule.made_by])[rule.made_by])
+        if is_about and not is_of_author and makers_right(rule) and _counted(rule):
             return rule
     return None
 

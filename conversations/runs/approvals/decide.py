@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
+from conversations.access import four_eyes
 from conversations.access.action_context import audited_action, event_author
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
@@ -135,9 +136,9 @@ def parse_request_body(body: str) -> Body:
 
 
 def wrote_input(principal: Principal, run: Run) -> bool:
-    """Return whether somebody wrote or sent the input of a run, as themselves, as an agent or by asking one, or started
-    it again."""
-    return str(principal) in authors(run)
+    """Return whether somebody wrote or sent the input of a run, as themselves, as an agent, by a token or by asking an
+    agent, or started it again."""
+    return not four_eyes.people_behind([str(principal)])[str(principal)].isdisjoint(authors(run))
 
 
 def authors(run: Run) -> set[str]:

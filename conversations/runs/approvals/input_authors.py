@@ -2,7 +2,7 @@
 messages delivered at one of its steps. Used where a decision is refused, and by the pages that say so beforehand.
 
 If an agent's run sent the input, in the same conversation, the people behind that run are behind this one, too: nobody
-gets around four eyes by asking one agent to ask another.
+gets around four eyes by asking one agent to ask another, nor by a token (`access.four_eyes`).
 """
 
 import json
@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 from django.db import connection
 
+from conversations.access import four_eyes
 from conversations.events.log.sql import marks
 
 _INPUTS = """JOIN conversations_run r ON r.id=b.run
@@ -24,11 +25,13 @@ FROM behind b {_INPUTS} AND e.seq IN (i.input_seq, i.queued_seq)"""
 
 
 def of_runs(runs: Collection[str]) -> dict[str, set[str]]:
-    """Return the principals behind each of these runs, by its id; of what the system wrote for a token, the token."""
+    """Return the principals behind each of these runs, by its id; of what the system wrote for a token, the token. Of
+    a token, whoever made it is among them."""
     authors: dict[str, set[str]] = {run: set() for run in runs}
     if runs:
         with connection.cursor() as cursor:
             cursor.execute(_AUTHORS.format(runs=marks(len(runs))), [*runs])
             for run, principal, body in cursor.fetchall():
                 authors[run].add(str(json.loads(body).get("by") or principal))
-    return authors
+    behind = four_eyes.people_behind({who for people in authors.values() for who in people})
+    return {run: {each for who in people for each in behind[who]} for run, people in authors.items()}

@@ -9,6 +9,7 @@ alone: a tool that took over another's name is a different tool.
 from dataclasses import dataclass, field
 from typing import Any
 
+from conversations.access import four_eyes
 from conversations.core.errors import NotAllowed
 from conversations.core.json_values import text_of
 from conversations.core.node_heartbeat import database_now
@@ -189,7 +190,8 @@ def require_second_approver(principal: Principal, approval: Approval, run: Run) 
         return
     request = body_of(approval.conversation_id, approval.asked_seq)
     held = evaluate.for_tool(run.agent, text_of(request.get("qualified_name")) or "", Declared("ask", _effect(request)))
-    if held.effect == "destructive" and body_of(approval.conversation_id, run.input_seq).get("by") == str(principal):
+    requested_by = str(body_of(approval.conversation_id, run.input_seq).get("by"))
+    if held.effect == "destructive" and four_eyes.is_same_person(str(principal), requested_by):
         raise NotAllowed(
             f"{principal} requested this destructive replay, so someone else has to decide", code="four_eyes"
         )

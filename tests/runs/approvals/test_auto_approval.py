@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from conversations.access.accounts import tokens
 from conversations.conversation import control
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.events.log.rebuild import rebuild
@@ -164,12 +165,14 @@ def test_what_was_held_is_approved_when_it_is_handed_back(people):
 def test_with_four_eyes_a_rule_does_not_count_for_what_its_maker_wrote(people):
     edit_policy.set_policy(people["admin"], PolicyRule("", "file_incident", "ask", four_eyes=True))
     teamwork.ask(people["admin"])
+    tokens.make_token(people["admin"], "robot", "approver")
     rule(by="user:ada")
+    rule(by="token:robot")
 
     assert auto_approval.approve_waiting() == []
     rule(by="user:april")
     assert len(auto_approval.approve_waiting()) == 1
-    assert Approval.objects.get().rule == "rule-1"
+    assert Approval.objects.get().rule == "rule-2"
 
 
 def test_a_rule_with_a_number_of_uses_is_spared_by_one_without(people):

@@ -6,13 +6,14 @@ import pytest
 from agents.testing import assistant_message, function_call
 
 from agents_app.teams.chat_tool import chat_send
+from conversations.access.accounts import tokens
 from conversations.access.accounts.grants import give_grant
 from conversations.conversation import control
 from conversations.core import principals
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.events import log, payload
 from conversations.events.log.rebuild import rebuild
-from conversations.models import Approval, Conversation, Run, SessionItem, ToolCall, ToolSchema
+from conversations.models import Approval, Conversation, Run, SessionItem, Token, ToolCall, ToolSchema
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
 from conversations.runs.policy.edit_policy import set_policy
@@ -206,8 +207,10 @@ def test_a_second_person_decides_about_what_destroys_where_the_policy_asks(peopl
     approval = Approval.objects.get()
 
     assert (run.status, new.status, approval.tool_call, len(desk.ran)) == ("waiting", "waiting", new.id, 1)
-    with pytest.raises(NotAllowed, match="someone else has to decide"):
-        decide.decide(ada, approval.id, "approve")
+    tokens.make_token(ada, "robot", "approver")
+    for own in (ada, Token.objects.get()):
+        with pytest.raises(NotAllowed, match="someone else has to decide"):
+            decide.decide(own, approval.id, "approve")
     decide.decide(people["approver"], approval.id, "approve")
     with working(desk.team()):
         run = ended(run.id)
