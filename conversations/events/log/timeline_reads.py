@@ -1,7 +1,7 @@
 """Read the data of a conversation's timeline within limits: runs, calls without their bodies, and the events that show
 which agent was active in a run at what time. Called by the timeline page."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from django.db import connection
@@ -12,10 +12,15 @@ from conversations.events.log.call_events import COLUMNS
 from conversations.events.log.records import Stored
 from conversations.events.log.run_history import KINDS
 from conversations.events.log.sql import marks
-from conversations.models import Event, Run, ToolCall
+from conversations.models import Approval, Event, Run, ToolCall
 
 NEWEST = 10_000  # events looked at; what was before has no rows
-_STATUS = {"queued": "queued", "resumed": "queued", "waiting": "waiting"}  # of a run after its event; else running
+_STATUS = {
+    "queued": "queued",
+    "resumed": "queued",
+    "started": "running",
+    "waiting": "waiting",
+}  # of a run after its event
 WORDS = 2_000  # characters of a message whose beginning is told
 
 
@@ -84,13 +89,15 @@ def read(conversation: int, key: str, head: int) -> TimelineEvents:
     calls = calls.annotate(finished_at=Subquery(ends[:1])).order_by("called_seq")
     runs = Run.objects.filter(id__in={event.run for event in events if event.run})
     last = Event.objects.filter(conversation_id=conversation, seq=head).values_list("at", flat=True).first()
-    statuses = {event.run: _STATUS.get(event.kind.removeprefix("run."), "running") for event in events if event.run}
+    steps = ((event.run, event.kind.removeprefix("run.")) for event in events if event.run)
+    statuses = {run: _STATUS[step] for run, step in steps if step in _STATUS}
+    pending = _pending_calls(conversation, head)
     return TimelineEvents(
         first=first,
         head=head,
         last_at=last or 0,
         events=events,
-        calls=[_call_then(CallTimes(*row), head) for row in calls.values_list(*CallTimes._fields)],
+        calls=[_call_then(CallTimes(*row), head, pending) for row in calls.values_list(*CallTimes._fields)],
         runs=[
             _run_then(RunTimes(*row), end, head, statuses)
             for *row, end in runs.values_list(*RunTimes._fields, "ended_seq")
@@ -98,16 +105,23 @@ def read(conversation: int, key: str, head: int) -> TimelineEvents:
     )
 
 
-def _call_then(call: CallTimes, head: int) -> CallTimes:
-    """Return a call as it was at the head: one that ended later was still running."""
-    if call.finished_seq is None or call.finished_seq <= head:
+def _pending_calls(conversation: int, head: int) -> set[str]:
+    """Return the calls whose approval request was open at the head."""
+    requests = Approval.objects.filter(conversation_id=conversation, asked_seq__lte=head)
+    return set(requests.exclude(decided_seq__lte=head).values_list("tool_call", flat=True))
+
+
+def _call_then(call: CallTimes, head: int, pending: Container[str]) -> CallTimes:
+    """Return a call as it was at the head: one that ended or was decided later was still running or waiting."""
+    if call.finished_seq is not None and call.finished_seq <= head:
         return call
-    return call._replace(status="executing", finished_seq=None, finished_at=None, duration_ms=None)
+    status = "waiting" if call.id in pending else "executing" if call.finished_seq else call.status
+    return call._replace(status=status, finished_seq=None, finished_at=None, duration_ms=None)
 
 
 def _run_then(run: RunTimes, ended: int | None, head: int, statuses: Mapping[str, str]) -> RunTimes:
-    """Return a run as it was at the head: one that ended later has the status of its last event until then."""
-    return run if ended is None or ended <= head else run._replace(status=statuses.get(run.id, run.status))
+    """Return a run as it was at the head: one that had not ended has the status of its last event until then."""
+    return run if ended is not None and ended <= head else run._replace(status=statuses.get(run.id, run.status))
 
 
 def _events(conversation: int, key: str, least: int, head: int) -> tuple[int, list[Stored]]:

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from conversations.conversation import control
-from conversations.models import Conversation, User
+from conversations.models import Approval, Conversation, User
 from conversations.runs.approvals import decide
 from tests.dashboard.pages.test_conversation_page import seqs
 from tests.support import large_talks, teamwork
@@ -90,6 +90,29 @@ def test_a_timeline_of_the_past_knows_no_later_end(browser: Client) -> None:
     assert re.search(r'data-kind="wait"[^>]*data-state="waiting"', then)
     assert not re.search(r'data-kind="wait"[^>]*data-state="waiting"', now)
     assert 'data-head="6"' in then
+
+
+def test_a_run_that_waits_now_worked_before(owner: User) -> None:
+    teamwork.team()
+    approval = teamwork.ask(owner, "pipe")
+    browser = client_of(owner)
+
+    then = opened(browser, f"?view=timeline&at={approval.asked_seq - 1}", "pipe")
+    now = opened(browser, "?view=timeline", "pipe")
+
+    assert re.search(r'data-kind="run"[^>]*data-state="running"', then)
+    assert re.search(r'data-kind="run"[^>]*data-state="waiting"', now)
+
+
+def test_a_call_waits_in_the_timeline_until_it_is_decided(browser: Client) -> None:
+    approval = Approval.objects.get()
+
+    requested, decided = (
+        opened(browser, f"?view=timeline&at={seq}") for seq in (approval.asked_seq, approval.decided_seq)
+    )
+
+    assert re.search(r'data-kind="call"[^>]*data-state="waiting"', requested)
+    assert not re.search(r'data-kind="call"[^>]*data-state="waiting"', decided)
 
 
 def test_a_graph_of_the_past_counts_no_later_message(browser: Client) -> None:
