@@ -15,22 +15,22 @@ _TOKEN = "token:"
 def people_behind(principals: Iterable[str]) -> dict[str, set[str]]:
     """Return for each principal itself and, of a token, whoever made it; of one made by a token, those behind that,
     too. A name may have been used again: everybody who made a token of that name counts."""
-    asked = set(principals)
+    names = set(principals)
     makers: dict[str, set[str]] = {}
-    unknown = {who for who in asked if who.startswith(_TOKEN)}
+    unknown = {who for who in names if who.startswith(_TOKEN)}
     while unknown:
         makers |= {token: set() for token in unknown}
         entries = AuditEntry.objects.filter(target__in=unknown, verb="make_token", outcome="done")
         for token, maker in entries.values_list("target", "principal"):
             makers[token] |= {maker} - {str(SYSTEM)}
         unknown = {who for token in unknown for who in makers[token] if who.startswith(_TOKEN)} - makers.keys()
-    return {who: _reached(who, makers) for who in asked}
+    return {who: _reached(who, makers) for who in names}
 
 
-def is_same_person(one: str, other: str) -> bool:
+def is_same_person(principal: str, other: str) -> bool:
     """Return whether somebody is behind both of these principals."""
-    behind = people_behind([one, other])
-    return not behind[one].isdisjoint(behind[other])
+    behind = people_behind([principal, other])
+    return not behind[principal].isdisjoint(behind[other])
 
 
 def _reached(who: str, makers: dict[str, set[str]]) -> set[str]:

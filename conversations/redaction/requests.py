@@ -91,11 +91,11 @@ def _pending(number: int) -> RedactionRequest:
     if pending_request is None:
         raise NotFound(f"there is no request {number}")
     if pending_request.decided_at is not None:
-        raise _decided(pending_request)
+        raise _already_decided(pending_request)
     return pending_request
 
 
-def _decided(pending_request: RedactionRequest) -> Conflict:
+def _already_decided(pending_request: RedactionRequest) -> Conflict:
     """Return the refusal that names who was first."""
     pending_request.refresh_from_db()
     done = "confirmed" if pending_request.is_confirmed else "declined"
@@ -110,7 +110,7 @@ def _begin(by: Who, pending_request: RedactionRequest, what: RedactionScope) -> 
             raise NotAllowed("a second person has to confirm this request, because you or a token of yours made it")
         begun = {"decided_by": str(principal), "is_confirmed": True}
         if not RedactionRequest.objects.filter(pk=pending_request.pk, decided_at=None).update(**begun):
-            raise _decided(pending_request)
+            raise _already_decided(pending_request)
 
 
 def _carry_out(by: Who, what: RedactionScope, pending_request: RedactionRequest) -> RedactionOutcome:
@@ -143,7 +143,7 @@ def _close(
             now["scope"] = RedactionScope(words=("redacted",)).as_json()
         waiting = RedactionRequest.objects.filter(pk=pending_request.pk, decided_at=None)
         if not (waiting if is_confirmed else waiting.filter(is_confirmed=None)).update(**now):
-            raise _decided(pending_request)
+            raise _already_decided(pending_request)
         chain.enter(
             principal,
             verb,

@@ -30,7 +30,7 @@ def token_of(by, name="robot", role="admin"):
     return Token.objects.get(name=name)
 
 
-def asked(by):
+def ask_for_approval(by):
     """Bring a run to its approval request, of which this is the author."""
     teamwork.team()
     post_message.post(by, "flood", recipient="agent:Dialogue", content="Water", client_id="1")
@@ -57,7 +57,7 @@ def test_who_asked_for_a_redaction_does_not_confirm_it_by_a_token_nor_the_other_
 @pytest.mark.parametrize("by_token", [True, False], ids=["its maker decides", "its maker asks"])
 def test_nobody_decides_on_what_their_token_wrote_nor_by_a_token_on_what_they_wrote(people, by_token):
     ada, robot = people["admin"], token_of(people["admin"])
-    asked(robot if by_token else ada)
+    ask_for_approval(robot if by_token else ada)
 
     with pytest.raises(NotAllowed, match="four eyes"):
         decide.decide(ada if by_token else robot, "ask", "approve")
@@ -77,6 +77,6 @@ def test_a_token_counts_as_everybody_who_made_one_of_its_name(people):
 
 
 def test_tokens_that_were_made_at_the_command_line_are_each_their_own(people):
-    asked(token_of(SYSTEM))
+    ask_for_approval(token_of(SYSTEM))
 
     assert decide.decide(token_of(SYSTEM, "other"), "ask", "approve").decided_by == "token:other"

@@ -221,7 +221,7 @@ def test_where_two_people_are_needed_a_second_one_confirms(team, two_people):
 
 
 @pytest.fixture
-def asked(team, two_people):
+def waiting_request(team, two_people):
     """A request of the admin's, which `bess` may confirm."""
     spoken("scope-k", "quokka")
     person("bess", "admin")
@@ -235,67 +235,69 @@ def carrying_out(monkeypatch, act):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_request_that_is_being_carried_out_cannot_be_declined(team, asked, monkeypatch):
+def test_a_request_that_is_being_carried_out_cannot_be_declined(team, waiting_request, monkeypatch):
     def decline():
         with pytest.raises(Conflict, match="user:bess has confirmed"):
-            requests.decline(team["admin"], asked.pk)
+            requests.decline(team["admin"], waiting_request.pk)
 
     carrying_out(monkeypatch, decline)
 
-    requests.confirm(User.objects.get(username="bess"), asked.pk)
+    requests.confirm(User.objects.get(username="bess"), waiting_request.pk)
 
-    asked.refresh_from_db()
-    assert (asked.decided_by, asked.is_confirmed) == ("user:bess", True)
+    waiting_request.refresh_from_db()
+    assert (waiting_request.decided_by, waiting_request.is_confirmed) == ("user:bess", True)
     assert everywhere("quokka") == []
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_request_whose_redaction_was_killed_is_finished_by_whoever_confirms_it_next(team, asked, monkeypatch):
+def test_a_request_whose_redaction_was_killed_is_finished_by_whoever_confirms_it_next(
+    team, waiting_request, monkeypatch
+):
     def killed():
         raise SystemExit
 
     with monkeypatch.context() as first:
         carrying_out(first, killed)
         with pytest.raises(SystemExit):
-            requests.confirm(User.objects.get(username="bess"), asked.pk)
+            requests.confirm(User.objects.get(username="bess"), waiting_request.pk)
     with pytest.raises(Conflict, match="not finished"):
-        requests.decline(team["admin"], asked.pk)
+        requests.decline(team["admin"], waiting_request.pk)
 
-    requests.confirm(person("carl", "admin"), asked.pk)
+    requests.confirm(person("carl", "admin"), waiting_request.pk)
 
-    asked.refresh_from_db()
-    assert (asked.decided_by, asked.is_confirmed, everywhere("quokka")) == ("user:carl", True, [])
+    waiting_request.refresh_from_db()
+    assert (waiting_request.decided_by, waiting_request.is_confirmed, everywhere("quokka")) == ("user:carl", True, [])
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_confirmed_request_that_a_hold_refuses_can_be_declined(team, asked):
+def test_a_confirmed_request_that_a_hold_refuses_can_be_declined(team, waiting_request):
     legal_holds.place(team["admin"], "scope-k", "a lawsuit")
 
     with pytest.raises(Conflict, match="legal hold"):
-        requests.confirm(User.objects.get(username="bess"), asked.pk)
-    requests.decline(team["admin"], asked.pk)
+        requests.confirm(User.objects.get(username="bess"), waiting_request.pk)
+    requests.decline(team["admin"], waiting_request.pk)
 
-    asked.refresh_from_db()
-    assert (asked.decided_by, asked.is_confirmed) == ("user:ada", False)
+    waiting_request.refresh_from_db()
+    assert (waiting_request.decided_by, waiting_request.is_confirmed) == ("user:ada", False)
     assert everywhere("quokka")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_whoever_confirms_too_and_is_refused_leaves_the_other_at_it(team, asked, monkeypatch):
+def test_whoever_confirms_too_and_is_refused_leaves_the_other_at_it(team, waiting_request, monkeypatch):
     def confirm_too():
         with monkeypatch.context() as inner:
             inner.setattr(scope, "carry_out", refuse)
             with pytest.raises(Conflict, match="the run"):
-                requests.confirm(person("carl", "admin"), asked.pk)
+                requests.confirm(person("carl", "admin"), waiting_request.pk)
         with pytest.raises(Conflict, match="user:bess has confirmed"):
-            requests.decline(team["admin"], asked.pk)
+            requests.decline(team["admin"], waiting_request.pk)
 
     def refuse(*_, **__):
         raise Conflict("stop the run first")
 
     carrying_out(monkeypatch, confirm_too)
 
-    requests.confirm(User.objects.get(username="bess"), asked.pk)
+    requests.confirm(User.objects.get(username="bess"), waiting_request.pk)
 
     assert everywhere("quokka") == []
 
