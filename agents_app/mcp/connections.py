@@ -68,10 +68,14 @@ class McpConnection(MCPServer):
         return self._inner is not None
 
     async def run(self) -> None:
-        """Maintain the connection until `close`."""
+        """Maintain the connection until `close`, whatever fails: the rows about its tools cannot always be written."""
         wait = BACK_OFF[0]
         while not self._closing.is_set():
-            was_up = await self._connection()
+            was_up = False
+            try:
+                was_up = await self._connection()
+            except Exception:
+                logger.exception("connecting to the MCP server %s failed once", self.name)
             wait = BACK_OFF[0] if was_up else min(wait * 2, BACK_OFF[1])
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
@@ -194,10 +198,10 @@ class McpConnection(MCPServer):
     async def _down(self, reason: str) -> None:
         was_told = self.state not in (OK, "connecting")
         self._inner, self.state = None, f"down: {reason}"
+        self.first_try.set()
         if not (was_told or self._closing.is_set()):
             logger.warning("the MCP server %s is down: %s", self.name, reason)
             await self._changed(self)
-        self.first_try.set()
 
     def _error_message(self, context: RunContextWrapper[Any], error: Exception) -> str:
         """Return what the model is told about a failed call."""
