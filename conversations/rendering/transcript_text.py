@@ -66,10 +66,10 @@ def pieces(
 
 
 def plain(event: Stored, repeats: RepeatWatch) -> str | None:
-    """Return the next event as plain text; None for one without text of its own, or only at the full level of
-    detail."""
+    """Return the next event as plain text, its clock with its zone, as it has no heading; None for one without text of
+    its own, or only at the full level of detail."""
     entry = _entry(event, repeats)
-    return None if entry is None else _PLAIN.entry(entry)
+    return None if entry is None else _PLAIN.entry(entry._replace(clock=f"{entry.clock} UTC"))
 
 
 def _entry(event: Stored, repeats: RepeatWatch) -> TextEntry | None:

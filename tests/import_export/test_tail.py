@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -49,7 +50,7 @@ def test_words_are_printed_as_they_come(served: Server, served_token: str) -> No
         say(served, served_token, key, "still here")
         later = "".join(iter(lambda: "" if (line := command.stdout.readline()) == "    still here\n" else line, ""))
 
-    assert "A" in first[0]
+    assert re.fullmatch(r"\[1\] \d\d:\d\d:\d\d UTC A.*\n", first[0])
     assert "hello" in "".join(first) + later
 
 
