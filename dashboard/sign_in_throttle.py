@@ -1,4 +1,5 @@
-"""The throttle of sign-ins: five wrong tries of one name from one address, then a pause. django-axes counts."""
+"""The throttle of sign-ins: five wrong tries of one name from one address, then a pause. django-axes counts; the
+numbers are `AXES_…` in `dashboard/settings.py`."""
 
 import threading
 from collections import Counter

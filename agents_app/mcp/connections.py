@@ -1,8 +1,8 @@
 """A lasting connection to an MCP server: made when the worker starts, checked, and made again with back-off.
 
-A link is the SDK's `MCPServer` for the tools made from it; every new connection has a new transport. While the server
-is down its tools are not offered, and a call that comes nevertheless is told so: the run continues without them. A call
-is never sent twice: if the connection breaks, nobody knows what the call did.
+An `McpConnection` is the SDK's `MCPServer` for the tools made from it; each time it connects, it has a new transport.
+While the server is down its tools are not offered, and a call that comes nevertheless is told so: the run continues
+without them. A call is never sent twice: if the connection breaks, nobody knows what the call did.
 """
 
 import asyncio

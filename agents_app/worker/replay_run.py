@@ -2,8 +2,9 @@
 Its output is never sent to an agent. Started by the worker.
 
 It does everything that the SDK does around a call, in the same order: check that the tool is enabled, the gate (policy)
-and the team's input guardrails, a person's approval, the gate and guardrails again, `executing` committed, the call
-with its time limit, output guardrails. A call that was entered is never entered again, whatever happens to the worker.
+and the team's input guardrails, a person's approval and, after it, all of this from the start, `executing` committed,
+the call with its time limit, output guardrails. A call that was entered is never entered again, whatever happens to the
+worker.
 """
 
 import asyncio

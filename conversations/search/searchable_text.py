@@ -1,6 +1,7 @@
 """What is searched of an event: messages, arguments, outputs, errors, titles, notes, reasons.
 
-Never tokens, whose output has the same text, nor ids, hashes, times and counts.
+Never tokens, whose output has the same text, nor ids, hashes, times and counts. Which event types are searched is said
+by `search=` of their declarations (`events/types/`); here, which fields.
 """
 
 import json
