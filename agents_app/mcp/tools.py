@@ -32,27 +32,32 @@ class McpTools:
 
     def __init__(self, served_teams: Sequence[ServedTeam], do: Do) -> None:
         self._do = do
-        self._links = [
-            (served, self._link(served, n)) for served in served_teams for n in range(len(served.team.mcp_servers))
+        self._connections = [
+            (served, self._new_connection(served, n))
+            for served in served_teams
+            for n in range(len(served.team.mcp_servers))
         ]
         self._function_tools: dict[
             tuple[int, str, str], FunctionTool
         ] = {}  # agent, server and tool there → what stands for it
         self._shadowed_names: dict[
             int, list[str]
-        ] = {}  # link → names that are not offered, since something else has them
+        ] = {}  # connection → names that are not offered, since something else has them
         self._tasks: list[asyncio.Task[None]] = []
 
-    def _link(self, served: ServedTeam, number: int) -> McpConnection:
-        async def changed(link: McpConnection) -> None:
-            await self._give(served, link)
+    def _new_connection(self, served: ServedTeam, number: int) -> McpConnection:
+        async def changed(connection: McpConnection) -> None:
+            await self._give(served, connection)
 
         return McpConnection(served.team.mcp_servers[number], changed)
 
     async def start(self, stopped: asyncio.Event) -> None:
         """Start connecting; return once every server was tried once, after 5 s, or when the worker is stopped."""
-        self._tasks = [asyncio.create_task(link.run(), name=f"mcp link {link.name}") for _, link in self._links]
-        if not self._links:
+        self._tasks = [
+            asyncio.create_task(connection.run(), name=f"mcp connection {connection.name}")
+            for _, connection in self._connections
+        ]
+        if not self._connections:
             return
         tries = asyncio.ensure_future(self._tried())
         stop = asyncio.ensure_future(stopped.wait())
@@ -62,92 +67,98 @@ class McpTools:
 
     async def close(self) -> None:
         """Close the connections; the agents are again as their team declared them."""
-        for _, link in self._links:
-            link.close()
+        for _, connection in self._connections:
+            connection.close()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=2 * CLOSE_S + 1)
         await cancel_all(self._tasks)
-        for served, link in self._links:
+        for served, connection in self._connections:
             for agent in served.team.agents:
-                agent.tools = [tool for tool in agent.tools if not self._is_of(agent, link, tool)]
+                agent.tools = [tool for tool in agent.tools if not self._is_of(agent, connection, tool)]
                 served.forget(agent)
 
     async def _tried(self) -> bool:
-        for _, link in self._links:
-            await link.first_try.wait()
+        for _, connection in self._connections:
+            await connection.first_try.wait()
         return True
 
     def states(self) -> dict[str, dict[str, str]]:
         """Return by team and server: `ok`, or the problem."""
         states_by_team: dict[str, dict[str, str]] = {}
-        for served, link in self._links:
-            states_by_team.setdefault(served.team.name, {})[link.name] = self._state(link)
+        for served, connection in self._connections:
+            states_by_team.setdefault(served.team.name, {})[connection.name] = self._state(connection)
         return states_by_team
 
     def away(self, team: str) -> dict[str, str]:
         """Return the servers of a team that are not connected now, each with its problem."""
-        links = (link for served, link in self._links if served.team.name == team)
-        return {link.name: link.state for link in links if link.state != OK}
+        connections = (connection for served, connection in self._connections if served.team.name == team)
+        return {connection.name: connection.state for connection in connections if connection.state != OK}
 
     def connected(self) -> dict[str, list[str]]:
         """Return the servers that are connected, by team; teams without one are left out."""
         names_by_team: dict[str, list[str]] = {}
-        for served, link in self._links:
-            if link.state == OK:
-                names_by_team.setdefault(served.team.name, []).append(link.name)
+        for served, connection in self._connections:
+            if connection.state == OK:
+                names_by_team.setdefault(served.team.name, []).append(connection.name)
         return names_by_team
 
-    def _state(self, link: McpConnection) -> str:
-        taken = self._shadowed_names.get(id(link), [])
-        if link.state != OK or not taken:
-            return link.state
+    def _state(self, connection: McpConnection) -> str:
+        taken = self._shadowed_names.get(id(connection), [])
+        if connection.state != OK or not taken:
+            return connection.state
         return f"not offered, since another tool or handoff has the name (give the server a prefix): {', '.join(taken)}"
 
-    async def _give(self, served: ServedTeam, link: McpConnection) -> None:
+    async def _give(self, served: ServedTeam, connection: McpConnection) -> None:
         """Put a server's tools on its agents, and update the agents' rows."""
-        self._shadowed_names[id(link)] = []
+        self._shadowed_names[id(connection)] = []
         for agent in served.team.agents:
-            if link.spec.serves(agent.name):
-                served.note(agent.name, link.name, self._give_one(agent, link))
+            if connection.spec.serves(agent.name):
+                served.note(agent.name, connection.name, self._give_one(agent, connection))
                 served.forget(agent)
                 served.schemas(agent)
         await self._do(agent_registry.register, [served])
 
-    def _give_one(self, agent: Agent[Any], link: McpConnection) -> list[str]:
+    def _give_one(self, agent: Agent[Any], connection: McpConnection) -> list[str]:
         """Return which of its tools' names collide, including those that are therefore not offered."""
-        others = [tool for tool in agent.tools if not self._is_of(agent, link, tool)]
+        others = [tool for tool in agent.tools if not self._is_of(agent, connection, tool)]
         names = {tool.qualified_name if isinstance(tool, FunctionTool) else tool.name for tool in others}
         names |= {h.tool_name if isinstance(h, Handoff) else Handoff.default_tool_name(h) for h in agent.handoffs}
         offered: list[FunctionTool] = []
-        every = [self._tool(agent, link, listed) for listed in link.tools]
+        every = [self._tool(agent, connection, listed) for listed in connection.tools]
         for tool in every:
             if tool.name in names:
-                self._shadowed_names[id(link)] = sorted({*self._shadowed_names[id(link)], tool.name})
+                self._shadowed_names[id(connection)] = sorted({*self._shadowed_names[id(connection)], tool.name})
             else:
                 offered.append(tool)
         agent.tools = [*others, *offered]
         return list(collisions([*others, *every], agent.handoffs))
 
-    def _tool(self, agent: Agent[Any], link: McpConnection, listed: McpTool) -> FunctionTool:
+    def _tool(self, agent: Agent[Any], connection: McpConnection, listed: McpTool) -> FunctionTool:
         """Return the function tool for a server's tool: the same object as long as it does not change there."""
         tool = MCPUtil.to_function_tool(
-            listed, link, convert_schemas_to_strict=False, agent=agent,
-            tool_name_override=f"{link.spec.prefix}{listed.name}",
+            listed, connection, convert_schemas_to_strict=False, agent=agent,
+            tool_name_override=f"{connection.spec.prefix}{listed.name}",
         )  # fmt: skip
-        key = (id(agent), link.name, listed.name)
+        key = (id(agent), connection.name, listed.name)
         existing = self._function_tools.get(key)
         if existing is not None and _model_schema(existing) == _model_schema(tool):
             return existing
-        tool.needs_approval = link.spec.asks(listed.name)
-        tool.timeout_seconds = link.spec.call_s
-        tool.is_enabled = _Offered(link)
+        tool.needs_approval = connection.spec.asks(listed.name)
+        tool.timeout_seconds = connection.spec.call_s
+        tool.is_enabled = _Offered(connection)
         self._function_tools[key] = tool
         return tool
 
-    def _is_of(self, agent: Agent[Any], link: McpConnection, tool: Any) -> bool:
+    def _is_of(self, agent: Agent[Any], connection: McpConnection, tool: Any) -> bool:
         return any(
-            tool is existing for key, existing in self._function_tools.items() if key[:2] == (id(agent), link.name)
-        ) or (isinstance(tool, FunctionTool) and isinstance(tool.is_enabled, _Offered) and tool.is_enabled.link is link)
+            tool is existing
+            for key, existing in self._function_tools.items()
+            if key[:2] == (id(agent), connection.name)
+        ) or (
+            isinstance(tool, FunctionTool)
+            and isinstance(tool.is_enabled, _Offered)
+            and tool.is_enabled.connection is connection
+        )
 
 
 class _Offered:
@@ -156,12 +167,12 @@ class _Offered:
 
     name = "while its server is connected"  # for people
 
-    def __init__(self, link: McpConnection) -> None:
-        self.link = link
+    def __init__(self, connection: McpConnection) -> None:
+        self.connection = connection
 
     def __call__(self, context: RunContextWrapper[Any], agent: Any) -> bool:
         scope = current_scope()
-        return self.link.is_up or (scope is not None and scope.is_resumed)
+        return self.connection.is_up or (scope is not None and scope.is_resumed)
 
 
 def _model_schema(tool: FunctionTool) -> tuple[Any, ...]:
