@@ -17,7 +17,6 @@ from agents_app.mcp import tools as mcp_tools
 from agents_app.mcp.servers import McpServer
 from agents_app.teams.checks import check
 from agents_app.teams.definition import NoContext, Team, TeamError
-from conversations.core.errors import Unavailable
 from conversations.core.principals import SYSTEM
 from conversations.models import Agent as AgentRow
 from conversations.models import Approval, ToolCall
@@ -293,51 +292,6 @@ def test_a_call_whose_connection_breaks_is_told_as_perhaps_made():
 
     with pytest.raises(connections.McpDown, match="broke: the call may have taken effect"):
         asyncio.run(broken())
-
-
-def test_a_server_that_is_lost_while_the_database_is_away_is_connected_again():
-    class Flaky:
-        """A server and its transport: down as long as `is_down`."""
-
-        name, connect_s, prefix, is_down = "desk", 30, "", False
-
-        def transport(self):
-            return self
-
-        def takes(self, tool):
-            return True
-
-        async def connect(self):
-            pass
-
-        async def list_tools(self):
-            if self.is_down:
-                raise OSError("no route")
-            return []
-
-        async def cleanup(self):
-            pass
-
-    server, states = Flaky(), asyncio.Queue()
-
-    async def without_the_database(link):
-        states.put_nowait(link.state)
-        if link.state != "ok":
-            raise Unavailable("the database is away")
-
-    async def lost_and_back():
-        link = connections.McpConnection(server, without_the_database)
-        running = asyncio.create_task(link.run())
-        async with asyncio.timeout(30):
-            assert await states.get() == "ok"
-            server.is_down = True
-            assert await states.get() == "down: no route"
-            server.is_down = False
-            assert await states.get() == "ok"
-            link.close()
-            await running
-
-    asyncio.run(lost_and_back())
 
 
 def test_a_server_over_stdio_is_started_and_started_again(tmp_path):
