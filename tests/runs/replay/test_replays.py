@@ -207,7 +207,7 @@ def test_a_second_person_decides_about_what_destroys_where_the_policy_asks(peopl
     approval = Approval.objects.get()
 
     assert (run.status, new.status, approval.tool_call, len(desk.ran)) == ("waiting", "waiting", new.id, 1)
-    tokens.make_token(ada, "robot", "approver")
+    tokens.make_token(ada, "ada-script", "approver")
     for own in (ada, Token.objects.get()):
         with pytest.raises(NotAllowed, match="someone else has to decide"):
             decide.decide(own, approval.id, "approve")
