@@ -7,7 +7,7 @@ from agents import Agent, AgentOutputSchema, AgentsException, ModelBehaviorError
 from agents.agent_output import AgentOutputSchemaBase
 from pydantic import ValidationError
 
-MAX_ITEMS = 200  # characters of a path, and of why
+MAX_LENGTH = 200  # characters of a path, and of why
 
 
 def place_of(error: BaseException, agent: Agent[Any] | None, turn: int, answer: str) -> dict[str, Any]:
@@ -30,9 +30,9 @@ def _misfit(kind: Any, answer: str) -> dict[str, str]:
         schema._type_adapter.validate_json(answer, strict=True if schema.is_strict_json_schema() else None)
     except ValidationError as found:
         wrong = found.errors(include_url=False, include_context=False, include_input=False)[0]
-        return {"path": _path(wrong["loc"]), "why": wrong["msg"][:MAX_ITEMS]}
+        return {"path": _path(wrong["loc"]), "why": wrong["msg"][:MAX_LENGTH]}
     return {}
 
 
 def _path(steps: tuple[int | str, ...]) -> str:
-    return ("$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps))[:MAX_ITEMS]
+    return ("$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps))[:MAX_LENGTH]

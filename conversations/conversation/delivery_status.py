@@ -27,7 +27,7 @@ from conversations.runs import deliver_messages
 from conversations.runs.deliver_messages import Delivery
 from conversations.transport import relay_start
 
-MAX_ITEMS = 60  # messages of one answer
+MAX_MESSAGES = 60  # messages of one answer
 AFTERWARDS = 50  # events after a message in which an agent of another process is looked for
 LEGIBLE = 20_000  # characters of such an event
 LAST_WORDS = 20  # events before a run's end in which its answer is looked for
@@ -109,7 +109,7 @@ class SentMessage(NamedTuple):
 
 def statuses_for(conversation: Conversation, seqs: Collection[int]) -> dict[int, DeliveryStatus]:
     """Return the statuses of these messages by event number, of the newest 60; other events are skipped."""
-    sent = _sent(conversation, sorted(set(seqs))[-MAX_ITEMS:])
+    sent = _sent(conversation, sorted(set(seqs))[-MAX_MESSAGES:])
     if not sent:
         return {}
     runs, posts = _runs(conversation, sent), _posts(conversation, sent)

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 FOLDER = "crashes"  # of the data directory: a file for each process, empty unless it crashed
 RECENT_S = 7 * 24 * 3600.0  # seconds for which a crash is told at every start
-MAX_ITEMS = 10  # files kept, and crashes told
+MAX_REPORTS = 10  # files kept, and crashes told
 
 _earlier_reports: list[str] = []
 
@@ -51,9 +51,9 @@ def recent_crashes() -> list[str]:
 def _earlier(folder: Path) -> list[str]:
     """Read the files of dead processes; empty ones are removed, and so are the oldest crashes."""
     crashes = sorted(filter(_has_stacks, folder.glob("*.txt")), key=_crashed_at, reverse=True)
-    for path in crashes[MAX_ITEMS:]:
+    for path in crashes[MAX_REPORTS:]:
         path.unlink(missing_ok=True)
-    return [_read_text(path) for path in crashes[:MAX_ITEMS] if time.time() - _crashed_at(path) < RECENT_S]
+    return [_read_text(path) for path in crashes[:MAX_REPORTS] if time.time() - _crashed_at(path) < RECENT_S]
 
 
 def _has_stacks(path: Path) -> bool:

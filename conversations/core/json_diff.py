@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from itertools import islice, zip_longest
 from typing import Any, Literal, NamedTuple
 
-MAX_ITEMS = 200  # differences
+MAX_DIFFERENCES = 200  # differences
 NODES = 20_000  # values looked at
 DEPTH = 60  # levels looked into
 TEXT = 600  # characters of a value shown
@@ -93,8 +93,8 @@ class _Walk:
 
     def diff(self, before: Any, after: Any, path: str) -> JsonDiff:
         """Return the differences between two values."""
-        changes = list(islice(self.values(before, after, path, 0), MAX_ITEMS + 1))
-        return JsonDiff(changes[:MAX_ITEMS], self.same, self.is_cut or len(changes) > MAX_ITEMS)
+        changes = list(islice(self.values(before, after, path, 0), MAX_DIFFERENCES + 1))
+        return JsonDiff(changes[:MAX_DIFFERENCES], self.same, self.is_cut or len(changes) > MAX_DIFFERENCES)
 
     def values(self, before: Any, after: Any, path: str, depth: int) -> Iterator[ValueChange]:
         """Yield the differences between two values at the same path."""

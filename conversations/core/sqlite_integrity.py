@@ -6,7 +6,7 @@ from django.db import DatabaseError, connection
 
 from conversations.core.db_threads import is_damage
 
-MAX_ITEMS = 20  # problems named
+MAX_PROBLEMS = 20  # problems named
 ADVICE = (
     "Stop every process that uses it, keep the file, and restore a backup that `switchboard verify` reports as intact"
 )
@@ -36,7 +36,7 @@ def problems() -> Iterator[str]:
             is_located = True
             yield f"table {table} or one of its indexes: {problem}"
     if not is_located:
-        yield from _check(f"PRAGMA integrity_check({MAX_ITEMS})")
+        yield from _check(f"PRAGMA integrity_check({MAX_PROBLEMS})")
 
 
 def _tables() -> list[str]:

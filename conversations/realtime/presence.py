@@ -26,7 +26,7 @@ COALESCE = 0.25  # seconds between two frames
 TELL_EVERY = 10.0  # seconds until a process tells again who looks
 FORGET_AFTER = 25.0  # seconds of silence
 TYPING_S = 6.0  # a page says it again while somebody types
-MAX_ITEMS = 20  # people of one frame, and of one word to other processes
+MAX_PEOPLE = 20  # people of one frame, and of one word to other processes
 MAX_NAME = 200  # characters of a name that another process tells
 
 People = tuple[tuple[str, State], ...]
@@ -187,13 +187,13 @@ def _merged(groups: Iterable[People]) -> People:
 
 def _first(people: Iterable[tuple[str, State]]) -> People:
     """Sort by name; if there are too many, keep the most active ones."""
-    shown = sorted(people, key=lambda pair: (STATES.index(pair[1]), pair[0]))[:MAX_ITEMS]
+    shown = sorted(people, key=lambda pair: (STATES.index(pair[1]), pair[0]))[:MAX_PEOPLE]
     return tuple(sorted(shown))
 
 
 def _read(people: Sequence[Any]) -> People:
     """Read an update from another process, leaving out invalid parts."""
-    pairs = (tuple(entry) for entry in people[:MAX_ITEMS] if isinstance(entry, list | tuple) and len(entry) == 2)
+    pairs = (tuple(entry) for entry in people[:MAX_PEOPLE] if isinstance(entry, list | tuple) and len(entry) == 2)
     return _first((str(name)[:MAX_NAME], state) for name, state in pairs if name and state in STATES)
 
 

@@ -4,7 +4,7 @@ import re
 
 from conversations.core import hidden_characters, secret_masking
 
-MAX_ITEMS = 3  # arguments that are told
+MAX_ARGUMENTS = 3  # arguments that are told
 LENGTH = 40  # characters of a value that is told; a longer one is left to the card
 NAME = 60  # characters of a name
 _MARKS = re.compile(r"[,:;?]")  # with which a value could pass for further arguments
@@ -19,7 +19,7 @@ def question_of(name: str, arguments: object) -> str:
         return ""
     sent = arguments if isinstance(arguments, dict) else {}
     details = [f"{_words(field)} {text}" for field, value in sent.items() if (text := _text(field, value))]
-    named = f": {', '.join(details[:MAX_ITEMS])}" if details else ""
+    named = f": {', '.join(details[:MAX_ARGUMENTS])}" if details else ""
     return hidden_characters.spelled_out(f"{verb[:1].upper()}{verb[1:]}{named}?")
 
 

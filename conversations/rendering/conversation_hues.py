@@ -19,7 +19,7 @@ from conversations.rendering import participant_marks
 from conversations.rendering.hue_slots import SLOTS
 from conversations.rendering.participant_marks import mark_for
 
-MAX_ITEMS = 512  # conversations
+MAX_CONVERSATIONS = 512  # conversations
 BLOCK = 500  # events of one read
 MAX_BLOCKS = 20  # of a conversation whose agents cannot be found; those that are left have hues of their own
 _BEGINNING = 1000  # characters of an event that are looked at
@@ -95,7 +95,7 @@ def _cached(key: str) -> ConversationHues:
         if hues is None or hues.first != first:
             hues = ConversationHues(first)
         _conversations[key] = hues
-        while len(_conversations) > MAX_ITEMS:
+        while len(_conversations) > MAX_CONVERSATIONS:
             _conversations.popitem(last=False)
     return hues
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from conversations.rendering import event_rows, richtext
 
-MAX_ITEMS = 60  # tools in one row
+MAX_TOOLS = 60  # tools in one row
 MAX_NAMES = 20_000
 HASH = re.compile(r"[0-9a-f]{64}")
 
@@ -71,13 +71,13 @@ def of_turn(read: event_rows.ParsedEvent) -> Offered | None:
     strays = [OfferedToolView(richtext.inline(name[:200]), "", (n,)) for n, (name, hash) in calls if hash not in tools]
     called = sorted([*(tool for tool in offers if tool.places), *strays], key=lambda tool: tool.places)
     return Offered(
-        read.payload.agent or "", tuple(called[:MAX_ITEMS]), tuple(offers[:MAX_ITEMS]), max(0, len(offers) - MAX_ITEMS)
+        read.payload.agent or "", tuple(called[:MAX_TOOLS]), tuple(offers[:MAX_TOOLS]), max(0, len(offers) - MAX_TOOLS)
     )
 
 
 def _calls(called: object) -> list[tuple[int, tuple[str, str]]]:
     calls = [call for call in called if isinstance(call, dict)] if isinstance(called, list) else []
-    named = [(event_rows.line(call.get("name")), event_rows.line(call.get("schema"))) for call in calls[:MAX_ITEMS]]
+    named = [(event_rows.line(call.get("name")), event_rows.line(call.get("schema"))) for call in calls[:MAX_TOOLS]]
     return list(enumerate(named, start=1))
 
 

@@ -13,7 +13,7 @@ from conversations.rendering.run_rows import RunLine
 
 SHOWN = 3  # items in sight; earlier ones fold away
 MAX_SHOWN = 6  # of them where the user's last words are among these
-MAX_ITEMS = 40  # items drawn at all: the rest is in the JSON
+MAX_DRAWN = 40  # items drawn at all: the rest is in the JSON
 WORD = 200  # characters of a name
 _KNOWN = message_body.ENVELOPE | frozenset(
     {"response_id", "previous_response_id", "model", "input", "instructions", "tools", "hosted", "tool_choice"}
@@ -61,7 +61,7 @@ def response_received(read: ParsedEvent, group: str | None, repeat: Repeat) -> M
     """Draw a client's request."""
     body = read.body
     items = [_item(entry) for entry in _objects(body.get("input"))]
-    saved = items[-MAX_ITEMS:]
+    saved = items[-MAX_DRAWN:]
     last_request = max((at for at, item in enumerate(saved) if not item.label), default=0)  # what the user said last
     shown = max(SHOWN, min(MAX_SHOWN, len(saved) - last_request))
     request = Request(
@@ -177,7 +177,7 @@ def _part(part: Json) -> str:
 def _tools(body: Json) -> Iterator[ResponseTool]:
     hosted = body.get("hosted")
     names = {name for name in hosted if isinstance(name, str)} if isinstance(hosted, list) else set()
-    for tool in _objects(body.get("tools"))[:MAX_ITEMS]:
+    for tool in _objects(body.get("tools"))[:MAX_DRAWN]:
         name, kind = event_rows.line(tool.get("name")), event_rows.line(tool.get("type"))
         is_hosted = name in names or kind != "function"
         yield ResponseTool(richtext.inline((name or kind or "unnamed")[:WORD]), "hosted" if is_hosted else "external")
@@ -191,7 +191,7 @@ def _facts(body: Json) -> Iterator[Markup]:
     elif choice not in (None, "auto"):
         yield richtext.inline(f"tools: {event_rows.line(choice)[:WORD]}")
     if isinstance(allowed, list):
-        yield richtext.inline(f"only {', '.join(event_rows.line(name)[:WORD] for name in allowed[:MAX_ITEMS])}")
+        yield richtext.inline(f"only {', '.join(event_rows.line(name)[:WORD] for name in allowed[:MAX_DRAWN])}")
     for name, value in (params if isinstance(params, dict) else {}).items():
         if isinstance(value, str | int | float) and not isinstance(value, bool):
             yield richtext.inline(f"{name.replace('_', ' ')} {value}"[:WORD])

@@ -9,7 +9,7 @@ from math import floor, log10
 
 WIDTH, HEIGHT = 960.0, 120.0
 GAP = 0.15  # of a bar's place
-MIN_ITEMS = 1.5  # of a bar that is not nothing
+MIN_BAR_HEIGHT = 1.5  # of a bar that is not nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def bars(series: Sequence[Sequence[float]], places: int, top: float) -> list[Cha
             height = values[number] / top * HEIGHT
             if height <= 0:
                 continue
-            height = max(MIN_ITEMS, height)
+            height = max(MIN_BAR_HEIGHT, height)
             ground -= height
             x, width = number * slot_width + slot_width * GAP / 2, slot_width * (1 - GAP)
             drawn.append(ChartBar(index, round(x, 2), round(max(0.0, ground), 2), round(width, 2), round(height, 2)))

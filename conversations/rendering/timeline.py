@@ -21,7 +21,7 @@ from conversations.rendering.timestamps import When
 
 SHOWN = 12  # spans of a run; earlier ones are counted
 WIDTH = 1000.0  # of the scale
-MIN_ITEMS = 8.0  # of a bar, so that it is seen
+MIN_BAR_WIDTH = 8.0  # of a bar, so that it is seen
 WAITED = 0.5  # a wait takes at most this part of what the work takes
 QUEUE = 1_000_000  # µs; a shorter time in the queue is not told
 
@@ -98,7 +98,7 @@ def _line(run: str, agent: str, status: str, events: Sequence[Stored]) -> Timeli
 
 def _span(held: _Held, scale: _Scale) -> TimelineSpan:
     x, end = scale.at(held.start), scale.at(held.end if held.end is not None else scale.last)
-    width = max(MIN_ITEMS, end - x)
+    width = max(MIN_BAR_WIDTH, end - x)
     return TimelineSpan(
         kind=held.kind,
         face=mark_for(f"agent:{held.name}") if held.name else None,

@@ -25,7 +25,7 @@ SWEEP_EVERY = 5.0  # seconds between two rounds that pass over tokens alone
 REST_WHEN_BUSY = 4  # times as long as a batch took
 QUIET = 20  # events stored here during a batch
 LAG_EVERY = 5.0  # seconds between two counts of what is behind
-MIN_ITEMS, MAX_ITEMS = 8, 512  # events a transaction
+MIN_EVENTS, MAX_EVENTS = 8, 512  # events a transaction
 SHORT, LONG = 0.01, 0.03  # seconds of a transaction: below the first the next may be larger, above the second smaller
 
 
@@ -107,9 +107,9 @@ class Indexer(ExclusiveThread):
             index_writer.store(batch.bare())
         elapsed_s = time.monotonic() - began
         if elapsed_s > LONG:
-            self._size = max(MIN_ITEMS, self._size // 2)
+            self._size = max(MIN_EVENTS, self._size // 2)
         elif elapsed_s < SHORT and len(batch.rows) >= self._size:
-            self._size = min(MAX_ITEMS, self._size * 2)
+            self._size = min(MAX_EVENTS, self._size * 2)
         self._after = batch.last
         if is_sweep and not batch.last:
             self._swept_at = now

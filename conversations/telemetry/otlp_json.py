@@ -14,7 +14,7 @@ from conversations.core.errors import Invalid, TooLarge
 from conversations.core.json_values import finite_or_name
 from conversations.telemetry.span import (
     ID_BYTES,
-    MAX_ITEMS,
+    MAX_SPANS,
     Attributes,
     Decoded,
     Span,
@@ -80,8 +80,8 @@ def _items(body: bytes, outer: str, middle: str, inner: str) -> Iterator[tuple[S
             source = SpanSource(attributes, _text(scope.get("name")) if isinstance(scope, dict) else "")
             for item in _objects(part.get(inner)):
                 count += 1
-                if count > MAX_ITEMS:
-                    raise TooLarge(f"a request must have at most {MAX_ITEMS:,} spans")
+                if count > MAX_SPANS:
+                    raise TooLarge(f"a request must have at most {MAX_SPANS:,} spans")
                 yield source, item
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from conversations.core.errors import TooLarge
 from conversations.telemetry import otlp_slices
 from conversations.telemetry.otlp_slices import Parts, WireField, fields, last, pairs, texts
-from conversations.telemetry.span import MAX_ITEMS, Attributes, Decoded, Span, SpanEvent, SpanSource, error_of, is_id
+from conversations.telemetry.span import MAX_SPANS, Attributes, Decoded, Span, SpanEvent, SpanSource, error_of, is_id
 
 _ERROR = 2  # of Status.StatusCode
 _PLAIN = ("trace_id", "span_id", "parent_span_id", "name", "start_time_unix_nano", "end_time_unix_nano")
@@ -79,8 +79,8 @@ def _items(body: bytes) -> Iterator[tuple[SpanSource, int, int]]:
             source = SpanSource(resource, _scope(body, pieces))
             for item_start, item_end in _of(pieces, 2):
                 count += 1
-                if count > MAX_ITEMS:
-                    raise TooLarge(f"a request must have at most {MAX_ITEMS:,} spans")
+                if count > MAX_SPANS:
+                    raise TooLarge(f"a request must have at most {MAX_SPANS:,} spans")
                 yield source, item_start, item_end
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 Attributes = dict[str, Any]  # texts, numbers, booleans, lists and objects of them
 
-MAX_ITEMS = 50_000  # spans or log records of one request
+MAX_SPANS = 50_000  # spans or log records of one request
 ID_BYTES = {"traceId": 16, "spanId": 8}
 
 

@@ -11,7 +11,7 @@ from conversations.events.payload import clean_text
 from conversations.models import SavedView
 from conversations.tool_calls.listing.filters import CallFilters
 
-MAX_ITEMS = 200  # views
+MAX_VIEWS = 200  # views
 MAX_EACH = 25  # of one maker: nobody fills them all
 MAX_QUERY = 4000  # characters of a query
 
@@ -22,8 +22,8 @@ def save_view(by: Who, name: str, query: str) -> SavedView:
     name = _named(name)
     cleaned = _read(query)
     with audited_action(by, "save_view", f"view:{name}", right="save_views") as principal:
-        if SavedView.objects.count() >= MAX_ITEMS:
-            raise Invalid(f"there are already {MAX_ITEMS} views; remove one first")
+        if SavedView.objects.count() >= MAX_VIEWS:
+            raise Invalid(f"there are already {MAX_VIEWS} views; remove one first")
         if SavedView.objects.filter(made_by=str(principal)).count() >= MAX_EACH:
             raise Invalid(f"you already have {MAX_EACH} views; remove one first")
         _free(name)

@@ -16,7 +16,7 @@ from dashboard.api.request_input import read_body, whole_number
 from dashboard.api.schemas.annotations import Annotations, AnnotationStored, ToAnnotate
 from dashboard.pages import errors
 
-MAX_ITEMS, USUAL = 200, 50  # annotations of one answer: at the most, and unless told
+MAX_LIMIT, DEFAULT_LIMIT = 200, 50  # annotations of one answer: at the most, and unless told
 SEQS = 2**53
 _SEQ = {"type": "integer", "minimum": 1, "maximum": SEQS}
 
@@ -25,7 +25,7 @@ _SEQ = {"type": "integer", "minimum": 1, "maximum": SEQS}
     get=Operation(
         "List thumbs and notes, for all events or for one, newest first.",
         {200: Annotations},
-        query={"about": _SEQ, "before": _SEQ, "limit": up_to(MAX_ITEMS, USUAL)},
+        query={"about": _SEQ, "before": _SEQ, "limit": up_to(MAX_LIMIT, DEFAULT_LIMIT)},
     ),
     post=Operation(
         "Annotate an event with a thumb, a note, or both.",
@@ -39,7 +39,7 @@ def annotations(request: HttpRequest, cid: str) -> HttpResponse:
         permissions.require(request.user, "annotate")
         return _store(request, cid)
     permissions.require(request.user, "view", f"conversation:{cid}")
-    limit = whole_number(request, "limit", most=MAX_ITEMS, default=USUAL)
+    limit = whole_number(request, "limit", most=MAX_LIMIT, default=DEFAULT_LIMIT)
     before = whole_number(request, "before", most=SEQS, default=SEQS)
     about = whole_number(request, "about", most=SEQS, default=SEQS) if "about" in request.GET else None
     row = Conversation.objects.visible().filter(key=cid).first()

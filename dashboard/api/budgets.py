@@ -5,7 +5,7 @@ from django.http import HttpRequest, JsonResponse
 from conversations.core.micros import to_datetime
 from conversations.models import BudgetLimit
 from conversations.runs.budgets import edit_budgets
-from conversations.runs.budgets.evaluate import MAX_ITEMS
+from conversations.runs.budgets.evaluate import MAX_BUDGETS
 from dashboard.api.openapi.operations import Operation, endpoint
 from dashboard.api.request_input import read_body
 from dashboard.api.schemas import budgets as schemas
@@ -26,7 +26,7 @@ def budgets(request: HttpRequest) -> JsonResponse:
     if request.method == "POST":
         body = read_body(request, ToSetBudget)
         return JsonResponse(_item(edit_budgets.set_budget(request.user, **body.model_dump())), status=201)
-    rows = BudgetLimit.objects.order_by("scope", "measure", "agent")[:MAX_ITEMS]
+    rows = BudgetLimit.objects.order_by("scope", "measure", "agent")[:MAX_BUDGETS]
     return JsonResponse({"items": [_item(row) for row in rows], "cursor": None})
 
 

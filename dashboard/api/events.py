@@ -17,7 +17,7 @@ from dashboard.api.openapi.operations import Operation, endpoint, up_to
 from dashboard.api.request_input import whole_number
 from dashboard.api.schemas import core
 
-MAX_ITEMS = 500  # events of one answer
+MAX_LIMIT, DEFAULT_LIMIT = 500, 100  # events of one answer: at the most, and unless told
 SEQS = 2**53
 
 
@@ -40,7 +40,7 @@ _decoder = msgspec.json.Decoder(_ShownFields)
         query={
             "after": {"type": "integer", "minimum": 0, "maximum": SEQS},
             "before": {"type": "integer", "minimum": 1, "maximum": SEQS},
-            "limit": up_to(MAX_ITEMS, 100),
+            "limit": up_to(MAX_LIMIT, DEFAULT_LIMIT),
         },
     )
 )
@@ -50,7 +50,7 @@ def events(request: HttpRequest, cid: str) -> HttpResponse:
     `cursor` is the seq to continue from in the same direction (by default backwards), null at the end.
     """
     permissions.require(request.user, "view", f"conversation:{cid}")
-    limit = whole_number(request, "limit", most=MAX_ITEMS, default=100)
+    limit = whole_number(request, "limit", most=MAX_LIMIT, default=DEFAULT_LIMIT)
     after = whole_number(request, "after", least=0, most=SEQS, default=0)
     before = whole_number(request, "before", most=SEQS, default=SEQS)
     head = Conversation.objects.visible().filter(key=cid).values_list("head_seq", flat=True).first()

@@ -15,7 +15,7 @@ from dashboard.api.openapi.operations import FORM, SESSION, TEXT, Operation, end
 from dashboard.api.request_input import read_body
 from dashboard.api.schemas.core import Marker, Markers
 
-MAX_ITEMS = 200  # ids of one request
+MAX_IDS = 200  # ids of one request
 
 
 class Mark(BaseModel):
@@ -30,7 +30,7 @@ class Mark(BaseModel):
     get=Operation(
         "Read your read markers.",
         {200: Markers},
-        query={"ids": many(TEXT, MAX_ITEMS)},
+        query={"ids": many(TEXT, MAX_IDS)},
         security=(SESSION,),
     ),
     post=Operation(
@@ -50,7 +50,7 @@ def read_markers(request: HttpRequest) -> JsonResponse:
     if request.method == "POST":
         visits.note(request.user.pk)
         return JsonResponse(_move(request.user, read_body(request, Mark)))
-    return JsonResponse({"items": _items(request.user, request.GET.getlist("ids")[:MAX_ITEMS]), "cursor": None})
+    return JsonResponse({"items": _items(request.user, request.GET.getlist("ids")[:MAX_IDS]), "cursor": None})
 
 
 def _items(reader: User, keys: list[str]) -> list[dict[str, object]]:

@@ -12,8 +12,8 @@ from conversations.core.errors import Invalid, as_predicate
 from conversations.listing.url_filters import MAX_VALUES, TIME_SPANS, UrlFilters
 from dashboard.api.openapi.operations import MOMENT, TEXT, Json, many, one_of, up_to
 
-MAX_ITEMS, USUAL = 200, 50  # items of one answer: at the most, and unless told
-LIMIT = up_to(MAX_ITEMS, USUAL)
+MAX_LIMIT, DEFAULT_LIMIT = 200, 50  # items of one answer: at the most, and unless told
+LIMIT = up_to(MAX_LIMIT, DEFAULT_LIMIT)
 
 MAX_DEPTH = 200  # levels of a body, as pydantic has it
 Body = TypeVar("Body", bound=BaseModel)
@@ -52,4 +52,4 @@ def list_params(filters: type[UrlFilters], own: Mapping[str, Json]) -> dict[str,
 
 def limit_of(request: HttpRequest) -> int:
     """Return the maximum number of items in a response: 1 to 200, 50 by default. Raises Invalid."""
-    return whole_number(request, "limit", most=MAX_ITEMS, default=USUAL)
+    return whole_number(request, "limit", most=MAX_LIMIT, default=DEFAULT_LIMIT)

@@ -23,7 +23,7 @@ from conversations.tool_calls.schemas import argument_form
 from dashboard.pages import approval_today, auto_approvals
 from dashboard.pages.errors import problems_of
 
-MAX_ITEMS = 20  # forms of one page of a transcript; the others are loaded when they are looked at
+MAX_FORMS = 20  # forms of one page of a transcript; the others are loaded when they are looked at
 ABOUT = 300  # characters of what a tool does
 EFFECTS = {
     "read": "It only reads.",
@@ -88,7 +88,7 @@ def with_forms(request: HttpRequest, entries: list[Markup]) -> list[Markup]:
     """Insert the decision forms of open requests into the entries of a transcript."""
     number = 0
     for n, entry in enumerate(entries):
-        for approval in _SLOT.findall(entry) if number < MAX_ITEMS else ():
+        for approval in _SLOT.findall(entry) if number < MAX_FORMS else ():
             number += 1
             entry = _loaded(request, entry, approval)
         entries[n] = entry

@@ -12,7 +12,7 @@ from conversations.core.errors import NotAllowed, SwitchboardError
 from conversations.core.micros import to_datetime
 from conversations.models import Agent, BudgetLimit
 from conversations.runs.budgets import edit_budgets
-from conversations.runs.budgets.evaluate import MAX_ITEMS, MEASURES, SCOPES, BudgetRule
+from conversations.runs.budgets.evaluate import MAX_BUDGETS, MEASURES, SCOPES, BudgetRule
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
@@ -53,12 +53,12 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
     if isinstance(error, NotAllowed):
         raise error
     sentence = hidden_characters.spelled_out(error.sentence) if error else ""
-    agents = Agent.objects.order_by("name").values_list("name", flat=True)[:MAX_ITEMS]
+    agents = Agent.objects.order_by("name").values_list("name", flat=True)[:MAX_BUDGETS]
     return render_page(
         request,
         "budgets.html",
         status=status_of(error),
-        rows=[_row(budget) for budget in BudgetLimit.objects.order_by("scope", "measure", "agent")[:MAX_ITEMS]],
+        rows=[_row(budget) for budget in BudgetLimit.objects.order_by("scope", "measure", "agent")[:MAX_BUDGETS]],
         scopes=SCOPES,
         measures=MEASURES,
         agents=sorted(name for name in set(agents) if hidden_characters.is_clean(name)),

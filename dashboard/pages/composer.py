@@ -16,7 +16,7 @@ from conversations.core.ids import new_id
 from conversations.models import Agent, Conversation, Participant, User
 from conversations.rendering.participant_marks import ParticipantMark, mark_for
 
-MAX_ITEMS = 100  # names offered
+MAX_NAMES = 100  # names offered
 NOTHING = DeliveryPreview("", waits=False)
 OTHER = "other"  # of whom to speak as: an agent that is typed
 
@@ -54,7 +54,7 @@ def for_conversation(request: HttpRequest, conversation: Conversation) -> Compos
         return None
     handler = conversation.handler.removeprefix("agent:")
     taking_part = Participant.objects.filter(conversation=conversation, kind="agent").values_list("name", flat=True)
-    here = _clean([name.removeprefix("agent:") for name in taking_part[:MAX_ITEMS]])
+    here = _clean([name.removeprefix("agent:") for name in taking_part[:MAX_NAMES]])
     return Composer(
         key=conversation.key,
         action=reverse("api-messages", args=[conversation.key]),
@@ -102,7 +102,7 @@ def _speakers(request: HttpRequest, here: list[str]) -> dict[str, list[Speaker]]
     if not held:
         return {}
     has_all = ALL in held
-    served = Agent.objects.order_by("team", "name").values_list("name", flat=True)[:MAX_ITEMS]
+    served = Agent.objects.order_by("team", "name").values_list("name", flat=True)[:MAX_NAMES]
     granted = sorted(target.removeprefix("agent:") for target in held if target.startswith("agent:"))
     listed = {"Participants": here, "Available": _clean([*served]), "By grant": _clean(granted)}
     speakers: dict[str, list[Speaker]] = {}
@@ -123,7 +123,7 @@ def _me(request: HttpRequest) -> ParticipantMark:
 
 
 def _entries() -> list[str]:
-    return list(Agent.objects.filter(is_entry=True).order_by("team", "name").values_list("name", flat=True)[:MAX_ITEMS])
+    return list(Agent.objects.filter(is_entry=True).order_by("team", "name").values_list("name", flat=True)[:MAX_NAMES])
 
 
 def _clean(names: list[str]) -> list[str]:

@@ -152,7 +152,7 @@ def standing(request: HttpRequest, cid: str) -> HttpResponse:
     row = _find(cid)
     seqs = [
         int(item)
-        for item in request.GET.getlist("of")[: delivery_status.MAX_ITEMS]
+        for item in request.GET.getlist("of")[: delivery_status.MAX_MESSAGES]
         if item.isdecimal() and len(item) < 19
     ]
     deliveries = list(delivery_status.statuses_for(row, seqs).values())

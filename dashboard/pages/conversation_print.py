@@ -15,7 +15,7 @@ from dashboard.pages.address import conversation_of, number_of
 from dashboard.pages.base_context import render_page
 from dashboard.pages.conversation_entries import entries_of, notes_of
 
-MAX_ITEMS = 1_000  # entries of one document
+MAX_ENTRIES = 1_000  # entries of one document
 PAGE = 200  # entries of one read
 _FOLDED = re.compile(r'<details class="(tool|unfold)"')
 
@@ -40,8 +40,8 @@ def _entries(row: Conversation, after: int) -> tuple[list[Markup], int]:
     """Draw entries, window by window; return them and the number of the last event."""
     entries: list[Markup] = []
     last = after
-    while len(entries) < MAX_ITEMS:
-        page = log.page_after(row.key, last, min(PAGE, MAX_ITEMS - len(entries)))
+    while len(entries) < MAX_ENTRIES:
+        page = log.page_after(row.key, last, min(PAGE, MAX_ENTRIES - len(entries)))
         notes = notes_of(row.pk, page, upto=page.head)
         entries += [_unfolded(entry) for entry in entries_of(page, notes=notes)]
         last = page.last_seq

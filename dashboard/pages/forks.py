@@ -21,7 +21,7 @@ from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
 
 SHOWN = 4  # entries of the parent, the last before the fork
-MAX_ITEMS = 200  # agents offered
+MAX_AGENTS = 200  # agents offered
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -70,7 +70,7 @@ def _draw(
     posted = {name: str(value) for name, value in request.POST.items()} if error else {}
     text = _words_of(conversation, at) if run is None else None
     is_sooner = run is None and text is None and 0 < answering.seq < at
-    agents = list(Agent.objects.order_by("-is_entry", "name").values_list("name", flat=True)[:MAX_ITEMS])
+    agents = list(Agent.objects.order_by("-is_entry", "name").values_list("name", flat=True)[:MAX_AGENTS])
     return render_page(
         request,
         "fork.html",

@@ -7,7 +7,7 @@ from conversations.core import hidden_characters
 from conversations.models import Agent, Grant
 from conversations.runs.policy import view
 
-MAX_ITEMS = 200  # names of agents, and of tools, that are proposed
+MAX_NAMES = 200  # names of agents, and of tools, that are proposed
 
 
 class GrantRow(NamedTuple):
@@ -39,8 +39,8 @@ def listed() -> list[GrantRow]:
 
 def proposed() -> list[str]:
     """Return possible targets of a grant: everything, the system, and available agents and tools."""
-    names = Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:MAX_ITEMS]
-    tools = sorted({tool for _, tool in view.codes_of_served() if tool})[:MAX_ITEMS]
+    names = Agent.objects.order_by("name").values_list("name", flat=True).distinct()[:MAX_NAMES]
+    tools = sorted({tool for _, tool in view.codes_of_served() if tool})[:MAX_NAMES]
     return [ALL, "system", *(f"agent:{name}" for name in names), *tools]
 
 

@@ -12,7 +12,7 @@ from dashboard.pages.conversation_entries import NO_NOTES, Ends, Notes, cards_of
 from dashboard.pages.row_separators import separated
 
 MAX_OWN_LANES = 12  # participants who all have a lane (static/js/lane-places.js)
-MAX_ITEMS = 40  # lanes (static/css/lanes.css)
+MAX_LANES = 40  # lanes (static/css/lanes.css)
 WINDOW = 28  # cards that are about in view: where participants are many, theirs have lanes
 
 
@@ -35,7 +35,7 @@ def lanes_of(page: log.EventWindow, notes: Notes = NO_NOTES, event: int = 0) -> 
     cards = cards_of(page, notes)
     voices = _voices(ends for _, ends in cards)
     active = voices if len(voices) <= MAX_OWN_LANES else _voices(ends for _, ends in _in_view(cards, event))
-    heads = [voice for key, voice in voices.items() if key in active][: MAX_ITEMS - 1]
+    heads = [voice for key, voice in voices.items() if key in active][: MAX_LANES - 1]
     at = {voice.key: n for n, voice in enumerate(heads, 1)}
     placed = _placed(cards, {key: at.get(key, len(heads) + 1) for key in voices})
     return Lanes(heads, separated(placed), len(voices) - len(heads))

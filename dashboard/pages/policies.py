@@ -15,7 +15,7 @@ from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
 
 ENTERED = (*FIELDS, "reason", "expected", "was", "was_agent", "was_tool")  # fields of the form
-MAX_ITEMS = 200  # rows of a page; a search finds the others
+MAX_ROWS = 200  # rows of a page; a search finds the others
 
 
 @require_permission("policies")
@@ -75,7 +75,7 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
     if isinstance(error, NotAllowed):
         raise error
     q = request.GET.get("q", "").strip()[:200]
-    count, rows = view.shown(q, most=MAX_ITEMS)
+    count, rows = view.shown(q, most=MAX_ROWS)
     codes = view.codes_of_served()
     return render_page(
         request,
@@ -84,15 +84,15 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
         q=q,
         rows=rows,
         count=count,
-        most=MAX_ITEMS,
+        most=MAX_ROWS,
         rules=evaluate.RULES,
         effects=evaluate.EFFECTS,
         ends=view.ENDS,
         roles=ROLES,
         settings_say=view.settings_say(),
         does=view.DOES,
-        agents=sorted({agent for agent, _ in codes})[:MAX_ITEMS],
-        tools=sorted({tool for _, tool in codes if tool})[:MAX_ITEMS],
+        agents=sorted({agent for agent, _ in codes})[:MAX_ROWS],
+        tools=sorted({tool for _, tool in codes if tool})[:MAX_ROWS],
         entered=dict.fromkeys(ENTERED, "") | entered,
         error=hidden_characters.spelled_out(error.sentence) if error and error.field not in FIELDS else "",
         fault={

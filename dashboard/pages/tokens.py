@@ -15,7 +15,7 @@ from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
 
-MAX_ITEMS = 200  # rows of each list; a search finds the others
+MAX_ROWS = 200  # rows of each list; a search finds the others
 
 
 @require_permission("tokens")
@@ -61,11 +61,11 @@ def _draw(
         status=status_of(error),
         q=q,
         count=bounded(live),
-        rows=[_row(token) for token in live.matching(q)[:MAX_ITEMS]],
+        rows=[_row(token) for token in live.matching(q)[:MAX_ROWS]],
         revoked_count=bounded(revoked.matching(q)),
-        revoked=[_row(token) for token in revoked.matching(q)[:MAX_ITEMS]],
+        revoked=[_row(token) for token in revoked.matching(q)[:MAX_ROWS]],
         commands=command_tokens.live(),
-        most=MAX_ITEMS,
+        most=MAX_ROWS,
         roles=TOKEN_ROLES,
         error=hidden_characters.spelled_out(error.sentence) if error and not error.field else "",
         fault={error.field: hidden_characters.spelled_out(error.sentence)} if error and error.field else {},

@@ -30,7 +30,7 @@ from conversations.runs.replay.recorded_call import CallRecord
 from conversations.tool_calls.schemas import argument_report, versions
 
 WIDTH = 200.0  # of the bars' scale
-MIN_ITEMS = 1.5  # of a bar, so that it is seen
+MIN_BAR_WIDTH = 1.5  # of a bar, so that it is seen
 WORDS = 120  # characters of an event in a list
 DECISIONS = {
     "approve": "Approved", "reject": "Rejected", "respond": "Responded, not run", "edit": "Approved with edits"
@@ -242,7 +242,7 @@ def bars(recorded: CallRecord, siblings: Sequence[ToolCall]) -> list[SiblingBar]
     span = max(1, max(ends, default=1) - first)
     drawn = []
     for row in siblings:
-        width = max(MIN_ITEMS, (row.duration_ms or 0) * 1000 / span * WIDTH)
+        width = max(MIN_BAR_WIDTH, (row.duration_ms or 0) * 1000 / span * WIDTH)
         x = min((row.started_at - first) / span * WIDTH, WIDTH - width)
         state, duration = STATES.get(row.status, "unknown"), timestamps.duration(row.duration_ms)
         href, name = reverse("call", args=[row.id]), richtext.inline(row.name[:80])

@@ -33,6 +33,7 @@ BANNED = frozenset({
 })  # fmt: skip
 # Of constants: a bound is a MAX_ or MIN_ of something.
 VAGUE_BOUNDS = frozenset({"MOST", "LEAST", "LONGEST", "LARGEST", "FEW"})
+BOUNDS_OF_ANYTHING = frozenset({"MAX_ITEMS", "MIN_ITEMS"})
 # Names that a framework looks for, and contracts of two layers that are the same thing to their readers: the public
 # API's schemas carry the field's word, as the models do; `switchboard` stands alone and has its own errors.
 SHARED_BY_DESIGN = frozenset({"Command", "DatabaseWrapper"})
@@ -119,7 +120,10 @@ def vague_bounds(root: Path) -> Iterator[str]:
         for statement in tree.body:
             for node in ast.walk(statement) if isinstance(statement, ast.Assign | ast.AnnAssign) else ():
                 is_stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-                if is_stored and VAGUE_BOUNDS & {*node.id.split("_")[:2], node.id.split("_")[-1]}:
+                if not is_stored:
+                    continue
+                parts = node.id.lstrip("_").split("_")
+                if node.id.lstrip("_") in BOUNDS_OF_ANYTHING or VAGUE_BOUNDS & {*parts[:2], parts[-1]}:
                     yield f"{path.relative_to(root)}:{node.lineno}: {node.id} is a MAX_ or MIN_ of something"
 
 

@@ -70,6 +70,6 @@ def test_the_files_of_crashes_are_bounded(tmp_path) -> None:
 
     crashes = crash_reports._earlier(folder)
 
-    assert len(crashes) == len(list(folder.iterdir())) == crash_reports.MAX_ITEMS
+    assert len(crashes) == len(list(folder.iterdir())) == crash_reports.MAX_REPORTS
     os.utime(next(folder.iterdir()), (0, 0))
-    assert len(crash_reports._earlier(folder)) == crash_reports.MAX_ITEMS - 1  # an old one is kept, not told
+    assert len(crash_reports._earlier(folder)) == crash_reports.MAX_REPORTS - 1  # an old one is kept, not told

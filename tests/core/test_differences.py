@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from conversations.core import json_diff
-from conversations.core.json_diff import MAX_ITEMS, diff
+from conversations.core.json_diff import MAX_DIFFERENCES, diff
 from conversations.rendering import diff_rows as fragments
 from tests.support.growth import ratio, read_numbers
 
@@ -109,7 +109,7 @@ def test_it_is_bounded_in_size_and_in_time(name):
 
     assert ratio(lambda: fragments.draw(before, after), read_numbers, below=15) < 15
     assert difference.changes
-    assert len(difference.changes) <= MAX_ITEMS
+    assert len(difference.changes) <= MAX_DIFFERENCES
     assert sum(len(piece) for row in drawn.rows for side in row[3:] for piece, _ in side or []) < 600_000
 
 

@@ -103,6 +103,12 @@ BREAKS = [
         "a.py:7: made does not say what it is",
     ),
     ("vague_bounds", "agents_app/a.py", '"""A."""\n\nLONGEST_KEY = 3\n', "a.py:3: LONGEST_KEY is a MAX_ or MIN_"),
+    (
+        "vague_bounds",
+        "agents_app/a.py",
+        '"""A."""\n\nMAX_ITEMS = 3\n',
+        "a.py:3: MAX_ITEMS is a MAX_ or MIN_ of something",
+    ),
     ("filler_attributes", "agents_app/a.py", '"""A."""\n\n\ndef _held():\n    pass\n', "a.py:4: _held does not say"),
     *(
         ("filler_names_of_scripts", "static/js/z.js", f"// z\n{text}\n", f"z.js:2: rename it: `{name}` does not say")

@@ -138,11 +138,11 @@ def test_who_had_no_room_is_told_again(monkeypatch):
 def test_a_crowd_is_cut_and_those_who_type_are_kept():
     async def work(board):
         page = Page()
-        for n in range(presence.MAX_ITEMS + 5):
+        for n in range(presence.MAX_PEOPLE + 5):
             board.look("flood", f"p{n:02}", page.writer)
         presence.say("flood", "p24", "typing")
         await until(lambda: ("p24", "typing") in page.people)
-        assert len(page.people) == presence.MAX_ITEMS
+        assert len(page.people) == presence.MAX_PEOPLE
 
     during(work)
 

@@ -110,5 +110,5 @@ def test_order_of_keys_and_of_names_is_no_difference_and_types_are() -> None:
 def test_differences_are_bounded() -> None:
     diff = json_diff.schema_diff({}, {str(n): "x" * 2_000 for n in range(1_000)})
 
-    assert (len(diff.changes), diff.is_cut) == (json_diff.MAX_ITEMS, True)
+    assert (len(diff.changes), diff.is_cut) == (json_diff.MAX_DIFFERENCES, True)
     assert len(diff.changes[0].after[0].text) <= json_diff.TEXT + 1

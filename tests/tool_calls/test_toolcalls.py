@@ -53,7 +53,7 @@ def test_filters_find_what_a_look_finds_whatever_the_order_of_times(team, monkey
 
 
 def test_a_count_ends_at_its_bound(monkeypatch):
-    monkeypatch.setattr(facets, "MAX_ITEMS", 9)
+    monkeypatch.setattr(facets, "MAX_COUNT", 9)
     for number in range(12):
         log.append(toolcalls.call("c", number, agent="Desk" if number else "Rare"))
 
@@ -119,7 +119,7 @@ def test_a_value_of_any_characters_may_be_chosen(name):
 )
 def test_counting_takes_no_longer_the_more_calls_there_are(monkeypatch, filters):
     monkeypatch.setattr(facets, "WALK", 20)
-    monkeypatch.setattr(facets, "MAX_ITEMS", 20)
+    monkeypatch.setattr(facets, "MAX_COUNT", 20)
 
     def recorded_so_far(numbers: range) -> int:
         log.append([

@@ -26,7 +26,7 @@ from conversations.runs.responses.stored_response import StoredResponse
 VIEW = "view"
 READING = ("GET", "HEAD")
 CANCEL_PATIENCE, LOOK_EVERY = 5.0, 0.1  # seconds to wait for a cancelled run's end, and between two looks
-MAX_ITEMS, ITEMS = 100, 20  # of one page of input items: at most, and where the request does not say
+MAX_LIMIT, DEFAULT_LIMIT = 100, 20  # of one page of input items: at most, and where the request does not say
 
 
 class StoredResponseEndpoint:
@@ -155,7 +155,7 @@ def _page(items: list[Json], query: dict[str, str]) -> Json:
     if query.get("order", "desc") not in ("asc", "desc"):
         raise Invalid("must be asc or desc", field="order")
     ordered = items if query.get("order") == "asc" else items[::-1]
-    limit = _number("limit", query.get("limit", str(ITEMS)), 1, MAX_ITEMS)
+    limit = _number("limit", query.get("limit", str(DEFAULT_LIMIT)), 1, MAX_LIMIT)
     if after := query.get("after"):
         places = [index for index, item in enumerate(ordered) if item["id"] == after]
         if not places:

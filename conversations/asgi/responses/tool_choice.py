@@ -14,7 +14,7 @@ from conversations.core.errors import Invalid
 from conversations.core.json_values import Converter
 
 MODES = ("auto", "none", "required")
-MAX_ITEMS = 128  # tools of one request, and names allowed
+MAX_TOOLS = 128  # tools of one request, and names allowed
 
 Choice = str | Json
 
@@ -33,8 +33,8 @@ _function: Converter[Function] = Converter(Function)
 
 def read(raw_tools: list[Any] | None) -> list[Json]:
     """Return the tools, with functions in flat form. Raises Invalid for an invalid tool, and for a repeated name."""
-    if raw_tools and len(raw_tools) > MAX_ITEMS:
-        raise Invalid(f"must have at most {MAX_ITEMS} tools; got {len(raw_tools):,}", field="tools")
+    if raw_tools and len(raw_tools) > MAX_TOOLS:
+        raise Invalid(f"must have at most {MAX_TOOLS} tools; got {len(raw_tools):,}", field="tools")
     tools = [_tool(tool, f"tools[{at}]") for at, tool in enumerate(raw_tools or ())]
     names: set[str] = set()
     for at, tool in enumerate(tools):
@@ -97,8 +97,8 @@ def _allowed(value: object, field_path: str = "allowed_tools") -> tuple[list[str
         mode, value, field_path = source.get("mode") or "", source.get("tools"), f"{field_path}.tools"
         if mode not in ("", *MODES):
             raise Invalid(f"must be one of {', '.join(MODES)}", field=field_path.replace(".tools", ".mode"))
-    if not isinstance(value, list) or len(value) > MAX_ITEMS:
-        raise Invalid(f"must be a list of at most {MAX_ITEMS} functions", field=field_path)
+    if not isinstance(value, list) or len(value) > MAX_TOOLS:
+        raise Invalid(f"must be a list of at most {MAX_TOOLS} functions", field=field_path)
     names = [_name(entry, f"{field_path}[{at}]") for at, entry in enumerate(value)]
     return list(dict.fromkeys(names)) or None, str(mode)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from django.db.backends.utils import CursorWrapper
 
-MAX_ITEMS = 100  # forks of forks that are looked through
+MAX_FORKS = 100  # forks of forks that are looked through
 ORIGIN = "id,copied_seq,parent_id"
 
 
@@ -36,7 +36,7 @@ def lineage(cursor: CursorWrapper, origin: HistoryOrigin, upto: int | None = Non
     """Return the parts of a history up to an event (None: to the end), newest first; without a query if the
     conversation is no fork."""
     parts: list[LineagePart] = []
-    while len(parts) < MAX_ITEMS:
+    while len(parts) < MAX_FORKS:
         after = origin.copied if upto is None else min(origin.copied, upto)
         parts.append(LineagePart(origin.conversation, after, upto))
         if not after or origin.parent is None:

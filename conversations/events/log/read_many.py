@@ -11,7 +11,7 @@ from conversations.events.log.call_events import COLUMNS
 from conversations.events.log.records import Stored
 
 EVENTS = 2000  # of one read, all conversations together
-MIN_ITEMS = 20  # events of each
+MIN_EVENTS = 20  # events of each
 
 _EACH = """FROM conversations_event WHERE conversation_id=(SELECT id FROM conversations_conversation WHERE key=%s)
 AND seq>%s AND seq<=%s"""
@@ -23,7 +23,7 @@ def read_after_many(places: Mapping[str, int]) -> tuple[dict[str, list[Stored]],
     Each conversation gets at most its share of 2,000 events; beyond 4 MiB the rest is left for another read. The range
     is closed on both sides, which gapless seqs allow, so that no conversation is read to its end.
     """
-    share = max(MIN_ITEMS, EVENTS // len(places))
+    share = max(MIN_EVENTS, EVENTS // len(places))
     with connection.cursor() as cursor:
         read_some = _one_by_one if connection.vendor == "sqlite" else _together
         rows = read_some(cursor, places, share)

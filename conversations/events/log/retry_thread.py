@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 PATIENCE = 8.0  # seconds a job waits for a lock, as long as `lock_timeout` lets anybody else wait
 LAST_PATIENCE = 2.0  # seconds, once the writer is closed
-MAX_ITEMS = 1000  # jobs of one try
+MAX_TRIED_JOBS = 1000  # jobs of one try
 MAX_JOBS = 5000  # that wait for one conversation
 MAX_BYTES = 8 << 20  # that wait for one conversation
 MAX_ALL = 32 << 20  # bytes that wait for all of them
@@ -117,7 +117,7 @@ class RetryThread(threading.Thread):
         with self._news:
             self._news.wait_for(lambda: self._queues or not self._is_open)
             lates = (late for queue in self._queues.values() for late in queue.lates)
-            return [late.job for late in islice(lates, MAX_ITEMS)] if self._queues else None
+            return [late.job for late in islice(lates, MAX_TRIED_JOBS)] if self._queues else None
 
     def _give_up(self) -> None:
         """Fail the jobs whose deadline has passed."""
@@ -136,7 +136,7 @@ class RetryThread(threading.Thread):
                 return []
             key = next(iter(self._queues))
             queue = self._queues[key] = self._queues.pop(key)
-            return [late.job for late in islice(queue.lates, MAX_ITEMS)]
+            return [late.job for late in islice(queue.lates, MAX_TRIED_JOBS)]
 
     def _settle(self, jobs: Sequence[Job], waiting: Sequence[Job]) -> None:
         """Remove the jobs that have been completed."""

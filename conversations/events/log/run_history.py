@@ -14,7 +14,7 @@ from conversations.events.log.sql import marks
 from conversations.events.projections.row_changes import RunRow
 from conversations.models import Event, Run, ToolCall
 
-MAX_ITEMS = 600  # events, or 4 MiB; a longer run is told from there on
+MAX_EVENTS = 600  # events, or 4 MiB; a longer run is told from there on
 LOOKED_AT = 8  # turns and handoffs in which the agent at work is looked for
 RESULTS, RESULT_BYTES = 3, 4096  # of a run, and of each
 KINDS = registry.names_with("holds_run")
@@ -36,7 +36,7 @@ def events_of_runs(conversation: int, key: str, runs: Sequence[Run]) -> list[Sto
     )
     values = [conversation, min(r.queued_seq for r in runs), *KINDS, "%.stage", *(r.id for r in runs)]
     with connection.cursor() as cursor:
-        rows = bounded_reads.rows(cursor, COLUMNS, source, values, order="seq DESC", limit=MAX_ITEMS)
+        rows = bounded_reads.rows(cursor, COLUMNS, source, values, order="seq DESC", limit=MAX_EVENTS)
     return [Stored(key, *row) for row in reversed(rows)]
 
 

@@ -73,7 +73,7 @@ class Command(BaseCommand):
 
     def _check_file(self) -> None:
         """Name what is damaged. Raises CommandError: of a damaged file, chains tell nothing that can be relied on."""
-        if problems := list(islice(sqlite_integrity.problems(), sqlite_integrity.MAX_ITEMS)):
+        if problems := list(islice(sqlite_integrity.problems(), sqlite_integrity.MAX_PROBLEMS)):
             raise CommandError(sqlite_integrity.damaged("; ".join(problems)))
 
 

@@ -28,7 +28,7 @@ from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import Declared
 
 AT_A_TIME = 200  # approvals of one call; the worker's round goes on
-MAX_ITEMS = 2_000  # approval requests that are looked at
+MAX_REQUESTS = 2_000  # approval requests that are looked at
 
 
 def approve_call(claimed: Claim, request: Body) -> AutoApprovalRule | None:
@@ -72,7 +72,7 @@ def _waiting(rules: auto_approval_rules.Rules) -> Iterator[str]:
     named = ToolCall.objects.filter(Q(lookup_key__in=rules) | Q(lookup_key=None), status="waiting").values("id")
     free = Approval.objects.open().filter(conversation__state="open", conversation__owner="", tool_call__in=named)
     requests = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("asked_seq")).values("body")
-    ids = list(free.order_by("id").values_list("id", flat=True)[:MAX_ITEMS])
+    ids = list(free.order_by("id").values_list("id", flat=True)[:MAX_REQUESTS])
     for at in range(0, len(ids), bounded_reads.FETCHED):
         some = Approval.objects.filter(id__in=ids[at : at + bounded_reads.FETCHED]).order_by("id")
         for approval, body in some.annotate(asked=Subquery(requests[:1])).values_list("id", "asked"):

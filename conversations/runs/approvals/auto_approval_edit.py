@@ -94,8 +94,8 @@ def _make(
     now = database_now()
     if scope.until is not None and not now < scope.until <= now + MAX_DURATION * 1_000_000:
         raise Invalid("must be in the future, within ten years", field="until")
-    if AutoApprovalRule.objects.live(now).count() >= auto_approval_rules.MAX_ITEMS:
-        raise Invalid(f"there are already {auto_approval_rules.MAX_ITEMS:,} rules; revoke one first")
+    if AutoApprovalRule.objects.live(now).count() >= auto_approval_rules.MAX_RULES:
+        raise Invalid(f"there are already {auto_approval_rules.MAX_RULES:,} rules; revoke one first")
     rule = AutoApprovalRule.objects.create(
         id=id_, lookup_key=scope.lookup_key, tool=scope.tool, schema=scope.schema,
         agent="" if scope.any_agent else scope.agent, is_exact=scope.is_exact,

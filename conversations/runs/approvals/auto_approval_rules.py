@@ -18,7 +18,7 @@ from conversations.core.node_heartbeat import database_now
 from conversations.core.ttl_cache import TtlCache
 from conversations.models import AutoApprovalRule
 
-MAX_ITEMS = 1_000  # live rules; the actions make no more
+MAX_RULES = 1_000  # live rules; the actions make no more
 MAX_ARGUMENTS = 64 * 1024  # characters of a rule's arguments
 IN_TURN = (F("uses").asc(nulls_first=True), F("made_at"), F("id"))  # one without a number of uses spares the others
 
@@ -84,7 +84,7 @@ def digest(value: object) -> str:
 
 def live() -> list[AutoApprovalRule]:
     """Read the rules that may approve something now, in the order in which they are applied. Sync."""
-    return list(AutoApprovalRule.objects.live(database_now()).order_by(*IN_TURN)[:MAX_ITEMS])
+    return list(AutoApprovalRule.objects.live(database_now()).order_by(*IN_TURN)[:MAX_RULES])
 
 
 def by_key(rules: Iterable[AutoApprovalRule]) -> dict[str, list[AutoApprovalRule]]:

@@ -18,7 +18,7 @@ from conversations.models import Approval, Event
 from conversations.runs.approvals import auto_approval_rules, input_authors, request_terms
 from conversations.runs.policy import evaluate
 
-MAX_ITEMS = 500  # approval requests whose authors are looked up
+MAX_REQUESTS = 500  # approval requests whose authors are looked up
 
 
 def pending_counts() -> dict[str, Any]:
@@ -45,7 +45,7 @@ def excluded_approvers(approvals: Collection[str] | None = None) -> dict[str, se
     open_approvals = Approval.objects.open().order_by("-id")
     open_approvals = open_approvals if approvals is None else open_approvals.filter(id__in=approvals)
     barred_ids = []
-    rows_asked = open_approvals.annotate(asked=Subquery(requests[:1])).values_list("id", "asked")[:MAX_ITEMS]
+    rows_asked = open_approvals.annotate(asked=Subquery(requests[:1])).values_list("id", "asked")[:MAX_REQUESTS]
     for id_, body in rows_asked.iterator(bounded_reads.FETCHED):
         call = auto_approval_rules.call_of(json.loads(body))
         if request_terms.of_call(evaluate.matching(rows, call.agent, call.tool)).four_eyes:

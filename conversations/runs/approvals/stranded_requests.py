@@ -8,7 +8,7 @@ from conversations.core.micros import DAY
 from conversations.models import Approval, Run
 
 RECENT = 200  # requests of the last day that are looked at
-MAX_ITEMS = 10
+MAX_REQUESTS = 10
 ENDS = {
     "incompatible": "run could not resume", "interrupted": "run interrupted", "failed": "run failed",
     "cancelled": "run stopped", "done": "run finished",
@@ -21,7 +21,7 @@ def newest() -> list[Approval]:
     recent = Approval.objects.filter(asked_at__gte=since, conversation__is_staged=False).order_by("-asked_at", "-id")
     rows = list(recent.select_related("conversation")[:RECENT])
     why = reasons(rows)
-    return [row for row in rows if row.id in why][:MAX_ITEMS]
+    return [row for row in rows if row.id in why][:MAX_REQUESTS]
 
 
 def reasons(approvals: Iterable[Approval]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from conversations.core.write_transaction import lock_actions
 from conversations.events.payload import clean_text
 from conversations.models import BudgetLimit
 from conversations.runs.budgets import evaluate
-from conversations.runs.budgets.evaluate import MAX_ITEMS, MEASURES, SCOPES
+from conversations.runs.budgets.evaluate import MAX_BUDGETS, MEASURES, SCOPES
 
 MAX_AMOUNT = Decimal(10) ** 11
 WHOLE = ("tokens", "calls")
@@ -30,8 +30,8 @@ def set_budget(
         limit = _checked(scope, measure, amount, agent, note)
         lock_actions()
         before = BudgetLimit.objects.filter(scope=scope, agent=agent, measure=measure).first()
-        if before is None and BudgetLimit.objects.count() >= MAX_ITEMS:
-            raise Invalid(f"there are already {MAX_ITEMS} budgets; remove one first")
+        if before is None and BudgetLimit.objects.count() >= MAX_BUDGETS:
+            raise Invalid(f"there are already {MAX_BUDGETS} budgets; remove one first")
         made = {"amount": limit, "note": note, "made_by": str(principal), "made_at": database_now()}
         row, _ = BudgetLimit.objects.update_or_create(
             scope=scope, agent=agent, measure=measure, defaults=made, create_defaults={"id": new_id(), **made}

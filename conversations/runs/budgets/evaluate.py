@@ -28,7 +28,7 @@ from conversations.runs.claims import Claim
 SCOPES = {"run": "run", "conversation": "conversation", "agent": "agent in 24 hours"}
 MEASURES = {"tokens": "tokens", "cost": "US dollars", "calls": "tool calls", "minutes": "minutes of work"}
 ORIGIN = "budget"  # of the question, where a call has the kind of its tool
-MAX_ITEMS = 200  # budgets; the actions take no more
+MAX_BUDGETS = 200  # budgets; the actions take no more
 
 
 class BudgetRule(NamedTuple):
@@ -67,7 +67,7 @@ class ReachedBudget(NamedTuple):
 def stored() -> list[BudgetRule]:
     """Read all budgets. Sync."""
     rows = BudgetLimit.objects.order_by("scope", "measure", "agent").values_list(*BudgetRule._fields)
-    return [BudgetRule(*row) for row in rows[:MAX_ITEMS]]
+    return [BudgetRule(*row) for row in rows[:MAX_BUDGETS]]
 
 
 def forget() -> None:

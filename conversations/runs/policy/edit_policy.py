@@ -14,7 +14,7 @@ from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.core.principals import Principal
 from conversations.models import Policy
 from conversations.runs.policy import evaluate
-from conversations.runs.policy.evaluate import MAX_ITEMS, PolicyRule, Target
+from conversations.runs.policy.evaluate import MAX_RULES, PolicyRule, Target
 from conversations.runs.policy.file_format import describe_target
 
 WHOLE = "policies"  # the target of what is done to all of them
@@ -46,8 +46,8 @@ def set_policy(
             if row.target in rows:
                 raise Conflict(f"there is already a rule for {describe_target(row)}", field="tool")
             Policy.objects.filter(agent=replaces[0], tool=replaces[1]).delete()
-        if row.target not in rows and len(rows) >= MAX_ITEMS:
-            raise Invalid(f"there are already {MAX_ITEMS:,} rules; remove one first")
+        if row.target not in rows and len(rows) >= MAX_RULES:
+            raise Invalid(f"there are already {MAX_RULES:,} rules; remove one first")
         _write(principal, row)
         was = f"{target_of(replaces)} " if replaces is not None and replaces != row.target else ""
         details = {"was": was.strip(), **{name: str(value) for name, value in row.as_dict().items() if name != "note"}}
@@ -70,8 +70,8 @@ def remove_policy(by: Who, target: Target, *, expected: str | None = None, reaso
 def load_policies(by: Who, rows: Sequence[PolicyRule], *, reason: str = "") -> Loaded:
     """Replace the whole policy with these rows."""
     with audited_action(by, "load_policies", WHOLE, right="policies") as principal:
-        if len(rows) > MAX_ITEMS:
-            raise Invalid(f"must have at most {MAX_ITEMS:,} rules; got {len(rows):,}")
+        if len(rows) > MAX_RULES:
+            raise Invalid(f"must have at most {MAX_RULES:,} rules; got {len(rows):,}")
         before = evaluate.stored()
         after = {row.target: row for row in rows}
         changed = [

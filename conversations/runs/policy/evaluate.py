@@ -31,7 +31,7 @@ OnExpiry = Literal["wait", "notify", "reject"]
 RULES: tuple[Rule, ...] = ("allow", "ask", "deny")  # the later the stricter
 EFFECTS: tuple[Effect, ...] = ("read", "idempotent", "unsafe", "destructive")
 ENDS: tuple[OnExpiry, ...] = ("wait", "notify", "reject")  # the later the stricter
-MAX_ITEMS = 1_000  # rows; the actions take no more
+MAX_RULES = 1_000  # rows; the actions take no more
 
 Target = tuple[str, str]  # agent and tool, either may be empty
 
@@ -120,7 +120,7 @@ def for_tool(agent: str, tool: str, declared: Declared = UNDECLARED) -> Effectiv
 
 def stored() -> dict[Target, PolicyRule]:
     """Read all rows, by target. Sync."""
-    read = Policy.objects.order_by("agent", "tool").values_list(*PolicyRule._fields)[:MAX_ITEMS]
+    read = Policy.objects.order_by("agent", "tool").values_list(*PolicyRule._fields)[:MAX_RULES]
     return {(row[0], row[1]): PolicyRule(*row) for row in read}
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from conversations.core.errors import Invalid
 from conversations.models.people import ROLES
-from conversations.runs.policy.evaluate import EFFECTS, ENDS, MAX_ITEMS, RULES, PolicyRule
+from conversations.runs.policy.evaluate import EFFECTS, ENDS, MAX_RULES, RULES, PolicyRule
 
 FORMAT = "switchboard-policy/1"
 TEXTS = ("agent", "tool", "rule", "effect", "note", "on_expiry", "notify")
@@ -62,8 +62,8 @@ def load(value: object) -> list[PolicyRule]:
     if not isinstance(listed, list):
         raise Invalid("policies must be a list of rules", field="policies")
     wrong = [f"{name}: unknown field" for name in value if name not in ("format", "policies")]
-    if len(listed) > MAX_ITEMS:
-        raise Invalid(f"policies must have at most {MAX_ITEMS:,} rules; got {len(listed):,}", field="policies")
+    if len(listed) > MAX_RULES:
+        raise Invalid(f"policies must have at most {MAX_RULES:,} rules; got {len(listed):,}", field="policies")
     rows: dict[tuple[str, str], PolicyRule] = {}
     for number, entry in enumerate(listed):
         path = f"policies[{number}]"

@@ -12,7 +12,7 @@ from conversations.core import hidden_characters
 from conversations.models import Agent, Policy
 from conversations.runs.policy.edit_policy import state_of
 from conversations.runs.policy.evaluate import (  # fmt: skip
-    MAX_ITEMS,
+    MAX_RULES,
     RULES,
     Declared,
     OnExpiry,
@@ -58,7 +58,7 @@ class ShownPolicy:
     updated_at: datetime
 
 
-def shown(query: str = "", *, most: int = MAX_ITEMS) -> tuple[int, list[ShownPolicy]]:
+def shown(query: str = "", *, most: int = MAX_RULES) -> tuple[int, list[ShownPolicy]]:
     """Return how many rules contain this text in agent, tool or note (empty: all), and the first `most` of them."""
     rows, codes = stored(), codes_of_served()
     times = {(agent, tool): at for agent, tool, at in Policy.objects.values_list("agent", "tool", "updated_at")}

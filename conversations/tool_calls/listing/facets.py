@@ -20,7 +20,7 @@ from conversations.tool_calls.listing.filters import STATUSES, CallFilters
 from conversations.tool_calls.listing.query import ScanPlan
 from conversations.tool_calls.listing.sql_filters import BY_ITSELF, FULL_SCAN, CallConditions
 
-MAX_ITEMS = 999
+MAX_COUNT = 999
 WALK = 100  # calls that one count looks at: a page has forty of these counts
 MAX_ALL_COUNTED = 12  # values that are all counted: none are chosen
 RECENT = 300  # newest calls in which the most frequent of many values are looked for, under filters
@@ -102,7 +102,7 @@ def _facet(name: str, all_values: list[str], filters: CallFilters, conditions: C
     walk = query.choose_plan(others, WALK // query.TEXT_SHARE if filters.q else WALK, fetch)
     counts, bound = _counts(COLUMNS[name], sorted({*all_values, *chosen}), others, walk, chosen, fetch)
     values = [
-        Value(value, min(n, MAX_ITEMS), n > MAX_ITEMS or value in bound, value in chosen) for value, n in counts.items()
+        Value(value, min(n, MAX_COUNT), n > MAX_COUNT or value in bound, value in chosen) for value, n in counts.items()
     ]
     values = [value for value in values if value.count or value.is_more or value.is_chosen]
     if name == "status":
@@ -155,12 +155,12 @@ def _recent(conditions: CallConditions, fetch: Fetch) -> dict[str, Counter[str]]
 
 def _sizes(column: str, values: Sequence[str], bounds: Sequence[SqlCondition], chosen: Sequence[str]) -> Counter[str]:
     """Count the calls of each value; with many values, those of the most frequent ones beyond their share."""
-    share = _share(values, MAX_ITEMS + 1)
+    share = _share(values, MAX_COUNT + 1)
     sizes = _each(column, values, bounds, share)
-    if share > MAX_ITEMS:
+    if share > MAX_COUNT:
         return sizes
     cut = [value for value in _most_frequent(sizes, chosen) if sizes[value] == share]
-    return sizes | _each(column, cut, bounds, MAX_ITEMS + 1)
+    return sizes | _each(column, cut, bounds, MAX_COUNT + 1)
 
 
 def _share(values: Sequence[str], most: int) -> int:

@@ -12,7 +12,7 @@ from django.db import connection
 from conversations.events import registry
 from conversations.search.event_filter import Matching, matching
 
-MAX_ITEMS = 1_000  # events with the words that are looked up
+MAX_EVENTS = 1_000  # events with the words that are looked up
 MAX_CALLS = 5_000
 NEAR = 12  # events before and after a call whose messages count as around it
 SAYING = registry.names_with("speech")
@@ -34,7 +34,7 @@ class TextFilter(NamedTuple):
 
 def find(q: str, where: str) -> TextFilter | None:
     """Search for words in calls, with `around` also in messages near them; None if `q` has no word."""
-    matches = matching(q, MAX_ITEMS)
+    matches = matching(q, MAX_EVENTS)
     if matches is None:
         return None
     test = f"EXISTS (SELECT 1 FROM conversations_event e WHERE {_STEPS} AND {matches.sql})"

@@ -9,7 +9,7 @@ from conversations.core import hidden_characters
 from conversations.tool_calls.schemas.edited_arguments import InvalidArguments
 from conversations.tool_calls.schemas.schema_table import type_of
 
-MAX_ITEMS = 40  # fields; a tool with more is edited as JSON
+MAX_FIELDS = 40  # fields; a tool with more is edited as JSON
 LEVELS = 8  # of variants in one another; a definition may refer to itself
 PREFIX = "arg."  # of a field's name in the form
 EXPECTED = {"number": "a number", "choice": "one of its choices"}
@@ -54,7 +54,7 @@ def entries(
     """Return the fields of the top level, filled with `arguments`, or with what was `entered` before; `problems` by
     field name."""
     properties = _properties(schema)
-    if len(properties) > MAX_ITEMS:
+    if len(properties) > MAX_FIELDS:
         return []
     required = schema.get("required")
     needed = required if isinstance(required, list) else []

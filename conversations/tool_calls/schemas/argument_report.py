@@ -7,7 +7,7 @@ from typing import Any
 from conversations.tool_calls.schemas import validation
 from conversations.tool_calls.schemas.schema_table import fields_of
 
-MAX_ITEMS = 60  # fields
+MAX_FIELDS = 60  # fields
 MAX_CHECKED = 64 * 1024  # characters of arguments that are checked
 PROBLEMS = 50
 
@@ -34,7 +34,7 @@ def fit_of(sent: Mapping[str, Any], schema: Schema, *, size: int = 0) -> list[Fi
     wrong = _wrong(sent, schema) if size <= MAX_CHECKED else {}
     fields = {row.name: row for row in fields_of(schema)[0] if row.depth == 0}
     rows = []
-    for name in list(dict.fromkeys([*fields, *sent]))[:MAX_ITEMS]:
+    for name in list(dict.fromkeys([*fields, *sent]))[:MAX_FIELDS]:
         field, value = fields.get(name), sent.get(name, _MISSING)
         is_required = field is not None and field.is_required
         verdict, why = _verdict(field is not None, is_required, value is not _MISSING, wrong.get(name, ""))

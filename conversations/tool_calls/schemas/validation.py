@@ -22,7 +22,7 @@ from jsonschema.validators import extend
 from referencing import Registry
 
 PATIENCE = 1.0  # seconds of this thread's CPU
-MAX_ITEMS = 100  # problems
+MAX_PROBLEMS = 100  # problems
 MAX_PATTERN = 2_000  # characters
 MAX_SEARCHED = 32_768  # characters of a text; with a pattern of the largest size a search takes 0.2 s
 LINEAR = jsonschema_rs.RegexOptions(size_limit=1 << 16, dfa_size_limit=1 << 18)  # bytes, compiled and while searching
@@ -37,7 +37,7 @@ class UncheckableSchema(Exception):
     """A schema that cannot be used: it is invalid, or validation takes too long."""
 
 
-def problems(value: Mapping[str, Any], schema: Mapping[str, Any], *, most: int = MAX_ITEMS) -> list[ValidationError]:
+def problems(value: Mapping[str, Any], schema: Mapping[str, Any], *, most: int = MAX_PROBLEMS) -> list[ValidationError]:
     """Return the first `most` problems of a value. Raises UncheckableSchema."""
     token = _until.set(time.thread_time() + PATIENCE)
     try:

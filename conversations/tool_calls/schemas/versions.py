@@ -10,7 +10,7 @@ from conversations.core.micros import to_datetime
 from conversations.models import Agent, ToolSchema, ToolVersion
 from conversations.tool_calls.schemas import schema_table
 
-MAX_ITEMS = 50
+MAX_VERSIONS = 50
 PARTS = {  # of a schema, in the order for reading, and as they are called on a page
     "description": "description",
     "strict": "strict",
@@ -45,7 +45,7 @@ class OfferedSchema:
 def versions_of(team: str, name: str) -> list[Version]:
     """Return the newest versions of a team's tool (by qualified name), newest first."""
     rows = ToolVersion.objects.filter(team=team, name=name)
-    number, newest = rows.count(), list(rows.order_by("-first_at", "-id")[:MAX_ITEMS])
+    number, newest = rows.count(), list(rows.order_by("-first_at", "-id")[:MAX_VERSIONS])
     return [
         Version(number - n, row.hash, to_datetime(row.first_at), to_datetime(row.last_at))
         for n, row in enumerate(newest)
@@ -81,7 +81,7 @@ def compared(before: dict[str, Any], after: dict[str, Any]) -> JsonDiff:
 def home_of(hash: str, agent: str = "") -> tuple[str, str] | None:
     """Return the team and tool name that offered a schema last, preferring a team of this agent; None if nobody did."""
     homes = list(
-        ToolVersion.objects.filter(hash=hash).order_by("-last_at", "-id").values_list("team", "name")[:MAX_ITEMS]
+        ToolVersion.objects.filter(hash=hash).order_by("-last_at", "-id").values_list("team", "name")[:MAX_VERSIONS]
     )
     teams = set(Agent.objects.filter(name=agent).values_list("team", flat=True)) if len(homes) > 1 else set()
     return next((home for home in homes if home[0] in teams), homes[0] if homes else None)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from conversations.transport import entry_ids as ids
 from conversations.transport.recorder.streams import Stream
 
-MAX_ITEMS = 1 << 62  # entries anybody counts; beyond, somebody set the count, and a column may not hold it
+MAX_ENTRIES = 1 << 62  # entries anybody counts; beyond, somebody set the count, and a column may not hold it
 UNCOUNTED = -1  # of RedisPosition.entries_read: not known; counted anew once the stream is read to its end
 
 Reason = Literal["trimmed", "deleted", "went_back", "emptied", "perhaps_trimmed"]
@@ -54,7 +54,7 @@ def info_of(answer: list[Any]) -> Info:
     return Info(
         length=int(fields[b"length"]),
         last_id=fields[b"last-generated-id"].decode(),
-        added=added if 0 <= added < MAX_ITEMS else None,
+        added=added if 0 <= added < MAX_ENTRIES else None,
         first_id=first[0].decode() if first else None,
         last_entry=(last[0].decode(), last[1]) if last else None,
     )

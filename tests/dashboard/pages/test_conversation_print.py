@@ -33,7 +33,7 @@ def test_it_is_whole(browser: Client) -> None:
 
 
 def test_what_is_left_out_is_said_and_leads_on(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation_print, "MAX_ITEMS", 30)
+    monkeypatch.setattr(conversation_print, "MAX_ENTRIES", 30)
     say(*[f"line {n}" for n in range(70)])
 
     html, after = printed(browser), printed(browser, "?after=30")
