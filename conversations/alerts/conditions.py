@@ -24,10 +24,13 @@ def _late_approvals(rule: AlertRule, now: int) -> list[Case]:
     columns = ("id", "conversation__key", "asked_seq", "asked_at", "tool_call", "run")
     rows = list(late.values_list(*columns)[:MAX_CASES])
     agents = dict(Run.objects.filter(id__in={row[5] for row in rows}).values_list("id", "agent"))
-    calls = dict(ToolCall.objects.filter(id__in={row[4] for row in rows}).values_list("id", "name"))
+    calls = ToolCall.objects.filter(id__in={row[4] for row in rows}).values_list("id", "name", "origin")
+    wishes = {
+        id_: "has spent its budget" if origin == ORIGIN else f"wants to call {name}" for id_, name, origin in calls
+    }
     cause = f"waiting for a decision longer than {time_of(rule.after_s)}"
     return [
-        Case(cause, key, seq, agents[run], f"{agents[run]} wants to call {calls.get(call, 'a tool')}", id_, at)
+        Case(cause, key, seq, agents[run], f"{agents[run]} {wishes.get(call, 'wants to call a tool')}", id_, at)
         for id_, key, seq, at, call, run in rows
         if run in agents and rule.agent in ("", agents[run])
     ]

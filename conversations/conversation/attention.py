@@ -32,13 +32,14 @@ MAX_LOOKED_AT = 300  # failed, running or taken over, the newest of each
 class Attention(NamedTuple):
     """Why a conversation needs a person. `reason`: approval, reply, stuck or failed; `since`: µs UTC. Only when asked
     about given conversations: `error`, the beginning of the failed run's error, and `agent` and `tool` of the call that
-    waits longest."""
+    waits longest, which may be about a budget instead."""
 
     reason: str
     since: int
     error: str = ""
     agent: str = ""
     tool: str = ""
+    is_budget: bool = False
 
 
 class Owned(NamedTuple):
@@ -53,8 +54,8 @@ class Owned(NamedTuple):
 
 _OLDEST = """SELECT a.conversation_id,MIN(a.asked_at) AS since FROM conversations_approval a WHERE a.status='pending'
 AND EXISTS(SELECT 1 FROM conversations_run r WHERE r.id=a.run AND r.status='waiting')"""
-_NO_CALLS = "SELECT o.conversation_id,o.since,'','' FROM ({oldest}) o"
-_CALLS = """SELECT o.conversation_id,o.since,c.agent,c.name FROM ({oldest}) o
+_NO_CALLS = "SELECT o.conversation_id,o.since,'','','' FROM ({oldest}) o"
+_CALLS = """SELECT o.conversation_id,o.since,c.agent,c.name,c.origin FROM ({oldest}) o
 JOIN conversations_approval a ON a.conversation_id=o.conversation_id AND a.asked_at=o.since AND a.status='pending'
 LEFT JOIN conversations_toolcall c ON c.id=a.tool_call ORDER BY a.asked_seq DESC"""
 LABELS = {"approval": "approval", "reply": "reply", "stuck": "looks stuck", "failed": "failed"}
@@ -94,8 +95,8 @@ def _approvals(conversations: Collection[int] | None = None) -> dict[int, Attent
     with connection.cursor() as cursor:
         cursor.execute(query.format(oldest=f"{_OLDEST}{among} GROUP BY a.conversation_id"), values)
         return {
-            id_: Attention("approval", since, agent=agent or "", tool=tool or "")
-            for id_, since, agent, tool in cursor.fetchall()
+            id_: Attention("approval", since, agent=agent or "", tool=tool or "", is_budget=origin == "budget")
+            for id_, since, agent, tool, origin in cursor.fetchall()
         }
 
 

@@ -228,7 +228,7 @@ class _RunReader:
             self._agent = line(body.get("to_agent")) or self._agent
             self._begin("agent", event, self._agent)
         elif kind == "approval.requested":
-            self._called_tools.append(line(body.get("name")))
+            self._called_tools.append("more budget" if body.get("origin") == "budget" else line(body.get("name")))
         elif kind == "run.waiting":
             self._begin("wait", event, "", self._why(body))
         elif kind == "model.turn":

@@ -137,7 +137,8 @@ class _Reader:
             self._agent = event_rows.line(body.get("to_agent")) or self._agent
             self._begin("work", event, "")
         elif event.kind == "approval.requested":
-            self._called_tools.append(event_rows.line(body.get("name")))
+            name = event_rows.line(body.get("name"))
+            self._called_tools.append("more budget" if body.get("origin") == "budget" else name)
         elif event.kind == "run.waiting":
             self._begin("wait", event, self._why(body))
         elif event.kind == "model.turn":

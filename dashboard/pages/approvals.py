@@ -57,7 +57,7 @@ def approval(request: HttpRequest, id: str) -> HttpResponse:
     if not is_from_script(request):
         return HttpResponseRedirect(_next(request, approval_request, also))
     decided = inbox.find(id)
-    words = f"{decided.verdict.partition(' by ')[0].capitalize()}: {decided.name}."
+    words = f"{decided.verdict.partition(' by ')[0].capitalize()}: {decided.subject}."
     words += f" {_always_words(also)}" if also else ""
     return JsonResponse({"done": True, "words": words, "html": approval_card.block(request, decided)})
 

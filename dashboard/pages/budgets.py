@@ -71,10 +71,9 @@ def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entere
 
 def _row(budget: BudgetLimit) -> dict[str, Any]:
     rule = BudgetRule(budget.id, budget.scope, budget.agent, budget.measure, budget.amount)
-    unit = "" if budget.measure == "cost" else f" {MEASURES[budget.measure]}"
     return {
         "id": budget.id,
-        "limit": f"{rule.shown(budget.amount)}{unit}",
+        "limit": rule.counted(budget.amount),
         "scope": SCOPES[budget.scope],
         "agent": hidden_characters.spelled_out(budget.agent),
         "note": hidden_characters.spelled_out(budget.note),

@@ -184,15 +184,21 @@ class ApprovalCard:
         return hidden_characters.spelled_out(self.tool)
 
     @property
+    def subject(self) -> str:
+        """What it is about in a word or two: the tool's name, or more budget."""
+        return "more budget" if self.is_budget else self.name
+
+    @property
     def agent_name(self) -> str:
         """The agent's name, safe in text and attributes."""
         return hidden_characters.spelled_out(str(self.request.get("agent") or ""))
 
     @property
     def question(self) -> str:
-        """The call as a question in words, safe in text and attributes; its name if it has none."""
-        question = "" if self.is_budget else call_question.question_of(self.tool, self.request.get("args"))
-        return question or self.name
+        """The request as a question in words, safe in text and attributes; the tool's name if it has none."""
+        if self.is_budget:
+            return hidden_characters.spelled_out(str(self.request.get("why") or self.tool))
+        return call_question.question_of(self.tool, self.request.get("args")) or self.name
 
     @property
     def tool(self) -> str:

@@ -46,6 +46,11 @@ class BudgetRule(NamedTuple):
             return model_prices.shown(value)
         return f"{value:,.1f}".removesuffix(".0") if self.measure == "minutes" else f"{int(value):,}"
 
+    def counted(self, value: Decimal) -> str:
+        """Format an amount with its unit: "$1.50", "1 tool call", "20,000 tokens"."""
+        unit = "" if self.measure == "cost" else f" {MEASURES[self.measure]}"
+        return self.shown(value) + (unit.replace("s", "", 1) if value == 1 else unit)
+
 
 class ReachedBudget(NamedTuple):
     """A budget that is spent: the amount spent, and the limit."""
@@ -59,9 +64,8 @@ class ReachedBudget(NamedTuple):
     def words(self) -> str:
         """The text of its approval request."""
         rule = self.rule
-        unit = "" if rule.measure == "cost" else f" {MEASURES[rule.measure]}"
-        spent = f"{rule.shown(self.used)} of {rule.shown(self.allowed)}{unit} per {SCOPES[rule.scope]}"
-        return f"Budget reached: {spent}. Continue with another {rule.shown(rule.amount)}{unit}?"
+        spent = f"{rule.shown(self.used)} of {rule.counted(self.allowed)} per {SCOPES[rule.scope]}"
+        return f"Budget reached: {spent}. Continue with another {rule.counted(rule.amount)}?"
 
 
 def stored() -> list[BudgetRule]:

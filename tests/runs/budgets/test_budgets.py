@@ -122,6 +122,43 @@ def test_its_card_asks_in_words_and_offers_two_ways(people):
     assert "data-respond" not in page.content.decode()
 
 
+@pytest.mark.parametrize(
+    ("measure", "amount", "counted"),
+    [
+        ("calls", "1", "1 tool call"), ("calls", "2", "2 tool calls"), ("tokens", "1", "1 token"),
+        ("minutes", "1", "1 minute of work"), ("minutes", "1.5", "1.5 minutes of work"), ("cost", "1", "$1.00"),
+    ],
+)  # fmt: skip
+def test_an_amount_of_one_is_singular(measure, amount, counted):
+    assert BudgetRule("b", "run", "", measure, Decimal(amount)).counted(Decimal(amount)) == counted
+
+
+def test_lists_say_that_the_budget_is_spent(people):
+    run_over_budget(people["admin"])
+    approver = client_of(people["approver"])
+
+    listed, inbox = (text_of(approver.get(reverse(page))) for page in ("conversations", "approvals"))
+    assert "Dialogue has spent its budget" in listed
+    assert "continue_over_budget" not in listed
+    assert inbox.count("Budget reached: 20,000 of 20,000 tokens per run.") == 3  # its row, the heading and its card
+    assert "Select more budget by Dialogue" in inbox
+
+
+def test_the_timeline_says_that_the_run_waits_for_more_budget(people):
+    run_over_budget(people["admin"])
+
+    shown = text_of(client_of(people["approver"]).get(reverse("conversation", args=["flood"]) + "?view=timeline"))
+    assert shown.count("waiting for approval of more budget") == 2  # its row, and the run in the details
+
+
+def test_an_alarm_about_its_request_says_that_the_budget_is_spent(people):
+    run_over_budget(people["admin"])
+    rule = AlertRule(kind="approval_waiting", after_s=0)
+
+    (case,) = conditions.cases_of(rule, database_now() + 1_000_000)
+    assert case.detail == "Dialogue has spent its budget"
+
+
 def test_pages_and_the_api_list_set_and_remove_them(people):
     admin = client_of(people["admin"])
     form = {"scope": "conversation", "measure": "cost", "amount": "$2.50", "agent": "Dialogue", "note": "by day"}
