@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from conversations.coding_agents import claude_code, codex, pi
 from conversations.coding_agents.session_events import SessionEvent
 from conversations.coding_agents.session_lines import Line, SessionReader
-from conversations.core.errors import Conflict, Invalid, SwitchboardError
+from conversations.core.errors import Conflict, Invalid, SwitchboardError, TooLarge
 from conversations.import_export.file_reader import LOOK, MAX_LINE
 from conversations.import_export.recording import decoded
 
@@ -144,7 +144,7 @@ class SessionFollower:
             except Conflict as error:  # a hook said it before, in its own words
                 if error.code != "id_reused":
                     raise
-            except Invalid as error:
+            except (Invalid, TooLarge) as error:
                 self._report_skipped(self._number + 1, error)
 
     def _report_skipped(self, number: int, error: SwitchboardError) -> None:

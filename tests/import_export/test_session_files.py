@@ -16,6 +16,7 @@ from django.conf import settings
 from django.core.management import call_command
 
 from conversations.core.errors import Conflict, Unavailable
+from conversations.events.payload import check_depth
 from conversations.import_export.session_follower import SessionFollower
 from conversations.models import Conversation, Event, ToolCall, Turn
 from tests.support.doors import encode, events_of, message
@@ -179,6 +180,7 @@ class Published:
         if self.fails_at and sum(self.sent.values()) + 1 == self.fails_at:
             self.fails_at = 0
             raise Unavailable("away")
+        check_depth(encode(payload))
         self.sent[bus_id] += 1
         if self.payloads.setdefault(bus_id, payload) != payload:
             raise Conflict("another payload", code="id_reused")
@@ -221,6 +223,20 @@ def test_a_file_that_is_written_anew_in_its_place_is_read_from_its_beginning(tmp
     path.write_bytes(b"".join(lines[:3]))
 
     assert follower.poll() == 3
+
+
+def test_a_line_that_the_server_takes_in_no_event_is_skipped(tmp_path):
+    nested: Any = "deep"
+    for _ in range(120):
+        nested = {"a": nested}
+    call = item("function_call", name="shell", arguments=nested, call_id="call_1")
+    path = written(tmp_path / "deep.jsonl", [CODEX[0], call, words("assistant", "Done.")])
+    published, skipped = Published(), list[str]()
+
+    SessionFollower(path, published, skipped.append).poll()
+
+    assert [payload.get("text") for payload in published.payloads.values()][-1] == "Done."
+    assert skipped == ["deep.jsonl, line 2: must be nested at most 100 levels deep; skipped"]
 
 
 def test_a_follower_that_begins_again_says_the_same(tmp_path, codex):
