@@ -76,7 +76,7 @@ def build_fork_memory(fork: Conversation, answers: int, *, newest: int) -> list[
         )
     memory = _Memory()
     for seq, kind, run, principal, body in reversed(rows):
-        read = json.loads(body)
+        read = payload.decoded(body)
         if not read.get("parent_call"):
             memory.take(ForkStep(seq, kind, run, principal, payload.parse(body.encode("utf-8", "replace")), read))
     return memory.items(answers, newest)
@@ -247,4 +247,4 @@ def _output(step: ForkStep) -> str:
     raw = next((value for value in (parsed.output, parsed.result_summary, parsed.error) if value is not None), None)
     if raw is None:
         return parsed.status or "done"
-    return as_text(json.loads(bytes(raw)))
+    return as_text(payload.decoded(bytes(raw)))

@@ -6,7 +6,6 @@ A run gets them when it begins, in order around the message it answers; a run th
 continues. How far they were read is stored with the memory (`session`).
 """
 
-import json
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from django.conf import settings
 from django.db import connection
 
 from agents_app.approval_gate.run_scope import current_scope
-from conversations.events import log
+from conversations.events import log, payload
 from conversations.events.recorded_arguments import is_redacted
 from conversations.models import Conversation
 
@@ -121,6 +120,6 @@ class InterjectionFilter:
 
 def item_of(body: str) -> Item:
     """Return a message as model input: an agent's is an assistant's, all others a user's."""
-    sender: Any = json.loads(body).get("sender")
+    sender: Any = payload.decoded(body).get("sender")
     is_agents = isinstance(sender, str) and sender.startswith("agent:")
     return {"role": "assistant" if is_agents else "user", "content": log.spoken_text(body)}

@@ -27,7 +27,7 @@ from agents_app.worker import saved_state
 from agents_app.worker.call_ids import EarlierCall
 from agents_app.worker.event_writer import reason_of
 from agents_app.worker.saved_state import Incompatible, SavedState
-from conversations.events import log
+from conversations.events import log, payload
 from conversations.events.recorded_arguments import is_redacted
 from conversations.models import Conversation, Event, ToolCall
 from conversations.runs.budgets.evaluate import ORIGIN
@@ -130,8 +130,8 @@ def known_calls(claim: Claim) -> list[EarlierCall]:
 
 def metadata_of(body: str) -> Mapping[str, Any]:
     """Return the metadata of a message."""
-    payload: Any = json.loads(body)
-    metadata = payload.get("metadata") if isinstance(payload, dict) else None
+    fields = payload.decoded(body)
+    metadata = fields.get("metadata") if isinstance(fields, dict) else None
     return metadata if isinstance(metadata, dict) else {}
 
 

@@ -15,6 +15,7 @@ from conversations.access.authentication import Caller
 from conversations.asgi import published_message
 from conversations.core import json_depth
 from conversations.core.errors import IdReused, SwitchboardError, TooLarge
+from conversations.events import payload
 from conversations.events.log.records import NewEvent, Stored
 
 MAX_MESSAGES = 1000  # messages of one request
@@ -187,9 +188,9 @@ def _facts(event: NewEvent) -> Any:
     stored alone."""
     if event.topic and not event.topic.startswith("stream:"):
         return None
-    payload = msgspec.json.decode(event.body)
-    if not isinstance(payload.get("text"), str):
+    fields = payload.decoded(event.body)
+    if not isinstance(fields.get("text"), str):
         return None
     for name in PART_FIELDS:
-        payload.pop(name, None)
-    return event.conversation, event.topic, payload
+        fields.pop(name, None)
+    return event.conversation, event.topic, fields

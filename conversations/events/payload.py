@@ -169,13 +169,14 @@ def as_parsed(written: ParsedPayload, body: bytes) -> ParsedPayload:
     return written
 
 
-def decoded(body: bytes) -> Any:  # any JSON
-    """Decode a stored body. What this process holds in no text or number of its own stays there: a number as it was
-    written, half a character as a question mark. Raises `ValueError` for what is no JSON."""
+def decoded(body: bytes | str) -> Any:  # any JSON
+    """Decode a stored body, whoever sent it. What this process holds in no text or number of its own stays there: a
+    number as it was written, half a character as a question mark. Raises `ValueError` for what is no JSON."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
-        value = json.loads(body.decode(), parse_int=whole_of, parse_float=number_of, parse_constant=refuse_constant)
+        text = body if isinstance(body, str) else body.decode()
+        value = json.loads(text, parse_int=whole_of, parse_float=number_of, parse_constant=refuse_constant)
         return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 

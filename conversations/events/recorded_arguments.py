@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from conversations.core import principals
+from conversations.events import payload
 from conversations.events.types.redaction import LEFT
 from conversations.models import Approval, Event
 
@@ -53,8 +54,12 @@ def is_redacted(body: str, erased_by: str | None, principal: str) -> bool:
     """Return whether an event lost all or some of what it said, by its row's columns. An import has the tombstone of
     another record as its text, and erased nothing itself."""
     if erased_by is None:
-        return principals.is_imported(principal) and '"redacted"' in body and json.loads(body).get("redacted") is True
-    return LEFT in body or json.loads(body).get("redacted") is True
+        return principals.is_imported(principal) and '"redacted"' in body and _is_tombstone(body)
+    return LEFT in body or _is_tombstone(body)
+
+
+def _is_tombstone(body: str) -> bool:
+    return payload.decoded(body).get("redacted") is True
 
 
 def messages_of(approvals: QuerySet[Approval]) -> dict[str, str]:
@@ -68,5 +73,5 @@ def messages_of(approvals: QuerySet[Approval]) -> dict[str, str]:
 def body_of(conversation: int, seq: int) -> dict[str, Any]:
     """Return what an event says; nothing of one that is not there, or says no object."""
     text = Event.objects.filter(conversation=conversation, seq=seq).values_list("body", flat=True).first()
-    body: Any = json.loads(text) if text else {}
+    body: Any = payload.decoded(text) if text else {}
     return body if isinstance(body, dict) else {}

@@ -13,10 +13,11 @@ from agents_app.teams.definition import Team
 from conversations.access.accounts.grants import give_grant
 from conversations.conversation import control, post_message
 from conversations.core.principals import SYSTEM
+from conversations.events import log, payload
 from conversations.models import Approval, Run, SessionItem, ToolCall
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide
-from tests.support.agents_running import ended_runs, event_bodies, send_message, working
+from tests.support.agents_running import ROBOT, ended_runs, event_bodies, send_message, working
 from tests.support.cast import cast
 from tests.support.live import until
 
@@ -103,6 +104,16 @@ def test_words_that_waited_are_answered_with_what_was_said_after_them(by):
 
     exchange = ["user: where is it?", "assistant: On Elm Street."]
     assert model.given == [exchange, [*exchange, "assistant: First.", "user: and when?"]]
+
+
+def test_a_number_that_python_does_not_read_keeps_no_run_from_its_answer():
+    fields = '"type":"message","conversation_id":"c","sender":"Rosa","recipient":"agent:Clerk","content":"?"'
+    odd = f'{{{fields},"metadata":{{"a":{"9" * 5_000}}}}}'
+    with working(clerks(Model(*answers("First.")))):
+        log.append([log.from_bus("chat:c", None, odd, payload.parse(odd.encode()), ROBOT)])
+        (run,) = ended_runs()
+
+    assert run.status == "done"
 
 
 def test_what_was_asked_and_stopped_before_a_run_began_is_known(by):

@@ -11,7 +11,7 @@ from agents_app.memory import fork_memory, session
 from agents_app.teams.definition import Team
 from conversations.conversation import fork
 from conversations.core import principals
-from conversations.events import log
+from conversations.events import log, payload
 from conversations.models import Agent as Served
 from conversations.models import Conversation, Event, Run, SessionItem
 from tests.events.test_projections import event
@@ -265,3 +265,15 @@ def test_what_a_gateway_tells_after_the_first_step_is_remembered_once():
     texts = [item["content"] for item in remembered(made.conversation) if item.get("role") == "user"]
 
     assert texts == ["Refund me."] * 2
+
+
+def test_a_number_that_python_does_not_read_is_remembered_as_it_was_written():
+    digits, ends = "9" * 5_000, '"event":"tool_step","agent":"Clerk","name":"count","tool_call_id":"c-1"'
+    asks = '"type":"message","conversation_id":"c","sender":"Rosa","recipient":"agent:Clerk","content":"count"'
+    for fields in (f'{asks},"a":{digits}', f'{ends},"status":"start"', f'{ends},"status":"success","output":{digits}'):
+        body = f"{{{fields}}}"
+        log.append([log.from_bus("stream:c", None, body, payload.parse(body.encode()), principals.SYSTEM)])
+
+    copy = fork.fork(cast()["operator"], "c", 3).conversation
+
+    assert [item.get("content") or item.get("output") for item in remembered(copy)][::2] == ["count", digits]

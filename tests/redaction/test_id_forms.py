@@ -25,6 +25,8 @@ from conversations.redaction.id_forms import ErasedId
         ("1", '{"seq":1,"at":1.50,"a":"1"}', '{"seq":1,"at":1.5,"a":"new"}'),
         ("x", '{"a":  "y"}', '{"a":  "y"}'),
         ("x", '{"a":"\\ud83d x"}', '{"a":"\\ud83d new"}'),
+        ("x", '{"a":1e999,"b":"x"}', '{"a":"1e999","b":"new"}'),
+        ("x", f'{{"a":{"9" * 5000},"b":"x"}}', f'{{"a":"{"9" * 5000}","b":"new"}}'),
         ("x", "x of xy", "new of xy"),
     ],
 )

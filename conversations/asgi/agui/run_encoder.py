@@ -38,7 +38,7 @@ from ag_ui.core import (
 
 from conversations.core.errors import SwitchboardError
 from conversations.core.json_values import as_text
-from conversations.events import registry, response_ids
+from conversations.events import payload, registry, response_ids
 from conversations.events.log.records import Stored
 from conversations.events.payload import clean_text
 
@@ -237,12 +237,12 @@ class RunEncoder:
 
 
 def read(body: str) -> Fields:
-    """Parse an event's body; a lone surrogate, as some models stream them, becomes a replacement character."""
+    """Parse an event's body; a lone surrogate, as some models stream them, becomes a question mark."""
     try:
         return _decoder.decode(body)
     except msgspec.DecodeError:
         try:
-            return _decoder.decode(json.dumps(json.loads(clean_text(body))))
+            return _decoder.decode(msgspec.json.encode(payload.decoded(body)))
         except (ValueError, msgspec.ValidationError):
             return Fields()
 

@@ -3,7 +3,6 @@ cursor: `SEQ.N` is the Nth stream event made from the recorded event `SEQ`, `SEQ
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from ag_ui.core import RunAgentInput, UserMessage
 from conversations.asgi.agui.run_encoder import ENDS, Events, RunEncoder, RunSegment, as_sse, is_told
 from conversations.core.errors import Invalid
 from conversations.core.url_converters import whole_number
-from conversations.events import registry, response_ids
+from conversations.events import payload, registry, response_ids
 from conversations.events.log.records import Stored
 from conversations.events.payload import clean_text
 
@@ -58,11 +57,11 @@ class ThreadEncoder:
     def _note(self, event: Stored) -> None:
         """Remember the input of a run, and queued runs."""
         if event.kind in ASKING:
-            fields = json.loads(event.body)
+            fields = payload.decoded(event.body)
             words = response_ids.words_of(fields.get("input")) or fields.get("content") or fields.get("text")
             self._inputs[event.seq] = words if isinstance(words, str) else ""
         elif event.kind == "run.queued" and event.run:
-            fields = json.loads(event.body)
+            fields = payload.decoded(event.body)
             if fields.get("run_kind", "agent") == "agent" and (not self._only or event.run == self._only):
                 words = self._inputs.get(fields.get("input_seq"), "")
                 self._queued[event.run] = _Queued(str(fields.get("agent")), fields.get("response_id") or "", words)

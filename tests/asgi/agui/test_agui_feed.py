@@ -88,6 +88,19 @@ def test_past_and_coming_runs_are_one_stream(desk):
     assert texts == ["You said: one thing", "You said: other thing"]
 
 
+@pytest.mark.parametrize("odd", ["1e999", "9" * 5_000, '"\\ud800"'])
+def test_a_message_with_what_python_has_no_value_for_ends_no_stream(desk, odd):
+    text = f'{{"type":"message","sender":"user:x","recipient":"chat:agui-odd","content":"hm","a":{odd}}}'
+    log.append([log.from_bus("stream:agui-odd", None, text, payload.parse(text.encode()), SYSTEM)])
+    count = len(desk.play("agui-odd", "hosted words"))
+
+    async def watch():
+        async with desk.asking(b"", "/api/v1/agui/conversations/agui-odd", method="GET") as reading:
+            return pieces(await reading.writes(count))
+
+    assert kinds(checked(desk.run(watch)))[-1] == "RUN_FINISHED"
+
+
 def _runs(events):
     runs = []
     for event in events:
