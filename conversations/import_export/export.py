@@ -29,16 +29,22 @@ def export(key: str, *, progress: Callable[[int, int], None] = lambda done, of: 
         raise NotFound(f"there is no conversation {key!r}")
     yield encoded(_header(conversation)) + b"\n"
     seq = 0
-    with connection.cursor() as cursor:
-        for page in bounded_reads.pages(cursor, _COLUMNS, _EVENTS, [conversation.pk, conversation.head_seq]):
-            for row in page:
-                yield encoded(_line(*row)) + b"\n"
-            seq = page[-1][0]
-            progress(seq, conversation.head_seq)
+    while page := _page(conversation, seq):
+        for row in page:
+            yield encoded(_line(*row)) + b"\n"
+        seq = page[-1][0]
+        progress(seq, conversation.head_seq)
     if seq < conversation.head_seq:
         raise NotFound(f"the events of {key!r} after {seq} no longer exist: it has been removed")
     if _is_redacted_since(conversation):
         raise Conflict("events were redacted while they were being exported: export again", code="redacted")
+
+
+def _page(conversation: Conversation, after: int) -> list[bounded_reads.Row]:
+    """Read the events after a seq, with the connection of this thread: each page may be read by another one."""
+    bounds = [conversation.pk, conversation.head_seq]
+    with connection.cursor() as cursor:
+        return next(bounded_reads.pages(cursor, _COLUMNS, _EVENTS, bounds, after=after), [])
 
 
 def _is_redacted_since(conversation: Conversation) -> bool:

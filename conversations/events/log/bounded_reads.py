@@ -29,8 +29,9 @@ def rows(
     """
     inner = f"SELECT {names} {source} ORDER BY {order}" + ("" if limit is None else f" LIMIT {limit:d}")
     if cursor.db.vendor == "sqlite":
-        cursor.execute(inner, values)
-        return _until(cursor, most)
+        with cursor.db.cursor() as own:  # closed with the read: what is left of a SELECT keeps its snapshot of the file
+            own.execute(inner, values)
+            return _until(own, most)
     sized = f"SUM(octet_length(body)) OVER (ORDER BY {order} ROWS UNBOUNDED PRECEDING)-octet_length(body)"
     cursor.execute(
         f"SELECT {names} FROM (SELECT {names},{sized} AS bytes_before FROM ({inner}) AS every) AS measured"
