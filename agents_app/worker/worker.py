@@ -80,6 +80,8 @@ class Worker:
         ]
         self._elsewhere: list[RemoteAgent] = []  # that admins registered, as far as it is served here
         self._threads = DatabaseThreads("runs")
+        self._lease_thread = DatabaseThreads("leases")  # waits for nothing that runs do
+        self._renewed = asyncio.Event()
         self._mcp = McpTools(self.served_teams, self._do)
         self._bus = RunBus(DatabaseThreads("posts"))
         self._services = WorkerServices(writer, self._do, self._bus, hosted, self._mcp.away)
@@ -110,6 +112,7 @@ class Worker:
         forget = commit_listeners.on_committed(self._on_committed)
         rounds: dict[str, Callable[[], Any]] = {
             "renewing": self._renew, "listening": self._listen, "looking": self._claim_round, "telling": self._beat,
+            "looking after": self._look_after_runs,
         }  # fmt: skip
         work = [asyncio.create_task(run_forever(each, what=name), name=name) for name, each in rounds.items()]
         try:
@@ -199,18 +202,24 @@ class Worker:
             logger.error("a run was abandoned: its lease ends soon", exc_info=error, extra={"run": run})
 
     async def _renew(self) -> None:
-        """Renew the leases of active runs, end those that were taken over, and look after dead workers' and waiting
-        runs."""
+        """Renew the leases of active runs, and end those that were taken over."""
         held = [active_run for active_run, _, _ in self._active_runs.values()]
-        renewed = await self._do(claims.renew, [active_run.claim for active_run in held])
+        renewed = await self._lease_thread.run(claims.renew, [active_run.claim for active_run in held])
         for active_run in held:
             if active_run.claim.run not in renewed and not active_run.has_ended:
                 active_run.lose()
+        self._renewed.set()
+        await asyncio.sleep(RENEW_EVERY_S)
+
+    async def _look_after_runs(self) -> None:
+        """Look after dead workers' and waiting runs, after a renewal: if the machine was asleep, this worker's own
+        leases have expired, too."""
+        await self._renewed.wait()
+        self._renewed.clear()
         served_here = {served.team.name: [agent.name for agent in served.team.agents] for served in self.served_teams}
         await self._do(_look_after, served_here)
         if servers := self._mcp.connected():
             await self._do(blocked_runs.requeue_runs_with_server, servers)
-        await asyncio.sleep(RENEW_EVERY_S)
 
     async def _listen(self) -> None:
         """Check what people request for the active runs."""
@@ -268,6 +277,7 @@ class Worker:
             except Unavailable as error:
                 logger.warning("worker: %s", error)
         self._threads.shutdown()
+        self._lease_thread.shutdown()
 
     def _on_committed(self, stored: Sequence[Stored]) -> None:
         if self._loop is not None and any(event.kind in WAKING for event in stored):

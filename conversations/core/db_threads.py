@@ -47,6 +47,7 @@ POOL_SIZE = {
     "bearers": 1,
     "bearers-notes": 1,
     "runs": 4,
+    "leases": 1,
     "tools": 4,
     "posts": 1,  # a worker's
     "asking": 4,  # the responses API

@@ -11,7 +11,9 @@ import switchboard
 from agents_app.teams.chat_tool import chat_send
 from agents_app.teams.definition import Team
 from agents_app.worker import run_bus
+from agents_app.worker import worker as workers
 from conversations.core import principals
+from conversations.core.db_threads import POOL_SIZE
 from conversations.core.principals import Principal
 from conversations.events import log
 from conversations.models import Agent as Row
@@ -163,3 +165,36 @@ def test_agents_who_answer_each_other_end_at_twenty_hops():
     assert (last.status, last.reason) == ("failed", "hop_limit")
     assert Run.objects.filter(status="done").count() == 20
     assert {row.name for row in Row.objects.filter(team="pair")} == {"Ann", "Bob"}
+
+
+@pytest.mark.parametrize("what", ["looking after waiting runs takes long", "all other threads are busy"])
+def test_leases_are_renewed_while(monkeypatch, what):
+    entered, is_looking, go = threading.Event(), threading.Event(), threading.Event()
+
+    @function_tool
+    def act() -> str:
+        """Act."""
+        entered.set()
+        go.wait(60)
+        return "acted"
+
+    def take_long():
+        is_looking.set()
+        go.wait(60)
+
+    monkeypatch.setattr(workers, "RENEW_EVERY_S", 0.05)
+    with working(team([function_call("act", {}, call_id="c1")], [assistant_message("so")], tools=[act])) as worker:
+        try:
+            send_message()
+            until(entered.is_set, what="the tool to be entered")
+            if "threads" in what:
+                [worker._threads.submit(take_long) for _ in range(POOL_SIZE["runs"])]
+            else:
+                monkeypatch.setattr(leases, "interrupt_expired", take_long)
+            until(is_looking.is_set, what="the worker to be busy")
+            before = Run.objects.get().lease_until
+
+            until(lambda: Run.objects.get().lease_until > before + 1_000_000, within=10, what="the lease to be renewed")
+        finally:
+            go.set()
+        ended_runs()
