@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable
 from urllib.parse import quote
 
-from django.db.models import Model
+from django.db.models import Model, Q
 from django.db.models.query import QuerySet
 
 from conversations.core import json_values
@@ -78,15 +78,22 @@ def _replace_in_words(rows: QuerySet[Model], columns: tuple[str, ...], erased: E
 
 
 def _replace_alarms(erased: ErasedId) -> None:
-    """Have alarms go on, and what was sent of them: their group is a digest that has the id, too."""
+    """Have alarms go on, and what was sent of them: their group is a digest that has the id, too. What was sent of the
+    conversation may belong to an alarm that is about another one by now."""
     alarms = Alarm.objects.filter(conversation=erased.old)
-    _replace_in_words(AlertDelivery.objects.filter(alarm__in=alarms), ("subject", "body"), erased)
+    about_it = [row.pk for row in AlertDelivery.objects.filter(erased.held_by("body")) if _is_about(row, erased)]
+    sent = AlertDelivery.objects.filter(Q(alarm__in=alarms) | Q(pk__in=about_it))
+    _replace_in_words(sent, ("subject", "body"), erased)
     _replace_in_words(alarms, ("detail",), erased)
     for alarm in alarms:
         if alarm.group == Alarm.group_of(alarm.cause, erased.old):
             group = Alarm.group_of(alarm.cause, erased.new)
             Shelf.objects.filter(rule=alarm.rule_id, group=alarm.group).update(group=group)
             Alarm.objects.filter(pk=alarm.pk).update(group=group)
+
+
+def _is_about(delivery: AlertDelivery, erased: ErasedId) -> bool:
+    return bool(json.loads(delivery.body).get("data", {}).get("conversation_id") == erased.old)
 
 
 def _replace_quarantined(erased: ErasedId) -> None:

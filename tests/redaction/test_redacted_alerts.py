@@ -6,6 +6,7 @@ import pytest
 
 from conversations.alerts import deliveries, delivery_texts
 from conversations.models import Alarm, AlertDelivery, AlertRule
+from conversations.redaction.erase_id import erase_id
 from conversations.redaction.redact import redact
 from conversations.redaction.scope import RedactionScope, preview
 from tests.redaction.test_erase_id import ID, ida, say
@@ -59,6 +60,25 @@ def test_one_about_another_event_keeps_its_detail(ida):
     details = {"run_failed 1": "", "run_failed 2": "no room for quokka", "run_stuck 3": ""}
     assert waiting_details() == details
     assert [Alarm.objects.get(id=alarm.id).detail for alarm in alarms] == list(details.values())
+
+
+@pytest.mark.parametrize("grouping", ["conversation", "agent", "all"])
+def test_no_alert_keeps_an_erased_id_wherever_its_alarm_went_on(ida, grouping):
+    say(ID, "no room for quokka")
+    alarm = alert(1, grouping=grouping)
+    other = alert(2, grouping=grouping)
+    AlertDelivery.objects.filter(alarm=other).delete()
+    other.conversation, other.detail = "another", f"I know {ID}"
+    deliveries.enqueue(other.rule, "alarm.opened", 1, other)
+    if grouping != "conversation":
+        Alarm.objects.update(conversation="another", seq=7)
+
+    (erased,) = erase_id(ida, ID, "asked for")
+
+    body = {row.alarm_id: json.loads(row.body)["data"] for row in AlertDelivery.objects.all()}
+    assert (body[alarm.pk]["conversation_id"], body[alarm.pk]["detail"]) == (erased.conversation, "no room for quokka")
+    if grouping != "conversation":
+        assert body[other.pk]["detail"] == f"I know {ID}", "what is said elsewhere stays"
 
 
 @pytest.mark.parametrize("grouping", ["agent", "all"])
