@@ -130,6 +130,8 @@ def without_id(erased: ErasedId) -> list[AuditEntry]:
         is_about = entry.target == target or facts.get("conversation") == erased.old
         left = erased.in_fields(facts, words=is_about, structural=KEPT)
         left |= {name: new_target for name, value in facts.items() if value == target}
+        if isinstance(query := facts.get("query"), str) and not is_about:
+            left["query"] = erased.in_query(query)
         if isinstance(events := facts.get("events"), dict):
             left["events"] = {erased.new if key == erased.old else key: value for key, value in events.items()}
         entry.target = new_target if entry.target == target else entry.target

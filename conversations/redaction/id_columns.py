@@ -1,9 +1,7 @@
 """Every column beside events and the audit log that has a conversation's id as text, with the new one in its place."""
 
 import json
-import re
 from collections.abc import Collection, Iterable
-from urllib.parse import quote
 
 from django.db.models import Model, Q
 from django.db.models.query import QuerySet
@@ -45,12 +43,7 @@ def replace(row: Conversation, own: Collection[int], erased: ErasedId) -> None:
         Post.objects.filter(topic=topic).update(topic=new)
     _replace_requests(erased)
     for view in SavedView.objects.filter(query__contains="conversation="):
-        query = re.sub(
-            rf"(^|&)conversation={re.escape(quote(erased.old, safe=''))}(?=&|$)",
-            rf"\1conversation={erased.new}",
-            view.query,
-        )
-        SavedView.objects.filter(pk=view.pk).update(query=query)
+        SavedView.objects.filter(pk=view.pk).update(query=erased.in_query(view.query))
     keys = Conversation.objects.filter(pk__in=own).values("key")
     SessionItem.objects.filter(erased.held_by("payload"), conversation__in=keys).delete()
     Run.objects.filter(erased.held_by("state"), conversation__in=own).update(state=None, state_mac=None)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, quote_plus, urlencode
 
 from django.db.models import Q
 
@@ -23,7 +23,7 @@ class ErasedId:
 
     def __init__(self, old: str, new: str) -> None:
         self.old, self.new = old, new
-        addresses = (quote(old, safe=""), url_converters.to_url(old), url_converters.segment_of(old))
+        addresses = (quote(old, safe=""), quote_plus(old), url_converters.to_url(old), url_converters.segment_of(old))
         self._forms = sorted({old, *in_json(old), *addresses}, key=len, reverse=True)
         forms = "|".join(map(re.escape, self._forms))
         self._within = re.compile(rf"(?<!\w)(?<!user:)(?<!agent:)(?<!token:)(?:{forms})(?!\w)")
@@ -44,6 +44,19 @@ class ErasedId:
     def in_words(self, text: str) -> str:
         """Replace it in a text where it is a word of its own."""
         return self._within.sub(self.new, text)
+
+    def in_query(self, query: str) -> str:
+        """Replace it in a list's address, after the question mark, where the list is of this conversation."""
+        named = {"conversation": self.old, "target": f"conversation:{self.old}"}
+        pairs = parse_qsl(query, keep_blank_values=True)
+        if not any(named.get(name) == value for name, value in pairs):
+            return query
+        return urlencode(
+            [
+                (name, value.removesuffix(self.old) + self.new if named.get(name) == value else value)
+                for name, value in pairs
+            ]
+        )
 
     def in_body(self, body: str, *, words: bool) -> str:
         """Replace it in an event's body: where a field refers to the conversation, and with `words` in all texts."""
