@@ -13,6 +13,7 @@ from django.db.models import Q
 from conversations.models import Alarm, AlertDelivery, Conversation
 
 _OF_MANY_EVENTS = "run_stuck"
+_UNSENT = ("waiting", "failed")  # a dead letter can be sent again
 
 
 def alarms_about(row: Conversation, seqs: Collection[int]) -> list[int]:
@@ -22,9 +23,9 @@ def alarms_about(row: Conversation, seqs: Collection[int]) -> list[int]:
 
 
 def erase(row: Conversation, seqs: Collection[int]) -> None:
-    """Take the details out: what was sent loses all of its text, what is yet to be sent only its detail."""
+    """Take the details out: what was sent loses all of its text, what may yet be sent only its detail."""
     for delivery, payload in _deliveries_about(row, seqs):
-        if delivery.status == "waiting":
+        if delivery.status in _UNSENT:
             payload["data"]["detail"] = ""
             changed = {"body": json.dumps(payload, ensure_ascii=False)}
         else:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conversations.alerts import deliveries, delivery_texts
+from conversations.alerts import deliveries, delivery_texts, handle_alarms
 from conversations.models import Alarm, AlertDelivery, AlertRule
 from conversations.redaction.erase_id import erase_id
 from conversations.redaction.redact import redact
@@ -46,6 +46,34 @@ def test_one_that_waits_is_sent_without_what_it_said(ida, form):
     )
     assert (waiting.status, "quokka" in sent, "failed (error)" in sent) == ("waiting", False, True)
     assert json.loads(waiting.body)["data"]["agent"] == "Desk"
+
+
+@pytest.mark.parametrize("form", ["post", "slack", "email"])
+def test_a_dead_letter_can_be_sent_again_without_what_it_said(ida, form):
+    say(ID, "no room for quokka")
+    alert(1, form=form)
+    AlertDelivery.objects.update(status="failed")
+
+    redact(ida, ID, [1], "asked for")
+    letter = AlertDelivery.objects.get()
+    handle_alarms.retry_delivery(ida, letter.id)
+
+    letter.refresh_from_db()
+    sent = (
+        "".join(delivery_texts.email_text(letter, "https://x"))
+        + delivery_texts.webhook_body(letter, "https://x").decode()
+    )
+    assert (letter.status, "quokka" in sent, "failed (error)" in sent) == ("waiting", False, True)
+
+
+def test_one_that_was_delivered_loses_all_of_its_text(ida):
+    say(ID, "no room for quokka")
+    alert(1)
+    AlertDelivery.objects.update(status="delivered")
+
+    redact(ida, ID, [1], "asked for")
+
+    assert list(AlertDelivery.objects.values_list("subject", "body")) == [("redacted", "{}")]
 
 
 def test_one_about_another_event_keeps_its_detail(ida):
