@@ -17,7 +17,7 @@ from conversations.import_export.server_client import REPORT, ServerClient
 from conversations.import_export.session_follower import SessionFollower
 
 LOOK_EVERY = 0.25  # seconds between two looks at the file
-QUIET_S = 2.0  # without a new line: an answer is over
+QUIET_S = 600.0  # without a new line: an answer is over; a block of it may take minutes
 TRY_AGAIN = (Unavailable, Busy)
 TRY_AGAIN_S = 1.0
 
