@@ -94,6 +94,31 @@ def test_a_key_that_is_no_stream_delays_nobody_elses_posts(nursery, place, bus):
     assert bus.get("chat:taken") == "by somebody"
 
 
+@pytest.fixture
+def chat_only(bus, place):
+    """The place's Redis lets it write `chat:*` keys alone."""
+    bus.acl_setuser("relay", enabled=True, passwords=["+secret"], commands=["+@all"], keys=["%R~*", "%W~chat:*"])
+    place.redis_url = place.redis_url.replace("redis://", "redis://relay:secret@")
+    yield
+    bus.acl_deluser("relay")
+
+
+@pytest.mark.usefixtures("chat_only")
+def test_a_topic_that_redis_refuses_has_nothing_else_sent_twice(nursery, place, bus):
+    publish(nursery, place, "chat:a", envelope("a", 1), "b-1")
+    publish(nursery, place, "signal:go", {"event": "signal", "payload": 1}, "b-2")
+    publish(nursery, place, "chat:b", envelope("b", 3) | {"sender": "user:ann"}, "b-3")  # its stream is refused too
+    child = nursery.record(place)
+
+    until(lambda: place.rows("SELECT 1 FROM conversations_post") and unsent(place) == 1)
+    publish(nursery, place, "chat:a", envelope("a", 4), "b-4")
+    until(lambda: unsent(place) == 1 and bus.xlen("chat:a") > 1)
+
+    assert [fields["id"] for _, fields in bus.xrange("chat:a")] == ["b-1", "b-4"]
+    assert [fields["id"] for _, fields in bus.xrange("chat:b")] == ["b-3"]
+    assert "signal:go" in child.output()
+
+
 def test_streams_are_trimmed_only_when_asked(nursery, place, bus):
     for n in range(1, 301):
         add(bus, "chat:conv", envelope("conv", n), f"b-{n}")

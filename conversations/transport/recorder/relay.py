@@ -9,11 +9,13 @@ gateway. What came from Redis counts as sent when it is stored; what is older th
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import time
 from collections import OrderedDict
 from datetime import UTC, datetime
+from itertools import compress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,11 +31,17 @@ from conversations.events.log import bounded_reads, write_transaction
 from conversations.models import Post
 from conversations.transport import relay_start
 
+logger = logging.getLogger(__name__)
+
 _BEYOND = re.compile(r"[^\x00-\x7f]+")
 BATCH = 500  # posts at once
 REMEMBERED = 20_000  # echoes that may still come
 SWEEP = 5.0  # seconds of one sweep at most: what was committed behind it waits no longer
-REFUSED_FOR = 60.0  # seconds until a topic whose key is no stream is tried again
+REFUSED_FOR = 60.0  # seconds until a topic that Redis refused is tried again
+
+# Answers that refuse every topic alike, by redis-py's class or, where it has none, by their first word.
+_OF_SERVER = (redis.exceptions.OutOfMemoryError, redis.exceptions.ReadOnlyError, redis.exceptions.ClusterDownError)
+_OF_SERVER_CODES = ("BUSY", "MISCONF", "NOREPLICAS")
 
 STREAM_COPY = 2  # of an envelope: its copies 0 and 1 are on the topics of its conversation and of its agent
 
@@ -130,29 +138,39 @@ class Relay:
             self._after = 0
         return posts
 
-    async def send(self, client: redis.asyncio.Redis, posts: list[Unsent]) -> list[int]:
-        """Add posts to their streams; return the ids of those that are there. After a redis.RedisError all have to be
-        sent again."""
+    async def send(self, client: redis.asyncio.Redis, posts: list[Unsent]) -> tuple[list[int], Exception | None]:
+        """Add posts to their streams; return the ids of those that are there, which `mark` has to note whatever else
+        happened, and why Redis takes no more. After a redis.RedisError raised here all have to be sent again."""
         failpoint("before-xadd")
-        pipeline = client.pipeline(transaction=False)
-        for post in posts:
-            self._add(pipeline, post.topic, post.bus_id, wire_text(post.body))
-        answers = await pipeline.execute(raise_on_error=False)
+        are_there, error = await self._put(client, [(post.topic, post.bus_id, wire_text(post.body)) for post in posts])
         failpoint("after-xadd")
-        there = [post for post, answer in zip(posts, answers, strict=True) if self._is_there(post.topic, answer)]
-        await self._tell_streams(client, there)
-        return [post.id for post in there]
+        there = list(compress(posts, are_there))
+        copies = [copy for post in there if (copy := post.on_stream()) is not None]
+        if copies:  # one that is refused is not tried again: its post is there
+            _, copy_error = await self._put(client, copies)
+            error = error or copy_error
+        return [post.id for post in there], error
 
-    async def _tell_streams(self, client: redis.asyncio.Redis, posts: list[Unsent]) -> None:
-        """Tell the streams of what people said in these."""
-        copies = [copy for post in posts if (copy := post.on_stream()) is not None]
-        if not copies:
-            return
+    async def _put(
+        self, client: redis.asyncio.Redis, entries: list[tuple[str, str, str]]
+    ) -> tuple[list[bool], Exception | None]:
+        """Add entries (topic, bus id, text) to their streams. Return of each whether it is there and nothing before it
+        in its topic is missing, and the error that is not about a topic."""
         pipeline = client.pipeline(transaction=False)
-        for copy in copies:
-            self._add(pipeline, *copy)
-        for (topic, _, _), answer in zip(copies, await pipeline.execute(raise_on_error=False), strict=True):
-            self._is_there(topic, answer)
+        for entry in entries:
+            self._add(pipeline, *entry)
+        errors: dict[str, Exception] = {}
+        are_there: list[bool] = []
+        for (topic, _, _), answer in zip(entries, await pipeline.execute(raise_on_error=False), strict=True):
+            if isinstance(answer, Exception):
+                errors.setdefault(topic, answer)
+            are_there.append(topic not in errors)
+        refused = {topic: error for topic, error in errors.items() if _is_about_topic(error)}
+        if refused:
+            self._refused |= dict.fromkeys(refused, time.monotonic() + REFUSED_FOR)
+            topic, reason = next(iter(refused.items()))
+            logger.warning("relay: Redis refuses %s (%d topics in all): %s", topic, len(refused), reason)
+        return are_there, next((error for topic, error in errors.items() if topic not in refused), None)
 
     def mark(self, posts: list[Unsent], sent: list[int]) -> None:
         """Note which of these posts are on Redis, and continue after them."""
@@ -170,13 +188,13 @@ class Relay:
         trim = ["MAXLEN", "~", self._maxlen] if self._maxlen else []
         pipeline.execute_command("XADD", topic, *trim, "*", "id", bus_id, "payload", text)
 
-    def _is_there(self, topic: str, answer: Any) -> bool:
-        if not isinstance(answer, Exception):
-            return True
-        if not isinstance(answer, redis.ResponseError) or not str(answer).startswith("WRONGTYPE"):
-            raise answer  # Redis as a whole cannot take it now
-        self._refused[topic] = time.monotonic() + REFUSED_FOR
+
+def _is_about_topic(error: Exception) -> bool:
+    """Return whether Redis refuses this topic (its key is no stream, is on another node, is not permitted), and not
+    everything."""
+    if not isinstance(error, redis.ResponseError) or isinstance(error, _OF_SERVER):
         return False
+    return not str(error).startswith(_OF_SERVER_CODES)
 
 
 def wire_text(body: str) -> str:

@@ -200,8 +200,10 @@ class RecorderService:
             while self.is_active:
                 self._news.clear()
                 while posts := await self._database(self._relay.unsent):
-                    sent = await self._relay.send(client, posts)
+                    sent, error = await self._relay.send(client, posts)
                     await self._database(self._relay.mark, posts, sent)
+                    if error is not None:
+                        raise error
                 self._trouble.pop("relay", None)
                 await _wait(self._news, RELAY_LOOKS_EVERY)
         finally:
