@@ -30,6 +30,7 @@ class _Head:
         self.status = 0
         self.is_complete = False
         self.body: list[bytes] = []
+        self.bytes_without_body = 0  # since the last piece of it: headers, trailers, announcements
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep the content type."""
@@ -44,6 +45,7 @@ class _Head:
     def on_body(self, body: bytes) -> None:
         """Take a piece."""
         self.body.append(body)
+        self.bytes_without_body = 0
 
     def on_message_complete(self) -> None:
         """Note the end."""
@@ -91,10 +93,13 @@ async def _answer(reader: asyncio.StreamReader, silence_s: float) -> AsyncIterat
             return  # whoever reads the stream knows whether it is whole
         if not data:
             raise _refused(head)
+        head.bytes_without_body += len(data)
         try:
             head.parser.feed_data(data)
         except httptools.HttpParserError:
             raise RemoteFailed("the answer is not HTTP") from None
+        if head.bytes_without_body > http_post.MAX_ANSWER:
+            raise RemoteFailed(f"the response is too long: over {http_post.MAX_ANSWER >> 10} kB without its body")
         if head.status == 200 and head.content_type != "text/event-stream":
             raise RemoteFailed(f"the response has the type {head.content_type[:80] or 'none'}, not text/event-stream")
         if head.status == 200 and (piece := head.take_body()):
