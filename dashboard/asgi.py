@@ -27,13 +27,13 @@ from conversations.asgi.agui.routes import PREFIX as AGUI
 from conversations.asgi.agui.routes import AguiRoutes
 from conversations.asgi.checkpoint import PATHS as CHECKPOINTS
 from conversations.asgi.checkpoint import CheckpointEndpoint
+from conversations.asgi.coding_agent_hooks import PREFIX as HOOKS
+from conversations.asgi.coding_agent_hooks import HooksEndpoint
 from conversations.asgi.event_feed import PATH as FEED
 from conversations.asgi.event_feed import EventFeedEndpoint
 from conversations.asgi.external_approvals_endpoint import PATH as APPROVAL_REQUESTS
 from conversations.asgi.external_approvals_endpoint import ApprovalRequestEndpoint
 from conversations.asgi.health import HealthEndpoint
-from conversations.asgi.hooks import PREFIX as HOOKS
-from conversations.asgi.hooks import HooksEndpoint
 from conversations.asgi.import_upload import ImportEndpoint
 from conversations.asgi.local_token import LocalTokenEndpoint
 from conversations.asgi.metrics import MetricsEndpoint

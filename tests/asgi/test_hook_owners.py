@@ -12,7 +12,7 @@ import pytest
 
 from conversations.access import permissions
 from conversations.access.authentication import Caller
-from conversations.asgi.hooks import HooksEndpoint
+from conversations.asgi.coding_agent_hooks import HooksEndpoint
 from conversations.core.db_threads import with_connection
 from conversations.core.errors import Unavailable
 from conversations.core.principals import Principal
