@@ -1,6 +1,6 @@
 """Permissions beyond a person's roles (§3.7): speak as another, replay calls with side effects. Checked by actions.
 
-An admin gives and revokes grants (`accounts.grants`). A grant counts for a person whose role has the underlying
+An admin gives and revokes grants (`accounts.edit_grants`). A grant counts for a person whose role has the underlying
 permission, until it expires; what an action reads inside its transaction decides.
 """
 

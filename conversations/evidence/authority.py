@@ -12,7 +12,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from conversations.access.accounts import grants, tokens
+from conversations.access.accounts import edit_grants, tokens
 from conversations.core.write_transaction import lock_actions, write_transaction
 from conversations.models import (
     Approval,
@@ -191,7 +191,7 @@ def _grants(expected: Authority) -> Iterator[str]:
     there = {}
     for grant in Grant.objects.select_related("user").order_by("pk").iterator(chunk_size=500):
         place = (grant.user.username, grant.what, grant.target)
-        until = there[place] = grants.facts_of(grant)["until"]
+        until = there[place] = edit_grants.facts_of(grant)["until"]
         if expected.grants.get(place) != until:
             yield f"the grant of {place[0]!r} ({place[1]} {place[2]}) differs from the audit log"
     now = timezone.now().isoformat()

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from conversations.access.accounts.grants import give_grant, take_grant
+from conversations.access.accounts.edit_grants import give_grant, take_grant
 from conversations.core.errors import Invalid
 from dashboard.pages.people import admins_only
 

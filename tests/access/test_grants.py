@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from conversations.access import grants
 from conversations.access.accounts import people, tokens
-from conversations.access.accounts.grants import give_grant, take_grant
+from conversations.access.accounts.edit_grants import give_grant, take_grant
 from conversations.core import principals
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.core.principals import SYSTEM

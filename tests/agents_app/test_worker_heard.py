@@ -10,7 +10,7 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 
 from agents_app.memory import session
 from agents_app.teams.definition import Team
-from conversations.access.accounts.grants import give_grant
+from conversations.access.accounts.edit_grants import give_grant
 from conversations.conversation import control, post_message
 from conversations.core.principals import SYSTEM
 from conversations.events import log, payload

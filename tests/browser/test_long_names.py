@@ -20,7 +20,7 @@ SEEDED = """
 import json
 from datetime import timedelta
 from django.utils import timezone
-from conversations.access.accounts.grants import give_grant
+from conversations.access.accounts.edit_grants import give_grant
 from conversations.access.accounts.people import create_person
 from conversations.alerts import edit_rules, evaluation
 from conversations.alerts.rule_fields import RuleFields

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.urls import reverse
 
-from conversations.access.accounts.grants import give_grant
+from conversations.access.accounts.edit_grants import give_grant
 from conversations.conversation import control, delivery_preview, post_message
 from conversations.core.errors import Invalid
 from conversations.core.principals import SYSTEM

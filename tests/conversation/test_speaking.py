@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conversations.access.accounts.grants import give_grant, take_grant
+from conversations.access.accounts.edit_grants import give_grant, take_grant
 from conversations.conversation import control, post_message
 from conversations.core.errors import IdReused, Invalid, NotAllowed
 from conversations.core.principals import SYSTEM, token_principal, user_principal

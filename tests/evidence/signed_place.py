@@ -4,7 +4,7 @@ import json
 import random
 from pathlib import Path
 
-from conversations.access.accounts import grants, people, tokens
+from conversations.access.accounts import edit_grants, people, tokens
 from conversations.access.audit import chain
 from conversations.core.outbound_address import NONE
 from conversations.core.principals import SYSTEM, token_principal, user_principal
@@ -68,7 +68,7 @@ def build(folder):
     tokens.make_token(SYSTEM, "robot", "agent")
     tokens.make_token(SYSTEM, "gone", "viewer")
     tokens.revoke_token(SYSTEM, "gone")
-    grants.give_grant(SYSTEM, "otto", "speak_as", "agent:Triage")
+    edit_grants.give_grant(SYSTEM, "otto", "speak_as", "agent:Triage")
     edit_policy.set_policy(SYSTEM, PolicyRule("", "pay", "deny"))
     edit_budgets.set_budget(SYSTEM, scope="run", measure="calls", amount="9")
     for n in range(4):

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from django.db import connection
 
-from conversations.access.accounts import grants, people, tokens
+from conversations.access.accounts import edit_grants, people, tokens
 from conversations.access.audit import chain
 from conversations.alerts.kinds import group_of
 from conversations.backup import archive, make_backup, restore
@@ -292,7 +292,7 @@ def test_a_redacted_title_is_nowhere(team):
 def test_rights_of_people_and_agents_of_the_same_name_stay(ida):
     people.create_person(SYSTEM, "alice", ["viewer"])
     tokens.make_token(SYSTEM, "robot", "agent", agent="alice")
-    grants.give_grant(SYSTEM, "alice", "speak_as", "agent:alice")
+    edit_grants.give_grant(SYSTEM, "alice", "speak_as", "agent:alice")
     edit_budgets.set_budget(SYSTEM, scope="agent", measure="calls", amount="9", agent="alice")
     say("alice", "quokka")
     legal_holds.release(ida, legal_holds.place(ida, "alice", "a lawsuit").pk, "over")

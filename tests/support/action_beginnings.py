@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from conversations.access.accounts import command_tokens, grants, people, tokens
+from conversations.access.accounts import command_tokens, edit_grants, people, tokens
 from conversations.access.permissions import Who
 from conversations.alerts import deliveries, edit_rules, handle_alarms
 from conversations.alerts.rule_fields import RuleFields
@@ -179,8 +179,8 @@ def rerunning(all_: People) -> Deed:
 
 
 def with_a_grant(all_: People) -> Deed:
-    grants.give_grant(SYSTEM, "otto", "speak_as", "system")
-    return lambda by: grants.take_grant(by, "otto", "speak_as", "system")
+    edit_grants.give_grant(SYSTEM, "otto", "speak_as", "system")
+    return lambda by: edit_grants.take_grant(by, "otto", "speak_as", "system")
 
 
 def in_quarantine(do: Callable[[Who, int], Any]) -> Callable[[People], Deed]:

@@ -9,7 +9,7 @@ from tests.support.live import ROOT
 # Below `conversations`: every public function here is listed below or has a row, whoever may call it.
 WHOLE_MODULES = (
     "access.accounts.command_tokens",
-    "access.accounts.grants",
+    "access.accounts.edit_grants",
     "access.accounts.one_time_secret",
     "access.accounts.people",
     "access.accounts.sign_in",
@@ -109,7 +109,7 @@ ELSEWHERE: dict[str, str] = {
     "edit_policy.target_of": "- it writes a name",
     "edit_budgets.target_of": "- it writes a name",
     "auto_approval_edit.digest_of": "- it computes a digest",
-    "grants.facts_of": "- it reads",
+    "edit_grants.facts_of": "- it reads",
     "tokens.state_of": "- it computes a digest",
     "edit_rules.state_of": "- it computes a digest",
     "registration.address_of": "- it computes an address",

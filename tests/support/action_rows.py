@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from conversations.access import list_export
-from conversations.access.accounts import grants, people, sign_in, sign_in_links, tokens
+from conversations.access.accounts import edit_grants, people, sign_in, sign_in_links, tokens
 from conversations.access.audit.listing.export import EXPORT
 from conversations.access.audit.listing.filters import AuditFilters
 from conversations.alerts import edit_rules, handle_alarms
@@ -127,11 +127,11 @@ ROWS: dict[str, Row] = {
     ),
     "fork.fork": Row(forking, "control", "conversation.forked", f"- {AGAIN}; its client id says which"),
     "fork.rerun": Row(rerunning, "control", "run.queued", f"- {AGAIN}; its client id says which", verb="fork"),
-    "grants.give_grant": Row(
-        lambda all_: lambda by: grants.give_grant(by, "otto", "speak_as", "system"), "people",
+    "edit_grants.give_grant": Row(
+        lambda all_: lambda by: edit_grants.give_grant(by, "otto", "speak_as", "system"), "people",
         f"- {NO_CONVERSATION}", r"this grant already exists: otto may .*, granted by user:\w+",
     ),
-    "grants.take_grant": Row(
+    "edit_grants.take_grant": Row(
         with_a_grant, "people", f"- {NO_CONVERSATION}", r"this grant of otto is already revoked, by user:\w+"
     ),
     "post_message.post": Row(speaking, "send", "message", f"- {AGAIN}; its client id says which", verb="send"),

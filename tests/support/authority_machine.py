@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from conversations.access import permissions
-from conversations.access.accounts import grants, tokens
+from conversations.access.accounts import edit_grants, tokens
 from conversations.conversation import control, fork, post_message
 from conversations.core import principals
 from conversations.core.errors import SwitchboardError
@@ -263,7 +263,7 @@ class Authority(AuthorityActs):
         for reach in (
             lambda who: tokens.make_token(who, new_id(), "admin"),
             lambda who: tokens.revoke_token(who, "robot"),
-            lambda who: grants.give_grant(who, who.username, "speak_as", "*"),
+            lambda who: edit_grants.give_grant(who, who.username, "speak_as", "*"),
         ):
             try:
                 reach(self.people[role])

@@ -10,7 +10,7 @@ import pytest
 from agents import ToolGuardrailFunctionOutput, ToolInputGuardrail, function_tool
 from agents.testing import assistant_message, function_call
 
-from conversations.access.accounts.grants import give_grant, take_grant
+from conversations.access.accounts.edit_grants import give_grant, take_grant
 from conversations.core.errors import SwitchboardError
 from conversations.models import Approval, Run, ToolCall
 from conversations.runs.approvals import decide as approvals

@@ -7,7 +7,7 @@ from agents.testing import assistant_message, function_call
 
 from agents_app.teams.chat_tool import chat_send
 from conversations.access.accounts import tokens
-from conversations.access.accounts.grants import give_grant
+from conversations.access.accounts.edit_grants import give_grant
 from conversations.conversation import control
 from conversations.core import principals
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
