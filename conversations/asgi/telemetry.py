@@ -9,7 +9,6 @@ sent after the commit, in the encoding of the request.
 import asyncio
 import zlib
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -90,8 +89,10 @@ class TelemetryEndpoint:
             resize(route.announced_size(scope, MAX_BODY))  # before it is read
             body = await route.body(scope, receive, MAX_BODY)
             resize(len(body))
-            reading = partial(self._read, scope, body, encoding, caller)
-            read = await asyncio.get_running_loop().run_in_executor(self._reader, reading)
+            if packing := route.header(scope, b"content-encoding"):
+                body = await self._reader.run(_unpacked, body, packing)
+                resize(len(body))  # as its events are held until they are stored
+            read = await self._reader.run(self._read, scope, body, encoding, caller)
             await self._take(read, caller)
         return otlp_answer.accepted(encoding, read.rejected, read.reason, field=_REJECTED[scope["path"]])
 
@@ -124,7 +125,7 @@ class TelemetryEndpoint:
         if (epoch := self._runtime.hub.epoch) != self._epoch:
             self._memory.forget_stored()
             self._epoch = epoch
-        decoded = _DECODERS[scope["path"]][encoding](_unpacked(body, route.header(scope, b"content-encoding")))
+        decoded = _DECODERS[scope["path"]][encoding](body)
         self._look_up(decoded.spans)
         steps, late = intake.read(decoded.spans, self._memory, fallback_agent=caller.agent)
         events, refused_spans, why = _events_of(steps, caller)
@@ -180,7 +181,7 @@ def _encoded(step: Step) -> bytes:
 
 def _unpacked(body: bytes, encoding: bytes) -> bytes:
     """Decompress gzip in pieces, up to 16 MiB. Raises Invalid if it is not gzip, TooLarge above the limit."""
-    if encoding.lower() in (b"", b"identity"):
+    if encoding.lower() == b"identity":
         return body
     if encoding.lower() != b"gzip":
         raise Invalid("Content-Encoding must be gzip, or none")
