@@ -32,15 +32,16 @@ def add(rule: AlertRule, groups: Groups, now: int) -> None:
         _extend(alarm, groups.get(group, ()), now)
 
 
-def match(rule: AlertRule, groups: Groups, now: int) -> None:
-    """Make the rule's open alarms match what is the case now: new cases are counted, alarms of ended ones are
-    closed."""
+def match(rule: AlertRule, groups: Groups, now: int, *, is_cut: bool = False) -> None:
+    """Make the rule's open alarms match what is the case now: new cases are counted, alarms of ended ones are closed,
+    unless these are not all cases (`is_cut`)."""
     open_alarms = {alarm.group: alarm for alarm in Alarm.objects.filter(rule=rule, closed_at=None)}
     for alarm in open_alarms.values():
         alarm.rule = rule
         cases = groups.get(alarm.group, ())
         if not cases:
-            close(alarm, str(SYSTEM), now)
+            if not is_cut:
+                close(alarm, str(SYSTEM), now)
             continue
         known = set(json.loads(alarm.subjects))
         _extend(alarm, [case for case in cases if case.subject not in known], now)
@@ -48,9 +49,10 @@ def match(rule: AlertRule, groups: Groups, now: int) -> None:
     _open(rule, {group: cases for group, cases in groups.items() if group not in open_alarms}, now)
 
 
-def differs(rule: AlertRule, groups: Groups) -> bool:
+def differs(rule: AlertRule, groups: Groups, *, is_cut: bool = False) -> bool:
     """Return whether `match` would change anything."""
     stored = dict(Alarm.objects.filter(rule=rule, closed_at=None).values_list("group", "subjects"))
+    stored = {group: subjects for group, subjects in stored.items() if group in groups or not is_cut}
     return stored != {group: _subjects(cases) for group, cases in groups.items()}
 
 

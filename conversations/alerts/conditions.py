@@ -1,6 +1,10 @@
 """Turn state rows into cases: approval requests that wait too long, runs that look stuck. They last until the rows
 change."""
 
+from typing import NamedTuple
+
+from django.db.models import Exists, OuterRef, Q
+
 from conversations.alerts.kinds import Case
 from conversations.models import AlertRule, Approval, Conversation, Run, ToolCall
 from conversations.runs import stuck_detection
@@ -10,17 +14,24 @@ from conversations.runs.policy.file_format import time_of
 MAX_CASES = 2000  # of one rule and one look
 
 
-def cases_of(rule: AlertRule, now: int) -> list[Case]:
-    """Return the current cases of a rule about a lasting condition, oldest first."""
+class CurrentCases(NamedTuple):
+    """The cases of a rule, oldest first; `is_cut`: there may be more than are looked at."""
+
+    cases: list[Case]
+    is_cut: bool
+
+
+def cases_of(rule: AlertRule, now: int) -> CurrentCases:
+    """Return the current cases of a rule about a lasting condition."""
     if rule.kind == "budget_passed":
         return _passed_budgets(rule)
     return _late_approvals(rule, now) if rule.kind == "approval_waiting" else _stuck_runs(rule, now)
 
 
-def _late_approvals(rule: AlertRule, now: int) -> list[Case]:
+def _late_approvals(rule: AlertRule, now: int) -> CurrentCases:
     """Return approval requests that have waited longer than the rule says, by the index of pending ones."""
     late = Approval.objects.open().filter(asked_at__lt=now - rule.after_s * 1_000_000).order_by("asked_at")
-    late = late.filter(conversation__is_demo=False)
+    late = late.filter(Exists(Run.objects.filter(_of_agent(rule), id=OuterRef("run"))), conversation__is_demo=False)
     columns = ("id", "conversation__key", "asked_seq", "asked_at", "tool_call", "run")
     rows = list(late.values_list(*columns)[:MAX_CASES])
     agents = dict(Run.objects.filter(id__in={row[5] for row in rows}).values_list("id", "agent"))
@@ -29,37 +40,44 @@ def _late_approvals(rule: AlertRule, now: int) -> list[Case]:
         id_: "has spent its budget" if origin == ORIGIN else f"wants to call {name}" for id_, name, origin in calls
     }
     cause = f"waiting for a decision longer than {time_of(rule.after_s)}"
-    return [
+    cases = [
         Case(cause, key, seq, agents[run], f"{agents[run]} {wishes.get(call, 'wants to call a tool')}", id_, at)
         for id_, key, seq, at, call, run in rows
-        if run in agents and rule.agent in ("", agents[run])
+        if run in agents
     ]
+    return CurrentCases(cases, is_cut=len(rows) == MAX_CASES)
 
 
-def _passed_budgets(rule: AlertRule) -> list[Case]:
+def _passed_budgets(rule: AlertRule) -> CurrentCases:
     """Return the runs that wait for a budget to be raised, oldest first."""
     waiting = (
         ToolCall.objects.filter(origin=ORIGIN, status="waiting").order_by("started_at").select_related("conversation")
     )
-    waiting = waiting.filter(conversation__is_demo=False, conversation__is_staged=False)
+    waiting = waiting.filter(_of_agent(rule), conversation__is_demo=False, conversation__is_staged=False)
     columns = ("id", "conversation__key", "called_seq", "agent", "started_at")
-    return [
+    cases = [
         Case("has spent a budget", key, seq, agent, f"{agent} has spent a budget and waits for a decision", id_, at)
         for id_, key, seq, agent, at in waiting.values_list(*columns)[:MAX_CASES]
-        if rule.agent in ("", agent)
     ]
+    return CurrentCases(cases, is_cut=len(cases) == MAX_CASES)
 
 
-def _stuck_runs(rule: AlertRule, now: int) -> list[Case]:
-    working = Run.objects.filter(status="running", kind="agent", parent_call=None, conversation__is_demo=False)
+def _stuck_runs(rule: AlertRule, now: int) -> CurrentCases:
+    working = Run.objects.filter(_of_agent(rule), status="running", kind="agent", parent_call=None)
+    working = working.filter(conversation__is_demo=False)
     places = dict(working.values_list("conversation_id", "conversation__key")[:MAX_CASES])
     heads = dict(Conversation.objects.filter(id__in=places).values_list("id", "head_seq"))
     stuck = stuck_detection.alarms(places)
     causes = {
         "repeats": "repeats itself", "silent": "makes no progress", "turns": "is near its limit of turns"
     }  # fmt: skip
-    return [
+    cases = [
         Case(causes[run.kind], places[id_], heads[id_], run.agent, f"{run.agent} {run.words}", run.run, now)
         for id_, run in stuck.items()
         if rule.agent in ("", run.agent)
     ]
+    return CurrentCases(cases, is_cut=len(places) == MAX_CASES)
+
+
+def _of_agent(rule: AlertRule) -> Q:
+    return Q(agent=rule.agent) if rule.agent else Q()

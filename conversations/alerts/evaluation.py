@@ -52,12 +52,14 @@ def evaluate(now: int, *, is_slow: bool) -> bool:
 
 
 def _match(rule: AlertRule, now: int) -> None:
-    if not alarms.differs(rule, alarms.grouped(rule, conditions.cases_of(rule, now))):
+    cases, is_cut = conditions.cases_of(rule, now)
+    if not alarms.differs(rule, alarms.grouped(rule, cases), is_cut=is_cut):
         return
     with write_transaction():
         lock_actions()
         if AlertRule.objects.filter(id=rule.id, version=rule.version).exists():
-            alarms.match(rule, alarms.grouped(rule, conditions.cases_of(rule, now)), now)
+            cases, is_cut = conditions.cases_of(rule, now)
+            alarms.match(rule, alarms.grouped(rule, cases), now, is_cut=is_cut)
 
 
 def _end_quiet(now: int) -> None:
