@@ -3,6 +3,7 @@
  * shown above the list, a failure also in its row. Used by `<approval-inbox>`.
  */
 import { RequestError, json, sentenceOf } from "./fetch.js";
+import { rejectByEnter } from "./reject-by-enter.js";
 
 const PAST_TENSE = { approve: "approved", reject: "rejected" };
 
@@ -23,6 +24,7 @@ export class BulkDecisions {
     [this.#root, this.#rows, this.#announce] = [root, rows, announce];
     if (!this.#bar) return; // rendered only for those who may decide
     root.addEventListener("change", (event) => event.target.matches("[data-pick]") && this.show(), { signal });
+    this.#bar.addEventListener("keydown", rejectByEnter, { signal });
     this.#bar.addEventListener("submit", (event) => (event.preventDefault(), this.#decide(event.submitter.value)), { signal });
     this.show();
   }

@@ -11,9 +11,9 @@ import { report, reportOtherDecision } from "./decision-report.js";
 import { RequestError, markup, submit } from "./fetch.js";
 import { focusNow } from "./focus-kept.js";
 import { render } from "./html.js";
-import { composes } from "./keys.js";
 import { morph } from "./morph.js";
 import { nextOpen } from "./open-requests.js";
+import { rejectByEnter } from "./reject-by-enter.js";
 
 class DecisionForm extends HTMLElement {
   #stop;
@@ -117,12 +117,6 @@ class DecisionForm extends HTMLElement {
   #showStatus(text) {
     this.querySelector("[data-said]")?.replaceChildren(text);
   }
-}
-
-/** Enter rejects in the field for the reason to reject; in other fields it submits nothing. */
-function rejectByEnter(event) {
-  if (event.key !== "Enter" || composes(event) || event.target.name !== "message") return;
-  event.target.form.requestSubmit(event.target.form.querySelector("button[value=reject]"));
 }
 
 customElements.define("decision-form", DecisionForm);
