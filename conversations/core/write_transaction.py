@@ -72,25 +72,26 @@ class TransactionDepth(threading.local):
 PATIENCE = 10.0  # seconds for the turn and for the file together: SQLite's own settings say as much for the file
 
 
-class WaitingSince(threading.local):
-    """When this thread's work was requested (monotonic clock), if that was before it began; None if unknown."""
+class WaitedBefore(threading.local):
+    """How long this thread's work waited before it began, as long as that shortens its wait for the file."""
 
-    at: float | None = None
+    seconds: float = 0.0
 
 
 _turn = FifoLock()
 _deeper = TransactionDepth()
-_asked = WaitingSince()
+_waited = WaitedBefore()
 
 
 @contextmanager
 def asked_at(at: float) -> Iterator[None]:
-    """Count the time since `at` (monotonic clock), when the work was requested, as part of its wait for the file."""
-    _asked.at = at
+    """Count the time from `at` (monotonic clock), when the work was requested, until now as part of its wait for the
+    file: of its first transaction alone, and not the time it works before that."""
+    _waited.seconds = time.monotonic() - at
     try:
         yield
     finally:
-        _asked.at = None
+        _waited.seconds = 0.0
 
 
 @contextmanager
@@ -108,6 +109,7 @@ def write_transaction(*, within: float | None = None) -> Iterator[None]:
     here: Any = connections[DEFAULT_DB_ALIAS]  # Any: `dashboard.sqlite` adds an attribute
     if here.vendor == "sqlite":
         with _HeldTurn(here, PATIENCE if within is None else within), _deeper, transaction.atomic():
+            _waited.seconds = 0.0
             yield
         return
     with _deeper, transaction.atomic():
@@ -124,7 +126,7 @@ class _HeldTurn:
         self._here, self._patience = here, patience
 
     def __enter__(self) -> None:
-        began = time.monotonic() if _asked.at is None else _asked.at
+        began = time.monotonic() - _waited.seconds
         if not _turn.take(_time_left(began, self._patience)):
             raise OperationalError(f"could not start writing within {self._patience:g} s")
         try:

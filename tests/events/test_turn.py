@@ -8,7 +8,8 @@ import time
 import pytest
 from django.db import OperationalError, connection
 
-from conversations.core.write_transaction import FifoLock, write_transaction
+from conversations.core.write_transaction import FifoLock, asked_at, write_transaction
+from tests.support.live import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite("PostgreSQL has no turn")]
 PATIENCE = 0.6
@@ -56,6 +57,45 @@ def test_they_go_on_in_turn_once_it_lets_go(other):
     [thread.join() for thread in threads]
 
     assert results == ["wrote"] * 6
+
+
+def write_behind_another():
+    """Write while another thread has the turn, which it leaves as soon as somebody waits for it."""
+    turn, is_taken = sys.modules["conversations.core.write_transaction"]._turn, threading.Event()
+
+    def hold():
+        with write_transaction():
+            is_taken.set()
+            until(lambda: turn._waiting, within=PATIENCE / 3)
+        connection.close()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert is_taken.wait(10)
+    try:
+        with write_transaction():
+            pass
+    finally:
+        holder.join()
+
+
+def test_what_a_request_waited_before_it_began_is_taken_from_its_first_wait_alone(other):
+    with asked_at(time.monotonic() - 2 * PATIENCE):
+        with pytest.raises(OperationalError, match="locked"), write_transaction():
+            pass
+        other.execute("ROLLBACK")
+        with write_transaction():
+            pass
+        write_behind_another()
+
+
+def test_the_time_a_request_works_is_none_that_it_waited(other):
+    other.execute("ROLLBACK")
+    began = time.monotonic()
+
+    with asked_at(began):
+        until(lambda: time.monotonic() > began + PATIENCE)
+        write_behind_another()
 
 
 def test_who_gave_up_is_handed_no_turn():
