@@ -18,6 +18,7 @@ from conversations.access import permissions
 from conversations.core.errors import Invalid
 from conversations.events.log.sql import any_of
 from conversations.events.payload import clean_text
+from conversations.listing.page import read_cursor
 from conversations.listing.sql_conditions import SqlCondition, fetch_rows, join_conditions
 from conversations.search import title_index
 
@@ -97,7 +98,8 @@ class FoundConversations(NamedTuple):
 
 def find(filters: ListFilters, columns: Sequence[str], *, before: str, limit: int) -> FoundConversations:
     """Return the newest matching conversations after the cursor `before`. Raises Invalid for an invalid cursor."""
-    position = _position_of(before) if before else None
+    numbers = read_cursor(before, len(ListPosition._fields))
+    position = ListPosition(*numbers) if numbers else None
     fitting = conditions(filters)
     select = ",".join(f"t.{column}" for column in columns)
 
@@ -188,13 +190,6 @@ def _among(ids: Sequence[int]) -> SqlCondition:
         return NONE
     test, values = any_of(ids)
     return SqlCondition(f"t.id{test}", tuple(values))
-
-
-def _position_of(cursor: str) -> ListPosition:
-    at, mark, row_id = cursor.partition(".")
-    if not (mark and at.isdecimal() and row_id.isdecimal() and len(cursor) <= 38):
-        raise Invalid("must be a cursor from an earlier response", field="before")
-    return ListPosition(int(at), int(row_id))
 
 
 def conditions(filters: ListFilters) -> list[SqlCondition]:

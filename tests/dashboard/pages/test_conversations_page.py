@@ -76,7 +76,9 @@ def test_pages_show_every_conversation_once_though_moments_repeat() -> None:
     ]
 
 
-@pytest.mark.parametrize("cursor", ["x", "1", "1.", ".1", "-1.2", "1.2.3", "9" * 40 + ".1"])
+@pytest.mark.parametrize(
+    "cursor", ["x", "1", "1.", ".1", "-1.2", "1.2.3", "9" * 40 + ".1", "9" * 20 + ".1", "1." + "9" * 19, "٣.٣"]
+)
 def test_a_cursor_that_is_none_of_ours_is_refused(cursor: str) -> None:
     with pytest.raises(Invalid):
         conversation_list.newest_conversations(before=cursor)
