@@ -17,6 +17,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from conversations.core.json_values import whole_of
 from tests.support import forking
 from tests.support.forking import Forked
 from tests.support.live import ROOT, until
@@ -96,7 +97,10 @@ class Place:
             "SELECT c.key,e.seq,e.kind,e.principal,e.body FROM conversations_event e"
             f" JOIN conversations_conversation c ON c.id=e.conversation_id {where} ORDER BY e.id"
         )
-        return [(key, seq, kind, principal, json.loads(body)) for key, seq, kind, principal, body in rows]
+        return [
+            (key, seq, kind, principal, json.loads(body, parse_int=whole_of))
+            for key, seq, kind, principal, body in rows
+        ]
 
     def gaps(self) -> list[dict[str, Any]]:
         """Return what the record says is missing."""
