@@ -371,15 +371,15 @@ class Config(BaseModel):
 def load() -> Config:
     """Read the environment; exit with one line for each wrong variable."""
     try:
-        return Config.model_validate(_from_environment())
+        return Config.model_validate({name: os.environ[key] for key, name in variables().items() if key in os.environ})
     except ValidationError as error:
         sys.exit("Invalid settings:\n  " + "\n  ".join(map(describe_error, error.errors())))
 
 
-def _from_environment() -> dict[str, str]:
-    """Return what the environment sets, as texts that the model reads."""
+def variables() -> dict[str, str]:
+    """Return the name of each setting by its variable."""
     names = [str(field.validation_alias or name) for name, field in Config.model_fields.items()]
-    return {name: os.environ[variable] for name in names if (variable := variable_name(name)) in os.environ}
+    return {variable_name(name): name for name in names}
 
 
 def secret_key(config: Config) -> str:

@@ -1,5 +1,7 @@
 """Variables of settings: their names, their values (lists, pairs, origins, addresses), and what is wrong with one."""
 
+import difflib
+from collections.abc import Collection, Iterable
 from urllib.parse import unquote, urlsplit
 
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -18,10 +20,33 @@ SECRETS = (
     "OPENAI_BASE_URL",
 )
 
+PREFIX = "SWITCHBOARD_"
+# Of the client library and of the tests.
+OF_OTHERS = (
+    "SWITCHBOARD_URL",
+    "SWITCHBOARD_TOKEN",
+    "SWITCHBOARD_SPOOL_DIR",
+    "SWITCHBOARD_TEST",
+    "SWITCHBOARD_FAILPOINT",
+)
+
 
 def variable_name(setting: str) -> str:
     """Return the variable of a setting; those of OpenAI's own clients keep their names."""
-    return setting if setting.isupper() else f"SWITCHBOARD_{setting.upper()}"
+    return setting if setting.isupper() else f"{PREFIX}{setting.upper()}"
+
+
+def unknown_variables(variables: Iterable[str], known: Collection[str]) -> list[str]:
+    """Return a warning for each variable with our prefix that is no setting; it names the setting that it resembles."""
+    ours = (name for name in variables if name.startswith(PREFIX) and not name.startswith(OF_OTHERS))
+    return [_warning(name, known) for name in sorted(ours) if name not in known]
+
+
+def _warning(name: str, known: Collection[str]) -> str:
+    close = difflib.get_close_matches(
+        name.removeprefix(PREFIX), [setting.removeprefix(PREFIX) for setting in known], n=1
+    )
+    return f"Warning: there is no setting {name}" + (f"; did you mean {PREFIX}{close[0]}?" if close else "")
 
 
 def describe_error(error: ErrorDetails) -> str:

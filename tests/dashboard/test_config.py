@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from conversations.core.db_threads import POOL_SIZE
 from dashboard import databases
-from dashboard.config import Config, load
+from dashboard.config import Config, load, variables
+from dashboard.config_values import unknown_variables
 from dashboard.server.uvicorn_config import DrainingServer
 from tests.support.live import ROOT, free_port
 
@@ -194,6 +195,22 @@ def test_a_file_of_prices_is_read_at_the_start(monkeypatch, tmp_path):
     file.write_text('{"house": {"input": 1}}')
     with pytest.raises(SystemExit, match=r"SWITCHBOARD_PRICES: .*'house' must be"):
         load()
+
+
+def test_a_variable_that_is_no_setting_is_named_with_the_setting_that_it_resembles():
+    names = (
+        "SWITCHBOARD_DATA",
+        "SWITCHBOARD_DATA_DIR",
+        "SWITCHBOARD_COLOUR",
+        "SWITCHBOARD_TOKEN",
+        "OPENAI_API_KEY",
+        "HOME",
+    )
+
+    assert unknown_variables(names, variables()) == [
+        "Warning: there is no setting SWITCHBOARD_COLOUR",
+        "Warning: there is no setting SWITCHBOARD_DATA; did you mean SWITCHBOARD_DATA_DIR?",
+    ]
 
 
 @pytest.mark.parametrize(

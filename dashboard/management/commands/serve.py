@@ -1,6 +1,7 @@
 """`serve`: one process with everything in it, holding the data directory, or one web node of many (§3.8, 9)."""
 
 import hashlib
+import os
 import signal
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterator
@@ -18,6 +19,8 @@ from conversations.core.db_threads import with_connection
 from conversations.core.errors import Unavailable
 from dashboard import interface_font
 from dashboard.command_errors import sentence
+from dashboard.config import variables
+from dashboard.config_values import unknown_variables
 from dashboard.server import listen_addresses
 from dashboard.server.uvicorn_config import DrainingServer, config
 
@@ -120,7 +123,8 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def _warn(self, host: str, port: int) -> None:
-        if warning := listen_addresses.warning(host, port, settings.CONFIG.allowed_origins):
+        address = listen_addresses.warning(host, port, settings.CONFIG.allowed_origins)
+        for warning in filter(None, [address, *unknown_variables(os.environ, variables())]):
             self.stderr.write(warning)
 
     def _collect_static(self, *, is_alone: bool) -> None:
