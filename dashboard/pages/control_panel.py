@@ -16,7 +16,7 @@ from conversations.conversation.attention import Owned
 from conversations.conversation.live_state import LiveState, OpenRun
 from conversations.core import hidden_characters
 from conversations.core.micros import to_datetime
-from conversations.events import payload
+from conversations.events import payload, registry
 from conversations.events.log import hash_chain, run_history
 from conversations.models import Approval, Conversation, Event, Run
 from conversations.models.run import UNFINISHED
@@ -138,12 +138,16 @@ def _facts(
 
 
 def _active_agent(conversation: Conversation) -> str:
-    """Return the external agent that was active here within the last seconds; empty for none. Our own agents have
-    runs."""
+    """Return the external agent that was active here within the last seconds; empty for none, or if its run has ended.
+    Our own agents have runs."""
     if time.time_ns() // 1000 - conversation.last_at > ACTIVE_FOR * 1_000_000:
         return ""
     newest = Event.objects.filter(conversation=conversation, seq=conversation.head_seq).first()
-    if newest is None or not (conversation.is_demo or newest.principal.startswith(("token:", "bus:"))):
+    if (
+        newest is None
+        or newest.kind in registry.run_ends()
+        or not (conversation.is_demo or newest.principal.startswith(("token:", "bus:")))
+    ):
         return ""
     speaker = payload.parse(newest.body.encode("utf-8", "replace")).speaker
     return conversation_row.strip_prefix(speaker) if speaker.startswith("agent:") else ""

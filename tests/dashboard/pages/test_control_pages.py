@@ -334,6 +334,13 @@ def test_only_what_is_asked_for_is_answered_and_nobody_who_may_not_send_hears_wh
     assert "data-prospect-answer" not in viewer
 
 
+def test_an_agent_elsewhere_whose_run_has_ended_is_not_active(browsers):
+    teamwork.claim_from_outside("elsewhere", {"event": "run.done", "run_id": "theirs", "agent": "Robot"})
+
+    assert ">Idle</b>" in bar(browsers["viewer"], "elsewhere")
+    assert "data-working" not in bar(browsers["viewer"], "elsewhere")
+
+
 def test_an_agent_elsewhere_is_active_while_its_events_come(browsers):
     teamwork.claim_from_outside("elsewhere", {"event": "output", "agent": "Robot", "text": "one moment"})
 
