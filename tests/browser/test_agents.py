@@ -33,6 +33,23 @@ def test_no_box_of_the_handoffs_lies_over_another_in_any_look(window: Page) -> N
     assert in_every_look(window, "agents") == {}
 
 
+WIDEST = """(frame) => {
+  const row = frame.querySelector("tbody tr");
+  row.querySelector(".name").textContent = "Conversation Format Coordinator";
+  row.querySelector("td > .state").lastChild.textContent = "10 waiting for approval";
+  for (const cell of row.querySelectorAll("td.wrap")) cell.textContent = "Conversation Format Coordinator, Insights";
+  return frame.scrollWidth - frame.clientWidth;
+}"""
+
+
+def test_all_columns_of_the_agents_are_in_sight_at_1280_px(window: Page) -> None:
+    window.set_viewport_size({"width": 1280, "height": 800})
+    window.goto("/agents/")
+    expect(window.locator("live-state")).to_have_text("Live")
+
+    assert window.locator(".table-frame").first.evaluate(WIDEST) == 0
+
+
 GAPS = """() => {
   const boxes = [...document.querySelectorAll(".tool-page .card")].map((card) => card.getBoundingClientRect());
   return boxes.slice(1).map((box, n) => Math.round(box.top - boxes[n].bottom));

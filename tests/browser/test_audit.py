@@ -42,6 +42,14 @@ def rows(page: Page) -> Any:
     return page.locator(".audit-table [data-key]")
 
 
+def test_the_details_of_entries_with_long_texts_are_in_sight_at_1280_px(page: Page, entered: Server) -> None:
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto("/audit/")
+    expect(rows(page).first).to_be_visible()
+
+    assert page.locator(".table-frame").evaluate("(frame) => frame.scrollWidth - frame.clientWidth") == 0
+
+
 @pytest.mark.thorough
 def test_an_auditor_filters_opens_and_verifies_by_the_keyboard(page: Page, entered: Server) -> None:
     page.goto("/")
