@@ -1,4 +1,10 @@
-/** The result of a decision, in one live region of the page, until the next result or its dismissal. Used by `decision-form`. */
+/**
+ * The result of a decision, in one live region of the page, until the next result or its dismissal; a good one leaves by itself
+ * unless the pointer or the focus is on it. Used by `decision-form`.
+ */
+
+const SHOWN = 6000; // ms
+let hideTimer = 0;
 
 /**
  * @param {string} text
@@ -9,6 +15,13 @@ export function report(text, tone) {
   region.dataset.tone = tone;
   region.querySelector("span").textContent = text;
   region.hidden = false;
+  clearTimeout(hideTimer);
+  if (tone === "done") hideTimer = setTimeout(() => hide(region), SHOWN);
+}
+
+function hide(region) {
+  if (region.matches(":hover, :focus-within")) hideTimer = setTimeout(() => hide(region), SHOWN);
+  else region.hidden = true;
 }
 
 /**

@@ -27,8 +27,10 @@ export class RequestPane {
 
   get #card() { return this.#element.querySelector(".question"); }
 
+  /** Focus the request and have its heading in sight, which was scrolled away where another request had been decided. */
   focus() {
     this.#element.querySelector(".approval")?.focus();
+    this.#card?.querySelector("h2").scrollIntoView({ block: "nearest" });
   }
 
   /** Show a request. Returns whether it is shown: its card may not be available, or another one was requested in the meantime. */

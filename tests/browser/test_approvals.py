@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser import in_every_look, team_server, work
+from tests.browser import covered, in_every_look, team_server, work
 from tests.dashboard.pages.test_approvals_page import ASKED, PARAMETERS, SCHEMA
 from tests.support.live import Server
 
@@ -291,6 +291,21 @@ def test_in_a_transcript_the_focus_goes_to_the_request_that_still_waits(served: 
 
     expect(requests.nth(0)).to_contain_text("by april")
     expect(requests.nth(0)).to_be_focused()  # none is left
+
+
+def test_on_a_phone_the_next_request_begins_with_its_heading(served: Server, second_window: Page) -> None:
+    asks(served, "small", "smaller")
+    page = second_window
+    page.set_viewport_size({"width": 390, "height": 600})
+    page.goto("/approvals/")
+    row(page, "small").get_by_role("link").click()
+
+    card(page, "small").get_by_role("button", name="Approve").click()
+
+    expect(card(page, "smaller").locator(".approval")).to_be_focused()
+    expect(card(page, "smaller").locator("h2")).to_be_in_viewport()
+    assert covered(page, "header", ".question h2") == []
+    expect(page.locator(".report")).to_be_hidden(timeout=20_000)  # so that it covers nothing for long
 
 
 def test_on_a_phone_the_list_leads_to_the_card_and_back(served: Server, second_window: Page) -> None:
