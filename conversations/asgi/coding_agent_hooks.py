@@ -87,12 +87,10 @@ class HooksEndpoint(route.Route):
         try:
             outcome = await self._waiting.outcome(scope, receive, caller, awaited)
             if isinstance(outcome, str):  # nobody needs it any more, unless a decision comes first
-                await self._waiting.do(external_approvals.withdraw, [approval.id], outcome)
+                await self._waiting.withdraw(approval, outcome)
                 outcome = await self._waiting.do(external_approvals.outcome, approval) or ExternalOutcome("")
         except BaseException:
-            await asyncio.shield(
-                self._waiting.do(external_approvals.withdraw, [approval.id], "the agent stopped waiting")
-            )
+            await asyncio.shield(self._waiting.withdraw(approval, "the agent stopped waiting"))
             raise
         return _encoded_decision(hook, outcome)
 

@@ -3,6 +3,7 @@ endpoints for approval requests."""
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -41,6 +42,7 @@ class DecisionWait:
         self._threads = DatabaseThreads(threads)
         self._news = LongPoll()
         self._count = 0
+        self._awaited = Counter[str]()  # clients by request: an agent may send one again while it waits
 
     async def do(self, work: Callable[..., T], *args: object) -> T:
         """Run database work in a thread."""
@@ -58,12 +60,24 @@ class DecisionWait:
         permission was revoked."""
         gone = asyncio.ensure_future(long_poll.wait_for_disconnect(receive))
         self._count += 1
+        self._awaited[awaited.approval.id] += 1
         try:
             with self._runtime.socket_registry.reading(caller) as reader:
                 return await reader.unless_dismissed(self._until_decided(scope, awaited, gone))
         finally:
             self._count -= 1
+            self._leave(awaited.approval)
             gone.cancel()
+
+    def _leave(self, approval: Approval) -> None:
+        self._awaited[approval.id] -= 1
+        if not self._awaited[approval.id]:
+            del self._awaited[approval.id]
+
+    async def withdraw(self, approval: Approval, reason: str) -> None:
+        """Withdraw a request, unless another client still waits for it here."""
+        if approval.id not in self._awaited:
+            await self.do(external_approvals.withdraw, [approval.id], reason)
 
     async def _until_decided(
         self, scope: route.Scope, awaited: AwaitedDecision, gone: asyncio.Future[None]

@@ -139,6 +139,16 @@ def test_a_client_that_leaves_takes_its_question_along(server, agent, callers):
     assert calls_of(server, "claude-code-gone") == [("toolu_1", "Bash", "executing", "Desk")]
 
 
+def test_a_question_stays_while_one_of_two_who_sent_it_waits(agent, callers):
+    asking = Asking(agent, "twice")
+    question = pending(callers["approver"], "claude-code-twice")
+
+    assert Asking(agent, "twice", wait="?wait_s=1").wait_for_answer().body == {}
+
+    assert decide(callers["approver"], question["approval_id"], "approve").status == 200
+    assert asking.wait_for_answer().body["hookSpecificOutput"]["decision"] == {"behavior": "allow"}
+
+
 def test_a_token_that_is_revoked_meanwhile_is_told_nothing(server, agent, callers):
     secret = server.token("passing", "agent")
     passing = Caller(server, secret)
