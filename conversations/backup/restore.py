@@ -61,6 +61,8 @@ def restore(path: Path, data_dir: Path, signer: Signer, progress: Progress) -> R
         _require_known(backup.manifest)
         with _place() as is_apart:
             with schema_state.alone(), nullcontext() if is_apart else write_transaction():
+                _hold_record()
+                _require_empty()  # again: what came before the lock, another restore, too, is not overwritten
                 _load(backup, progress)
                 _require_intact()
                 new_epoch = _begin_epoch(backup)
@@ -120,6 +122,17 @@ def _require_empty() -> None:
                     "there is already a record here; restore into an empty place: set SWITCHBOARD_DATA_DIR"
                     " to an empty directory, or SWITCHBOARD_DATABASE_URL to a new database"
                 )
+
+
+def _hold_record() -> None:
+    """Let nobody else write to the record's tables until the transaction ends. On SQLite the place is a draft."""
+    if connection.vendor == "sqlite":
+        return
+    with connection.cursor() as cursor:
+        there = set(connection.introspection.table_names(cursor))
+        tables = [name for table in RECORD_TABLES if (name := f"conversations_{table}") in there]
+        if tables:
+            cursor.execute(f"LOCK TABLE {','.join(tables)} IN SHARE ROW EXCLUSIVE MODE")
 
 
 def _load(backup: BackupArchive, progress: Progress) -> None:
