@@ -37,10 +37,11 @@ KEEP_EVERY = 20_000  # rows without an end of a run, after which the cursor is w
 
 
 class RunOfSpans(NamedTuple):
-    """A run that ended, and its spans."""
+    """A run that ended, and its spans, of `size` bytes."""
 
     row: int
     spans: list[Span]
+    size: int
 
 
 class Work(NamedTuple):
@@ -102,7 +103,7 @@ class Exporter(ExclusiveThread):
         return LOOK_EVERY
 
     def _read(self) -> Work | None:
-        """Read what is to be sent; None if another process does it."""
+        """Read what is to be sent, until it fills a request; None if another process does it."""
         if not self._may_work:
             return None
         newest = feed_reads.settled_row(PATIENCE)
@@ -113,8 +114,14 @@ class Exporter(ExclusiveThread):
         after = max(begun.row, self._row if self._row <= newest else 0)
         upto = min(newest, after + ended_runs.MAX_ROWS)
         ends = ended_runs.between(after, upto, MAX_RUNS)
-        runs = [each for end in ends if (each := self._spans_of(end)) is not None]
-        return Work(begun, runs, ends[-1].row if len(ends) == MAX_RUNS else upto)
+        upto = ends[-1].row if len(ends) == MAX_RUNS else upto
+        runs: list[RunOfSpans] = []
+        for end in ends:
+            if (run := self._spans_of(end)) is not None:
+                runs.append(run)
+            if sum(each.size for each in runs) > MAX_BYTES:
+                return Work(begun, runs, end.row)
+        return Work(begun, runs, upto)
 
     def _spans_of(self, end: EndedRun) -> RunOfSpans | None:
         run = ended_runs.run_of(end)
@@ -126,7 +133,8 @@ class Exporter(ExclusiveThread):
             ended_runs.input_of(end, run) if self._has_content else "",
         )  # fmt: skip
         steps = ended_runs.steps_of(end, run, run_spans.STEPS)
-        return RunOfSpans(end.row, run_spans.of_run(place, steps, has_content=self._has_content))
+        spans = run_spans.of_run(place, steps, has_content=self._has_content)
+        return RunOfSpans(end.row, spans, sum(span.ByteSize() for span in spans))
 
     def _pass(self, work: Work) -> None:
         """Move past rows without ended runs; stored only now and then, since each move is a write."""
@@ -188,12 +196,11 @@ def _cut(runs: Sequence[RunOfSpans]) -> list[list[RunOfSpans]]:
     requests: list[list[RunOfSpans]] = []
     spans = size = 0
     for run in runs:
-        here = sum(span.ByteSize() for span in run.spans)
-        if not requests or spans + len(run.spans) > MAX_SPANS or size + here > MAX_BYTES:
+        if not requests or spans + len(run.spans) > MAX_SPANS or size + run.size > MAX_BYTES:
             requests.append([])
             spans = size = 0
         requests[-1].append(run)
-        spans, size = spans + len(run.spans), size + here
+        spans, size = spans + len(run.spans), size + run.size
     return requests
 
 

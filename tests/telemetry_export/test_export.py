@@ -241,3 +241,33 @@ def test_an_exporter_that_was_overtaken_moves_nothing_back():
     assert cursor.move(begun, ahead)
     assert not cursor.move(begun, begun.to(row=begun.row + 1, runs=1))
     assert cursor.read() == ahead
+
+
+def test_no_more_spans_are_built_ahead_than_one_request_holds(settings, collector, monkeypatch):
+    class Counting(Exporter):
+        sizes, sent, most = [], 0, 0  # bytes of the spans of each run, runs sent, bytes held at a time
+
+        def _spans_of(self, end):
+            run = super()._spans_of(end)
+            self.sizes.append(sum(span.ByteSize() for span in run.spans))
+            self.most = max(self.most, sum(self.sizes[self.sent :]))
+            return run
+
+        def _send(self, runs):
+            self.sent += len(runs)
+            return super()._send(runs)
+
+    set_up(settings, collector)
+    with Exporting():
+        pass
+    runs = [ran(f"c{n % 3}", calls=4) for n in range(30)]
+    monkeypatch.setattr(exporter, "MAX_BYTES", 10_000)
+
+    thread = Counting()
+    thread.start()
+    arrived(collector, runs)
+    thread.close()
+
+    assert collector.runs() == dict.fromkeys(runs, 1)
+    assert sum(thread.sizes) > 40_000
+    assert thread.most <= 10_000 + max(thread.sizes)
