@@ -7,7 +7,6 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from django.db import connection, transaction
@@ -63,6 +62,8 @@ def _redact(
         if not parts:
             raise Conflict("these events are already redacted", code="redacted")
         lock(parts)
+        parts = find()  # a trace may have been moved until it was locked
+        lock(parts)
         legal_holds.require_none([part.conversation.pk for part in parts])
         require_idle(parts)
         done = [erase(part, principal, reason, field=field) for part in parts]
@@ -102,8 +103,7 @@ def erase(
         what = {"conversation": row, "seqs": json.dumps(seqs), "field": field, "is_folded": refolds}
         note(Redaction(mark=mark, at=now, by=str(by), reason=reason, **what))
         if refolds:
-            with suppress(Gone):  # one that was moved elsewhere is hidden
-                Refold(row.pk, row.key).run()  # captions and rows are those of what stands there now
+            _refold(row)  # captions and rows are those of what stands there now
         transaction.on_commit(lambda: forget_drawn(row.key, seqs))
     return Redacted(row.key, seqs, mark)
 
@@ -114,11 +114,18 @@ def fold_rest() -> None:
     for pk, conversation in Redaction.objects.filter(is_folded=False).values_list("pk", "conversation"):
         left.setdefault(conversation, []).append(pk)
     for row in Conversation.objects.filter(pk__in=left):
-        with suppress(Gone):
-            Refold(row.pk, row.key).run()
+        _refold(row)
         with write_transaction():
             index_writer.caption_again([row.pk])
             Redaction.objects.filter(pk__in=left[row.pk]).update(is_folded=True)
+
+
+def _refold(row: Conversation) -> None:
+    try:
+        Refold(row.pk, row.key).run()
+    except Gone:  # one that was moved elsewhere is hidden
+        with write_transaction():
+            Conversation.objects.filter(pk=row.pk, is_staged=True).update(title="", last_line="")
 
 
 def forget_drawn(key: str, seqs: Sequence[int]) -> None:

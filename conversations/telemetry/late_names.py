@@ -21,6 +21,7 @@ from conversations.models import Conversation, Event
 
 MOVED, WHY = "conversation.moved", "a later span named the conversation"
 BLOCK = 500  # ids of one query
+PAGE = 500  # events of one transaction
 _PLACES = "SELECT key,is_staged FROM conversations_conversation WHERE key IN"
 
 
@@ -44,27 +45,32 @@ def moved_to(key: str) -> str:
 
 
 def move(trace_id: str, conversation: str, by: Principal) -> bool:
-    """Move what is under a trace's id. Returns False if it stays, because others than this principal wrote there or
-    control it."""
+    """Move what is under a trace's id, page by page, each under the locks of both conversations: what is redacted there
+    meanwhile is not stored again. Returns False if it stays, because others than this principal wrote there or control
+    it."""
     row = Conversation.objects.visible().filter(key=trace_id).first()
     if row is None or row.is_held or Event.objects.filter(conversation=row).exclude(principal=str(by)).exists():
         return False
     seq = 0
-    while page := log.read_after(trace_id, seq):
-        log.append([_told_in(conversation, event, by) for event in page])
-        seq = page[-1].seq
-    with log.write_transaction():
-        _lock(trace_id, conversation)
-        if not Conversation.objects.visible().filter(pk=row.pk).exists():
-            return True  # another request was quicker
-        rest = log.read_after(trace_id, seq)
-        if any(event.principal != str(by) for event in rest):
-            return False
-        moved: dict[str, object] = {"event": MOVED, "id": new_id(), "to": conversation, "reason": WHY}
-        last = log.from_internal(trace_id, moved, principals.SYSTEM)
-        log.append([*(_told_in(conversation, event, by) for event in rest), last])
-        Conversation.objects.filter(pk=row.pk).update(is_staged=True)
-    return True
+    while True:
+        with log.write_transaction():
+            _lock(trace_id, conversation)
+            if not Conversation.objects.visible().filter(pk=row.pk).exists():
+                return True  # another request was quicker
+            page = log.read_after(trace_id, seq, PAGE)
+            if any(event.principal != str(by) for event in page):
+                return False
+            log.append([_told_in(conversation, event, by) for event in page])
+            seq = page[-1].seq if page else seq
+            if not log.read_after(trace_id, seq, 1):
+                _hide(row, conversation)
+                return True
+
+
+def _hide(row: Conversation, conversation: str) -> None:
+    moved: dict[str, object] = {"event": MOVED, "id": new_id(), "to": conversation, "reason": WHY}
+    log.append([log.from_internal(row.key, moved, principals.SYSTEM)])
+    Conversation.objects.filter(pk=row.pk).update(is_staged=True)
 
 
 def _lock(*keys: str) -> None:
