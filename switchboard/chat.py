@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from switchboard import topics
 from switchboard.bus import BusMessage
 from switchboard.current import get_bus
+from switchboard.http_bus import HttpBus
 from switchboard.ids import new_id
 
 MAX_HOP = (1 << 31) - 1
@@ -61,10 +62,19 @@ def send_message(
     addresses = topics.of_message(conversation, suffix)
     for topic in addresses:  # all, before the first is published
         topics.check(topic)
-    bus = get_bus()
-    for topic in addresses:
-        bus.publish(topic, BusMessage(topic=topic, payload=envelope))
+    _publish([BusMessage(topic=topic, payload=envelope) for topic in addresses])
     return {"ok": True, "envelope_id": envelope["id"], "published_to": addresses}
+
+
+def _publish(messages: Sequence[BusMessage]) -> None:
+    """Publish over HTTP in one request, so that nobody who sends again after an error says half of it twice."""
+    bus = get_bus()
+    if isinstance(bus, HttpBus):
+        for error in filter(None, bus.publish_all(messages)):
+            raise error
+        return
+    for message in messages:
+        bus.publish(message.topic, message)
 
 
 def _conversation(explicit: str | None, context: Mapping[str, Any]) -> str:
