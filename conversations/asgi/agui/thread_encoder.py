@@ -16,7 +16,8 @@ from conversations.events.log.records import Stored
 from conversations.events.payload import clean_text
 
 ASKING = registry.names_with("agent_input")
-REMEMBERED = 50  # inputs, and runs that wait for their turn
+MAX_INPUTS = 50  # the newest ones, whose words are remembered until their runs begin
+MAX_RUNS = 10_000  # that are queued or under way; those queued beyond them are not streamed
 LAST = 1 << 30  # of the events that one event makes
 MAX_SEQ = (1 << 53) - 1
 
@@ -28,12 +29,12 @@ class ThreadCursor(NamedTuple):
     nth: int = LAST
 
 
-class _Queued(NamedTuple):
-    """A run that is queued."""
+class _LiveRun(NamedTuple):
+    """A run that is queued or under way. `input_seq`: the event that it answers."""
 
     agent: str
     response: str
-    words: str  # that it answers
+    input_seq: int
 
 
 class ThreadEncoder:
@@ -43,7 +44,7 @@ class ThreadEncoder:
         self._key, self._after, self._only = key, after, only
         self.is_over = False
         self._inputs: OrderedDict[int, str] = OrderedDict()
-        self._queued: OrderedDict[str, _Queued] = OrderedDict()
+        self._live: dict[str, _LiveRun] = {}
         self._run: RunEncoder | None = None
         self._count = 0  # stretches of this run
 
@@ -55,28 +56,29 @@ class ThreadEncoder:
         return [as_sse(streamed, f"{event.seq}.{nth}") for nth, streamed in new]
 
     def _note(self, event: Stored) -> None:
-        """Remember the input of a run, and queued runs."""
+        """Remember the input of a run, and the run until its end."""
         if event.kind in ASKING:
             fields = payload.decoded(event.body)
             words = response_ids.words_of(fields.get("input")) or fields.get("content") or fields.get("text")
             self._inputs[event.seq] = words if isinstance(words, str) else ""
-        elif event.kind == "run.queued" and event.run:
+            while len(self._inputs) > MAX_INPUTS:
+                self._inputs.popitem(last=False)
+        elif event.kind == "run.queued" and event.run and len(self._live) < MAX_RUNS:
             fields = payload.decoded(event.body)
             if fields.get("run_kind", "agent") == "agent" and (not self._only or event.run == self._only):
-                words = self._inputs.get(fields.get("input_seq"), "")
-                self._queued[event.run] = _Queued(str(fields.get("agent")), fields.get("response_id") or "", words)
-        for remembered in (self._inputs, self._queued):
-            while len(remembered) > REMEMBERED:
-                remembered.popitem(last=False)
+                live_run = _LiveRun(
+                    str(fields.get("agent")), fields.get("response_id") or "", fields.get("input_seq", 0)
+                )
+                self._live[event.run] = live_run
 
     def _events_of(self, event: Stored) -> Events:
         run = event.run
-        if run is None or run not in self._queued:
+        if run is None or run not in self._live:
             return []
         if self._run is None or self._run.segment.run != run or self._run.is_over:
             begun = self._begin(event, run)
             if not begun:
-                return []
+                return self._ended(event, [])
             assert self._run is not None
             return self._ended(event, [*begun, *self._run.take(event)])
         return self._ended(event, self._run.take(event))
@@ -85,7 +87,7 @@ class ThreadEncoder:
         """Start the run, or its next segment, if part of it is to be streamed and no other run is open."""
         if not is_told(event.kind) or (self._run is not None and not self._run.is_over):
             return []
-        queued, before = self._queued[run], self._run
+        live_run, before = self._live[run], self._run
         is_next = before is not None and before.segment.run == run
         self._count = self._count + 1 if is_next else 1
         shown = run if self._count == 1 else f"{run}.{self._count}"
@@ -95,9 +97,10 @@ class ThreadEncoder:
             frozenset(ended),
             before.finished_turns if is_next and before is not None else frozenset(),
         )
-        segment = RunSegment(self._key, shown, run, queued.response, queued.agent, *earlier)
+        segment = RunSegment(self._key, shown, run, live_run.response, live_run.agent, *earlier)
         candidate = RunEncoder(segment)
-        echo = _input(self._key, shown, f"input_{run}", queued.words) if self._count == 1 else None
+        words = self._inputs.get(live_run.input_seq, "")
+        echo = _input(self._key, shown, f"input_{run}", words) if self._count == 1 else None
         begun = candidate.begin(echo)
         for streamed in begun:
             streamed.timestamp = event.at // 1000
@@ -106,7 +109,7 @@ class ThreadEncoder:
 
     def _ended(self, event: Stored, made: Events) -> Events:
         if event.kind in ENDS:
-            self._queued.pop(str(event.run), None)
+            self._live.pop(str(event.run), None)
             self.is_over = bool(self._only)
         return made
 
