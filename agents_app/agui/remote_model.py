@@ -19,6 +19,7 @@ from agents_app.approval_gate import run_approvals
 from agents_app.approval_gate.run_scope import current_scope
 from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core.outbound_address import AllowList
+from conversations.events import payload
 from conversations.events.payload import clean_text
 
 CONNECT_S = 10.0
@@ -27,6 +28,7 @@ CLAIMED = (  # types that are kept as they came, each as an event of its own kin
     EventType.STATE_SNAPSHOT, EventType.STATE_DELTA, EventType.ACTIVITY_SNAPSHOT, EventType.ACTIVITY_DELTA,
     EventType.CUSTOM, EventType.RAW, EventType.STEP_STARTED, EventType.STEP_FINISHED,
 )  # fmt: skip
+MAX_INTERRUPTS = 100  # of one answer: each is a request for a person
 T = TypeVar("T")
 
 
@@ -100,6 +102,7 @@ class _RemoteRun:
         self._snapshot = ""  # the last answer, as a snapshot of all messages tells it
         self.run_id = ""
         self._calls: dict[str, tuple[str, list[str]]] = {}  # name, pieces of arguments
+        self._ended_calls: set[str] = set()
         self.claims: list[dict[str, Any]] = []
         self.actions: list[dict[str, Any]] = []
         self.usage: tuple[int, int] | None = None
@@ -131,7 +134,7 @@ class _RemoteRun:
         if outcome is not None and outcome.type == "cancelled":
             raise RemoteFailed("its run was stopped on its server")
         if outcome is not None and outcome.type == "interrupt":
-            self.actions = [self._action(interrupt) for interrupt in outcome.interrupts]
+            self.actions = self._actions(outcome.interrupts)
         self.usage = _total(event.usage or [])
         unsaid = [text for id_ in list(self._messages) for text in self._close(id_)]
         return unsaid if self._has_said or not self._snapshot else self._speak(self._snapshot)
@@ -198,6 +201,7 @@ class _RemoteRun:
 
     def _call_started(self, event: Any) -> list[str]:
         self._calls[event.tool_call_id] = event.tool_call_name, []
+        self._ended_calls.discard(event.tool_call_id)
         return []
 
     def _call_continued(self, event: Any) -> list[str]:
@@ -205,6 +209,9 @@ class _RemoteRun:
         return []
 
     def _call_ended(self, event: Any) -> list[str]:
+        if event.tool_call_id in self._ended_calls:
+            raise RemoteFailed("it ended a tool call that had already ended")
+        self._ended_calls.add(event.tool_call_id)
         self._step(event.tool_call_id, {"status": "start"})
         return []
 
@@ -238,9 +245,19 @@ class _RemoteRun:
         kept_fields |= {"raw": fields["event"]} if "event" in fields else {}
         self.claims.append({**kept_fields, "event": f"agui.{kind}", "agent": self._agent})
 
+    def _actions(self, interrupts: list[Interrupt]) -> list[dict[str, Any]]:
+        size = sum(len(piece) for interrupt in interrupts for piece in self._call_of(interrupt)[1])
+        if len(interrupts) > MAX_INTERRUPTS or size > payload.MAX_BYTES:
+            most = f"{MAX_INTERRUPTS} interrupts with {payload.MAX_BYTES:,} characters of arguments"
+            raise RemoteFailed(f"a run must end with at most {most}")
+        return [self._action(interrupt) for interrupt in interrupts]
+
+    def _call_of(self, interrupt: Interrupt) -> tuple[str, list[str]]:
+        return self._calls.get(interrupt.tool_call_id or "", ("", []))
+
     def _action(self, interrupt: Interrupt) -> dict[str, Any]:
         """Word an interrupt as the arguments of the call that asks about it."""
-        name, pieces = self._calls.get(interrupt.tool_call_id or "", ("", []))
+        name, pieces = self._call_of(interrupt)
         action: dict[str, Any] = {"interrupt": interrupt.id, "reason": interrupt.reason}
         action |= {"message": clean_text(interrupt.message)} if interrupt.message else {}
         arguments = run_history.object_of("".join(pieces))
