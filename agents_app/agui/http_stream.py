@@ -15,7 +15,6 @@ from conversations.core.outbound_address import AddressRefused, AllowList
 
 CHUNK = 64 << 10
 MAX_REASON = 2000  # bytes of an answer that refuses
-MAX_HEAD = 64 << 10  # bytes in a row that are no part of the body: headers, announcements, trailers
 
 
 class RemoteFailed(Exception):
@@ -83,7 +82,7 @@ async def post(
 
 
 async def _answer(reader: asyncio.StreamReader, silence_s: float) -> AsyncIterator[bytes]:
-    head, size = _Head(), 0
+    head = _Head()
     while not head.is_complete:
         try:
             async with asyncio.timeout(silence_s):
@@ -103,9 +102,6 @@ async def _answer(reader: asyncio.StreamReader, silence_s: float) -> AsyncIterat
             raise RemoteFailed(f"the response is too long: over {http_post.MAX_ANSWER >> 10} kB without its body")
         if head.status == 200 and head.content_type != "text/event-stream":
             raise RemoteFailed(f"the response has the type {head.content_type[:80] or 'none'}, not text/event-stream")
-        size = 0 if head.body else size + len(data)
-        if size > MAX_HEAD:
-            raise RemoteFailed(f"it sent more than {MAX_HEAD:,} bytes of headers")
         if head.status == 200 and (piece := head.take_body()):
             yield piece
         if head.status not in (0, 200) and (head.is_complete or sum(map(len, head.body)) > MAX_REASON):

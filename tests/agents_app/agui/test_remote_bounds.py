@@ -95,4 +95,4 @@ def test_headers_without_an_end_are_cut_off(remote, pieces):
         send_message("hello", key="bounds", to="agent:Weather")
         ended_runs()
 
-    assert "bytes of headers" in event_bodies("run.failed", "bounds")[0]["error"]
+    assert "without its body" in event_bodies("run.failed", "bounds")[0]["error"]
