@@ -140,10 +140,10 @@ def test_a_client_that_leaves_takes_its_question_along(server, agent, callers):
 
 
 def test_a_question_stays_while_one_of_two_who_sent_it_waits(agent, callers):
-    asking = Asking(agent, "twice")
-    question = pending(callers["approver"], "claude-code-twice")
+    asking = Asking(agent, "sent-twice")
+    question = pending(callers["approver"], "claude-code-sent-twice")
 
-    assert Asking(agent, "twice", wait="?wait_s=1").wait_for_answer().body == {}
+    assert Asking(agent, "sent-twice", wait="?wait_s=1").wait_for_answer().body == {}
 
     assert decide(callers["approver"], question["approval_id"], "approve").status == 200
     assert asking.wait_for_answer().body["hookSpecificOutput"]["decision"] == {"behavior": "allow"}
