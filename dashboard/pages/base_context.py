@@ -24,9 +24,9 @@ def render_page(request: HttpRequest, template: str, *, status: int = 200, **con
 
 def viewer_context(request: HttpRequest) -> dict[str, object]:
     """Return `person` (None for nobody and for a token), `may` (permitted verbs) and `roles`, both separated by spaces,
-    `waiting` (how many approval requests this person can decide now), `barred` (how many more wait for somebody else's
-    decision), `waiting_since` (when the oldest was made), and `escalated` (how many were escalated to one of their
-    roles)."""
+    `waiting` (how many approval requests this person can decide now), `waiting_in_demo` (of all, those of the demo),
+    `barred` (how many more wait for somebody else's decision), `waiting_since` (when the oldest was made), and
+    `escalated` (how many were escalated to one of their roles)."""
     who = getattr(request, "user", None)
     if who is None or not who.is_authenticated:
         return {"person": None, "may": "", "roles": "", "waiting": 0, "escalated": 0}
@@ -37,5 +37,6 @@ def viewer_context(request: HttpRequest) -> dict[str, object]:
     escalated = sum(number for role, number in now.get("escalated", {}).items() if role in held)
     fields = {"roles": " ".join(sorted(held)), "waiting": now.get("waiting", 0) - barred, "escalated": escalated}
     oldest = now.get("oldest")
-    fields |= {"barred": barred, "waiting_since": datetime.fromisoformat(oldest) if oldest else None}
+    fields |= {"waiting_in_demo": now.get("demo", 0), "barred": barred}
+    fields |= {"waiting_since": datetime.fromisoformat(oldest) if oldest else None}
     return {"person": who if isinstance(who, User) else None, "may": allowed, **fields}

@@ -8,8 +8,8 @@ import { notifyOf } from "./desktop-notifications.js";
 import { setLabel } from "./label-text.js";
 import { socket } from "./socket.js";
 
-/** Update all places that show the numbers. @param {{waiting?: number, oldest?: string | null, escalated?: Object<string, number>, barred?: Object<string, number>}} standing */
-export const tellWaiting = ({ waiting, oldest, escalated = {}, barred = {} }) => {
+/** Update all places that show the numbers. @param {{waiting?: number, demo?: number, oldest?: string | null, escalated?: Object<string, number>, barred?: Object<string, number>}} standing */
+export const tellWaiting = ({ waiting, demo, oldest, escalated = {}, barred = {} }) => {
   const count = document.querySelector("[data-waiting]");
   if (!count || waiting === undefined) return;
   const { person, roles = "" } = document.body.dataset;
@@ -19,7 +19,7 @@ export const tellWaiting = ({ waiting, oldest, escalated = {}, barred = {} }) =>
   setLabel(count.lastElementChild, number);
   showInTab(number);
   notifyOf(number);
-  showTurn(number);
+  showTurn(demo);
   showOldest(waiting, excluded, oldest);
   const strip = document.querySelector(".strip[data-escalated]");
   if (!strip) return;

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Min, OuterRef, Subquery
+from django.db.models import Count, Min, OuterRef, Q, Subquery
 
 from conversations.core.micros import to_datetime
 from conversations.events.log import bounded_reads
@@ -22,13 +22,15 @@ MAX_REQUESTS = 500  # approval requests whose authors are looked up
 
 
 def pending_counts() -> dict[str, Any]:
-    """Return `waiting`, `escalated` (by role) and `barred` (by principal), as numbers of requests; and since when the
-    `oldest` one waits, in ISO 8601, null if none does."""
+    """Return how many are `waiting`, in the `demo` of these, `escalated` (by role) and `barred` (by principal); and
+    since when the `oldest` one waits, in ISO 8601, null if none does."""
     open_approvals = Approval.objects.open()
     escalated = open_approvals.exclude(escalated_seq=None).order_by().values_list("escalated_to")
-    number, asked_at = open_approvals.aggregate(number=Count("id"), oldest=Min("asked_at")).values()
+    in_demo = Count("id", filter=Q(conversation__is_demo=True))
+    number, demo, asked_at = open_approvals.aggregate(number=Count("id"), demo=in_demo, oldest=Min("asked_at")).values()
     return {
         "waiting": number,
+        "demo": demo,
         "oldest": None if asked_at is None else to_datetime(asked_at).isoformat(),
         "escalated": dict(escalated.annotate(Count("id"))),
         "barred": dict(Counter(who for people in excluded_approvers().values() for who in people)),

@@ -12,6 +12,7 @@ from conversations.events import log
 from conversations.models import Token, User
 from dashboard import demo
 from dashboard.pages.connect_sources import RECORDINGS
+from tests.support import teamwork
 from tests.support.cast import cast, client_of
 
 pytestmark = pytest.mark.django_db
@@ -150,5 +151,19 @@ def test_a_demo_that_waits_says_so_in_its_head_and_in_the_first_steps(team):
     demo._request("demo-1", [payload | {"id": str(n)} for n, payload in enumerate(payloads)], {"name": "file_incident"})
 
     assert "Waiting for you" in team["admin"].get("/conversations/demo-1/").content.decode()
+    assert not turn_is_hidden(team["admin"])
     assert 'href="/conversations/demo-1/?event=3#e3"' in team["admin"].get("/first-steps/").content.decode()
     assert "approve this call" not in team["viewer"].get("/first-steps/").content.decode()
+
+
+def turn_is_hidden(browser):
+    page = browser.get("/conversations/demo-1/").content.decode()
+    return re.search(r'data-your-turn aria-label="Your turn"( hidden)?', page)[1] is not None
+
+
+def test_the_demo_says_nothing_of_requests_that_wait_elsewhere(team):
+    open_demo()
+    teamwork.team()
+    teamwork.ask(User.objects.get(username="ada"), "flood")
+
+    assert turn_is_hidden(team["admin"])
