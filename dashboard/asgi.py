@@ -58,7 +58,6 @@ from conversations.realtime.server_runtime import ServerRuntime
 from conversations.redaction.retention_job import RetentionJob
 from conversations.runs.approvals import external_approvals
 from conversations.search import Indexer
-from conversations.transport.recorder import EmbeddedRecorder
 from dashboard.cli import COLLECT
 from dashboard.demo import Demo
 from dashboard.server import memory_allocator, starting_page
@@ -122,7 +121,7 @@ class Application:
         self._pages = PageHandler(self.runtime.socket_registry)
         self._tasks: list[asyncio.Task[None]] = []
         self._has_started = False
-        self._recorder: EmbeddedRecorder | None = None
+        self._recorder: Any = None  # `transport.recorder`'s, imported where there is a Redis
         self._alerts: Dispatcher | None = None
         self._retention: RetentionJob | None = None
         self._worker: Any = None  # agents_app's, known by its dotted name alone
@@ -213,6 +212,8 @@ class Application:
         """Record Redis in this process, where it is the only one: with PostgreSQL `record` does."""
         if not settings.CONFIG.redis_url or settings.CONFIG.database_url:
             return
+        from conversations.transport.recorder import EmbeddedRecorder
+
         recorder = self._recorder = EmbeddedRecorder(settings.CONFIG.redis_url)
         recorder.start()
         self.runtime.further_parts["redis"] = lambda: recorder.service.redis

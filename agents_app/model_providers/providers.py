@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import httpx2
-from agents import Agent, Model, ModelProvider, set_trace_processors
+from agents import Agent, Model, ModelProvider, set_trace_provider
 from agents.models import get_default_model
+from agents.tracing.provider import DefaultTraceProvider
 from django.conf import settings
 from openai import AsyncOpenAI, DefaultAsyncHttpx2Client
 
@@ -27,7 +28,7 @@ OPENAI = "https://api.openai.com/v1"
 DEMO = "demo"
 WIRE = 8  # bytes that an answer's byte may take on the wire: escapes, and what stands around
 
-set_trace_processors([])  # the SDK would send traces to its maker; nothing is exported to anyone
+set_trace_provider(DefaultTraceProvider())  # without what the SDK adds: an HTTP client that sends traces to its maker
 
 
 @dataclass(frozen=True, slots=True)

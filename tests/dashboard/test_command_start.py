@@ -93,6 +93,18 @@ def test_no_command_imports_pages_agents_or_a_server(server: Server) -> None:
     assert {name: set(heavy) for name, heavy in expected.items() if heavy} == NEEDED
 
 
+def test_a_server_without_redis_imports_no_client_that_it_does_not_use(server: Server) -> None:
+    """Each of these takes a tenth of a second of CPU: the SDK's tracing, switched off, makes an HTTP client first."""
+    code = """
+import sys
+from dashboard.asgi import application
+application.load_agents()
+print(*[name for name in ("agents", "httpcore2", "redis", "opentelemetry.sdk") if name in sys.modules])
+"""
+
+    assert python(server, code) == ["agents"]
+
+
 def test_no_command_runs_the_checks_of_django() -> None:
     """They import every page, and `make check` and the tests run them."""
     commands = {name: load_command_class(get_commands()[name], name) for name in OURS}
