@@ -108,7 +108,7 @@ class AgentWatch:
         self._size = 0
         self._gaps: Counter[str] = Counter()  # by trace, spans that found no room
         self._is_busy = self._is_closing = False
-        self._has_thread = self._is_forked = False
+        self._has_thread = False
         self._traces: set[str] = set()  # whose beginning was seen, up to a bound
         self._problems: set[str] = set()
         if hasattr(os, "register_at_fork"):
@@ -204,11 +204,10 @@ class AgentWatch:
         self._news = threading.Condition()
         self._facts, self._size, self._gaps = [], 0, Counter()
         self._is_busy = self._has_thread = False
-        self._is_forked = True
 
     def _run(self) -> None:
-        if self._is_forked:
-            self._bus = _bus()
+        if isinstance(self._bus, HttpBus):
+            self._bus = self._bus.of_this_process()
         while self._wait():
             facts, gaps = self._take()
             self._contained(self._publish, facts, gaps)

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from functools import partial
 from json.encoder import encode_basestring_ascii as quoted
 from pathlib import Path
 from typing import Any
@@ -44,10 +45,18 @@ class HttpBus:
         timeout_s: float = 10.0,
     ) -> None:
         self._process = os.getpid()
+        self._again = partial(
+            HttpBus, url, token, spool_dir=spool_dir, spool_bytes=spool_bytes, spool_messages=spool_messages,
+            timeout_s=timeout_s,
+        )  # fmt: skip
         self._api = Api(url, token, timeout_s)
         folder = Path(spool_dir) if spool_dir else None
         spool = Spool(folder, max_bytes=spool_bytes, max_messages=spool_messages) if folder else None
         self._sender = Sender(self._api, spool)
+
+    def of_this_process(self) -> HttpBus:
+        """Return this bus; in a process that was forked since, a new one with the same settings."""
+        return self if os.getpid() == self._process else self._again()
 
     @property
     def waiting(self) -> int:

@@ -1,0 +1,59 @@
+"""A program that forks after `watch_agents(bus=…)` records what the new process does with that bus's settings."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.support.live import ROOT, Server
+
+PROGRAM = """
+import os, sys
+from agents.tracing import agent_span, trace
+from switchboard import HttpBus, InMemoryBus, watch_agents
+
+url, token, spool, conversation = sys.argv[1:]
+bus = HttpBus(url, token, spool_dir=spool or None) if url else InMemoryBus()
+watch = watch_agents(bus=bus, conversation=conversation)
+if child := os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+with trace("forked"), agent_span("Forked"):
+    pass
+is_published = watch.flush(30) and not watch.lost
+if not url:
+    is_published = is_published and bool(bus.read(f"stream:{conversation}"))
+os._exit(0 if is_published else 1)
+"""
+ENVIRONMENT = {name: value for name, value in os.environ.items() if "SWITCHBOARD" not in name and name != "REDIS_URL"}
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+
+def run(*arguments: str) -> str:
+    """Run the program; return what it logged."""
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    done = subprocess.run(
+        command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("has_spool", [True, False])
+def test_it_is_recorded_at_the_server_of_the_bus_that_was_passed(
+    served: Server, served_token: str, tmp_path: Path, has_spool: bool
+) -> None:
+    conversation = uuid4().hex
+
+    run(f"http://127.0.0.1:{served.port}", served_token, str(tmp_path) if has_spool else "", conversation)
+
+    address = f"/api/v1/conversations/{conversation}/events"
+    kinds = [item["kind"] for item in served.request("GET", address, token=served_token)[1]["items"]]
+    assert "run.started" in kinds
+
+
+def test_a_bus_of_the_programs_own_is_used_as_it_is() -> None:
+    run("", "", "", uuid4().hex)
