@@ -4,17 +4,18 @@ What stays is a tombstone, its digest in a chained `event.redacted`, and a line 
 """
 
 import json
+import logging
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 
 from conversations.access.action_context import audited_action, event_author
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
-from conversations.core.errors import Conflict
+from conversations.core.errors import Conflict, Unavailable
 from conversations.core.principals import Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
@@ -27,6 +28,8 @@ from conversations.redaction.replaced_bodies import NamedDigest
 from conversations.redaction.selection import Part
 from conversations.redaction.tombstones import tombstone
 from conversations.search import index_writer
+
+logger = logging.getLogger(__name__)
 
 ID_FIELD = "id"  # what stands for a conversation's id where a redaction names a field
 
@@ -109,15 +112,32 @@ def erase(
 
 
 def fold_rest() -> None:
-    """Make the rows and captions anew of conversations where `erase` left that: also after a crash."""
-    left: dict[int, list[int]] = {}
-    for pk, conversation in Redaction.objects.filter(is_folded=False).values_list("pk", "conversation"):
-        left.setdefault(conversation, []).append(pk)
-    for row in Conversation.objects.filter(pk__in=left):
-        _refold(row)
-        with write_transaction():
-            index_writer.caption_again([row.pk])
-            Redaction.objects.filter(pk__in=left[row.pk]).update(is_folded=True)
+    """Make the rows and captions anew of conversations where `erase` left that: also after a crash. One that fails is
+    logged, and tried again the next time."""
+    after = 0
+    while (pk := _next_unfolded(after)) is not None:
+        after = pk
+        for row in Conversation.objects.filter(pk=pk):
+            try:
+                _fold(row)
+            except (DatabaseError, Unavailable):
+                raise
+            except Exception:
+                logger.exception("the rows of conversation %s could not be made anew after a redaction", row.key)
+
+
+def _next_unfolded(after: int) -> int | None:
+    unfolded = Redaction.objects.filter(is_folded=False, conversation__gt=after).order_by("conversation")
+    return unfolded.values_list("conversation", flat=True).first()
+
+
+def _fold(row: Conversation) -> None:
+    unfolded = Redaction.objects.filter(is_folded=False, conversation=row)
+    last = unfolded.order_by("-pk").values_list("pk", flat=True).first() or 0
+    _refold(row)
+    with write_transaction():
+        index_writer.caption_again([row.pk])
+        unfolded.filter(pk__lte=last).update(is_folded=True)
 
 
 def _refold(row: Conversation) -> None:
