@@ -122,7 +122,8 @@ class MetricsCollector(Collector):
             held.add_metric([name], budget.size)
         yield held
         yield CounterMetricFamily("switchboard_ring_drops", "Rings that had to let go", runtime.hub.rings.dropped)
-        yield CounterMetricFamily("switchboard_sent_bytes", "Bytes sent to level readers", runtime.hub.sent)
+        sent_bytes = runtime.socket_registry.send_gate.sent_bytes
+        yield CounterMetricFamily("switchboard_sent_bytes", "Bytes sent to level readers", sent_bytes)
         drops = CounterMetricFamily("switchboard_socket_drops", "Sockets closed by us, by code", labels=["code"])
         for code, count in sorted(runtime.socket_registry.drops.items()):
             drops.add_metric([str(code)], count)

@@ -51,7 +51,6 @@ class Feed:
         self.head = 0  # the newest known seq
         self.last_taken_seq: int | None = None  # newest in the ring or at the renderer; None: nobody was up to date
         self.is_fetching = False  # what comes after `last_taken_seq` is being read
-        self.sent = 0  # bytes handed to subscribers
         self.ring: deque[Frame] = deque()
         self.size = 0  # bytes of the ring
         self.drawing = 0  # events that are with the renderer
@@ -96,7 +95,7 @@ class Feed:
         for subscriber in tuple(self.subscribers):
             if left > 0 and subscriber.is_up_to_date and subscriber.last == before and subscriber.write(encoded):
                 subscriber.last = last
-                self.sent += len(encoded)
+                self.send_gate.sent_bytes += len(encoded)
                 left -= cost
             elif subscriber.last < last:
                 subscriber.wake()

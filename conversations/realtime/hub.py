@@ -50,7 +50,6 @@ class Hub:
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_listening: list[Callable[[], None]] = []
         self._catch_up_reader = CatchUpReader(self.readers, self._ingest)
-        self._sent = 0  # bytes, of feeds that are gone
 
     def start(self) -> None:
         """Listen for commits, and start the task that makes up for lost notifications."""
@@ -82,12 +81,6 @@ class Hub:
         if not feed.subscribers and self.feeds.get((feed.key, feed.mode)) is feed:
             del self.feeds[feed.key, feed.mode]
             feed.forget()
-            self._sent += feed.sent
-
-    @property
-    def sent(self) -> int:
-        """The number of bytes written directly to subscribers that were up to date, since the start."""
-        return self._sent + sum(feed.sent for feed in self.feeds.values())
 
     def advance(self, feed: Feed, seq: int) -> None:
         """Record that a conversation is at this seq, and read its events unless they have already arrived."""

@@ -14,6 +14,7 @@ class SendGate:
     """Open until the first check has started, so that nothing waits for a guard that was never started."""
 
     def __init__(self) -> None:
+        self.sent_bytes = 0  # written directly to subscribers that were up to date; read by any thread
         self._looked_at = float("inf")  # monotonic
         self._opened = asyncio.Event()
         self._turn = asyncio.Lock()

@@ -3,13 +3,18 @@
 import http.client
 import json
 import re
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db import connection
 from prometheus_client.parser import text_string_to_metric_families
 
+from conversations.asgi.metrics import MetricsCollector
 from conversations.models import Conversation
 from conversations.realtime import node_facts
+from conversations.realtime.server_runtime import ServerRuntime
 from tests.support.live import Server, until
 from tests.support.services import RedisServer, running
 
@@ -139,3 +144,24 @@ def test_a_missing_index_is_found_out():
 
     (warning,) = node_facts.missing_indexes()
     assert index.name in warning
+
+
+def test_metrics_are_collected_in_a_thread_while_feeds_come_and_go():
+    runtime, is_read = ServerRuntime(), threading.Event()
+    subscribers = [threading.Event() for _ in range(300)]  # anything: nothing is sent to them
+    for n, subscriber in enumerate(subscribers):
+        runtime.hub.follow(f"c{n}", "data", subscriber)
+    collector = MetricsCollector(runtime)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(lambda: [len(list(collector.collect())) for _ in range(200)])
+            reading.add_done_callback(lambda _: is_read.set())
+            while not is_read.is_set():
+                runtime.hub.leave(runtime.hub.follow("new", "data", subscribers[0]), subscribers[0])
+        counts = reading.result()
+    finally:
+        sys.setswitchinterval(before)
+
+    assert len(counts) == 200
