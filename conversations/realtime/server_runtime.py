@@ -145,8 +145,14 @@ class ServerRuntime:
         """
         if not self._may_be_restored:
             return False
-        self._may_be_restored = False
-        return self._begin_epoch(await self.hub.readers.run(epoch.change, old), spared=spared)
+        change = self.hub.readers.run(epoch.change, old)
+        change.add_done_callback(self._note_change)
+        return self._begin_epoch(await asyncio.shield(change), spared=spared)  # it goes on if this socket closes
+
+    def _note_change(self, change: asyncio.Future[str]) -> None:
+        """Believe no further client, once the epoch has changed: if the database was away, the next one is needed."""
+        if not change.cancelled() and change.exception() is None:
+            self._may_be_restored = False
 
     async def _follow_epoch(self, rollback: RollbackWatch) -> None:
         """Follow an epoch change that this process or another one detected: PostgreSQL may be restored under running
