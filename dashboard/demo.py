@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 
 from conversations import search
 from conversations.core import principals
+from conversations.core.background_loop import run_forever
 from conversations.core.ids import new_id
 from conversations.events import commit_listeners, log
 from conversations.events.log.records import NewEvent
@@ -33,6 +34,7 @@ class Demo:
         self._runtime = runtime
         self._is_real = False
         self._has_news = True
+        self._waited = 0.0  # seconds since the last look
 
     async def run(self) -> None:
         """Play until the record has something real."""
@@ -40,7 +42,7 @@ class Demo:
         await asyncio.to_thread(_end_left_runs)
         existing = await asyncio.to_thread(_demos)
         forget = commit_listeners.on_committed(self._on_news), commit_listeners.on_remote_heads(self._on_news)
-        looking = asyncio.create_task(self._keep_looking(), name="demo-look")
+        looking = asyncio.create_task(run_forever(self._look, what="looking for something real"), name="demo-look")
         try:
             await demo.run(
                 self._publish, self._has_viewers, lambda: self._is_real, self._forget, _Approvals(), existing=existing
@@ -66,14 +68,12 @@ class Demo:
     async def _forget(self, key: str) -> None:
         await asyncio.to_thread(_remove, key)
 
-    async def _keep_looking(self) -> None:
-        waited = 0.0
-        while not self._is_real:
-            await asyncio.sleep(LOOK_EVERY)
-            waited += LOOK_EVERY
-            if self._has_news or waited >= LOOK_EVERY_IDLE:
-                self._has_news, waited = False, 0.0
-                self._is_real = await asyncio.to_thread(_is_real)
+    async def _look(self) -> None:
+        await asyncio.sleep(LOOK_EVERY)
+        self._waited += LOOK_EVERY
+        if self._has_news or self._waited >= LOOK_EVERY_IDLE:
+            self._has_news, self._waited = False, 0.0
+            self._is_real = self._is_real or await asyncio.to_thread(_is_real)
 
 
 class _Approvals:

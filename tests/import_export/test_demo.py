@@ -6,7 +6,7 @@ import pytest
 
 from conversations.access.authentication import Caller
 from conversations.core import principals
-from conversations.core.errors import Conflict
+from conversations.core.errors import Conflict, Unavailable
 from conversations.events import log
 from conversations.import_export import demo as player
 from conversations.models import Agent, Approval, Conversation, Event, Run, ToolCall
@@ -17,6 +17,7 @@ from conversations.runs.approvals.decide import decide
 from dashboard import demo
 from tests.support.cast import cast
 from tests.support.claiming import served_agents
+from tests.support.live import until
 from tests.support.tiers import variants
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +47,27 @@ def test_what_somebody_published_into_the_demo_stays_and_ends_it():
 
     assert log.head("demo-1") == 2
     assert demo._is_real()
+
+
+def test_the_demo_ends_once_something_real_is_there_though_a_look_for_it_has_failed(monkeypatch):
+    answers = iter([False, Unavailable("the database is away"), True])  # the first when it starts
+
+    def look():
+        if isinstance(answer := next(answers), Exception):
+            raise answer
+        return answer
+
+    async def play(publish, has_viewers, is_real, *more, **named):
+        await asyncio.to_thread(until, is_real, within=30, what="the demo to see something real")
+
+    monkeypatch.setattr(demo, "_is_real", look)
+    monkeypatch.setattr(demo, "LOOK_EVERY_IDLE", 0.0)
+    monkeypatch.setattr(demo, "LOOK_EVERY", 0.01)
+    for name in ("_end_left_runs", "_demos"):
+        monkeypatch.setattr(demo, name, list)
+    monkeypatch.setattr(player, "run", play)
+
+    asyncio.run(demo.Demo(ServerRuntime()).run())
 
 
 def test_only_the_demos_own_conversations_are_removed():
