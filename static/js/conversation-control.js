@@ -121,11 +121,12 @@ class ConversationControl extends HTMLElement {
 
   async #send(address, button) {
     if (this.#isSending) return;
+    const action = button.value; // now: a refresh may turn the button into another one
     const reason = button.dataset.asks ? await askReason(this.querySelector("dialog"), button) : "";
     if (reason === null) return;
     this.#isSending = true;
     try {
-      await json(address, { body: { action: button.value, reason } });
+      await json(address, { body: { action, reason } });
       this.#showStatus("");
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;

@@ -1,12 +1,14 @@
 """Answers that come late: who has gone elsewhere in the page meanwhile stays there, and a newer answer stays drawn."""
 
+import json
+
 import pytest
 from playwright.sync_api import Page, expect
 
 HELD = """() => {
-  globalThis.waiting = []; // [address, answer with this body]
-  globalThis.fetch = (address) => new Promise((answered) => {
-    waiting.push([String(address), (body, status) => answered(new Response(body, { status }))]);
+  globalThis.waiting = []; // [address, answer with this body, body of the request]
+  globalThis.fetch = (address, options) => new Promise((answered) => {
+    waiting.push([String(address), (body, status) => answered(new Response(body, { status })), options.body]);
   });
 }"""
 REQUESTS = """async () => {
@@ -147,6 +149,28 @@ def test_how_a_conversation_stands_is_what_was_asked_for_last(place: Page) -> No
 
     settled(place)
     expect(place.locator("[data-standing]")).to_have_text("done")
+
+
+VERBS = """<h1>c</h1><div data-standing data-head="{}"></div><div data-verbs="folded"></div><div data-alarm></div>
+  <form data-verbs="first" method="post" action="/control/">
+  <button name="action" value="{}" data-asks="Why?"><span>{}</span></button></form><div data-deliveries></div>"""
+REASON = """<i data-said></i><dialog><h2 data-verb></h2><button type="button" data-close></button><form method="dialog">
+  <label></label><textarea></textarea><footer><button value="do"></button></footer></form></dialog>"""
+
+
+def test_the_pressed_action_is_sent_though_another_has_taken_its_place(place: Page) -> None:
+    place.evaluate(CONTROL, VERBS.format(8, "take_over", "Take over") + REASON)
+    place.get_by_role("button", name="Take over").click()
+    dialog = place.get_by_role("dialog")
+    dialog.get_by_role("textbox").fill("I know her")
+
+    place.evaluate(DRAWN, 9)
+    answer(place, VERBS.format(9, "hand_back", "Hand back"))
+    expect(place.locator("[data-verbs] button")).to_have_text("Hand back")
+    dialog.get_by_role("button", name="Take over").click()
+
+    place.wait_for_function("waiting.length > 1")
+    assert json.loads(place.evaluate("waiting[1][2]")) == {"action": "take_over", "reason": "I know her"}
 
 
 def settled(page: Page) -> None:
