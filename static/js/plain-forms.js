@@ -5,27 +5,33 @@
 import { markup } from "./fetch.js";
 
 const TIMEOUT_MS = 10_000;
+const SENT_MS = 30_000; // for which a form that was sent is not sent again; the reader may have stopped the browser since
 const AWAY = [0, 502, 503, 504]; // no response, and statuses of a proxy whose server does not respond
 
 const checked = new WeakSet(); // forms whose server has just responded
-const waiting = new WeakSet();
+const busy = new Set(); // forms that wait for that response, or were sent
 
 addEventListener("submit", (event) => { // on the window: after the elements that send forms themselves
   const { target: form, submitter } = event;
   if (event.defaultPrevented || form.getAttribute("method") !== "post" || checked.has(form)) return;
   event.preventDefault();
-  if (!waiting.has(form)) send(form, submitter);
+  if (!busy.has(form)) send(form, submitter);
 });
+addEventListener("pageshow", () => busy.clear()); // also when the reader comes back to the page
 
 async function send(form, submitter) {
-  waiting.add(form);
+  busy.add(form);
   form.querySelector("[data-not-sent]")?.remove();
   const status = await markup("/healthz", { signal: AbortSignal.timeout(TIMEOUT_MS) }).then(() => 200, (error) => error.status);
-  waiting.delete(form);
-  if (AWAY.includes(status)) return show(form, submitter);
+  if (AWAY.includes(status)) {
+    busy.delete(form);
+    return show(form, submitter);
+  }
+  setTimeout(() => busy.delete(form), SENT_MS);
   checked.add(form);
   form.requestSubmit(submitter);
   checked.delete(form);
+  return undefined;
 }
 
 function show(form, submitter) {

@@ -49,3 +49,22 @@ def test_a_proxy_whose_server_is_away_counts_too_and_the_pressed_button_is_sent_
     expect(alert).to_have_count(0)
     empty_page.wait_for_function("sent.length > 0")
     assert empty_page.evaluate("sent") == ["text=typed&do=first"]
+
+
+def test_a_form_on_its_way_is_not_sent_again_until_the_page_is_shown_anew(empty_page: Page) -> None:
+    empty_page.evaluate(FORM)
+    button = empty_page.get_by_role("button")
+    button.click()
+    empty_page.evaluate("answer(200)")
+    empty_page.wait_for_function("sent.length === 1")
+
+    button.click()
+    empty_page.evaluate("answer(200)")
+    empty_page.evaluate("() => new Promise((done) => setTimeout(done))")
+    assert empty_page.evaluate("sent.length") == 1
+
+    empty_page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true })), answer = null")
+    button.click()
+    empty_page.wait_for_function("answer !== null")
+    empty_page.evaluate("answer(200)")
+    empty_page.wait_for_function("sent.length === 2")
