@@ -43,15 +43,20 @@ export class Draft {
     this.#seenSeq = isEmpty ? undefined : Math.max(this.seen, this.#confirmedSeq);
   }
 
-  /** Store the draft. @param {{content: string} | null} fields null: remove it, it was sent */
+  /** Store the draft. @param {{content: string} | null} fields null: remove it */
   keep(fields) {
-    if (!fields) return store(this.#key, null);
-    return store(this.#key, { ...fields, clientId: this.clientId, seen: this.seen, at: Date.now() });
+    store(this.#key, fields && { ...fields, clientId: this.clientId, seen: this.seen, at: Date.now() });
   }
 
   /** The writer is asked to confirm. @param {number} seq of the message that another person sent in the meantime */
   awaitConfirmation(seq) {
     this.#confirmedSeq = seq;
+  }
+
+  /** Remove the draft, which was sent. Other windows learn its client id first. */
+  removeSent() {
+    store(this.#key, { sent: this.clientId });
+    store(this.#key, null);
   }
 
   /** Start the next message, after this one was sent. */
@@ -61,9 +66,17 @@ export class Draft {
     this.#confirmedSeq = 0;
   }
 
-  /** Call `listener` with the draft when another window of this browser sends or discards it. @param {AbortSignal} signal */
-  onSentElsewhere(listener, signal) {
-    const onStorage = ({ key, oldValue, newValue }) => key === this.#key && oldValue && !newValue && listener(JSON.parse(oldValue));
+  /**
+   * Follow what other windows of this browser do with the stored draft.
+   * @param {{sent: () => void, removed: () => void}} listeners  `sent`: this draft was sent; `removed`: none is stored any more
+   * @param {AbortSignal} signal
+   */
+  watch({ sent, removed }, signal) {
+    const onStorage = ({ key, newValue }) => {
+      if (key !== this.#key) return;
+      if (!newValue) removed();
+      else if (JSON.parse(newValue).sent === this.clientId) sent();
+    };
     addEventListener("storage", onStorage, { signal });
   }
 }

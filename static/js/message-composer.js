@@ -31,7 +31,7 @@ class MessageComposer extends HTMLElement {
     this.#form.addEventListener("submit", (event) => (event.preventDefault(), this.#send()));
     this.#form.addEventListener("input", () => this.#handleInput());
     this.#form.addEventListener("keydown", (event) => this.#handleKey(event));
-    this.#draft.onSentElsewhere((draft) => this.#clearSentDraft(draft), this.#stop.signal);
+    this.#draft.watch({ sent: () => this.#clearSentDraft(), removed: () => this.#saveDraft() }, this.#stop.signal);
   }
 
   disconnectedCallback() {
@@ -111,8 +111,8 @@ class MessageComposer extends HTMLElement {
   }
 
   /** Empty the field if another window of this person sent the same draft. */
-  #clearSentDraft({ content }) {
-    if (this.#isSending || this.#fields.content.value !== content) return;
+  #clearSentDraft() {
+    if (this.#isSending || !this.#fields.content.value) return;
     this.#fields.content.value = "";
     this.#draft.begin();
     this.#report.show("sent", "Sent from another window.", SENT_NOTICE_MS);
@@ -125,7 +125,7 @@ class MessageComposer extends HTMLElement {
   }
 
   #handleStored({ seq, url }) {
-    this.#draft.keep(null);
+    this.#draft.removeSent();
     this.#fields.content.value = "";
     if (this.hasAttribute("data-new")) return location.assign(url);
     this.#speaker?.reset();
