@@ -11,7 +11,7 @@ const KEYS = { u: '[data-thumb="up"]', d: '[data-thumb="down"]', N: "textarea" }
 
 const pickedRow = () => document.querySelector('.transcript [data-seq][aria-current="true"]');
 const drafts = new Map(); // seq of an event → note that is not sent yet
-let pendingKey = null; // {seq, key}: pressed before the form for its event was loaded
+let pendingKey = null; // {seq, key}: pressed before the form for its event was loaded; dropped when an event is picked
 
 class EventAnnotation extends HTMLElement {
   #clientIds = new Map(); // annotation as JSON → its client id, until a response confirms that it is stored: a retry reuses it
@@ -65,11 +65,11 @@ class EventAnnotation extends HTMLElement {
       if (thumb === null) this.#clearNote(text);
       else this.#showThumb(thumb);
       status.textContent = "";
-      this.#announce((thumb === null ? "Note added to event #" : CONFIRMATIONS[thumb]).replace("#", this.dataset.seq));
+      announce((thumb === null ? "Note added to event #" : CONFIRMATIONS[thumb]).replace("#", this.dataset.seq));
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
       status.textContent = `Not stored. ${error.sentence}`;
-      this.#announce(status.textContent);
+      announce(status.textContent);
     } finally {
       this.#sending.delete(key);
     }
@@ -90,12 +90,17 @@ class EventAnnotation extends HTMLElement {
       button.value = isPressed ? "" : button.dataset.thumb;
     }
   }
-
-  #announce(text) {
-    document.querySelector("news-announcer")?.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words: text } }));
-  }
 }
 customElements.define("event-annotation", EventAnnotation);
+
+document.addEventListener("event:picked", () => {
+  if (pendingKey && pendingKey.key !== "N") announce(`Thumb not stored: event ${pendingKey.seq} was left before it had loaded.`);
+  pendingKey = null;
+});
+
+function announce(text) {
+  document.querySelector("news-announcer")?.dispatchEvent(new CustomEvent("said", { bubbles: true, detail: { words: text } }));
+}
 
 for (const key of Object.keys(KEYS)) {
   onKey(key, () => {

@@ -77,6 +77,45 @@ def test_a_note_that_is_sent_again_has_the_same_id_until_its_words_change(place:
     assert first == second != third
 
 
+PICKED = """async () => {
+  document.body.dataset.may = "annotate";
+  document.body.innerHTML = `<div class="transcript"><p data-seq="5">5</p><p data-seq="6">6</p></div>
+    <div id="facts"></div><news-announcer></news-announcer>`;
+  globalThis.announced = [];
+  document.addEventListener("said", ({ detail }) => announced.push(detail.words));
+  const rows = [...document.querySelectorAll("[data-seq]")];
+  globalThis.pick = (seq) => {
+    for (const row of rows) row.setAttribute("aria-current", row.dataset.seq === seq);
+    const row = rows.find(({ dataset }) => dataset.seq === seq);
+    row.dispatchEvent(new CustomEvent("event:picked", { bubbles: true, detail: { row } }));
+  };
+  globalThis.load = (seq) => {
+    document.querySelector("#facts").innerHTML = `<event-annotation data-seq="${seq}"><form action="/annotations">
+      <button name="thumb" value="up" data-thumb="up"></button>
+      <button name="thumb" value="down" data-thumb="down"></button>
+      <textarea name="text"></textarea><i data-said></i></form></event-annotation>`;
+  };
+  await import("/static/js/event-annotation.js");
+}"""
+
+
+@pytest.mark.parametrize("is_left", [False, True], ids=["stays", "leaves"])
+def test_a_thumb_waits_for_its_form_only_while_its_event_stays_picked(place: Page, is_left: bool) -> None:
+    place.evaluate(PICKED)
+    place.evaluate("pick('5')")
+    place.keyboard.press("u")
+    if is_left:
+        place.evaluate("pick('6'), pick('5')")
+
+    place.evaluate("load('5')")
+    place.keyboard.press("d")
+
+    thumbs = ["down"] if is_left else ["up", "down"]
+    assert [body["thumb"] for body in sent(place, len(thumbs))] == thumbs
+    notices = ["Thumb not stored: event 5 was left before it had loaded."]
+    assert place.evaluate("announced") == notices * is_left
+
+
 @pytest.mark.parametrize("page", [REQUESTS, CONVERSATIONS], ids=["decisions", "verbs"])
 def test_what_is_done_to_several_is_sent_once(place: Page, page: str) -> None:
     place.evaluate(page)
