@@ -114,7 +114,9 @@ export class TranscriptPages {
   }
 
   #loadOlder() {
-    return this.#load("older", `before=${this.#host.dataset.first}`, (page) => {
+    const { first } = this.#host.dataset;
+    return this.#load("older", `before=${first}`, (page) => {
+      if (this.#host.dataset.first !== first) return; // `trim` has unloaded the rows that the page adjoins
       this.#tail.beforeChange();
       this.#emptyPages = this.#rows.prepend(page.html) ? 0 : this.#emptyPages + 1;
       this.#tail.afterChange();

@@ -43,9 +43,10 @@ OUTLINE = """async () => {
 }"""
 PAGES = """async () => {
   document.body.innerHTML = `<main data-entries="/entries" data-first="5" data-last="9" data-head="9">
-    <a data-older hidden></a><div class="transcript"></div><a data-newer hidden></a></main>`;
-  const rows = { all: [], firstSeq: 5, reset: (html) => (globalThis.shown = html) };
-  const tail = { beforeChange() {}, afterChange() {}, scrollToRow() {} };
+    <div class="transcript"><a data-older hidden></a></div><a data-newer hidden></a></main>`;
+  const show = (html) => (globalThis.shown = html);
+  const rows = { all: [], firstSeq: 5, reset: show, prepend: show, unloadOldest: () => 7, unloadNewest: () => 0 };
+  const tail = { isFollowing: true, beforeChange() {}, afterChange() {}, scrollToRow() {} };
   const { TranscriptPages } = await import("/static/js/transcript-pages.js");
   globalThis.pages = new TranscriptPages(document.querySelector("main"), rows, tail);
 }"""
@@ -195,3 +196,22 @@ def test_a_reader_who_went_elsewhere_is_not_taken_back_to_the_newest_events(line
     line.page.wait_for_function("globalThis.shown === 'wanted'")
 
     assert line.page.evaluate("timers.length") == 0
+
+
+def test_an_older_page_is_dropped_if_rows_were_unloaded_meanwhile(line: Line) -> None:
+    queries: list[str] = []
+    routes: list[Route] = []
+    page = {"html": "older", "first": 1, "last": 4, "has_older": False, "has_newer": True, "head": 9, "epoch": "e"}
+    line.page.route("**/entries*", lambda route: (routes.append(route), queries.append(route.request.url)))
+    line.page.evaluate(PAGES)
+    line.page.evaluate("document.querySelector('[data-older]').click()")
+    line.wait(lambda: len(routes) == 1)
+
+    line.page.evaluate("pages.trim()")  # the oldest row is event 7 now
+    routes[0].fulfill(json=page)
+
+    line.wait(lambda: len(routes) == 2)
+    assert line.page.evaluate("globalThis.shown") is None
+    assert [address.partition("?")[2] for address in queries] == ["before=5", "before=7"]
+    routes[1].fulfill(json=page)
+    line.page.wait_for_function("globalThis.shown === 'older'")
