@@ -78,7 +78,8 @@ class DecisionForm extends HTMLElement {
       this.#showResult(await submit(form.action, new FormData(form, button)), hasFocus());
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      this.#showStatus(`Not done. ${error.sentence}`);
+      if (this.isConnected) this.#showStatus(`Not done. ${error.sentence}`);
+      else report(`${error.sentence} The request shows what was decided.`, "failed");
     } finally {
       this.#isSending = false;
     }
@@ -105,9 +106,9 @@ class DecisionForm extends HTMLElement {
     if (mayFocus) (this.querySelector("[aria-invalid]") ?? this.querySelector(".error"))?.focus();
   }
 
-  /** Report a decision made elsewhere to a person who was filling in this form. */
+  /** Report a decision made elsewhere to a person who was filling in this form. One being sent has a response of its own. */
   #handleRemoval() {
-    if (this.isConnected || !this.#block.isConnected || this.#isDecidedHere) return;
+    if (this.isConnected || !this.#block.isConnected || this.#isDecidedHere || this.#isSending) return;
     const { hasEdits } = this.#edits;
     if (!hasEdits && !this.#hasFocus) return;
     reportOtherDecision(this.#block, hasEdits);

@@ -60,6 +60,33 @@ def test_a_decision_moves_the_focus_of_who_still_is_there(place: Page, goes_to: 
     assert place.evaluate("document.activeElement.id") == ends_at
 
 
+REDRAWN = "document.querySelector('#first').replaceChildren('approved by you')"  # as the socket's row does
+
+
+def test_a_decision_whose_event_precedes_its_response_was_not_made_elsewhere(place: Page) -> None:
+    place.evaluate(REQUESTS)
+    place.locator("#first button").click()
+    place.evaluate(REDRAWN)
+    settled(place)
+    expect(place.locator(".report")).to_have_count(0)
+
+    answer(place, DECIDED)
+
+    expect(place.locator(".report span")).to_have_text("Approved.")
+
+
+def test_a_lost_response_to_a_decision_leaves_the_outcome_to_the_request(place: Page) -> None:
+    place.evaluate(REQUESTS)
+    place.locator("#first button").click()
+    place.evaluate(REDRAWN)
+
+    answer(place, "", status=502)
+
+    expect(place.locator(".report span")).to_have_text(
+        "The server responded with 502. The request shows what was decided."
+    )
+
+
 @pytest.mark.parametrize(("body", "status", "says"), [(SENT, 201, "Sent as event 7."), (ANSWERED, 409, "replied at")])
 def test_what_became_of_a_message_leaves_who_writes_elsewhere(place: Page, body: str, status: int, says: str) -> None:
     place.evaluate(COMPOSER)
