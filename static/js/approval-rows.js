@@ -40,7 +40,7 @@ export class ApprovalRows {
       drawTimes(row);
       newCount += this.#put(key, status, row, escalated);
     }
-    this.#root.querySelector("[data-empty]").hidden = Boolean(this.first);
+    this.#showEmpty();
     return newCount;
   }
 
@@ -81,6 +81,13 @@ export class ApprovalRows {
     if (this.#root.dataset.view) this.#list.prepend(row);
     else this.#list.append(row); // the oldest is decided first
     return isNews;
+  }
+
+  /** Say that the list is empty, or where it has a further page that only this one is. */
+  #showEmpty() {
+    const further = this.#root.querySelector("[data-further]");
+    this.#root.querySelector("[data-empty]").hidden = Boolean(this.first || further);
+    if (further) further.hidden = Boolean(this.first);
   }
 
   #accepts(status) {

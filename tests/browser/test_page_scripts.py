@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import EMPTY, serve_scripts
 
@@ -138,3 +138,25 @@ def test_markup_that_comes_after_a_drawing_is_drawn(place: Page) -> None:
     drawn = place.evaluate(QUEUED, [[[event(1, "<called>")]], [[event(2, "<waits>"), event(3, "<returned>")]]])
 
     assert drawn == [[1, "<called>", None], [2, "<returned>", None]]
+
+
+REQUESTS = """async (further) => {
+  const row = '<div class="ask" data-key="a" data-status="pending"><a href="#"></a></div>';
+  document.body.innerHTML = `<div data-view=""><div data-questions>${row}</div><p data-empty hidden>Nothing waits.</p>
+    <div hidden><div data-decided-rows></div></div>${further}</div>`;
+  const { ApprovalRows } = await import("/static/js/approval-rows.js");
+  new ApprovalRows(document.querySelector("[data-view]")).take([{ key: "a", status: "decided",
+    html: '<div class="ask" data-key="a" data-status="decided"><a href="#"></a></div>' }]);
+}"""
+FURTHER = "<p data-further hidden>Nothing is left on this page.</p>"
+
+
+@pytest.mark.parametrize(
+    ("further", "says"), [("", "Nothing waits."), (FURTHER, "Nothing is left on this page.")], ids=["all", "page"]
+)
+def test_a_page_whose_requests_are_decided_does_not_speak_for_the_next_one(
+    empty_page: Page, further: str, says: str
+) -> None:
+    empty_page.evaluate(REQUESTS, further)
+
+    expect(empty_page.locator("p:visible")).to_have_text([says])
