@@ -17,7 +17,7 @@ from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
 
 OF_RULE = ("days", "kind", "team", "conversation")
-OF_HOLD = ("held",)
+OF_HOLD = ("held", "regulated")
 ENTERED = (*OF_RULE, *OF_HOLD, "reason")
 MAX_TEAMS = 200
 
@@ -55,9 +55,8 @@ def removals(request: HttpRequest) -> HttpResponse:
 def holds(request: HttpRequest) -> HttpResponse:
     """Place a hold."""
     entered = {name: request.POST.get(name, "").strip()[:2000] for name in (*OF_HOLD, "reason")}
-    is_regulated = bool(request.POST.get("regulated"))
     try:
-        legal_holds.place(request.user, entered["held"], entered["reason"], is_regulated=is_regulated)
+        legal_holds.place(request.user, entered["held"], entered["reason"], is_regulated=bool(entered["regulated"]))
     except SwitchboardError as error:
         return _draw(request, error, entered=entered)
     return _back("held")

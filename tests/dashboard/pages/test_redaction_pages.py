@@ -128,7 +128,10 @@ def test_holds_are_placed_and_released_on_the_page(admin, spoken):
     assert "on legal hold" in blocked
     assert (refused.status_code, "on legal hold" in text_of(refused)) == (409, True)
     assert "0 holds" in text_of(admin.get("/retention/"))
-    assert admin.post("/retention/holds/", {"held": "none", "reason": "r"}).status_code == 404
+    wrong = admin.post("/retention/holds/", {"held": "none", "reason": "r", "regulated": "1"})
+    assert wrong.status_code == 404
+    assert 'name="regulated" value="1" checked' in wrong.content.decode()  # for when the id is mended
+    assert 'name="regulated" value="1">' in admin.get("/retention/").content.decode()
 
 
 def test_a_rule_is_set_counted_and_removed_on_the_page(admin, spoken):
