@@ -129,7 +129,7 @@ class ConversationList extends HTMLElement {
   }
 
   #showLost(isLost) {
-    this.querySelector("[data-lost]").hidden = !isLost;
+    this.querySelector(":scope > [data-lost]").hidden = !isLost; // the first steps have a strip of their own
   }
 }
 

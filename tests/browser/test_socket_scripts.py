@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.socket_line import Line
 
@@ -289,3 +290,21 @@ def test_a_part_that_was_asked_for_before_a_reset_is_drawn_anew(line: Line) -> N
     line.page.wait_for_function("draws.length === 2")
     line.page.evaluate("draws[1](2)")
     line.wait(lambda: line.received("reset"))
+
+
+LIST = """async () => {
+  document.body.innerHTML = `<conversation-list><section><p id="part" data-lost hidden>Last updated</p></section>
+    <p id="list" data-lost hidden>Connection lost</p><button data-changed hidden><span></span></button>
+    <div data-list></div></conversation-list>`;
+  await import("/static/js/conversation-list.js");
+}"""
+
+
+def test_a_lost_connection_shows_the_strip_of_the_list_and_not_that_of_a_part(line: Line) -> None:
+    line.page.evaluate(LIST)
+    line.wait(lambda: len(line.requests) == 1)
+
+    line.routes[-1].close()
+
+    expect(line.page.locator("#list")).to_be_visible()
+    expect(line.page.locator("#part")).to_be_hidden()
