@@ -5,8 +5,8 @@
 import { FailureStrip } from "./failure-strip.js";
 import { RequestError, markup } from "./fetch.js";
 import { focusNow } from "./focus-kept.js";
-import { render } from "./html.js";
 import { onKey } from "./keys.js";
+import { drawPage } from "./outline-page.js";
 import { topRow } from "./row-position.js";
 import { localStore } from "./safe-storage.js";
 
@@ -137,7 +137,7 @@ class TranscriptOutline extends HTMLElement {
     try {
       const html = await markup(`${this.dataset.address}?${query}`, { signal: this.#stop.signal });
       if (number !== this.#requests) return;
-      this.replaceChildren(render(html));
+      drawPage(this, html);
       this.#strip.hide(this.#links[0] ?? this.closest(".panel"));
       this.#scheduleMark();
       if (this.#newestSeq > newestSeq) this.#refreshSoon();

@@ -215,3 +215,37 @@ def test_an_older_page_is_dropped_if_rows_were_unloaded_meanwhile(line: Line) ->
     assert [address.partition("?")[2] for address in queries] == ["before=5", "before=7"]
     routes[1].fulfill(json=page)
     line.page.wait_for_function("globalThis.shown === 'older'")
+
+
+ENTRIES = """<div data-outline-page data-head="{}" data-start="1"><ol>{}</ol></div>"""
+ENTRY = """<li data-key="{0}" style="height: 300px"><a href="#e{0}" data-outline="{0}">event {0}</a></li>"""
+
+
+def test_a_refreshed_outline_keeps_the_focus_and_the_scroll_position(line: Line) -> None:
+    routes: list[Route] = []
+    line.page.route("**/outline?*", lambda route: routes.append(route))
+    line.page.evaluate(OUTLINE)
+    line.page.evaluate("""document.body.insertAdjacentHTML("afterbegin",
+      `<div class="column"><p data-seq="1" aria-current="true"></p></div>`)""")
+    outline, first = line.page.locator("transcript-outline"), line.page.get_by_role("link", name="event 1", exact=True)
+    outline.evaluate("(element) => (element.style = 'display: block; height: 300px; overflow: auto')")
+    line.page.evaluate(TIMERS)
+    line.page.get_by_role("button", name="Outline").click()
+    line.wait(lambda: len(routes) == 1)
+    routes[0].fulfill(body=ENTRIES.format(9, "".join(map(ENTRY.format, range(1, 9)))))
+    expect(first).to_have_attribute("aria-current", "location")
+    line.page.get_by_role("link", name="event 5").focus()
+    place = outline.evaluate("(element) => element.scrollTop")
+    assert place > 300
+
+    line.page.evaluate("""document.dispatchEvent(new CustomEvent("transcript:drawn", { detail: { seq: 10 } }))""")
+    run_timer(line)
+    line.wait(lambda: len(routes) == 2)
+    routes[1].fulfill(body=ENTRIES.format(10, "".join(map(ENTRY.format, range(1, 11)))))
+
+    expect(line.page.get_by_role("link", name="event 10")).to_be_attached()
+    expect(line.page.get_by_role("link", name="event 5")).to_be_focused()
+    line.page.evaluate("document.activeElement.blur()")
+    line.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert outline.evaluate("(element) => element.scrollTop") == place
+    expect(first).to_have_attribute("aria-current", "location")
