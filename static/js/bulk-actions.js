@@ -1,6 +1,7 @@
 /**
  * `<bulk-actions>`: the actions for selected conversations. The selection survives when rows are moved, changed or rendered
- * again; a changed filter clears it. The rows are updated through the socket; the result is summarized here.
+ * again; a row that leaves the page is deselected, a changed filter clears all. The rows are updated through the socket; the
+ * result is summarized here.
  */
 import { RequestError, json } from "./fetch.js";
 import { askReason } from "./reason-dialog.js";
@@ -21,7 +22,7 @@ class BulkActions extends HTMLElement {
     document.addEventListener("submit", (event) => this.#submit(event), { signal });
     document.addEventListener("filter", () => this.#clear(), { signal }); // no action on rows that are no longer shown
     this.querySelector("[data-clear]").addEventListener("click", () => this.#clear(), { signal });
-    this.#observer = new MutationObserver(() => this.#updateCheckboxes());
+    this.#observer = new MutationObserver(() => this.#handleRows());
     this.#observer.observe(list, { childList: true, subtree: true });
     for (const checkbox of checkboxes()) if (checkbox.checked) this.#selectedKeys.add(keyOf(checkbox)); // restored by the browser
     this.#updateBar();
@@ -44,6 +45,17 @@ class BulkActions extends HTMLElement {
     this.#updateBar();
   }
 
+  /** Deselect rows that have left the page: no action on rows that are not shown. */
+  #handleRows() {
+    const shownKeys = new Set([...checkboxes()].map(keyOf));
+    const goneKeys = [...this.#selectedKeys].filter((key) => !shownKeys.has(key));
+    this.#updateCheckboxes();
+    if (!goneKeys.length) return;
+    for (const key of goneKeys) this.#selectedKeys.delete(key);
+    this.querySelector("[data-said]").textContent = `${goneKeys.length} deselected: no longer on this page.`;
+    this.#updateBar();
+  }
+
   #updateCheckboxes() {
     for (const checkbox of checkboxes()) checkbox.checked = this.#selectedKeys.has(keyOf(checkbox));
   }
@@ -63,15 +75,15 @@ class BulkActions extends HTMLElement {
 
   async #sendAction(form, button) {
     const reason = button.dataset.asks ? await askReason(this.querySelector("dialog"), button) : "";
-    const conversations = [...this.#selectedKeys].slice(0, MAX_CONVERSATIONS);
+    const [conversations, rest] = [[...this.#selectedKeys].slice(0, MAX_CONVERSATIONS), [...this.#selectedKeys].slice(MAX_CONVERSATIONS)];
     if (reason === null || !conversations.length) return;
     await this.#send(form.getAttribute("action"), { action: button.value, conversations, reason }, ({ items }) => {
       const failures = items.filter(({ error }) => error);
-      this.#selectedKeys = new Set(failures.map((failure) => failure.conversation_id));
+      this.#selectedKeys = new Set([...failures.map((failure) => failure.conversation_id), ...rest]);
       this.#updateCheckboxes();
       this.#updateBar();
       const firstFailure = failures.length ? ` ${failures[0].conversation_id}: ${failures[0].error.message}` : "";
-      return `${items.length - failures.length} of ${items.length} done.${firstFailure}`;
+      return `${items.length - failures.length} of ${items.length + rest.length} done.${firstFailure}`;
     });
   }
 

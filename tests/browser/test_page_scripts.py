@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser import EMPTY, serve_scripts
 
@@ -67,6 +67,15 @@ QUEUED = """async (pushes) => {
     const push = () => pushes.shift().forEach((events) => queue.push(events));
     push();
   });
+}"""
+
+SELECTION = """async () => {
+  const pick = '<label class="pick"><input type="checkbox" name="conversation"></label>';
+  const row = (n) => `<li data-key="c${n}">${pick}</li>`;
+  document.body.innerHTML = `<ul data-list>${Array.from({ length: 201 }, (_, n) => row(n)).join("")}</ul>
+    <bulk-actions><form id="bulk" action="/control"><span data-count></span><button name="action">Pause</button>
+    <button type="button" data-clear></button></form><p data-said></p></bulk-actions>`;
+  await import("/static/js/bulk-actions.js");
 }"""
 
 
@@ -160,3 +169,31 @@ def test_a_page_whose_requests_are_decided_does_not_speak_for_the_next_one(
     empty_page.evaluate(REQUESTS, further)
 
     expect(empty_page.locator("p:visible")).to_have_text([says])
+
+
+def test_a_conversation_that_left_the_list_is_no_longer_selected(place: Page) -> None:
+    place.evaluate(SELECTION)
+    for key in ("c0", "c1"):
+        place.locator(f"[data-key={key}] input").check()
+    expect(place.locator("[data-count]")).to_have_text("2 selected")
+
+    place.evaluate("document.querySelector('[data-key=c1]').remove()")
+
+    expect(place.locator("[data-count]")).to_have_text("1 selected")
+    expect(place.locator("[data-said]")).to_have_text("1 deselected: no longer on this page.")
+
+
+def test_conversations_beyond_the_limit_of_a_request_stay_selected(place: Page) -> None:
+    def respond(route: Route) -> None:
+        ids = route.request.post_data_json["conversations"]
+        route.fulfill(json={"items": [{"conversation_id": key} for key in ids]})
+
+    place.route("**/control", respond)
+    place.evaluate(SELECTION)
+    place.evaluate("document.querySelectorAll('.pick input').forEach((input) => input.click())")
+    expect(place.locator("[data-count]")).to_have_text("201 selected")
+
+    place.get_by_role("button", name="Pause").click()
+
+    expect(place.locator("[data-said]")).to_have_text("200 of 201 done.")
+    expect(place.locator("[data-count]")).to_have_text("1 selected")
