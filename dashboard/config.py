@@ -334,7 +334,7 @@ class Config(BaseModel):
     @property
     def witness_list(self) -> list[Witness]:
         """Who else keeps checkpoints."""
-        return [witness_settings.parse(part) for part in parts_of(self.witnesses)]
+        return witness_settings.parse_all(parts_of(self.witnesses))
 
     @property
     def witness_key_list(self) -> "list[VerifierKey]":

@@ -15,6 +15,7 @@ from conversations.evidence import checkpoints, merkle, notes, state, tree, witn
 from conversations.evidence.checkpoints import LAST, Signer
 from conversations.evidence.witness_settings import parse
 from conversations.models import AuditEntry, Checkpoint, Conversation, TreeChain, TreeLeaf, TreeNode, Witnessed
+from dashboard.config import Config
 from tests.evidence.stand_in_witness import StandInWitness, serving
 from tests.support.cast import client_of, person
 
@@ -226,6 +227,40 @@ def test_a_file_and_a_command_are_given_each_checkpoint(signer, tmp_path):
     assert witnesses.newest_of_file(witnessed.read_text()).text == newest().text
     assert notes.parse(copied.read_text()).text == newest().text
     assert state.current().words.endswith("ago, witnessed by 2")
+
+
+def test_two_witnesses_of_the_same_command_are_each_given_a_checkpoint(signer, tmp_path):
+    places = tmp_path / "first", tmp_path / "second"
+    whom = Config(witnesses=",".join(f"command:tee {place}" for place in places)).witness_list
+    say("a")
+    checkpoints.make(signer)
+
+    witnesses.submit_all(whom, [], NONE)
+
+    assert [notes.parse(place.read_text()).text for place in places if place.exists()] == [newest().text] * 2
+    assert state.current().words.endswith("ago, witnessed by 2")
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        ("https://w.example/a", "timestamp:https://w.example/tsa"),
+        ("https://w.example:1/", "https://w.example:2/"),
+        ("command:" + "/x" * 150 + " a", "command:" + "/x" * 150 + " b"),
+        ("file:/" + "y" * 250, "file:/z/" + "y" * 250),
+    ],
+)
+def test_each_witness_has_a_name_of_its_own_that_shows_no_path(places):
+    names = {witness.name for witness in Config(witnesses=",".join(places)).witness_list}
+
+    assert len(names) == 2
+    assert all(len(name) <= 200 and "tsa" not in name for name in names)
+
+
+def test_a_witness_without_a_namesake_is_called_as_before():
+    whom = Config(witnesses="https://w.example/a,https://w.example/a,command:tee b").witness_list
+
+    assert [witness.name for witness in whom] == ["w.example", "tee"]
 
 
 def test_the_last_whole_line_of_a_file_counts(signer, tmp_path):
