@@ -29,7 +29,7 @@ class DecidingBus(HttpBus):
     def __init__(self) -> None:
         self.requested: list[str] = []  # the paths
 
-    def of_this_process(self) -> "DecidingBus":
+    def of_this_process(self) -> DecidingBus:
         """Return this bus."""
         return self
 
