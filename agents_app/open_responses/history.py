@@ -1,6 +1,6 @@
 """The history of a request: inputs and outputs of the responses it continues, oldest first. Synchronous.
 
-It is read from the record each time, at any depth, in one query, so it survives a restart.
+It is read from the record each time, within a limit, so it survives a restart.
 """
 
 import json
@@ -12,13 +12,14 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from agents_app.open_responses.request import Item, RunRequest, Unfit, objects
 from conversations.core import principals
 from conversations.models import Conversation, Event, Response
+from conversations.runs.responses.response_chain import CHAIN, MAX_LINKS
 
-LINKS = """WITH RECURSIVE chain(id, previous, conversation_id, run, in_seq, out_seq, depth) AS (
- SELECT id, previous, conversation_id, run, in_seq, out_seq, 0 FROM conversations_response WHERE id=%s
- UNION ALL SELECT r.id, r.previous, r.conversation_id, r.run, r.in_seq, r.out_seq, c.depth+1
- FROM conversations_response r JOIN chain c ON r.id=c.previous)
-SELECT c.id, c.run, c.conversation_id, e.kind, e.body FROM chain c JOIN conversations_event e
- ON e.conversation_id=c.conversation_id AND (e.seq=c.in_seq OR e.seq=c.out_seq) ORDER BY c.depth DESC, e.seq"""
+MAX_SIZE = 16 << 20  # characters of a chain's events, all of which are decoded at once
+
+_EVENTS = """FROM chain c JOIN conversations_event e
+ ON e.conversation_id=c.conversation_id AND (e.seq=c.in_seq OR e.seq=c.out_seq)"""
+_SIZE = f"{CHAIN} SELECT COALESCE(SUM(LENGTH(e.body)),0), COALESCE(MAX(c.depth),0) {_EVENTS}"
+_LINKS = f"{CHAIN} SELECT c.id, c.run, c.conversation_id, e.kind, e.body {_EVENTS} ORDER BY c.depth DESC, e.seq"
 
 
 class ChainLink(NamedTuple):
@@ -32,9 +33,18 @@ class ChainLink(NamedTuple):
 
 
 def links(request: RunRequest) -> list[ChainLink]:
-    """Return the chain that ends with a request, oldest first, the request itself last."""
+    """Return the chain that ends with a request, oldest first, the request itself last. Raises Unfit if it is too
+    long."""
     with connection.cursor() as cursor:
-        cursor.execute(LINKS, [request.response_id])
+        cursor.execute(_SIZE, [request.response_id, MAX_LINKS])
+        size, depth = cursor.fetchone()
+        if size > MAX_SIZE or depth >= MAX_LINKS:
+            raise Unfit(
+                "invalid_request",
+                f"The responses that this one continues have more than {MAX_SIZE:,} characters, or there are more than"
+                f" {MAX_LINKS:,}: compact them first.",
+            )
+        cursor.execute(_LINKS, [request.response_id, MAX_LINKS])
         rows = cursor.fetchall()
     links_by_response: dict[str, ChainLink] = {}
     for response_id, run, conversation, kind, body in rows:

@@ -33,10 +33,10 @@ class Prepared(NamedTuple):
 
 def prepare(claim: Claim, request: RunRequest) -> Prepared:
     """Read the chain, and close the calls for which the request has outputs. Raises Fenced."""
-    links = history.links(request)
     spoken, call_count = (_spoken(claim), _call_count(claim)) if claim.attempt > 1 else ({}, 0)
     is_own = _is_own(claim, request)
     try:
+        links = history.links(request)
         items = model_items.for_model(history.whole(links, claim.conversation), text_of)
     except Unfit as unfit:
         return Prepared([], unfit, is_own, spoken, call_count)

@@ -11,6 +11,7 @@ from openai.types.responses.response_reasoning_item import Summary
 from pydantic import BaseModel
 
 from agents_app.model_providers.providers import ModelConfig
+from agents_app.open_responses import history
 from agents_app.teams.definition import Team
 from conversations.events.log import rebuild
 from conversations.events.response_ids import message_item_id
@@ -43,6 +44,20 @@ def test_a_refusal_is_an_answer():
     assert message["id"] == message_item_id(response, 1)
     (output,) = event_bodies("output", response)
     assert (output["text"], output["refusal"], output["turn"]) == ("I will not.", True, 1)
+
+
+@pytest.mark.parametrize(("limit", "most"), [("MAX_SIZE", 2_000), ("MAX_LINKS", 1)])
+def test_a_history_beyond_the_limit_ends_the_run_before_it_is_decoded(monkeypatch, limit, most):
+    monkeypatch.setattr(history, limit, most)
+    with working(team([assistant_message("One.")], [assistant_message("Two.")])):
+        first = ask("x" * 1_200)
+        second = ask("y" * 1_200, previous=first)
+        runs = ended_runs(2)
+
+    assert [run.status for run in runs] == ["done", "failed"]
+    refused = answer(second)
+    assert (refused["status"], refused["error"]["code"]) == ("failed", "invalid_request")
+    assert "compact them" in refused["error"]["message"]
 
 
 def test_what_a_model_thought_comes_before_what_it_said():
