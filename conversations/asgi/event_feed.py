@@ -9,6 +9,7 @@ may resume.
 import asyncio
 import contextlib
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar, TypeVarTuple, Unpack
@@ -18,7 +19,7 @@ from conversations.access.authentication import Caller
 from conversations.asgi import long_poll, route
 from conversations.asgi.token_auth import TokenAuthenticator
 from conversations.core.db_threads import DatabaseThreads
-from conversations.core.errors import Busy, Invalid, MethodNotAllowed, SwitchboardError, UnknownPosition
+from conversations.core.errors import Busy, Invalid, MethodNotAllowed, SwitchboardError, Unavailable, UnknownPosition
 from conversations.core.principals import Principal
 from conversations.core.url_converters import whole_number
 from conversations.events import commit_listeners
@@ -34,7 +35,8 @@ MAX_FOLLOWERS, MAX_FOLLOWERS_EACH = 200, 20  # followers of this process, and of
 LOOK_EVERY = 1.0  # seconds: heals a lost notification, and sees the server stop
 KEEPALIVE_EVERY = 15.0  # seconds
 SLOW_AFTER = 20.0  # seconds a send may block
-SETTLE_S = 0.2  # that one look waits for transactions to end
+SETTLE_S = 0.2  # seconds that one look waits for transactions to end
+START_S = 5.0  # seconds that a request waits for the first row that is settled
 MAX_ID_DIGITS = 18  # of the place in an event id
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -61,6 +63,7 @@ class EventFeedEndpoint:
     def __init__(self, runtime: ServerRuntime, authenticator: TokenAuthenticator) -> None:
         self._runtime, self._authenticator = runtime, authenticator
         self._readers = DatabaseThreads("feed")
+        self._rows = feed_reads.SettledRows()
         self._followers: Counter[Principal] = Counter()
         self._news: set[asyncio.Event] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -82,8 +85,8 @@ class EventFeedEndpoint:
 
     async def _page(self, caller: Caller, request: FeedRequest) -> bytes:
         """Return the events after the position at once; the cursor is the position to continue from."""
-        upto = await self._settled()
-        row, gap = self._row_of(request.after, upto) if request.after is not None else (0, None)
+        upto, newest = await self._start(is_from_now=False)
+        row, gap = self._row_of(request.after, upto, newest) if request.after is not None else (0, None)
         if gap is not None:
             raise UnknownPosition(str(gap.fields["reason"]), field="after")
         events = await self._between(caller, request, row, upto)
@@ -98,8 +101,8 @@ class EventFeedEndpoint:
         headers += [(b"content-type", STREAM), (b"x-accel-buffering", b"no")]
         try:
             with self._runtime.socket_registry.reading(caller) as reader:
-                upto = await self._settled()
-                row, gap = self._row_of(request.after, upto)
+                upto, newest = await self._start(is_from_now=request.after is None)
+                row, gap = self._row_of(request.after, upto, newest)
                 await send({"type": "http.response.start", "status": 200, "headers": headers})
                 out = _Out(send, reader, self._runtime.socket_registry.send_gate)
                 try:
@@ -127,8 +130,9 @@ class EventFeedEndpoint:
                 if stopping is not None and stopping.is_set():
                     return _Notice("end", {"code": "restarting", "message": "the server stops: connect again"})
                 news.clear()
-                upto = await out.reader.unless_dismissed(self._settled())
-                if self._epoch != epoch or upto < row:
+                settled, newest = await out.reader.unless_dismissed(self._do(self._rows.look, SETTLE_S))
+                upto = settled or 0
+                if self._epoch != epoch or newest < row:
                     epoch, row = self._epoch, upto
                     await out.send(_as_message(_restored(epoch, row)))
                 events = await out.reader.unless_dismissed(self._between(caller, request, row, upto))
@@ -140,29 +144,37 @@ class EventFeedEndpoint:
                 if loop.time() - spoke_at > KEEPALIVE_EVERY:
                     await out.send(b": keepalive\nid: %b\n\n" % f"{epoch}.{row}".encode())
                     spoke_at = loop.time()
-                await out.reader.unless_dismissed(long_poll.wait_for_change(gone, news, LOOK_EVERY))
+                if upto >= newest:  # else the look has waited
+                    await out.reader.unless_dismissed(long_poll.wait_for_change(gone, news, LOOK_EVERY))
         return None
 
     @property
     def _epoch(self) -> str:
         return self._runtime.hub.epoch
 
-    def _row_of(self, place: str | None, upto: int) -> tuple[int, _Notice | None]:
+    def _row_of(self, place: str | None, upto: int, newest: int) -> tuple[int, _Notice | None]:
         """Parse a position: return the row to continue after, and the notice to send first if the position is not valid
         any longer."""
         if place is None:
             return upto, None
         epoch, _, digits = place.rpartition(".")
         row = int(digits)
-        if (epoch and epoch != self._epoch) or row > upto:
+        if (epoch and epoch != self._epoch) or row > newest:
             return upto, _restored(self._epoch, upto)
         return row, None
 
-    async def _settled(self) -> int:
-        """Return the newest row before which nothing can be committed anymore."""
-        while (row := await self._do(feed_reads.settled_row, SETTLE_S)) is None:
-            pass  # a long transaction: each look waits a little, and holds up other reads no longer
-        return row
+    async def _start(self, *, is_from_now: bool) -> tuple[int, int]:
+        """Return the newest row before which nothing can be committed anymore, and the newest row. Raises Unavailable
+        if the former is not known within 5 s; `is_from_now`: it is waited for so long, and then an older one taken."""
+        first = end = await self._do(self._rows.look, SETTLE_S)
+        deadline = time.monotonic() + START_S
+        while end.settled is None or (is_from_now and end.settled < first.newest):
+            if time.monotonic() > deadline:
+                break
+            end = await self._do(self._rows.look, SETTLE_S)
+        if end.settled is None:
+            raise Unavailable("a long transaction of the database is under way: try again later")
+        return end.settled, end.newest
 
     async def _between(self, caller: Caller, request: FeedRequest, row: int, upto: int) -> list[FeedEvent]:
         if upto <= row:

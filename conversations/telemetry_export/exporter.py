@@ -63,6 +63,7 @@ class Exporter(ExclusiveThread):
         config = settings.CONFIG
         self._collector = Collector(config.otlp_endpoint, config.otlp_header_fields, config.otlp_timeout_s)
         self._has_content = config.otlp_content
+        self._rows = feed_reads.SettledRows()
         self._row = 0  # up to where there is nothing to send, ahead of the cursor
         self._newest = 0  # row, as it was seen last
         self._pause = 0.0  # seconds, while the collector does not take what it gets
@@ -106,13 +107,13 @@ class Exporter(ExclusiveThread):
         """Read what is to be sent, until it fills a request; None if another process does it."""
         if not self._may_work:
             return None
-        newest = feed_reads.settled_row(PATIENCE)
+        newest = self._rows.look(PATIENCE).settled
         if newest is None:
             return None
         begun = cursor.begin()
         self._newest = newest
         after = max(begun.row, self._row if self._row <= newest else 0)
-        upto = min(newest, after + ended_runs.MAX_ROWS)
+        upto = max(after, min(newest, after + ended_runs.MAX_ROWS))  # another process may know a newer one
         ends = ended_runs.between(after, upto, MAX_RUNS)
         upto = ends[-1].row if len(ends) == MAX_RUNS else upto
         runs: list[RunOfSpans] = []

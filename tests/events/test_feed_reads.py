@@ -6,6 +6,7 @@ from django.db import connection
 from conversations.core import principals
 from conversations.events import log
 from conversations.events.log import feed_reads
+from conversations.models import Event
 from tests.support.databases import IS_POSTGRESQL
 
 
@@ -13,7 +14,7 @@ from tests.support.databases import IS_POSTGRESQL
 def test_rows_are_read_in_order_and_of_one_conversation():
     for key in ("a", "b", "a"):
         log.append([log.from_internal(key, {"event": "log", "text": key}, principals.SYSTEM)])
-    row = feed_reads.settled_row(5)
+    row = feed_reads.SettledRows().look(5).settled
 
     assert row is not None
     assert [(fed.event.conversation, fed.event.seq) for fed in feed_reads.between(0, row)] == [
@@ -34,10 +35,29 @@ def test_row_is_not_settled_while_an_earlier_transaction_is_at_work():
         other.execute("SELECT pg_current_xact_id()")
         log.append([log.from_internal("a", {"event": "log", "text": "a"}, principals.SYSTEM)])
 
-        assert feed_reads.settled_row(0.05) is None
+        rows = feed_reads.SettledRows()
+        assert rows.look(0.05).settled is None
         other.rollback()
 
-        assert feed_reads.settled_row(60) is not None
+        assert rows.look(60).settled is not None
+
+
+@pytest.mark.skipif(not IS_POSTGRESQL, reason="SQLite has one writer at a time")
+@pytest.mark.django_db(transaction=True)
+def test_row_is_settled_though_transactions_overlap_without_end():
+    import psycopg
+
+    rows, settled = feed_reads.SettledRows(), []
+    with psycopg.connect(**_parameters()) as first, psycopg.connect(**_parameters()) as second:
+        first.execute("SELECT pg_current_xact_id()")
+        for ending, beginning in ((first, second), (second, first), (first, second)):
+            log.append([log.from_internal("a", {"event": "log", "text": "a"}, principals.SYSTEM)])
+            settled.append(rows.look(0.05).settled)
+            beginning.execute("SELECT pg_current_xact_id()")
+            ending.rollback()
+        settled.append(rows.look(0.05).settled)
+
+    assert settled == [None, *Event.objects.order_by("id").values_list("id", flat=True)]
 
 
 def _parameters() -> dict[str, object]:

@@ -39,15 +39,39 @@ class FeedEvent(NamedTuple):
     event: Stored
 
 
-def settled_row(patience_s: float) -> int | None:
-    """Return the newest row once every transaction that was active when it was seen has ended; None if that takes
-    longer than `patience_s` seconds."""
-    horizon, deadline = _horizon(), time.monotonic() + patience_s
-    while not _is_settled(horizon):
-        if time.monotonic() > deadline:
-            return None
-        time.sleep(LOOK_EVERY)
-    return horizon.row
+class FeedEnd(NamedTuple):
+    """The newest row that is known to be settled, None if there is none yet; and the newest row."""
+
+    settled: int | None
+    newest: int
+
+
+class SettledRows:
+    """Follows which rows are settled. A look that waited in vain is continued by the next one, so transactions that
+    overlap for ever delay a row by the longest of those that it met, and no more."""
+
+    def __init__(self) -> None:
+        self._waiting: Horizon | None = None
+        self._row: int | None = None
+
+    def look(self, patience_s: float) -> FeedEnd:
+        """Return how far rows are settled; the newest row, unless that takes longer than `patience_s` seconds."""
+        newest, deadline = _horizon(), time.monotonic() + patience_s
+        waiting, row = self._waiting or newest, self._row
+        if newest.row < max(waiting.row, row or 0) or newest.transaction < waiting.transaction:
+            waiting, row = newest, None  # the database was restored
+        while True:
+            if _is_settled(waiting):
+                row = waiting.row
+                if row >= newest.row:
+                    break
+                waiting = newest
+            elif time.monotonic() > deadline:
+                break
+            else:
+                time.sleep(LOOK_EVERY)
+        self._waiting, self._row = None if row == newest.row else waiting, row
+        return FeedEnd(row, newest.row)
 
 
 def between(after: int, upto: int, *, conversation: str = "", names: tuple[str, ...] = ()) -> list[FeedEvent]:
