@@ -56,14 +56,17 @@ class ConnectionStrip extends HTMLElement {
   }
 }
 
-/** `<reconnect-now>`: a button in the strip of a lost connection. Inactive from a press until that attempt ends. */
+/**
+ * `<reconnect-now>`: a button in the strip of a lost connection. Inactive from a press until that attempt ends. Once nothing
+ * reconnects, the strip is hidden: the page's own says why.
+ */
 class ReconnectNow extends HTMLElement {
   #abort = new AbortController();
 
   connectedCallback() {
     const { signal } = this.#abort;
     this.addEventListener("click", () => this.#reconnect(), { signal });
-    socket.addEventListener("state", () => this.#update(false), { signal });
+    socket.addEventListener("state", () => this.#handleState(), { signal });
   }
 
   disconnectedCallback() {
@@ -74,6 +77,11 @@ class ReconnectNow extends HTMLElement {
     if (socket.state !== "down") return;
     this.#update(true);
     socket.tryNow();
+  }
+
+  #handleState() {
+    this.#update(false);
+    if (socket.isClosedForGood && !this.hidden) this.parentElement.hidden = true;
   }
 
   #update(isTrying) {

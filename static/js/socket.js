@@ -5,7 +5,7 @@ const MIN_RETRY_MS = 250; // back-off: doubles with each failed attempt
 const MAX_RETRY_MS = 8_000;
 const SILENCE_MS = 40_000; // the server sends a head every 15 s; after so long without a frame the connection is dead
 const CHECK_INTERVAL_MS = 5_000; // between checks for silence
-/** States without reconnecting, by close code. */
+/** States without reconnecting, by close code: `down` is not reported. */
 const FINAL = { 4401: "signed-out", 4403: "forbidden", 4409: "other-person" };
 
 /**
@@ -34,6 +34,11 @@ class Socket extends EventTarget {
   /** @returns {string} see the class */
   get state() {
     return this.#state;
+  }
+
+  /** Whether the server refuses this page: it does not reconnect. */
+  get isClosedForGood() {
+    return Object.values(FINAL).includes(this.#state);
   }
 
   /**
@@ -68,7 +73,7 @@ class Socket extends EventTarget {
   }
 
   #connect() {
-    if (this.#webSocket || Object.values(FINAL).includes(this.#state)) return;
+    if (this.#webSocket || this.isClosedForGood) return;
     clearTimeout(this.#retryTimer);
     const address = new URL("/ws/", location.href);
     address.protocol = address.protocol.replace("http", "ws");
@@ -103,11 +108,11 @@ class Socket extends EventTarget {
 
   #handleClose(code) {
     this.#closeSocket();
+    if (FINAL[code]) return this.#setState(FINAL[code]);
     if (!this.#lostAt) {
       this.#lostAt = performance.now();
       for (const subscription of this.#topics.values()) subscription.connectionLost();
     }
-    if (FINAL[code]) return this.#setState(FINAL[code]);
     this.#setState("down");
     const delayMs = Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** this.#attempts++);
     this.#retryTimer = setTimeout(() => this.#connect(), delayMs * (0.5 + Math.random() / 2));

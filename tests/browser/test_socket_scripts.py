@@ -156,6 +156,23 @@ def test_what_ended_for_good_is_not_tried_again(line: Line, code: int, state: st
     line.wait(lambda: line.page.evaluate("socket.state") == state)
     line.page.evaluate("dispatchEvent(new Event('online'))")
     assert len(line.routes) == 1
+    assert line.received("down") == [], "nothing reconnects"
+
+
+def test_a_strip_that_speaks_of_reconnecting_goes_once_nothing_reconnects(line: Line) -> None:
+    line.subscribe(after=0, epoch="e")
+    line.page.evaluate(
+        """async () => {
+          await import("/static/js/connection.js");
+          document.body.innerHTML = "<p data-lost><reconnect-now><button>Try now</button></reconnect-now></p>";
+        }"""
+    )
+    line.page.route_web_socket("ws://static.test/ws/", lambda route: route.close(code=4401))
+
+    line.routes[-1].close(code=1006)
+
+    line.wait(lambda: line.page.evaluate("socket.state") == "signed-out")
+    expect(line.page.locator("[data-lost]")).to_be_hidden()
 
 
 def test_a_network_that_comes_back_is_used_at_once(line: Line) -> None:
