@@ -78,6 +78,17 @@ SELECTION = """async () => {
   await import("/static/js/bulk-actions.js");
 }"""
 
+TIME_FIELDS = """async () => {
+  const field = (name) => `<utc-field><input name="${name}" value="2026-11-22T08:30Z"></utc-field>`;
+  const times = `<fieldset>${field("from")}${field("to")}</fieldset>`;
+  const fields = (count) => `<p>${count} failed</p>${times}<p>${count} done</p>`;
+  document.body.innerHTML = `<div data-facets>${fields(1)}</div>`;
+  await import("/static/js/utc-field.js");
+  const { render } = await import("/static/js/html.js");
+  const { keepingFocus } = await import("/static/js/keep-focus.js");
+  globalThis.renderAgain = () => keepingFocus(document.querySelector("div"), render(fields(2)));
+}"""
+
 
 @pytest.fixture(scope="module")
 def window(chromium: Browser) -> Iterator[Page]:
@@ -197,3 +208,17 @@ def test_conversations_beyond_the_limit_of_a_request_stay_selected(place: Page) 
 
     expect(place.locator("[data-said]")).to_have_text("200 of 201 done.")
     expect(place.locator("[data-count]")).to_have_text("1 selected")
+
+
+def test_a_time_field_that_is_rendered_again_keeps_the_focus(place: Page) -> None:
+    place.evaluate(TIME_FIELDS)
+    field = place.locator("[type=datetime-local]").last.element_handle()
+    field.focus()
+
+    place.evaluate("renderAgain()")
+
+    assert field.evaluate("(field) => field === document.activeElement"), (
+        "with the hour or minute that is being entered"
+    )
+    expect(place.locator("p")).to_have_text(["2 failed", "2 done"])
+    expect(place.locator("fieldset")).to_have_count(1)
