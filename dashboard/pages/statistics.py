@@ -95,7 +95,11 @@ def _totals(stats: Numbers) -> dict[str, tuple[str, str]]:
 
 def _total_cost(stats: Numbers) -> str:
     """Return the cost of all turns with a known price as text, which says if the price of others is unknown."""
-    costs = [model_prices.cost(entry.model, entry.input, entry.output) for entry in stats.spent if not entry.is_demo]
+    costs = [
+        model_prices.cost(entry.model, entry.input, entry.output, entry.cached)
+        for entry in stats.spent
+        if not entry.is_demo
+    ]
     known = [dollars for dollars in costs if dollars is not None]
     if not known:
         return "–"

@@ -138,3 +138,11 @@ def test_the_list_asks_once_for_all_its_rows(claimed, people):
     with CaptureQueriesContext(connection) as captured:
         conversation_list.newest_rows()
     assert sum("modelusage" in query["sql"] for query in captured) == 1
+
+
+def test_the_statistics_page_counts_cached_input_alike_in_sum_and_table(claimed, people):
+    turn(claimed, input_tokens=MILLION, output_tokens=MILLION, cached_tokens=MILLION // 2)
+
+    page = text_of(client_of(people["viewer"]).get("/numbers/?last=1h"))
+
+    assert page.count("$10.50") == 2
