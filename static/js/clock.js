@@ -27,17 +27,19 @@ export function age(then, now = serverNow()) {
   if (seconds < 60) return `${Math.floor(seconds / 10) * 10} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
   if (seconds < 24 * 3600) return `${Math.floor(seconds / 3600)} h`;
-  return (then.getFullYear() === now.getFullYear() ? day : year).format(then);
+  return dateOf(then, now);
 }
 
+const dateOf = (then, now) => (then.getFullYear() === now.getFullYear() ? day : year).format(then);
+
 /**
- * Returns the time of day, with the date unless it is today.
+ * Returns the time of day, with the date unless it is today, and the year unless it is this one.
  * @param {Date} then
  * @param {Date} [now]
  * @param {Intl.DateTimeFormat} [time] with or without seconds
  */
 export function timeOfDay(then, now = serverNow(), time = clock) {
-  return then.toDateString() === now.toDateString() ? time.format(then) : `${day.format(then)} ${time.format(then)}`;
+  return then.toDateString() === now.toDateString() ? time.format(then) : `${dateOf(then, now)} ${time.format(then)}`;
 }
 
 /**

@@ -109,9 +109,9 @@ def place(window: Page) -> Page:
 def test_times_are_drawn_in_the_readers_zone_and_told_in_utc(place: Page) -> None:
     clock, age, minute = place.evaluate(TIMES)
 
-    assert clock == ["22 Nov 03:47:07", "2001-11-21 22:02:07.000 UTC"]
+    assert clock == ["22 Nov 2001 03:47:07", "2001-11-21 22:02:07.000 UTC"]
     assert age == ["22 Nov 2001", "2001-11-21 22:02:07.000 UTC"]
-    assert minute == ["22 Nov 03:47", "2001-11-21 22:02:07.000 UTC"]
+    assert minute == ["22 Nov 2001 03:47", "2001-11-21 22:02:07.000 UTC"]
 
 
 def test_a_draft_keeps_its_id_until_its_words_change(place: Page) -> None:
