@@ -57,12 +57,12 @@ def duration(ms: float | None) -> str:
         return ""
     if ms < 1:
         return "< 1 ms"
-    if ms < 1000:
+    if round(ms) < 1000:
         return f"{ms:.0f} ms"
-    if ms < 60_000:
+    if round(ms / 1000, 1) < 60:
         return f"{ms / 1000:.1f} s"
-    if ms < 3_600_000:
-        return f"{ms // 60_000:.0f} min {ms % 60_000 // 1000:02.0f} s"
+    if (seconds := round(ms / 1000)) < 3600:
+        return f"{seconds // 60} min {seconds % 60:02} s"
     return f"{ms / 3_600_000:,.1f} h"
 
 

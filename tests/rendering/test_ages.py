@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import Browser
 
-from conversations.rendering.timestamps import age
+from conversations.rendering.timestamps import age, duration
 from tests.browser import open_empty_page
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -65,3 +65,18 @@ def test_the_page_draws_it_so_too(chromium: Browser):
     assert page.evaluate(DRAWN, ["state", list(AFTER_STATES)]) == list(AFTER_STATES.values())
 
     context.close()
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (999.4, "999 ms"),
+        (999.7, "1.0 s"),
+        (59_940, "59.9 s"),
+        (59_970, "1 min 00 s"),
+        (3_599_400, "59 min 59 s"),
+        (3_599_999, "1.0 h"),
+    ],
+)
+def test_a_duration_is_never_a_whole_of_the_next_unit(ms: float, text: str):
+    assert duration(ms) == text
