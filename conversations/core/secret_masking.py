@@ -67,8 +67,10 @@ _FORMS = _SECRETS[:-1]  # without what only a name before it says
 _OPAQUE = frozenset({"image_url", "video_url", "file_data", "encrypted_content", "logprobs"})  # data, not words
 _JSON_TEXTS = frozenset({"arguments"})
 _FIELD = re.compile(
-    r"(?i)(^|_)((?:api|access|account|shared|private)_?key|secret|password|passwd|pwd|token|credentials?|authorization)($|_)"
+    r"(?i)(^|_)((?:api|access|account|shared|private)_?key|secret|password|passwd|passphrase|pwd|token|credentials?"
+    r"|authorization)($|_)"
 )
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # where a name in camelCase begins a word
 
 
 def mask(text: str) -> str:
@@ -89,7 +91,7 @@ def has_secret(text: str) -> bool:
 
 def names_secret(field: str) -> bool:
     """Return whether a field of this name is meant to hold a secret."""
-    return bool(_FIELD.search(field.replace("-", "_")))
+    return bool(_FIELD.search(_HUMP.sub("_", field.replace("-", "_"))))
 
 
 def mask_json(value: Any, field: str = "") -> Any:  # any JSON

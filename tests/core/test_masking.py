@@ -128,12 +128,21 @@ def test_a_text_is_passed_over_only_where_no_pattern_could_cover_anything() -> N
     assert covered > 3_000
 
 
+SECRET_FIELDS = (
+    "api_key", "token", "auth_token", "x-api-key", "passphrase", "accessToken", "clientSecret", "dbPassword", "apiKey",
+    "APIKey", "X-Auth-Token", "oauth2Token", "userPasswordOld",
+)  # fmt: skip
+OTHER_FIELDS = ("description", "keyboard", "tokens", "maxTokens", "tokenizer", "Tokenizer", "secretary", "keyOfMap", "")
+
+
 def test_fields_for_secrets_are_known_by_name() -> None:
-    assert [n for n in ("api_key", "token", "auth_token", "description", "keyboard", "tokens") if names_secret(n)] == [
-        "api_key",
-        "token",
-        "auth_token",
-    ]
+    assert [name for name in (*SECRET_FIELDS, *OTHER_FIELDS) if names_secret(name)] == list(SECRET_FIELDS)
+
+
+def test_a_text_in_a_field_in_camel_case_is_covered() -> None:
+    assert mask_json({"auth": {"accessToken": "hunter2", "expiresIn": 60}}) == {
+        "auth": {"accessToken": MASK, "expiresIn": 60}
+    }
 
 
 def test_texts_of_a_list_belong_to_the_field_that_holds_it() -> None:
