@@ -97,7 +97,7 @@ class LiveTranscript extends HTMLElement {
   async #reset(isRestored = true) {
     this.#stopFollowing();
     if (!isRestored) dispatchRedacted(); // other parts of the page may show the redacted events, too
-    await this.#pages.reloadNewest();
+    await (isRestored || this.#tail.isFollowing ? this.#pages.reloadNewest() : this.#pages.reloadFromView());
     if (isRestored) this.#report.reset();
     this.#dispatch("transcript:drawn", { count: 0, names: [], seq: Number(this.dataset.head), changesState: true });
   }
@@ -118,7 +118,7 @@ class LiveTranscript extends HTMLElement {
   /** Returns the event's seq, or undefined if it has none. */
   #apply(event) {
     if (event.kind === "caught_up") return void this.#report.caughtUp(event.seq);
-    if (event.kind === "event.redacted") return void this.#reset(false); // the redacted events may be shown here unredacted
+    if (event.kind === "event.redacted") return this.#reset(false), event.seq; // the redacted events may be shown here unredacted
     if (event.kind === "gap") this.#rows.append(gapNotice(event));
     else if (event.html !== undefined) this.#drawEvent(event);
     else if (event.text !== undefined) this.#addText(event);

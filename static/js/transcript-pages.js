@@ -2,6 +2,7 @@
 import { json } from "./fetch.js";
 import { followPlayhead } from "./playhead-follow.js";
 import { dispatchRedacted, watchRedactions } from "./redaction-watch.js";
+import { topRow } from "./row-position.js";
 
 /**
  * `maxRows`: rows in the page before distant ones are unloaded; `maxFollowed`: the same while the tail is followed; `margin`:
@@ -77,6 +78,12 @@ export class TranscriptPages {
   /** Replace all rows by the newest page, with as many requests as it takes. A load by the reader in the meantime replaces it. */
   async reloadNewest() {
     while (this.#host.isConnected && !(await this.showNewest()) && this.#error?.isTemporary) await pause();
+  }
+
+  /** Replace all rows by the page from the first row in view on, for a reader who does not follow the tail. */
+  async reloadFromView() {
+    const { seq } = topRow(this.#host.querySelector(".transcript"))?.dataset ?? { seq: 1 };
+    while (this.#host.isConnected && !(await this.#showAfter("newer", seq - 1)) && this.#error?.isTemporary) await pause();
   }
 
   /** Render the moment at the playhead, from its end on if it is another one. Throws `RequestError`. */

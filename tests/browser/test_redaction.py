@@ -139,3 +139,26 @@ def expect_without(page: Page, *forms: str) -> None:
     page.wait_for_function(
         "(forms) => !forms.some((form) => document.documentElement.outerHTML.includes(form))", arg=forms
     )
+
+
+def test_a_redaction_leaves_a_reader_who_scrolled_up_in_place(served: Server, window: Page) -> None:
+    key, token = "redaction-above", served.token("redaction-above")
+    say = {"type": "message", "conversation_id": key, "sender": "agent:Rosa", "recipient": "agent:Ben"}
+    spoken = [say | {"content": f"{WORD} {n}"} for n in range(250)]
+    work(served, f"from tests.dashboard.pages.test_conversation_page import store\nstore(*{spoken!r}, key={key!r})")
+    window.goto(f"/conversations/{key}/")
+    expect(window.locator("live-state")).to_have_attribute("data-state", "live")
+    window.wait_for_function("""() => {
+      const row = document.querySelector('.transcript [data-seq="100"]');
+      if (!row) document.querySelector(".transcript").scrollTop = 0; // loads older rows
+      else row.scrollIntoView({ block: "center" });
+      return row !== null;
+    }""")
+    expect(window.locator('.transcript [data-seq="100"]')).to_be_in_viewport()
+
+    what = {"conversation_id": key, "events": [100], "reason": "asked for"}
+    assert served.request("POST", "/api/v1/redactions", json.dumps(what).encode(), token)[0] == 201
+
+    gone_after(window, f"{WORD} 99")
+    expect(window.locator('.transcript [data-seq="100"] .tag')).to_have_text("redacted")
+    expect(window.locator('.transcript [data-seq="100"]')).to_be_in_viewport()
