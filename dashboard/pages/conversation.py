@@ -194,11 +194,12 @@ def _part(request: HttpRequest, row: Conversation, view: str) -> HttpResponse:
         if view == "graph"
         else {"chart": _timeline(request, row, event, at, timeline.ROWS if is_alone else timeline.FIRST_ROWS)}
     )
+    drawn |= {"at": at, "event": event}
     if is_alone:
         return render_page(request, PARTS[view], **drawn)
     drawn["picked"] = conversation_sidebar.event_facts(row, event, request.user) if event else None
-    drawn |= {"at": at, "moment": playhead.moment_at(request, row, at) if at else None}
-    drawn |= {"view": view, "event": event, "epoch": epoch.current(), "standing": control_panel.panel_of(request, row)}
+    drawn["moment"] = playhead.moment_at(request, row, at) if at else None
+    drawn |= {"view": view, "epoch": epoch.current(), "standing": control_panel.panel_of(request, row)}
     return render_page(request, VIEWS[view], **drawn, **conversation_sidebar.panel_context(row))
 
 

@@ -57,9 +57,9 @@ class ConversationGraph extends HTMLElement {
 
   #click(event) {
     const [wholeLink, row] = [event.target.closest("[data-whole-link]"), event.target.closest(".times, tbody [data-seq]")];
-    if (event.metaKey || event.ctrlKey || event.shiftKey || event.detail === 0) return undefined; // Enter follows the link
+    if (event.metaKey || event.ctrlKey || event.shiftKey) return undefined;
     if (wholeLink) return event.preventDefault(), this.#toggleWhole(wholeLink);
-    if (!row || event.target.closest("a.seq")) return undefined;
+    if (!row || event.target.closest("a.seq") || event.detail === 0) return undefined; // Enter follows the link of a row
     event.preventDefault();
     return this.#pick(row);
   }

@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import Route, expect
 
+from tests.browser import EMPTY
 from tests.browser.socket_line import Line
 
 TIMERS = "globalThis.timers = []; globalThis.setTimeout = (run) => timers.push(run); void 0"  # the test runs them
@@ -106,6 +107,18 @@ def test_a_graph_that_is_busy_shows_everybody_once_that_is_wanted(line: Line) ->
     line.wait(lambda: len(routes) == 4)
 
     assert ["whole=1" in route.request.url for route in routes] == [True, False, True, True]
+
+
+def test_enter_shows_everybody_in_place_as_a_click_does(line: Line) -> None:
+    routes: list[Route] = []
+    line.page.route("**/graph?*", lambda route: routes.append(route))
+    line.page.evaluate(GRAPH)
+
+    line.page.locator("[data-whole-link]").press("Enter")
+
+    line.wait(lambda: len(routes) == 1)
+    assert "whole=1" in routes[0].request.url
+    assert line.page.url == EMPTY
 
 
 def test_a_moment_after_a_redaction_is_the_last_one_that_was_wanted(line: Line) -> None:

@@ -124,6 +124,8 @@ def test_the_most_active_are_drawn_and_the_others_on_wish(browser: Client) -> No
     assert len(ROW.findall(html)) == 30
     assert whole.count('<g class="voice"') == 31
     assert whole.count('<g class="arc"') == 30
+    assert 'href="?view=graph&amp;at=29&amp;event=5&amp;whole=1"' in page(browser, "?view=graph&at=29&event=5")
+    assert 'href="?view=graph&amp;at=29&amp;event=5"' in page(browser, "?view=graph&at=29&event=5&whole=1")
 
 
 def test_an_edge_stands_for_the_selected_event_and_leads_to_its_newest_else(browser: Client) -> None:

@@ -227,6 +227,16 @@ def test_one_window_of_a_large_conversation_is_drawn_and_any_event_found(team):
 
 
 @pytest.mark.django_db
+def test_links_within_the_past_stay_there(team):
+    large_talks.write("large", events=2_000)
+
+    html = page(team["viewer"], "&at=1500&event=900", key="large")
+
+    assert 'href="?view=timeline&amp;at=1500&amp;event=900&amp;failures=1"' in html
+    assert 'data-earlier href="?view=timeline&amp;at=1500&amp;from=' in html
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     "query", ["&from=x", "&from=-1", "&from=999999999999", "&event=999999", "&event=x", "&failures=2"]
 )
