@@ -28,6 +28,7 @@ class CallList extends HTMLElement {
   connectedCallback() {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
+    if (this.dataset.address) history.replaceState(null, "", this.dataset.address); // of a form that was refused: no address to fetch from
     const listen = (target, type, listener) => target.addEventListener(type, listener, { signal });
     listen(this, "filter", () => this.#applyFilter());
     for (const type of ["pointerenter", "pointerleave"]) listen(this.#list, type, (event) => this.#hover(event));

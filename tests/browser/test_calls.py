@@ -189,6 +189,20 @@ def test_a_view_is_saved_and_used(page: Page, calls: Server) -> None:
     expect(page).to_have_url(re.compile(r"\?status=failed$"))
 
 
+def test_the_list_stays_live_after_a_view_was_refused(lenient_page: Page, calls: Server) -> None:
+    page = lenient_page
+    page.goto("/calls/?status=failed")
+    for _ in range(2):
+        page.get_by_role("button", name="Saved views").click()
+        page.get_by_label("Name of the new view").fill("Twice")
+        page.get_by_role("button", name="Save", exact=True).click()
+        page.wait_for_load_state()
+
+    expect(page.get_by_text("There is already a view named 'Twice'")).to_be_visible()
+
+    expect(page).to_have_url(re.compile(r"/calls/\?status=failed$"))
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("width", [390, 1440])
 def test_saved_views_open_under_their_button(page: Page, calls: Server, width: int) -> None:

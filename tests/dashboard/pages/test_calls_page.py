@@ -278,6 +278,7 @@ def test_a_view_that_is_taken_is_told_on_the_page(browser, team):
     assert page.status_code == 409
     assert "There is already a view named &#39;Taken&#39;" in text(page)
     assert 'value="agent=Desk"' in page.content.decode()
+    assert 'data-address="/calls/?agent=Desk"' in page.content.decode()
 
 
 def test_an_export_is_entered_before_it_is_sent(team):
