@@ -29,11 +29,11 @@ class AuditLog extends HTMLElement {
     this.#stop = new AbortController();
     const { signal } = this.#stop;
     this.#newestSeq = Number(this.dataset.newest);
-    this.addEventListener("filter", () => this.#entries.applyFilter((list) => this.#replaceList(list)), { signal });
+    this.addEventListener("filter", () => this.#applyFilter(), { signal });
     this.addEventListener("click", ({ target }) => this.#handleClick(target), { signal });
     signal.addEventListener("abort", onKey("o", () => this.#toggleDetails(document.activeElement?.closest("[data-item]"))));
     this.#pill = new NewsPill(this.querySelector("[data-changed]"), () => this.#showNews(), signal);
-    this.#unsubscribe = "older" in this.dataset ? undefined : this.#subscribe();
+    if (!("older" in this.dataset)) this.#unsubscribe = this.#subscribe();
     this.querySelector("tr[aria-current]")?.scrollIntoView({ block: "center" });
   }
 
@@ -44,6 +44,12 @@ class AuditLog extends HTMLElement {
   }
 
   get #connectionLost() { return this.querySelector("[data-lost]"); }
+
+  /** Show the newest entries that match, live from now on. */
+  #applyFilter() {
+    this.#unsubscribe ??= this.#subscribe();
+    return this.#entries.applyFilter((list) => this.#replaceList(list));
+  }
 
   #replaceList(list) {
     this.querySelector("[data-list]").replaceChildren(list);

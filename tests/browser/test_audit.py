@@ -94,6 +94,10 @@ def test_new_entries_are_counted_and_shown_on_wish(page: Page, entered: Server) 
     expect(news).to_be_hidden()
     page.goto(str(rows(page).last.get_by_role("link").first.get_attribute("href")))
     expect(page.locator("audit-log[data-older]")).to_be_visible()
+    page.get_by_role("checkbox", name="arrive").check()
+    expect(rows(page)).to_have_count(3)
+    entered.command("shell", "-v0", "-c", ARRIVE)
+    expect(news).to_be_visible()
 
 
 def test_nothing_is_asked_for_until_there_are_entries_and_totals_come_with_them(page: Page, entered: Server) -> None:
