@@ -81,7 +81,8 @@ export class GraphView {
     const drag = new AbortController();
     scroller.toggleAttribute("data-dragged", true);
     addEventListener("pointermove", (move) => scroller.scrollTo(x - move.clientX, y - move.clientY), { signal: drag.signal });
-    addEventListener("pointerup", () => (drag.abort(), scroller.removeAttribute("data-dragged")), { signal: drag.signal });
+    for (const end of ["pointerup", "pointercancel"])
+      addEventListener(end, () => (drag.abort(), scroller.removeAttribute("data-dragged")), { signal: drag.signal });
   }
 
   #search(text) {

@@ -50,6 +50,7 @@ export class TimelinePointer {
     const dragEnd = new AbortController();
     addEventListener("pointermove", (next) => this.#drag(scroller, event.clientX, next.clientX), { signal: dragEnd.signal });
     addEventListener("pointerup", (last) => (dragEnd.abort(), this.#endDrag(share, last)), { signal: dragEnd.signal });
+    addEventListener("pointercancel", () => (dragEnd.abort(), this.#removeBrush()), { signal: dragEnd.signal });
   }
 
   #drag(scroller, from, to) {
@@ -62,8 +63,7 @@ export class TimelinePointer {
 
   #endDrag(from, { clientX }) {
     if (!this.#brush) return;
-    this.#brush.remove();
-    this.#brush = null;
+    this.#removeBrush();
     const suppressClick = (event) => (event.preventDefault(), event.stopPropagation()); // the end of a drag is not a click
     addEventListener("click", suppressClick, { capture: true, once: true });
     setTimeout(() => removeEventListener("click", suppressClick, { capture: true }));
@@ -71,5 +71,10 @@ export class TimelinePointer {
     const to = Math.max(0, Math.min(1, (clientX - left) / width));
     this.#scale.show(Math.min(from, to), Math.max(from, to));
     this.#onChange();
+  }
+
+  #removeBrush() {
+    this.#brush?.remove();
+    this.#brush = null;
   }
 }

@@ -20,6 +20,15 @@ GRAPH = """async () => {
     <div data-part data-head="4"><a data-whole-link href="?whole=1">and 5 more</a></div></conversation-graph>`;
   await import("/static/js/conversation-graph.js");
 }"""
+DRAGGED = """async () => {
+  document.body.innerHTML = `<main><div class="graph-scroll" tabindex="0">graph</div>
+    <div class="waterfall-scroll"><div class="ticks">ticks</div></div></main>`;
+  const { GraphView } = await import("/static/js/graph-view.js");
+  const { TimelinePointer } = await import("/static/js/timeline-pointer.js");
+  const { signal } = new AbortController();
+  new GraphView(document.querySelector("main"), signal);
+  new TimelinePointer(document.querySelector("main"), {}, () => {}, signal);
+}"""
 PLAYHEAD = """async () => {
   document.body.innerHTML = `<play-head data-at="3" data-head="9" data-address="/past"
     data-topic="stream:c" data-after="9" data-epoch="e"><a data-fork></a>
@@ -119,6 +128,19 @@ def test_enter_shows_everybody_in_place_as_a_click_does(line: Line) -> None:
     line.wait(lambda: len(routes) == 1)
     assert "whole=1" in routes[0].request.url
     assert line.page.url == EMPTY
+
+
+def test_a_cancelled_pointer_ends_a_drag(line: Line) -> None:
+    line.page.evaluate(DRAGGED)
+    pointer = """([selector, type, clientX]) => document.querySelector(selector).dispatchEvent(
+      new PointerEvent(type, { bubbles: true, pointerType: "pen", clientX, clientY: 20 }))"""
+
+    for selector in (".graph-scroll", ".waterfall-scroll"):
+        for kind, x in (("pointerdown", 20), ("pointermove", 60), ("pointercancel", 60), ("pointermove", 90)):
+            line.page.evaluate(pointer, [selector, kind, x])
+
+    expect(line.page.locator("[data-dragged]")).to_have_count(0)
+    expect(line.page.locator(".brush")).to_have_count(0)
 
 
 def test_a_moment_after_a_redaction_is_the_last_one_that_was_wanted(line: Line) -> None:
