@@ -155,7 +155,7 @@ def test_an_alarm_about_its_request_says_that_the_budget_is_spent(people):
     run_over_budget(people["admin"])
     rule = AlertRule(kind="approval_waiting", after_s=0)
 
-    (case,) = conditions.cases_of(rule, database_now() + 1_000_000)
+    (case,) = conditions.cases_of(rule, database_now() + 1_000_000).cases
     assert case.detail == "Dialogue has spent its budget"
 
 
@@ -182,12 +182,12 @@ def test_pages_and_the_api_list_set_and_remove_them(people):
 
 def test_one_that_is_passed_raises_an_alarm_until_it_is_decided(people):
     rule = AlertRule(kind="budget_passed", agent="", grouping="conversation")
-    assert conditions.cases_of(rule, database_now()) == []
+    assert conditions.cases_of(rule, database_now()).cases == []
 
     request = run_over_budget(people["admin"])
-    [case] = conditions.cases_of(rule, database_now())
+    [case] = conditions.cases_of(rule, database_now()).cases
     assert (case.conversation, case.agent, case.detail) == (
         *("flood", "Dialogue", "Dialogue has spent a budget and waits for a decision"),
     )
     decide.decide(people["approver"], request.id, "approve")
-    assert conditions.cases_of(rule, database_now()) == []
+    assert conditions.cases_of(rule, database_now()).cases == []
