@@ -3,11 +3,11 @@
 from html import unescape
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conversations.core.plain_text import without_markers
-from conversations.rendering import richtext
+from conversations.rendering import ansi_codes, richtext
 from tests.support.drawn_html import Seen
 
 
@@ -132,11 +132,13 @@ def test_text_without_a_sign_of_markdown_takes_the_short_way_to_the_same_html(te
 
 
 @given(st.text(alphabet="ab[]()*_`<>~|-+#&;!\\ \n\t1.:\"'/x\u202e\u200d\x1b", max_size=120))
+@example("\x1b[a")
 def test_anything_is_drawn_well_formed_and_whole(text):
     seen = Seen(richtext.render(text))
 
+    shown = ansi_codes.strip(text)  # a letter may end a terminal's code
     assert seen.faults == []
-    assert sum(map(str.isalpha, seen.text)) >= text.count("a") + text.count("b")
+    assert sum(map(str.isalpha, seen.text)) >= shown.count("a") + shown.count("b")
 
 
 @pytest.mark.parametrize(
