@@ -7,20 +7,12 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from switchboard import BusMessage, Closed, HttpBus, IdReused, Refused, SpoolFull, Unreachable
-from tests.support.cutting_proxy import CuttingProxy, proxied
+from tests.support.cutting_proxy import CuttingProxy
 from tests.support.live import Server, until
-
-
-@pytest.fixture
-def proxy(served: Server) -> Iterator[CuttingProxy]:
-    """What stands between the agent and the server."""
-    with proxied(served.port) as proxy:
-        yield proxy
 
 
 @pytest.fixture
@@ -29,12 +21,6 @@ def bus(proxy: CuttingProxy, served_token: str, tmp_path: Path) -> Iterator[Http
     bus = HttpBus(proxy.url, served_token, spool_dir=tmp_path, timeout_s=2)
     yield bus
     bus.close(0)
-
-
-@pytest.fixture
-def topic() -> str:
-    """A conversation's messages."""
-    return f"chat:{uuid4().hex}"
 
 
 def message(topic: str, n: int, **more: str) -> BusMessage:

@@ -3,32 +3,17 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from random import Random
-from uuid import uuid4
 
 import pytest
 
 from switchboard import HttpBus, watch
 from tests.client.test_client_http import publish, stored
-from tests.support.cutting_proxy import CuttingProxy, proxied
+from tests.support.cutting_proxy import CuttingProxy
 from tests.support.live import ROOT, Server, until
-
-
-@pytest.fixture
-def proxy(served: Server) -> Iterator[CuttingProxy]:
-    """What stands between the agent and the server."""
-    with proxied(served.port) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def topic() -> str:
-    """A conversation's messages."""
-    return f"chat:{uuid4().hex}"
-
 
 AGENT = """
 import sys

@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Iterator
-from uuid import uuid4
 
 import pytest
 import redis
@@ -32,12 +31,6 @@ def bus(server: RedisServer) -> Iterator[RedisBus]:
     """A bus that has seen nothing yet."""
     with RedisBus(server.url) as bus:
         yield bus
-
-
-@pytest.fixture
-def topic() -> str:
-    """A conversation's messages."""
-    return f"chat:{uuid4().hex}"
 
 
 def message(topic: str, n: int) -> BusMessage:

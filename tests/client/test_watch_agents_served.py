@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.support.cutting_proxy import CuttingProxy, proxied
+from tests.support.cutting_proxy import CuttingProxy
 from tests.support.forking import bare_nursery
 from tests.support.live import ROOT, Server, until
 from tests.support.provider_answers import call, message
@@ -128,13 +128,6 @@ def test_program_with_one_line_is_a_conversation(
         )
         key = "(SELECT id FROM conversations_conversation WHERE key=?)"
         assert database.execute(sums + key, [f"{group}-0"]).fetchall() == [(2, 22, 10)]
-
-
-@pytest.fixture
-def proxy(served: Server) -> Iterator[CuttingProxy]:
-    """What stands between the program and the server."""
-    with proxied(served.port) as proxy:
-        yield proxy
 
 
 @pytest.mark.parametrize("state", variants(["away", "hanging"]))

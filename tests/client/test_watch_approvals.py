@@ -23,7 +23,7 @@ from switchboard.api import Api
 from switchboard.errors import Unreachable
 from switchboard.http_bus import MAX_DECISION_WAIT_S
 from switchboard.span_events import SpanEvents
-from tests.support.cutting_proxy import CuttingProxy, proxied
+from tests.support.cutting_proxy import CuttingProxy
 from tests.support.live import Server, until
 from tests.support.provider_answers import call, message
 from tests.support.provider_server import served_apart
@@ -40,13 +40,6 @@ def approver(served: Server) -> str:
 def desk(served: Server) -> str:
     """The token of an agent."""
     return served.command("token", f"Desk{uuid4().hex[:6]}", "--role", "agent").strip().splitlines()[-1]
-
-
-@pytest.fixture
-def proxy(served: Server) -> Iterator[CuttingProxy]:
-    """What stands between the program and the server."""
-    with proxied(served.port) as proxy:
-        yield proxy
 
 
 @pytest.fixture
