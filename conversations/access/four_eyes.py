@@ -4,7 +4,7 @@ Whom the record cannot tell counts as another: the two accounts of one person, w
 command on the server's machine (`system`), which could change any account anyway.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from conversations.core.principals import SYSTEM
 from conversations.models import AuditEntry
@@ -29,8 +29,12 @@ def people_behind(principals: Iterable[str]) -> dict[str, set[str]]:
 
 def is_same_person(principal: str, other: str) -> bool:
     """Return whether somebody is behind both of these principals."""
-    behind = people_behind([principal, other])
-    return not behind[principal].isdisjoint(behind[other])
+    return is_among(principal, people_behind([other])[other])
+
+
+def is_among(principal: str, people: Collection[str]) -> bool:
+    """Return whether anybody behind a principal is one of these people."""
+    return bool(people) and not people_behind([principal])[principal].isdisjoint(people)
 
 
 def _reached(who: str, makers: dict[str, set[str]]) -> set[str]:

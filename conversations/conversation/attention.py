@@ -19,6 +19,7 @@ from conversations.events.log.sql import any_of
 from conversations.models import Conversation, Event, Run
 from conversations.models.run import FAILED, RunQuerySet
 from conversations.runs import stuck_detection
+from conversations.runs.budgets.evaluate import ORIGIN
 from conversations.runs.stuck_detection import StuckRun
 
 FAILED_FOR = 24 * 3600  # seconds for which a failed run needs a person; after that it is only shown as failed
@@ -95,7 +96,7 @@ def _approvals(conversations: Collection[int] | None = None) -> dict[int, Attent
     with connection.cursor() as cursor:
         cursor.execute(query.format(oldest=f"{_OLDEST}{among} GROUP BY a.conversation_id"), values)
         return {
-            id_: Attention("approval", since, agent=agent or "", tool=tool or "", is_budget=origin == "budget")
+            id_: Attention("approval", since, agent=agent or "", tool=tool or "", is_budget=origin == ORIGIN)
             for id_, since, agent, tool, origin in cursor.fetchall()
         }
 

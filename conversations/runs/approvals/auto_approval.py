@@ -119,8 +119,7 @@ def _use(call: auto_approval_rules.MatchedCall, run: Run) -> AutoApprovalRule | 
     live = AutoApprovalRule.objects.live(database_now())
     for rule in live.filter(lookup_key=call.lookup_key).order_by(*auto_approval_rules.IN_TURN):
         is_about = auto_approval_rules.fits(rule, call, is_destructive=held.effect == "destructive")
-        is_of_author = behind and not behind.isdisjoint(four_eyes.people_behind([rule.made_by])[rule.made_by])
-        if is_about and not is_of_author and makers_right(rule) and _counted(rule):
+        if is_about and not four_eyes.is_among(rule.made_by, behind) and makers_right(rule) and _counted(rule):
             return rule
     return None
 

@@ -138,7 +138,7 @@ def parse_request_body(body: str) -> Body:
 def wrote_input(principal: Principal, run: Run) -> bool:
     """Return whether somebody wrote or sent the input of a run, as themselves, as an agent, by a token or by asking an
     agent, or started it again."""
-    return not four_eyes.people_behind([str(principal)])[str(principal)].isdisjoint(authors(run))
+    return four_eyes.is_among(str(principal), authors(run))
 
 
 def authors(run: Run) -> set[str]:
