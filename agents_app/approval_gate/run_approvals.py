@@ -20,10 +20,10 @@ from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
 from agents_app.worker.call_ids import APPROVAL_STATUSES, CallIdMap, EarlierCall
 from agents_app.worker.event_writer import RunEventWriter, mask, truncate_fields
-from agents_app.worker.run_hooks import Do, RecordingHooks, arguments, digest, recorded_digests, requested_arguments
+from agents_app.worker.run_hooks import Do, RecordingHooks, arguments, recorded_digests, requested_arguments
 from agents_app.worker.saved_state import Incompatible, tool_of
 from conversations.core.errors import Fenced
-from conversations.core.ids import new_id
+from conversations.core.ids import new_id, text_digest
 from conversations.models import Approval, Event
 from conversations.runs.approvals import auto_approval, auto_approval_rules
 from conversations.runs.approvals.request_terms import of_call
@@ -61,7 +61,7 @@ def build_request(agent: str, turn: int, our_id: str, call_id: str | None, sent:
     """Make an `approval.requested`, apart from what the tool tells; `sent` are the arguments as the model sent them."""
     body: Body = {"event": "approval.requested", "approval_id": new_id(), "tool_call": our_id, "agent": agent}
     own = original(call_id) if call_id is not None else None
-    body |= {"turn": turn, "tool_call_id": own, **arguments(mask(sent)), "digest": digest(sent)}
+    body |= {"turn": turn, "tool_call_id": own, **arguments(mask(sent)), "digest": text_digest(sent)}
     return body | ({"parent_call": parent} if parent else {})
 
 
@@ -199,7 +199,7 @@ class Gatekeeper:
         call = EarlierCall(our_id, call_id, "approved", recorded_digests(sent)[-1], tool.name, parent)
         hooks.calls.approve(call, sent)
         by = f"an auto-approval rule by {rule.made_by}"
-        hooks.decided = {**hooks.decided, our_id: Decision("approve", "", digest=digest(sent), by=by)}
+        hooks.decided = {**hooks.decided, our_id: Decision("approve", "", digest=text_digest(sent), by=by)}
         return True
 
     async def refuse(self, context: ToolContext[Any], agent: Agent[Any], tool: FunctionTool, refusal: Refusal) -> None:

@@ -2,7 +2,6 @@
 helpers: nothing else here imports `agents._tool_identity`, and `tests/agents_app/test_identity.py` fails when they
 move."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -23,6 +22,8 @@ from agents._tool_identity import (
     should_allow_bare_name_approval_alias,
 )
 from agents.tool import get_function_tool_origin
+
+from conversations.core.ids import text_digest
 
 MARK = "switchboard_origin"  # the attribute of a tool that says it; copies keep it
 
@@ -195,4 +196,4 @@ def _written(key: FunctionToolLookupKey | None) -> str:
 
 def _schema(fields: dict[str, Any], key: str) -> Schema:
     body = json.dumps(fields, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=str)
-    return Schema(hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest(), str(fields["name"]), body, key)
+    return Schema(text_digest(body), str(fields["name"]), body, key)

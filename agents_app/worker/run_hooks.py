@@ -3,7 +3,6 @@
 `executing` is committed before a tool's function is entered; if that is refused, the attempt ends (law F).
 """
 
-import hashlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,6 +24,7 @@ from agents_app.worker.model_turns import ModelAnswer, ModelTurns, StreamedMessa
 from agents_app.worker.saved_state import Incompatible
 from conversations.core.errors import Fenced
 from conversations.core.failpoints import failpoint
+from conversations.core.ids import text_digest
 from conversations.runs import claims
 from conversations.runs.claims import Body
 
@@ -198,7 +198,7 @@ class RecordingHooks(RunHooks[Any]):
     def _check(self, decided: Decision, context: ToolContext[Any], our_id: str) -> None:
         """Compare a call that is about to run with the one that was decided on. Raises Incompatible; nothing was
         entered."""
-        if decided.digest and digest(context.tool_arguments) != decided.digest:
+        if decided.digest and text_digest(context.tool_arguments) != decided.digest:
             self.calls.end(current_parent_call(), context.tool_call_id)
             name = context.qualified_tool_name
             raise Incompatible(f"the arguments of {name} differ from those that {decided.by} decided on: {our_id}")
@@ -236,7 +236,7 @@ def recorded_digests(sent: str) -> tuple[str, ...]:
     are large, of the part that an event contains."""
     masked = mask(sent)
     part = truncate(masked)
-    return (digest(masked),) if part == masked else (digest(masked), digest(part))
+    return (text_digest(masked),) if part == masked else (text_digest(masked), text_digest(part))
 
 
 def usage_of(spent: Usage) -> Body | None:
@@ -247,11 +247,6 @@ def usage_of(spent: Usage) -> Body | None:
 def total_of(spent: Usage) -> Body | None:
     """Return the usage of several answers, in tokens; None if one of them did not report it."""
     return _tokens(spent) if spent.requests <= len(spent.request_usage_entries) else None
-
-
-def digest(sent: str) -> str:
-    """Return the digest of arguments as the record computes it."""
-    return hashlib.sha256(sent.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _outputs(turn: ModelAnswer, spoken: list[StreamedMessage], *, is_last: bool) -> list[Body]:

@@ -13,6 +13,7 @@ from django.conf import settings
 
 from agents_app.memory.interjections import Interjection
 from agents_app.tools import identity
+from conversations.core.ids import text_digest
 from conversations.runs.claims import Claim
 
 
@@ -75,7 +76,7 @@ def tools_hash(items: Iterable[ToolApprovalItem]) -> str:
     """Return the hash of the tools for which calls wait, as their agents have them now. Raises Incompatible if one is
     missing."""
     tool_keys = sorted({f"{item.agent.name}\0{_schema(item)}" for item in items})
-    return hashlib.sha256("\n".join(tool_keys).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return text_digest("\n".join(tool_keys))[:32]
 
 
 def tool_of(item: ToolApprovalItem) -> FunctionTool | None:

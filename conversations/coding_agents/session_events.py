@@ -4,11 +4,11 @@ Ids derive from the session's own (a line's uuid, a tool call's id), so that wha
 follower report about the same thing is stored once. Called by the parsers beside this module.
 """
 
-import hashlib
 from typing import Any, NamedTuple
 
 import msgspec
 
+from conversations.core.ids import text_digest
 from conversations.core.json_size import fits, fitting_length
 from conversations.core.json_values import text_of
 
@@ -41,7 +41,7 @@ def conversation_of(tool: str, session: str, sub_agent: str = "") -> str:
 
 def derived_id(*parts: str) -> str:
     """Return an event id, the same for the same parts."""
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return text_digest("\0".join(parts))[:32]
 
 
 def prompt(speaker: SessionSpeaker, text: str, id_: str, at: str | None = None, **metadata: object) -> SessionEvent:

@@ -4,11 +4,11 @@ A parser remembers what later lines need: who speaks, which calls are open. It i
 that both make the same events of the same lines.
 """
 
-import hashlib
 from collections import Counter
 from typing import Any, Protocol
 
 from conversations.coding_agents.session_events import SessionEvent, SessionSpeaker, derived_id
+from conversations.core.ids import text_digest
 from conversations.core.json_values import text_of
 
 Line = dict[str, Any]  # JSON
@@ -38,7 +38,7 @@ class LineIds:
         own = next((text for name in names if (text := text_of(line.get(name)))), None)
         if own is not None:
             return derived_id(*self._parts, own)
-        content = hashlib.sha256(repr(line).encode("utf-8", "surrogatepass")).hexdigest()
+        content = text_digest(repr(line))
         self._repeated[content] += 1
         return derived_id(*self._parts, content, str(self._repeated[content]))
 

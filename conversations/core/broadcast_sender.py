@@ -147,12 +147,12 @@ class BroadcastSender(threading.Thread):
 def sender() -> BroadcastSender | None:
     """Return this process's running sender; None without a channel layer."""
     with _making:  # of two threads with a first word, one makes it
-        return existing_sender()
+        return started_sender()
 
 
 @cache
-def existing_sender() -> BroadcastSender | None:
-    """Create the sender, once. Called by `sender`, and reset by tests."""
+def started_sender() -> BroadcastSender | None:
+    """Start the sender at the first call, and return the same one from then on."""
     if get_channel_layer() is None:
         return None
     broadcaster = BroadcastSender()

@@ -5,7 +5,6 @@ Django.
 """
 
 import contextlib
-import hashlib
 import json
 import re
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +13,7 @@ import msgspec
 
 from conversations.core import json_depth
 from conversations.core.errors import Invalid, TooLarge
+from conversations.core.ids import text_digest
 from conversations.core.json_values import number_of, refuse_constant, whole_of
 from switchboard import topics
 from switchboard.bus import MAX_PAYLOAD
@@ -125,7 +125,7 @@ def short_call_id(call_id: str) -> str:
     """Return a call id as the tables have it: of one too long for an index its beginning and a digest."""
     if len(call_id) <= MAX_CALL_ID:
         return call_id
-    digest = hashlib.sha256(call_id.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = text_digest(call_id)
     return f"{call_id[: MAX_CALL_ID - 65]}…{digest}"
 
 

@@ -5,14 +5,13 @@ An item's id is made from what the record knows already, so that the endpoint ca
 worker names the same one when it stores the whole answer.
 """
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from conversations.core.ids import new_id
+from conversations.core.ids import new_id, text_digest
 
 _RESPONSE_ID = re.compile(r"resp_[0-9a-f]{32}")
 EXTERNAL = "external"  # the origin of a call that is the client's to answer
@@ -95,4 +94,4 @@ def text_of(content: object) -> str:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return text_digest(text)[:32]

@@ -1,4 +1,4 @@
-"""The wire form of what the hub sends (§3.5). Encoded once for all subscribers of a feed. No Django."""
+"""The wire form of what the hub sends (§3.5). Encoded once for all subscribers of a feed."""
 
 import json
 import struct

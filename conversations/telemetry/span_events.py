@@ -12,7 +12,6 @@ A call is told by two events, its start and its end, always both once it has end
 same event, so a start that comes late opens nothing.
 """
 
-import hashlib
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from conversations.core.ids import text_digest
 from conversations.core.json_size import fits, fitting_length
 from conversations.events.payload import ParsedPayload
 from conversations.telemetry.message_shapes import MAX_VALUE, encoded
@@ -262,7 +262,7 @@ class _SpanEventBuilder:
 
 def digest(*parts: str) -> str:
     """Return an id derived from texts."""
-    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return text_digest("\n".join(parts))[:32]
 
 
 def _key_of(role: str, text: str, nth: int) -> str:

@@ -1,13 +1,19 @@
-"""The diagram of packages in docs/architecture.md shows all of them, in the layers that `make check` enforces."""
+"""The diagram of packages in docs/architecture.md shows all of them, in the layers that `make check` enforces; a module
+that claims to need no Django needs none."""
 
+import ast
 import re
+import subprocess
+import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 
 from tests.support.live import ROOT
 
 DIAGRAM = re.compile(r"^## 1\. Packages\n.*?^```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SOURCES = ("agents_app", "conversations", "dashboard", "switchboard")
 NO_PACKAGE = {"management", "migrations"}  # Django's: commands, and the tables' history
 
 
@@ -38,3 +44,19 @@ def test_every_other_package_is_drawn_too(root: str):
     packages = {path.parent.name for path in (ROOT / root).glob("*/__init__.py")} - NO_PACKAGE
 
     assert {name for row in drawn()[root] for name in row} == packages
+
+
+def test_modules_that_claim_no_django_are_imported_without_it():
+    claims = [path for source in SOURCES for path in (ROOT / source).rglob("*.py") if "No Django" in docstring_of(path)]
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in claims]
+    assert "conversations.core.json_values" in names
+    program = "import importlib, sys; sys.modules['django'] = None; [importlib.import_module(n) for n in sys.argv[1:]]"
+    command = [sys.executable, "-c", program, *names]
+
+    imported = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+    assert imported.returncode == 0, imported.stderr
+
+
+def docstring_of(path: Path) -> str:
+    return ast.get_docstring(ast.parse(path.read_text())) or ""

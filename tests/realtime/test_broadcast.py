@@ -35,7 +35,7 @@ def close_broadcast_sender():
     """Close this process's sender, so that the next test starts its own."""
     if (made := broadcast_sender.sender()) is not None:
         made.close()
-    broadcast_sender.existing_sender.cache_clear()
+    broadcast_sender.started_sender.cache_clear()
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def layer(redis):
     """This process has a channel layer, as with SWITCHBOARD_REDIS_URL."""
     host = {"address": redis.url, "socket_timeout": 2, "socket_connect_timeout": 2}
     backend = {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [host]}}
-    broadcast_sender.existing_sender.cache_clear()  # an earlier test may have had none
+    broadcast_sender.started_sender.cache_clear()  # an earlier test may have had none
     with override_settings(CHANNEL_LAYERS={"default": backend}):
         yield redis
         close_broadcast_sender()

@@ -18,7 +18,7 @@ LEFT = "left"  # how a call is shown in a fork whose border comes before its end
 
 class NewEvent(NamedTuple):
     """An event to store; its fields match its body. Created by `from_bus`, `from_people` or `from_internal`, of spans
-    by `asgi.telemetry`, of a running agent's tokens by `agents_app.worker.event_writer`."""
+    by `asgi.telemetry`, of a running agent's tokens by `write_job.OpenTokens`."""
 
     conversation: str | None  # the key; None for a topic that names no conversation (a post only)
     kind: str

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from conversations.core import principals
+from conversations.core.ids import text_digest
 from conversations.events.payload import ParsedPayload
 from conversations.events.projections import captions, forks, token_access, turns
 from conversations.events.projections.participants import add_participants
@@ -73,7 +72,7 @@ class SpokenMessages:
 
 def mark_output(speaker: str, text: str) -> str:
     """Return what identifies an output for an envelope that may repeat it; an unknown speaker matches any."""
-    return hashlib.sha256(f"{speaker}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
+    return text_digest(f"{speaker}\0{text}")
 
 
 def output(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:

@@ -1,4 +1,4 @@
-"""What people say about events: a thumb, a note (§3.1). No Django."""
+"""What people say about events: a thumb, a note (§3.1)."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""The events of approvals: asked, decided, over. No Django."""
+"""The events of approvals: asked, decided, over."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,4 @@
-"""What the schemas of all events have in common. No Django."""
+"""What the schemas of all events have in common."""
 
 from typing import Any, Literal
 

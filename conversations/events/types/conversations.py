@@ -1,4 +1,4 @@
-"""How conversations begin, and how people steer them (§3.1). No Django."""
+"""How conversations begin, and how people steer them (§3.1)."""
 
 from typing import Literal
 

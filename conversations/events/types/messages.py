@@ -1,4 +1,4 @@
-"""What people and agents say: envelopes, streamed answers, typed words. No Django."""
+"""What people and agents say: envelopes, streamed answers, typed words."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,4 @@
-"""What says that words were taken out of the record (§5). No Django."""
+"""What says that words were taken out of the record (§5)."""
 
 from collections.abc import Sequence
 from typing import Literal

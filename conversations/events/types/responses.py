@@ -1,4 +1,4 @@
-"""What clients of /v1/responses ask for and are answered (§3.6). No Django."""
+"""What clients of /v1/responses ask for and are answered (§3.6)."""
 
 from typing import Any, Literal
 

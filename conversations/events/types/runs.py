@@ -1,4 +1,4 @@
-"""The events of runs: how each comes to be, works, waits and ends. No Django."""
+"""The events of runs: how each comes to be, works, waits and ends."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,4 @@
-"""The steps of tool calls: made, ended, refused, made again. No Django."""
+"""The steps of tool calls: made, ended, refused, made again."""
 
 from typing import Any, Literal
 

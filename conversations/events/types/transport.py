@@ -1,4 +1,4 @@
-"""What passes on the bus beside messages, and what was lost there. No Django."""
+"""What passes on the bus beside messages, and what was lost there."""
 
 from typing import Any, Literal
 

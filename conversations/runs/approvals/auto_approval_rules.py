@@ -6,7 +6,6 @@ canonical JSON, with secrets masked, as in the record; arguments that are not an
 rule.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 from django.db.models import F
 
 from conversations.core import secret_masking
+from conversations.core.ids import text_digest
 from conversations.core.node_heartbeat import database_now
 from conversations.core.ttl_cache import TtlCache
 from conversations.models import AutoApprovalRule
@@ -79,7 +79,7 @@ def canonical(value: object) -> str:
 
 def digest(value: object) -> str:
     """Return the SHA-256 of the canonical JSON."""
-    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
+    return text_digest(canonical(value))
 
 
 def live() -> list[AutoApprovalRule]:

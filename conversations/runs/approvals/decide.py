@@ -1,7 +1,6 @@
 """Decide approval requests: each is created by a waiting run and decided once, by a person or by an auto-approval rule
 (law E). The last decision of a run queues it again."""
 
-import hashlib
 import json
 from collections.abc import Collection
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ from conversations.access.action_context import audited_action, event_author
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, SwitchboardError
-from conversations.core.ids import new_id
+from conversations.core.ids import new_id, text_digest
 from conversations.core.micros import to_datetime
 from conversations.core.principals import Principal
 from conversations.events import log
@@ -205,7 +204,7 @@ def _edited(approval: Approval, arguments: dict[str, Any] | str | None) -> Body:
     if arguments is None:
         raise Invalid("must be the arguments to run with", field="arguments")
     read, text = edited_arguments.read(arguments, str(request_body(approval).get("schema") or ""))
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = text_digest(text)
     return {"args": read, "args_raw": text, "digest": digest}
 
 

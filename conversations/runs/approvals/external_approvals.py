@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from django.db.models import Q, QuerySet
 
 from conversations.core.errors import Conflict
-from conversations.core.ids import new_id
+from conversations.core.ids import new_id, text_digest
 from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM, Principal
 from conversations.core.write_transaction import write_transaction
@@ -163,7 +163,7 @@ def _call(conversation: Conversation, approval_request: ExternalRequest) -> Tool
     calls = ToolCall.objects.filter(
         conversation=conversation, run=None, finished_seq=None, name=approval_request.name[:200]
     )
-    digest = hashlib.sha256(approval_request.args_raw.encode("utf-8", "surrogatepass")).hexdigest()
+    digest = text_digest(approval_request.args_raw)
     if approval_request.call_id is not None:
         calls = calls.filter(call_id=approval_request.call_id)
     else:

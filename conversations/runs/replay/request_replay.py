@@ -7,7 +7,6 @@ tool's name typed in. The worker checks policy again before the call, and approv
 (`ReplayRun._replay`).
 """
 
-import hashlib
 import json
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core import principals, secret_masking
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
-from conversations.core.ids import derived_id, new_id
+from conversations.core.ids import derived_id, new_id, text_digest
 from conversations.core.principals import Principal
 from conversations.events import log, recorded_arguments
 from conversations.models import Approval, Conversation, Event, Run, ToolCall
@@ -68,7 +67,7 @@ def request_replay(
         new = StartedReplay(run, our_call_id(run, call_id, 1))
         fields = _call_fields(old, body, eligibility)
         fields |= {"run_id": new.run, "tool_call": new.call, "tool_call_id": call_id}
-        fields |= {"args": sent, "args_raw": text, "digest": _digest(text), "edited": is_edited}
+        fields |= {"args": sent, "args_raw": text, "digest": text_digest(text), "edited": is_edited}
         fields |= {"reason": reason.strip()} if reason.strip() else {}
         _append_request(principal, conversation.key, event_id, fields)
         chain.enter(
@@ -174,7 +173,3 @@ def _is_edited(body: dict[str, Any], sent: object) -> bool:
     except (ValueError, RecursionError):
         return True
     return json.dumps(recorded, sort_keys=True) != json.dumps(sent, sort_keys=True)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
