@@ -7,6 +7,7 @@ query.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from conversations.events import payload, registry
@@ -196,6 +197,7 @@ class _RunReader:
         self._called_tools: list[str] = []
         self._stretches: list[_Held] = []
         self._open: _Held | None = None
+        self._is_over = False
         self._inner: dict[str, _Inner] = {}
 
     def rows(self, events: Sequence[tuple[Stored, Mapping[str, Any]]]) -> list[TimelineRow]:
@@ -203,13 +205,14 @@ class _RunReader:
         for event, body in events:
             self._read(event, body)
         first, last = events[0][0], events[-1][0]
-        is_over = last.kind in ENDS
-        status = self._row.status if self._row else "done" if is_over else "running"
+        start = min([first.at, *(held.start for held in self._stretches)])
+        end = max(event.at for event, _ in events) if self._is_over else None
+        status = self._row.status if self._row else "running" if end is None else "done"
         name = f"agent:{self._agent_of(events)}"
         last_seq = max([last.seq, *(call.finished_seq or 0 for call in self._calls)])
         run = TimelineRow(
-            *("run", 0, name, "replay" if self._row and self._row.kind == "replay" else "run", first.at),
-            *(last.at if is_over else None, first.seq, last_seq, STATES.get(status, "")),
+            *("run", 0, name, "replay" if self._row and self._row.kind == "replay" else "run", start),
+            *(end, first.seq, last_seq, STATES.get(status, "")),
         )
         return [run, *self._within()]
 
@@ -237,6 +240,7 @@ class _RunReader:
             self._stage(body)
         elif kind in ENDS:
             self._end(event)
+            self._is_over = True
 
     def _why(self, body: Mapping[str, Any]) -> str:
         names, self._called_tools = list(dict.fromkeys(filter(None, self._called_tools))), []
@@ -249,6 +253,7 @@ class _RunReader:
 
     def _begin(self, kind: str, event: Stored, name: str, words: str = "") -> None:
         self._end(event)
+        self._is_over = False
         self._open = _Held(kind, name, words, event)
         self._stretches.append(self._open)
 
@@ -263,12 +268,11 @@ class _RunReader:
     def _turn(self, event: Stored, body: Mapping[str, Any]) -> None:
         took = body.get("duration_ms")
         start = event.at - int(took * 1000) if isinstance(took, int | float) and 0 <= took < 1e9 else event.at
-        parent = line(body.get("parent_call"))
+        parent, agent = line(body.get("parent_call")), line(body.get("agent"))
         if not parent:
-            if self._open is not None:
-                self._open.turns.append((max(start, self._open.start), event.at))
+            held = self._of_turn(event, agent, start)
+            held.turns.append((max(start, held.start), event.at))
             return
-        agent = line(body.get("agent"))
         inner = self._inner.get(parent)
         if inner is None or inner.name != agent:
             inner = self._inner[parent] = _Inner(parent, agent, event, start)
@@ -276,6 +280,17 @@ class _RunReader:
                 self._open.inner.append(inner)
         inner.turns.append((start, event.at))
         inner.end, inner.last_seq = event.at, event.seq
+
+    def _of_turn(self, event: Stored, agent: str, start: int) -> _Held:
+        """Return the stretch of a turn: of one reported after the run's end the last one, of one whose run began before
+        what was read a new one."""
+        held = self._open or next((held for held in reversed(self._stretches) if held.kind == "agent"), None)
+        if held is None:
+            held = _Held("agent", agent or self._agent, "", event)
+            held.start, held.end = start, event.at if self._is_over else None
+            self._open = None if self._is_over else held
+            self._stretches.append(held)
+        return held
 
     def _stage(self, body: Mapping[str, Any]) -> None:
         stage = line(body.get("stage")).replace("_", " ")
@@ -285,8 +300,8 @@ class _RunReader:
     def _within(self) -> Iterable[TimelineRow]:
         waiting = self._take_waiting()
         left = sorted((call for call in self._calls if call not in waiting), key=lambda call: call.place_seq)
-        starts = [held.seq for held in self._stretches[1:]] + [1 << 62]
-        for held, until in zip(self._stretches, starts, strict=True):
+        for held, following in zip_longest(self._stretches, self._stretches[1:]):
+            until = following.seq if following else 1 << 62
             yield self._row_of(held, 1)
             mine = [call for call in left if call.place_seq < until]
             left = left[len(mine) :]

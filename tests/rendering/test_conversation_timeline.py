@@ -76,6 +76,58 @@ def test_calls_stand_in_who_made_them_and_runs_inside_calls_in_the_call():
     ]
 
 
+@pytest.mark.parametrize("status", ["delivered", "failed", "cancelled"])
+def test_a_run_that_ends_in_the_queue_has_its_row_alone(status):
+    read = events((1, 0, "run.queued", {"agent": "Dialogue"}), (2, 0.5, f"run.{status}", {}))
+
+    timeline = conversation_timeline.layout(
+        TimelineEvents(1, 2, at(0.5), read, [], [RunTimes("r", "agent", "Dialogue", status)])
+    )
+
+    assert [(row.kind, row.start, row.end) for row in timeline.rows] == [("run", 0, at(0.5))]
+
+
+def test_a_run_that_began_before_what_was_read_shows_the_work_that_was_read():
+    read = events(
+        (7, 9, "model.turn", {"agent": "Coordinator", "turn": 3, "duration_ms": 800}),
+        (10, 12, "model.turn", {"agent": "Coordinator", "turn": 4, "duration_ms": 500}),
+        (11, 12.1, "run.done", {}),
+    )
+    made = [call("c", "look_up", "Coordinator", (8, 9), 10, 300)]
+
+    timeline = conversation_timeline.layout(
+        TimelineEvents(1, 11, at(12.1), read, made, [RunTimes("r", "agent", "Dialogue", "done")])
+    )
+
+    assert [(row.kind, row.depth, row.name, row.start, row.end) for row in timeline.rows] == [
+        ("run", 0, "agent:Dialogue", at(9) - at(0.8), at(12.1)),
+        ("agent", 1, "agent:Coordinator", at(9) - at(0.8), at(12.1)),
+        ("call", 2, "look_up", at(10), at(10.3)),
+    ]
+    assert timeline.rows[1].turns == ((at(9) - at(0.8), at(9)), (at(11.5), at(12)))
+
+
+def test_the_end_of_a_run_alone_is_drawn():
+    read = events((11, 12, "run.done", {}))
+
+    timeline = conversation_timeline.layout(TimelineEvents(1, 11, at(12), read, [], []))
+
+    assert [(row.kind, row.state, row.end) for row in timeline.rows] == [("run", "done", at(12))]
+
+
+def test_a_turn_told_after_its_run_has_ended_leaves_it_ended():
+    read = events(
+        (1, 0, "run.started", {"agent": "Dialogue"}),
+        (2, 3, "run.done", {}),
+        (3, 3.5, "model.turn", {"agent": "Dialogue", "turn": 1, "duration_ms": 1000}),
+    )
+
+    timeline = conversation_timeline.layout(TimelineEvents(1, 3, at(3.5), read, [], []))
+
+    assert [(row.kind, row.end) for row in timeline.rows] == [("run", at(3.5)), ("agent", at(3))]
+    assert timeline.rows[1].turns == ((at(2.5), at(3.5)),)
+
+
 def test_a_long_wait_is_folded_and_work_keeps_its_length():
     timeline = conversation_timeline.layout(READ)
     drawn = {(row.kind, row.number): row for row in timeline_drawing.drawn(timeline, 0, 50)}
