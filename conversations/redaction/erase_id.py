@@ -25,8 +25,9 @@ from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.events.log import bounded_reads, hash_chain
 from conversations.events.log.refold import Gone, Refold
+from conversations.events.projections.tool_calls import derived_id
 from conversations.events.types.redaction import FIELD_MARK, ID_ERASED, REDACTED
-from conversations.models import Conversation, Event, Redaction
+from conversations.models import Conversation, Event, Redaction, ToolCall
 from conversations.redaction import audit_entries, id_columns, legal_holds, redact, replaced_bodies
 from conversations.redaction.call_field import spellings
 from conversations.redaction.id_forms import ErasedId
@@ -36,6 +37,7 @@ from conversations.redaction.selection import MAX_EVENTS, MOVED, Part, find_conv
 from conversations.search import index_writer
 
 MAX_NAMING = 20_000  # events at once
+MAX_CALLS = 10_000  # that one event names: about 0.5 MB
 MARK = "id:"  # begins the mark of the redaction that stands for all of it
 
 
@@ -141,8 +143,11 @@ def _erase(row: Conversation, parts: Sequence[Part], by: Principal, reason: str,
         Conversation.objects.filter(pk=row.pk).update(key=erased.new, key_salt=None)
         row.key, row.key_salt = erased.new, None
         writer, doer = event_author(by)
-        body = {"event": ID_ERASED, "id": mark, "new_id": erased.new, "reason": reason, **doer}
-        log.append([log.from_internal(row.key, body, writer)])
+        body = {"event": ID_ERASED, "new_id": erased.new, "reason": reason, **doer}
+        calls = _observed_calls(row, erased.old)
+        for at in range(0, max(len(calls), 1), MAX_CALLS):
+            page = {"id": f"{mark}:{at}" if at else mark, "calls": dict(calls[at : at + MAX_CALLS])}
+            log.append([log.from_internal(row.key, body | page, writer)])
         id_columns.replace(row, own, erased)
         audit_entries.replace_id(erased, by, reason)
         done = [
@@ -153,6 +158,13 @@ def _erase(row: Conversation, parts: Sequence[Part], by: Principal, reason: str,
         redact.note(Redaction(mark=mark, at=time.time_ns() // 1000, by=str(by), reason=reason, **what))
         transaction.on_commit(lambda: redact.forget_drawn(erased.old, range(1, row.head_seq + 1)))
     return [Redacted(row.key if part.pk == row.pk else part.key, seqs, mark) for part, seqs in done]
+
+
+def _observed_calls(row: Conversation, key: str) -> list[tuple[str, str]]:
+    """Return `(seq, id)` of the calls whose ids were derived from this id of the conversation."""
+    calls = ToolCall.objects.filter(conversation=row).order_by("called_seq")
+    rows = calls.values_list("called_seq", "id", "started_at").iterator(chunk_size=bounded_reads.FETCHED)
+    return [(str(seq), id_) for seq, id_, at in rows if id_ == derived_id(at, key, seq)]
 
 
 def _replace(

@@ -253,6 +253,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {
             "event": "conversation.id_erased",
             "new_id": "erased-0123456789abcdef",
+            "calls": {"7": "0192f0c1-7b2a-7abc-8def-0123456789ab"},
             "reason": "Article 17",
             "by": "user:ida",
         },
@@ -340,8 +341,8 @@ TABLE = (
          "is, `by` of the system for a token alone"),
     Rule("event.redacted", "events reason by", "people; the system for a token",
          "which events may be without a salt", "the digest of what stands there; a claim counts nothing in `verify`"),
-    Rule("conversation.id_erased", "new_id reason by", "people; the system for a token",
-         "whether the conversation may be without the salt of its id",
+    Rule("conversation.id_erased", "new_id calls reason by", "people; the system for a token",
+         "whether the conversation may be without the salt of its id, and the ids that calls of before keep",
          "the id that stands there, made of its digest; a claim counts nothing in `verify`"),
     Rule("record.gap", "reason why lost", "the recorder, as the system", "nothing: it is shown", "a claim is marked"),
 )  # fmt: skip

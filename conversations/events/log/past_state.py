@@ -73,7 +73,8 @@ class _Fold:
         self.guard = threading.Lock()
         self._pk = pk
         begun = ConversationHead(id=pk, key=key, copied_seq=refold.copied_upto(pk))
-        self._last = (begun, RowChanges(is_whole=True))
+        call_ids = refold.kept_call_ids(pk, begun.copied_seq)
+        self._last = (begun, RowChanges(is_whole=True, call_ids=call_ids))
         self._checkpoints = [(0, pickle.dumps(self._last))]  # of our own making: nothing else is ever loaded
 
     def upto(self, seq: int) -> tuple[ConversationHead, RowChanges]:

@@ -26,6 +26,7 @@ from conversations.events import payload, projections
 from conversations.events.log import bounded_reads, folded_rows, sql_responses
 from conversations.events.log.folded_rows import TABLES, Key
 from conversations.events.projections import ConversationHead, EventFacts, RowChanges, forks
+from conversations.events.types.redaction import ID_ERASED, kept_calls_of
 from conversations.models import Event
 
 PAGE = 2_000  # events of one read
@@ -56,7 +57,7 @@ class Refold:
         self.head = ConversationHead(id=pk, key=key, copied_seq=copied_upto(pk))
         self.corrected = 0  # rows
         self._put_off = 0  # times in a row that more was appended than is folded under the lock
-        self._changes = RowChanges(is_whole=True)
+        self._changes = RowChanges(is_whole=True, call_ids=kept_call_ids(pk, self.head.copied_seq))
         self._remaining: dict[str, dict[Key, None]] = {table: {} for table in TABLES}
 
     def run(self) -> None:
@@ -225,3 +226,14 @@ def copied_upto(conversation: int) -> int:
     events = Event.objects.filter(conversation_id=conversation, kind="conversation.forked")
     rows = events.order_by("-seq").values_list("seq", "principal", "body")
     return max((forks.copies(body, seq) for seq, principal, body in rows if is_people(principal)), default=0)
+
+
+def kept_call_ids(conversation: int, copied: int) -> dict[tuple[int, int], str]:
+    """Return the ids of observed calls, by conversation and seq, that the erasure of the conversation's id kept; what
+    events up to `copied` say is of the conversation that a fork copied."""
+    events = Event.objects.filter(conversation_id=conversation, kind=ID_ERASED, seq__gt=copied)
+    ids: dict[tuple[int, int], str] = {}
+    for principal, body in events.values_list("principal", "body"):
+        if is_people(principal):
+            ids |= {(conversation, seq): id_ for seq, id_ in kept_calls_of(body).items()}
+    return ids

@@ -223,6 +223,9 @@ class RowChanges(msgspec.Struct):
     new_calls: dict[str, FoldedCall] = msgspec.field(default_factory=dict)
     ended: dict[str, FoldedCall] = msgspec.field(default_factory=dict)
     open_calls: defaultdict[int, OpenCalls] = msgspec.field(default_factory=lambda: defaultdict(OpenCalls))
+    call_ids: dict[tuple[int, int], str] = msgspec.field(
+        default_factory=dict
+    )  # of observed calls, by conversation and seq, whose conversation's id was erased
     uses: dict[tuple[int, str | None, str], int] = msgspec.field(default_factory=dict)
     runs: dict[tuple[int, str], RunRow] = msgspec.field(default_factory=dict)
     run_steps: dict[tuple[int, str], RunStep] = msgspec.field(default_factory=dict)

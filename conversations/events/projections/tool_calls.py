@@ -38,7 +38,7 @@ def start_call(changes: RowChanges, head: ConversationHead, event: EventFacts) -
     use = (head.id, event.run, call_id or "")
     nth = changes.uses[use] = changes.uses.get(use, 0) + 1 if call_id else 1
     row = FoldedCall(
-        id=payload.tool_call[:64] if is_ours and payload.tool_call else _derived_id(event.at, head.key, head.head_seq),
+        id=payload.tool_call[:64] if is_ours and payload.tool_call else _observed_id(changes, head, event.at),
         conversation_id=head.id,
         run=event.run,
         call_id=call_id,
@@ -107,7 +107,11 @@ def _open_call(open_calls: OpenCalls, event: EventFacts) -> FoldedCall | None:
     return open_calls.oldest(run, payload.tool_call_id, (payload.name or "")[:200])
 
 
-def _derived_id(at: int, key: str, seq: int) -> str:
+def _observed_id(changes: RowChanges, head: ConversationHead, at: int) -> str:
+    return changes.call_ids.get((head.id, head.head_seq)) or derived_id(at, head.key, head.head_seq)
+
+
+def derived_id(at: int, key: str, seq: int) -> str:
     """Return a foreign call's id: a UUIDv7 in form, made from its commit time and place: rebuild makes it again."""
     noise = hashlib.sha256(f"{at}\0{key}\0{seq}".encode("utf-8", "surrogatepass")).hexdigest()
     stamp = f"{at // 1000:012x}"

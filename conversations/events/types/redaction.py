@@ -41,10 +41,12 @@ class EventRedacted(BaseEvent):
 )  # fmt: skip
 class IdErased(BaseEvent):
     """The conversation's id was erased; since then it is `new_id`. Only such a conversation may be without the salt of
-    its id. `by` did it."""
+    its id. `calls`: the ids of earlier calls of agents elsewhere, which were derived from the old id, by event number.
+    `by` did it."""
 
     event: Literal["conversation.id_erased"] = "conversation.id_erased"
     new_id: str
+    calls: dict[str, str] = {}
     reason: str = ""
     by: str = ""
 
@@ -66,6 +68,7 @@ def redactions_of(body: str) -> Sequence[RedactedEvent]:
 
 class _Renamed(msgspec.Struct):
     new_id: str
+    calls: dict[int, str] = {}
 
 
 _renamed = msgspec.json.Decoder(_Renamed)
@@ -73,7 +76,18 @@ _renamed = msgspec.json.Decoder(_Renamed)
 
 def new_id_of(body: str) -> str:
     """Return the new id that a stored `conversation.id_erased` names; empty where it cannot be read."""
+    renamed = _renaming_of(body)
+    return renamed.new_id if renamed else ""
+
+
+def kept_calls_of(body: str) -> dict[int, str]:
+    """Return the ids of calls, by seq, that a stored `conversation.id_erased` keeps."""
+    renamed = _renaming_of(body)
+    return renamed.calls if renamed else {}
+
+
+def _renaming_of(body: str) -> _Renamed | None:
     try:
-        return _renamed.decode(body).new_id
+        return _renamed.decode(body)
     except (msgspec.DecodeError, UnicodeError):
-        return ""
+        return None
