@@ -191,13 +191,17 @@ def _unstreamed(answer: Answer) -> None:
 
 
 def _ask(answer: Answer) -> None:
-    call = claims.our_call_id(answer.claim.run, "c1", 1)
     if answer.claim.state is not None:
         answer.say("It is decided.")
         answer.finish()
         return
-    payload: Body = {"event": "approval.requested", "approval_id": f"ask-{answer.response}", "tool_call": call}
-    claims.suspend(answer.claim, "approval", payload | {"name": "file", "args": {}, "tool_call_id": "c1"}, **SEALED)
+    requests = []
+    for call_id in ("c1", "c2") if "twice" in answer.words else ("c1",):
+        call = claims.our_call_id(answer.claim.run, call_id, 1)
+        id_ = f"ask-{answer.response}" + "-2" * len(requests)
+        payload: Body = {"event": "approval.requested", "approval_id": id_, "tool_call": call}
+        requests.append(payload | {"name": "file", "args": {}, "tool_call_id": call_id})
+    claims.suspend(answer.claim, "approval", *requests, **SEALED)
 
 
 def _many(answer: Answer) -> None:

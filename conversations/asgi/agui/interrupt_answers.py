@@ -15,7 +15,7 @@ from ag_ui.core import Interrupt, ResumeEntry
 from conversations.access.authentication import Caller
 from conversations.asgi.agui.front_end_input import FrontEndInput
 from conversations.asgi.agui.run_encoder import RunSegment, interrupt_of, read
-from conversations.core.errors import Conflict, Invalid
+from conversations.core.errors import Conflict, Invalid, SwitchboardError
 from conversations.models import Approval, Event, Response, Run, ToolCall
 from conversations.runs.approvals import decide
 
@@ -36,11 +36,12 @@ class ResumedRun(NamedTuple):
 def resume(caller: Caller, request: FrontEndInput) -> ResumedRun | None:
     """Apply the answers; None if no answer is for a request of this thread.
 
-    Raises `Invalid` for an invalid answer, before anything is decided, and `NotAllowed`.
+    Each answer is decided by itself: one that is refused becomes a warning. Raises `Invalid` for an unclear answer,
+    before anything is decided, and the first refusal (`Invalid`, `NotAllowed`) if no answer took effect.
     """
     rows = _rows(request.thread, [entry.interrupt_id for entry in request.resume])
     answers = [
-        (entry, answer_of(entry, f"resume[{index}]"))
+        (f"resume[{index}]", entry.interrupt_id, answer_of(entry, f"resume[{index}]"))
         for index, entry in enumerate(request.resume)
         if entry.interrupt_id in rows
     ]
@@ -51,12 +52,19 @@ def resume(caller: Caller, request: FrontEndInput) -> ResumedRun | None:
         for entry in request.resume
         if entry.interrupt_id not in rows
     ]
-    for entry, answer in answers:
+    refusals = []
+    for field, approval, answer in answers:
         try:
-            decide.decide(caller.principal, entry.interrupt_id, answer.pop("decision"), **answer)
+            decide.decide(caller.principal, approval, answer.pop("decision"), **answer)
         except Conflict as error:  # somebody was first, or its time was up
             warnings.append(error.message)
-    newest = max((rows[entry.interrupt_id] for entry, _ in answers), key=lambda row: row.asked_seq)
+        except SwitchboardError as error:
+            warnings.append(f"{field}: {error.full_message}")
+            error.field = error.field and f"{field}.payload"
+            refusals.append(error)
+    if len(refusals) == len(answers):
+        raise refusals[0]
+    newest = max((rows[approval] for _, approval, _ in answers), key=lambda row: row.asked_seq)
     return _continued(request, newest, warnings)
 
 

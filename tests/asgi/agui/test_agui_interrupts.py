@@ -127,6 +127,32 @@ def test_an_answer_that_is_sent_again_decides_nothing_more(desk):
     assert Run.objects.count() == Approval.objects.filter(status="decided").count() == 1
 
 
+@pytest.mark.parametrize("refused", [0, 1])
+def test_an_answer_that_is_refused_beside_another_is_reported_and_stays_open(desk, refused):
+    thread = f"agui-refused-{refused}"
+    interrupts = desk.play(thread, "ask twice")[-1].outcome.interrupts
+    payloads = [True, True]
+    payloads[refused] = {"approved": True, "output": "x" * (decide.MAX_OUTPUT + 1)}
+
+    events = on(desk, thread, *map(resolved, interrupts, payloads))
+
+    assert [Approval.objects.get(id=interrupt.id).status for interrupt in interrupts].index("pending") == refused
+    assert [event.value for event in events if event.type == EventType.CUSTOM] == [
+        f"resume[{refused}]: output must be at most {decide.MAX_OUTPUT:,} characters"
+    ]
+    assert [interrupt.id for interrupt in events[-1].outcome.interrupts] == [interrupts[refused].id]
+
+
+def test_answers_that_are_all_refused_decide_nothing(desk):
+    interrupts = desk.play("agui-all-refused", "ask twice")[-1].outcome.interrupts
+    too_long = {"approved": True, "output": "x" * (decide.MAX_OUTPUT + 1)}
+
+    refused = answer(desk, "agui-all-refused", *(resolved(interrupt, too_long) for interrupt in interrupts))
+
+    assert (refused.status, refused.json["error"]["field"]) == (400, "resume[0].payload")
+    assert set(Approval.objects.values_list("status", flat=True)) == {"pending"}
+
+
 def test_a_thread_that_waits_takes_no_other_message(desk):
     interrupt = ask(desk, "agui-waits")
 
