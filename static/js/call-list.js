@@ -83,14 +83,22 @@ class CallList extends HTMLElement {
 
   /** Replace the list by the pending one, or count its new rows while the list is being read. */
   #showPending() {
-    const shownKeys = new Set(keyedRows(this.#list).map(([key]) => key));
-    const newCount = this.#pendingList ? keyedRows(this.#pendingList).filter(([key]) => !shownKeys.has(key)).length : 0;
+    const newCount = this.#pendingList ? this.#countNew() : 0;
     const isBeingRead = this.#isBeingRead;
     if (this.#pendingList && !isBeingRead) {
       this.#list.replaceChildren(this.#pendingList);
       this.#pendingList = undefined;
     }
     this.#pill.show(isBeingRead ? newCount : 0, newRows(newCount, "call", "calls"));
+  }
+
+  /** Returns how many rows of the pending list are new, not moved up from the next page. */
+  #countNew() {
+    const shownKeys = new Set(keyedRows(this.#list).map(([key]) => key));
+    const keys = keyedRows(this.#pendingList).map(([key]) => key);
+    const lastShown = keys.findLastIndex((key) => shownKeys.has(key));
+    const hasNextPage = this.#list.querySelector("[rel=next]") !== null;
+    return keys.filter((key, n) => !shownKeys.has(key) && (n < lastShown || lastShown < 0 || !hasNextPage)).length;
   }
 
   #hover({ type, pointerType }) {

@@ -26,10 +26,10 @@ export class ConversationRows {
     for (const row of this.#rows) this.#unread.learn(addBox(row));
   }
 
-  /** How many rows `reorder` would move or insert. */
+  /** How many rows `reorder` would move or insert; rows of the next page, which a snapshot contains as well, are none. */
   get pendingMoves() {
     let last;
-    let count = this.#pending.size;
+    let count = this.#sorted().filter((row) => this.#pending.has(row.dataset.key)).length;
     for (const row of this.#rows) {
       if (last && this.#compare(last, row) > 0) count += 1;
       else last = row;
@@ -66,17 +66,14 @@ export class ConversationRows {
   /** Insert the pending rows and sort all: first those that need a person, longest waiting first; the others newest first. */
   reorder() {
     const section = this.#section;
-    const rows = [...this.#rows, ...this.#pending.values()].sort(this.#compare);
+    const shown = this.#sorted();
     this.#pending.clear();
-    if (!rows.length) return;
-    const hasOlder = this.#olderLink !== null;
-    const needingPerson = this.#isGrouped ? rows.filter(needsPerson).length : 0;
-    const shown = rows.slice(0, hasOlder ? Math.max(this.#rows.length, needingPerson + 1) : MAX_ROWS);
+    if (!shown.length) return;
     const items = this.#isGrouped ? this.#withHeadings(shown) : shown;
     items.forEach((item, n) => section.children[n] === item || section.insertBefore(item, section.children[n] ?? null));
     for (const surplus of [...section.children].slice(items.length)) surplus.remove();
     const oldest = shown.filter((row) => !this.#isGrouped || !needsPerson(row)).sort(newestFirst).at(-1);
-    if (hasOlder && oldest) this.#olderLink.search = withParameter(this.#olderLink.search, "before", oldest.dataset.cursor);
+    if (this.#olderLink && oldest) this.#olderLink.search = withParameter(this.#olderLink.search, "before", oldest.dataset.cursor);
   }
 
   /**
@@ -117,6 +114,13 @@ export class ConversationRows {
     if (group !== otherGroup) return GROUPS.indexOf(group) - GROUPS.indexOf(otherGroup);
     return group === "attention" ? row.dataset.since - other.dataset.since : newestFirst(row, other);
   };
+
+  /** Returns the rows of this page with the pending ones, in their order, without those that belong to the next page. */
+  #sorted() {
+    const rows = [...this.#rows, ...this.#pending.values()].sort(this.#compare);
+    const needingPerson = this.#isGrouped ? rows.filter(needsPerson).length : 0;
+    return rows.slice(0, this.#olderLink ? Math.max(this.#rows.length, needingPerson + 1) : MAX_ROWS);
+  }
 
   /** Returns the rows below the headings of their groups. Hides a heading without rows, and updates the counts. */
   #withHeadings(rows) {

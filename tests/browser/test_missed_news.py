@@ -135,6 +135,24 @@ def test_a_list_that_is_updated_leaves_the_filter_that_is_being_applied_alone(li
     line.wait(lambda: len(lists) == 2)
 
 
+def test_a_call_that_moves_up_from_the_next_page_is_not_counted_as_new(line: Line) -> None:
+    """As one does when a call above it no longer matches the filter."""
+    line.page.route(
+        "**part=list*", lambda route: route.fulfill(body="".join(f'<p data-key="{n}">{n}</p>' for n in (3, 1, 0)))
+    )
+    line.page.clock.install()
+    line.page.evaluate(CALLS)
+    shown = '<p data-key="2">2</p><p data-key="1">1</p><a href="#" rel="next">Older</a>'
+    line.page.locator("[data-list]").evaluate("(list, shown) => (list.innerHTML = shown)", shown)
+    line.page.locator("[data-list]").hover()
+
+    with line.page.expect_response("**part=list*"):
+        line.page.evaluate(HIDDEN, False)
+        line.page.clock.run_for(2_000)
+
+    expect(line.page.locator("[data-changed]")).to_have_text("1 new call")
+
+
 def test_new_entries_are_counted_of_the_list_that_is_shown(line: Line) -> None:
     """Not of the one that a filter has replaced while they were counted."""
     counts: list[Route] = []

@@ -78,6 +78,22 @@ SELECTION = """async () => {
   await import("/static/js/bulk-actions.js");
 }"""
 
+LIST_OF_TWO = """async ({ olderLink }) => {
+  globalThis.row = (key, at) => ({ key, cursor: `${at}.${at}`, html: `<article data-key="${key}" data-messages="1"
+    data-cursor="${at}.${at}"><h3><a>${key}</a></h3><span class="unread"><b data-unread-count></b></span></article>` });
+  document.body.dataset.may = "";
+  document.body.innerHTML = `<div id="list"><section class="fleet" data-read-at="9">${row("b", 8).html}
+    ${row("a", 7).html}</section>${olderLink}</div>`;
+  const { ConversationRows } = await import("/static/js/conversation-rows.js");
+  const rows = new ConversationRows(document.querySelector("#list"));
+  globalThis.update = (...changes) => {
+    rows.update(changes, { acceptsNew: true, isSnapshot: true });
+    return rows.pendingMoves;
+  };
+  globalThis.reorder = () => (rows.reorder(), [...document.querySelectorAll("article")].map((one) => one.dataset.key));
+}"""
+OLDER = '<a data-older href="?before=7.7">Older</a>'
+
 TIME_FIELDS = """async () => {
   const field = (name) => `<utc-field><input name="${name}" value="2026-11-22T08:30Z"></utc-field>`;
   const times = `<fieldset>${field("from")}${field("to")}</fieldset>`;
@@ -192,6 +208,24 @@ def test_a_conversation_that_left_the_list_is_no_longer_selected(place: Page) ->
 
     expect(place.locator("[data-count]")).to_have_text("1 selected")
     expect(place.locator("[data-said]")).to_have_text("1 deselected: no longer on this page.")
+
+
+def test_rows_of_the_next_page_are_not_counted_as_moves(empty_page: Page) -> None:
+    empty_page.evaluate(LIST_OF_TWO, {"olderLink": OLDER})
+
+    moves = empty_page.evaluate("update(row('b', 8), row('a', 7), row('older', 6), row('oldest', 5))")
+
+    assert moves == 0
+    assert empty_page.evaluate("reorder()") == ["b", "a"]
+    assert empty_page.evaluate("update(row('newer', 9), row('oldest', 5))") == 1
+    assert empty_page.evaluate("reorder()") == ["newer", "b"]
+
+
+def test_every_new_row_of_the_only_page_is_counted(empty_page: Page) -> None:
+    empty_page.evaluate(LIST_OF_TWO, {"olderLink": ""})
+
+    assert empty_page.evaluate("update(row('newer', 9), row('a', 10), row('oldest', 5))") == 3
+    assert empty_page.evaluate("reorder()") == ["a", "newer", "b", "oldest"]
 
 
 def test_conversations_beyond_the_limit_of_a_request_stay_selected(place: Page) -> None:
