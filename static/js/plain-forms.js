@@ -20,6 +20,7 @@ addEventListener("submit", (event) => { // on the window: after the elements tha
 addEventListener("pageshow", () => busy.clear()); // also when the reader comes back to the page
 
 async function send(form, submitter) {
+  const pressed = submitter?.cloneNode(true); // the button may be changed, disabled or removed before the response
   busy.add(form);
   form.querySelector("[data-not-sent]")?.remove();
   const status = await markup("/healthz", { signal: AbortSignal.timeout(TIMEOUT_MS) }).then(() => 200, (error) => error.status);
@@ -29,17 +30,27 @@ async function send(form, submitter) {
   }
   setTimeout(() => busy.delete(form), SENT_MS);
   checked.add(form);
-  form.requestSubmit(submitter);
+  submit(form, pressed);
   checked.delete(form);
   return undefined;
 }
 
+/** Submit a form as by the button that was pressed, though the page may no longer contain the form. */
+function submit(form, pressed) {
+  if (!form.isConnected) document.body.append(Object.assign(form, { hidden: true }));
+  if (pressed) form.append(Object.assign(pressed, { hidden: true }));
+  form.requestSubmit(pressed);
+  pressed?.remove();
+}
+
 function show(form, submitter) {
+  const hasForm = form.isConnected;
   const note = Object.assign(document.createElement("p"), {
     className: "hint",
     role: "alert",
-    textContent: "Not sent: the server did not respond. What you entered is still here; try again.",
+    textContent: `Not sent: the server did not respond. ${hasForm ? "What you entered is still here; try again." : "Try again."}`,
   });
   Object.assign(note.dataset, { tone: "failed", notSent: "" });
-  (submitter && !form.contains(submitter) ? submitter.parentElement : form).append(note);
+  if (!hasForm) document.querySelector("main")?.prepend(note);
+  else (submitter?.isConnected && !form.contains(submitter) ? submitter.parentElement : form).append(note);
 }

@@ -1,11 +1,12 @@
 """Forms that no script sends, while the server is away: the page stays, says so, and keeps what was typed."""
 
+import pytest
 from playwright.sync_api import Page, expect
 
 NOT_SENT = "Not sent: the server did not respond. What you entered is still here; try again."
 FORM = """async () => {
-  document.body.innerHTML = `<form method="post" action="/sent"><input name="text" value="typed">
-    <button name="do" value="first">First</button></form>`;
+  document.body.innerHTML = `<main><form method="post" action="/sent"><input name="text" value="typed">
+    <button name="do" value="first">First</button></form></main>`;
   globalThis.fetch = () => new Promise((answered) => {
     globalThis.answer = (status) => answered(new Response("", { status }));
   });
@@ -49,6 +50,37 @@ def test_a_proxy_whose_server_is_away_counts_too_and_the_pressed_button_is_sent_
     expect(alert).to_have_count(0)
     empty_page.wait_for_function("sent.length > 0")
     assert empty_page.evaluate("sent") == ["text=typed&do=first"]
+
+
+@pytest.mark.parametrize(
+    ("change", "sent"),
+    [
+        ("button.remove()", "text=typed&do=first"),
+        ("button.value = 'second'", "text=typed&do=first"),
+        ("button.disabled = true", "text=typed&do=first"),
+        ("button.form.remove()", "text=typed&do=first"),
+        ("button.form.elements.text.value = 'more'", "text=more&do=first"),
+    ],
+)
+def test_the_pressed_button_is_sent_whatever_became_of_it_meanwhile(empty_page: Page, change: str, sent: str) -> None:
+    empty_page.evaluate(FORM)
+    empty_page.get_by_role("button").click()
+
+    empty_page.locator("button").evaluate(f"(button) => {{ {change} }}")
+    empty_page.evaluate("answer(200)")
+
+    empty_page.wait_for_function("sent.length > 0", timeout=10_000)
+    assert empty_page.evaluate("sent") == [sent]
+
+
+def test_a_form_that_left_the_page_says_that_it_was_not_sent(empty_page: Page) -> None:
+    empty_page.evaluate(FORM)
+    empty_page.get_by_role("button").click()
+
+    empty_page.locator("form").evaluate("(form) => form.remove()")
+    empty_page.evaluate("answer(503)")
+
+    expect(empty_page.get_by_role("alert")).to_have_text("Not sent: the server did not respond. Try again.")
 
 
 def test_a_form_on_its_way_is_not_sent_again_until_the_page_is_shown_anew(empty_page: Page) -> None:
