@@ -3,14 +3,22 @@
 import ipaddress
 import os
 import re
-import secrets
 import sys
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from conversations.asgi.agui import registered
@@ -206,10 +214,17 @@ class Config(BaseModel):
             )
         return value
 
-    @field_validator("data_dir", "samples_dir")
+    @field_validator("data_dir", "samples_dir", "signing_key", "prices", mode="before")
     @classmethod
-    def _absolute(cls, value: Path) -> Path:
-        return value.expanduser().absolute()
+    def _not_empty(cls, value: object, info: ValidationInfo) -> object:
+        """Read an empty variable, as files of variables have it, as one that is not set."""
+        field = cls.model_fields[info.field_name or ""]
+        return field.get_default(call_default_factory=True, validated_data={}) if value == "" else value
+
+    @field_validator("data_dir", "samples_dir", "signing_key", "prices")
+    @classmethod
+    def _absolute(cls, value: Path | None) -> Path | None:
+        return value and value.expanduser().absolute()
 
     @field_validator("database_url")
     @classmethod
@@ -380,19 +395,3 @@ def variables() -> dict[str, str]:
     """Return the name of each setting by its variable."""
     names = [str(field.validation_alias or name) for name, field in Config.model_fields.items()]
     return {variable_name(name): name for name in names}
-
-
-def secret_key(config: Config) -> str:
-    """Return the configured secret, else the one kept in the data directory (made once, mode 0600)."""
-    if config.secret_key:
-        return config.secret_key
-    path = config.data_dir / "secret"
-    config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text().strip()
-    with os.fdopen(descriptor, "w") as file:
-        secret = secrets.token_urlsafe(48)
-        file.write(secret)
-    return secret

@@ -91,8 +91,13 @@ def hostname_of(origin: str) -> str:
 
 
 def expect_scheme(url: str, *schemes: str) -> str:
-    """Refuse an address of another kind, or one without a host. The address itself may hold a password: never said."""
-    parts = urlsplit(url)
-    if url and (parts.scheme not in schemes or not parts.hostname):
-        raise PydanticCustomError("address", f"must be {schemes[0]}://host[:port]/name; got {parts.scheme or '?'}://…")
+    """Refuse an address of another kind, without a host, or whose port is none. It may hold a password: never said."""
+    expected = f"must be {schemes[0]}://host[:port]/name"
+    try:
+        parts = urlsplit(url)
+        has_port = parts.port != 0
+    except ValueError:  # urllib's own words may repeat a part of the password
+        raise PydanticCustomError("address", f"{expected}; a user and a password are percent-encoded") from None
+    if url and not (parts.scheme in schemes and parts.hostname and has_port):
+        raise PydanticCustomError("address", f"{expected}; got {parts.scheme or '?'}://…")
     return url

@@ -8,12 +8,13 @@ from dashboard import config as _config
 from dashboard import databases as _databases
 from dashboard import interface_font as _interface_font
 from dashboard import mail_server as _mail_server
+from dashboard import stored_secret as _stored_secret
 
 CONFIG = _config.load()
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE_DATA = ROOT if (ROOT / "templates").is_dir() else Path(__file__).resolve().parent
 
-SECRET_KEY = _config.secret_key(CONFIG)
+SECRET_KEY = _stored_secret.secret_key(CONFIG)
 DEBUG = False
 ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]", *CONFIG.allowed_hosts]
 CSRF_TRUSTED_ORIGINS = CONFIG.allowed_origins

@@ -60,15 +60,15 @@ class Request(NamedTuple):
 def response_received(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw a client's request."""
     body = read.body
-    items = [_item(entry) for entry in _objects(body.get("input"))]
-    saved = items[-MAX_DRAWN:]
+    entries = list(_objects(body.get("input")))
+    saved = [_item(entry) for entry in entries[-MAX_DRAWN:]]
     last_request = max((at for at, item in enumerate(saved) if not item.label), default=0)  # what the user said last
     shown = max(SHOWN, min(MAX_SHOWN, len(saved) - last_request))
     request = Request(
         model=richtext.inline(event_rows.line(body.get("model"))[:WORD] or "unknown"),
         earlier=saved[:-shown],
         items=saved[-shown:],
-        left_out=len(items) - len(saved),
+        left_out=len(entries) - len(saved),
         instructions=_content_text(body.get("instructions")),
         tools=list(_tools(body)),
         facts=list(_facts(body)),

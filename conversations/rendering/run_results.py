@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -29,8 +30,9 @@ def of_events(events: Iterable[Stored]) -> list[RunResult]:
 
 def _result(event: Stored) -> RunResult:
     read = event_rows.parse_event(event)
-    fields = [(_label(name), _short(_text(value))) for name, value in _object(read.body).items() if _text(value)]
-    return RunResult(_short(read.payload.name or "tool"), event.seq, fields[:FIELDS])
+    texts = ((name, text) for name, value in _object(read.body).items() if (text := _text(value)))
+    fields = [(_label(name), _short(text)) for name, text in islice(texts, FIELDS)]
+    return RunResult(_short(read.payload.name or "tool"), event.seq, fields)
 
 
 def _object(body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,8 +1,13 @@
 """What the environment may say, and what follows from it."""
 
 import asyncio
+import errno
+import os
 import re
 import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,6 +21,7 @@ from dashboard import databases
 from dashboard.config import Config, load, variables
 from dashboard.config_values import unknown_variables
 from dashboard.server.uvicorn_config import DrainingServer
+from dashboard.stored_secret import secret_key
 from tests.support.live import ROOT, free_port
 
 
@@ -195,6 +201,74 @@ def test_a_file_of_prices_is_read_at_the_start(monkeypatch, tmp_path):
     file.write_text('{"house": {"input": 1}}')
     with pytest.raises(SystemExit, match=r"SWITCHBOARD_PRICES: .*'house' must be"):
         load()
+
+
+@pytest.mark.parametrize("name", ["data_dir", "signing_key", "prices", "samples_dir"])
+def test_an_empty_path_is_one_that_is_not_set(name):
+    given, unset = Config.model_validate({name: ""}), Config()
+
+    assert getattr(given, name) == getattr(unset, name)
+    assert given.signing_key_path == unset.signing_key_path
+
+
+@pytest.mark.parametrize("name", ["data_dir", "signing_key", "samples_dir"])
+def test_a_path_does_not_depend_on_the_working_directory(name):
+    assert getattr(Config.model_validate({name: "~/here"}), name) == Path.home() / "here"
+    assert getattr(Config.model_validate({name: "here"}), name) == Path.cwd() / "here"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "expected"),
+    [
+        ("SWITCHBOARD_EMAIL_URL", "smtp://user:pa#ssw0rd@mail.example", "smtp://host[:port]/name"),
+        ("SWITCHBOARD_EMAIL_URL", "smtp://user:pa/ssw0rd@mail.example", "smtp://host[:port]/name"),
+        ("SWITCHBOARD_EMAIL_URL", "smtp://mail.example:x", "smtp://host[:port]/name"),
+        ("SWITCHBOARD_REDIS_URL", "redis://:pa#ssw0rd@bus.example/0", "redis://host[:port]/name"),
+        ("SWITCHBOARD_OTLP_ENDPOINT", "http://collector.example:99999", "http://host[:port]/name"),
+        ("OPENAI_BASE_URL", "http://[::1", "http://host[:port]/name"),
+    ],
+)
+def test_an_address_that_cannot_be_read_is_refused_without_its_password(monkeypatch, variable, value, expected):
+    monkeypatch.setenv(variable, value)
+
+    with pytest.raises(SystemExit) as ended:
+        load()
+
+    message = f"Invalid settings:\n  {variable}: must be {expected}; a user and a password are percent-encoded"
+    assert str(ended.value) == message
+
+
+def test_a_secret_is_generated_once_however_many_start_together(tmp_path):
+    start = threading.Barrier(8)
+
+    def begin(_: int) -> str:
+        start.wait(10)
+        return secret_key(Config(data_dir=tmp_path))
+
+    with ThreadPoolExecutor(8) as pool:
+        secrets = set(pool.map(begin, range(8)))
+
+    assert secrets == {(tmp_path / "secret").read_text()}
+    assert [file.name for file in tmp_path.iterdir()] == ["secret"]
+    assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_secret_cut_short_ends_the_start_and_names_the_file(tmp_path):
+    (tmp_path / "secret").touch()
+
+    with pytest.raises(SystemExit, match=rf"{tmp_path}/secret must contain at least 32 characters; it has 0\."):
+        secret_key(Config(data_dir=tmp_path))
+
+
+def test_a_full_disk_leaves_no_secret_cut_short(tmp_path, monkeypatch):
+    def refuse(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+
+    with pytest.raises(OSError, match="No space left"):
+        secret_key(Config(data_dir=tmp_path))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_variable_that_is_no_setting_is_named_with_the_setting_that_it_resembles():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conversations.rendering import event_renderer
+from conversations.rendering import event_renderer, response_rows
 from tests.rendering.test_fragments_drawing import draw, stored
 from tests.support.drawn_html import Seen
 from tests.support.event_types import COMPLETED, RECEIVED
@@ -63,6 +63,18 @@ def test_a_long_input_folds_and_has_an_end():
     assert "97 earlier items" in seen.text
     assert "number 99 here" in seen.text
     assert "number 59 here" not in seen.text.split("Request")[0]
+
+
+def test_items_that_are_left_out_are_not_drawn_first(monkeypatch):
+    """Clients send the whole history with each request: thousands of items."""
+    drawn = []
+    draw_item = response_rows._item
+    monkeypatch.setattr(response_rows, "_item", lambda entry: drawn.append(entry) or draw_item(entry))
+
+    seen = received(input=[user(f"**word** {n}") for n in range(2_000)])
+
+    assert len(drawn) == response_rows.MAX_DRAWN
+    assert "word 1999" in seen.text
 
 
 def test_pictures_and_files_are_named_and_not_embedded():
