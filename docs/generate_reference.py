@@ -123,7 +123,7 @@ def roles_page() -> Iterator[str]:
 
     yield from _head("Roles", "conversations/access/permissions.py")
     yield "A person may have several roles. An agent's token has none: it reads and writes as its own agent only."
-    yield "A token of the role `telemetry` sends OpenTelemetry traces and logs (`report`) and does nothing else."
+    yield "A token of the role `telemetry` sends telemetry and reports of work done elsewhere (`report`), nothing else."
     yield ""
     yield from _table("permission", *ROLES)
     for action, roles in TABLE.items():

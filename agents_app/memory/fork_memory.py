@@ -1,4 +1,4 @@
-"""What a fork's agents remember before their first run there: the copied events as model input. Called by opening.
+"""What a fork's agents remember before their first run there: the copied events as model input. Called by `run_input`.
 
 A conversation's memory is rows apart from the record and says nothing of events; so a fork's is made from its prefix,
 which is exact to the event, and the same for a history that was imported. It is kept as rows with the first run's end.

@@ -1,5 +1,5 @@
-"""Locate an error in a run: the active agent, its turn, and the field of an answer that does not match. Called by the
-runner."""
+"""Locate an error in a run: the active agent, its turn, and the field of an answer that does not match. Called by
+`agent_run`."""
 
 from typing import Any
 

@@ -5,16 +5,13 @@ worker there is no scope, and both behave like the SDK itself: a team can run in
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents import Agent, FunctionTool, RunContextWrapper, RunHooks, Runner, UserError
 from agents.result import RunResult, RunResultStreaming
 from agents.tool_context import ToolContext
 
 from agents_app.approval_gate.run_scope import RunScope, current_scope, enter_scope
-
-if TYPE_CHECKING:
-    pass
 
 MAX_TURNS = 10
 

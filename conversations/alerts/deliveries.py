@@ -58,7 +58,7 @@ def _message(rule: AlertRule, event: str, now: int, alarm: Alarm | None) -> Aler
 
 
 def lease_s() -> float:
-    """Return the duration of a claim in seconds: three times as long as an attempt may take."""
+    """Return the duration of a claim in seconds: three times as long as an attempt may take, plus 5 s."""
     return float(settings.CONFIG.alert_timeout_s) * 3 + 5
 
 

@@ -23,7 +23,7 @@ from conversations.core import node_heartbeat
 from conversations.core.errors import NotAllowed, NotSignedIn, SwitchboardError
 from conversations.realtime.server_runtime import ServerRuntime
 
-FRESH = 5.0  # seconds what the rows of the nodes say is good for
+FRESH = 5.0  # seconds for which the nodes' rows are cached
 
 # name of the metric, key of the recorder's facts, what it says
 RECORDER = (

@@ -141,7 +141,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             return
         after, epoch = request.get("after"), request.get("epoch")
         if after is not None and (epoch not in (None, hub.epoch) or after > head):
-            # One that is gone altogether tells nothing of the others, and only an admin's word moves everybody.
+            # A missing conversation proves no restore; only an admin's claim starts a new epoch.
             may_change = permissions.has_permission(self.caller.roles, "metrics")
             is_old = epoch in (None, hub.epoch) and head and may_change
             if is_old and await self.runtime.change_epoch(hub.epoch, spared=self) and self.topics:

@@ -1,4 +1,5 @@
-"""The only place that declares a text to be HTML. Everything else passes text to templates, which escape it."""
+"""The only place that declares a computed text to be HTML (`Markup` elsewhere has a literal). Everything else passes
+text to templates, which escape it."""
 
 import markupsafe
 from markupsafe import Markup

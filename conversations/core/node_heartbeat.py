@@ -1,5 +1,6 @@
 """What each process of a deployment reports about itself, for the operations page and the metrics: a row that it renews
-every few seconds. Rows inform people; nothing is decided by them."""
+every few seconds. Rows inform people; the one decision taken by them is whether the worker of a run whose lease is
+invalid is gone (`leases.is_abandoned`)."""
 
 import asyncio
 import json

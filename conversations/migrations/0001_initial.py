@@ -660,7 +660,10 @@ class Migration(migrations.Migration):
             name="Run",
             fields=[
                 ("id", models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ("kind", models.CharField(default="agent", help_text="agent or replay", max_length=10)),
+                (
+                    "kind",
+                    models.CharField(default="agent", help_text="agent, replay, recording, external", max_length=10),
+                ),
                 ("agent", models.CharField(max_length=200)),
                 ("status", models.CharField(max_length=12)),
                 (

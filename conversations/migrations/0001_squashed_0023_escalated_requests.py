@@ -827,7 +827,10 @@ MODELS = [
         name="Run",
         fields=[
             ("id", models.CharField(max_length=64, primary_key=True, serialize=False)),
-            ("kind", models.CharField(default="agent", help_text="agent or replay", max_length=10)),
+            (
+                "kind",
+                models.CharField(default="agent", help_text="agent, replay, recording, external", max_length=10),
+            ),
             ("agent", models.CharField(max_length=200)),
             ("status", models.CharField(max_length=12)),
             ("reason", models.CharField(default="", help_text="why it waits, failed or was cancelled", max_length=200)),

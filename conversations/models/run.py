@@ -32,7 +32,7 @@ class Run(models.Model):
 
     id = models.CharField(max_length=64, primary_key=True)
     conversation = models.ForeignKey(Conversation, models.CASCADE, db_index=False, db_constraint=False)
-    kind = models.CharField(max_length=10, default="agent", help_text="agent or replay")
+    kind = models.CharField(max_length=10, default="agent", help_text="agent, replay, recording, external")
     agent = models.CharField(max_length=200)
     status = models.CharField(max_length=12)
     reason = models.CharField(max_length=200, default="", help_text="why it waits, failed or was cancelled")

@@ -1,6 +1,7 @@
 """Watch for a database that was replaced by an older copy: at the start, every second, and at the end (law D and E).
 
-Used by `server` in processes that serve pages, by `record` and by `runagents`, each with its own data directory.
+Used by `server_runtime` in processes that serve pages, by `record` and by `runagents`, each with its own data
+directory.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What a run would answer, once that was redacted: nothing is to be done about the text that stands in its place."""
+"""Refuse runs whose input was redacted."""
 
 from conversations.core.errors import Conflict
 from conversations.events.recorded_arguments import has_redacted

@@ -138,7 +138,7 @@ def _loaded(request: HttpRequest, entry: Markup, approval: str) -> Markup:
 
 
 def _with_form(html: Markup, approval: str, form: Markup) -> Markup:
-    slot = Markup(macro("events/question.html", "decision")(approval))
+    slot = safe(macro("events/question.html", "decision")(approval))
     begin, end = slot.index(">") + 1, slot.rindex("</")
     return html.replace(slot.strip(), (slot[:begin] + form + slot[end:]).strip(), 1)
 

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from markupsafe import Markup
 
 from conversations.conversation.delivery_status import DeliveryStatus
+from conversations.core.html_escape import safe
 from conversations.events.log import EventWindow, Stored, annotation_reads
 from conversations.events.log.annotation_reads import RecordedAnnotation
 from conversations.rendering import annotation_rows
@@ -89,7 +90,7 @@ def _sheet_of(
 def _with(delivery: DeliveryStatus, html: Markup) -> Markup:
     """Insert the delivery status of a message."""
     slot, drawn = macro("macros/delivery.html", "slot"), macro("macros/delivery.html", "drawn")
-    return html.replace(Markup(slot()), Markup(drawn(delivery)), 1)
+    return html.replace(safe(slot()), safe(drawn(delivery)), 1)
 
 
 def _with_notes(notes: Notes, html: Markup, seqs: Collection[int]) -> Markup:
@@ -100,7 +101,7 @@ def _with_notes(notes: Notes, html: Markup, seqs: Collection[int]) -> Markup:
     drawn, foot = annotation_rows.under(those), Markup('<div class="lane-foot">')
     if foot in html:
         return html.replace(foot, foot + drawn, 1)
-    last = Markup(macro("events/parts.html", "slot")())
+    last = safe(macro("events/parts.html", "slot")())
     before, last, after = html.rpartition(last if last in html else Markup("</article>"))
     return before + drawn + last + after
 
@@ -116,7 +117,7 @@ class _Entry:
         """Return the entry as HTML, with what is nested in it."""
         if not self.inner:
             return self.html
-        slot = Markup(macro("events/parts.html", "slot")())
+        slot = safe(macro("events/parts.html", "slot")())
         before, _, after = slot.partition("</div>")
         whole = before + Markup("\n").join(entry.drawn() for entry in self.inner) + Markup("</div>") + after
         return self.html.replace(slot, whole, 1)

@@ -8,6 +8,7 @@ from django.views.decorators.http import require_safe
 from markupsafe import Markup
 
 from conversations.core.hidden_characters import spelled_out
+from conversations.core.html_escape import safe
 from conversations.events import log
 from conversations.models import Conversation
 from conversations.rendering import agent_colors
@@ -52,4 +53,4 @@ def _entries(row: Conversation, after: int) -> tuple[list[Markup], int]:
 
 def _unfolded(entry: Markup) -> Markup:
     """Unfold calls and long texts. Text that people or agents wrote cannot contain this markup: it is escaped."""
-    return Markup(_FOLDED.sub(r'<details open class="\1"', str(entry)))
+    return safe(_FOLDED.sub(r'<details open class="\1"', str(entry)))

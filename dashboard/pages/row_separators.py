@@ -8,6 +8,8 @@ from datetime import date
 
 from markupsafe import Markup
 
+from conversations.core.html_escape import safe
+
 _DAY = re.compile(r'<time datetime="(\d{4}-\d\d-\d\d)T')
 _LEVEL = re.compile(r' data-level="(\w+)"')
 _HEAD = re.compile(r'<div class="body">\s*<div class="head">(.*?)</div>', re.DOTALL)
@@ -32,7 +34,7 @@ def _separated(rows: Iterable[Markup], numbers: Sequence[int]) -> Iterator[Marku
     for row in rows:
         own = row.partition("data-inner")[0]  # without the rows that stand in it
         before, (day, head) = (day, head), (_day_of(own), _head_of(own))
-        numbered = Markup(_OUTPUT.sub(lambda tag: _numbered(tag, numbers), row))
+        numbered = safe(_OUTPUT.sub(lambda tag: _numbered(tag, numbers), row))
         if day and day != before[0]:
             yield _NEW_DAY.format(_words(day), numbered)
         elif head and head == before[1]:

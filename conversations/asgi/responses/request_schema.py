@@ -1,4 +1,4 @@
-"""The schemas and limits of a request's fields (Open Responses 2026-04-24). Used by `parse_request` and `items`.
+"""The schemas and limits of a request's fields (Open Responses 2026-04-24). Used by `parse_request` and `input_items`.
 
 Null means "left out" everywhere; unknown fields are ignored and never stored.
 """

@@ -1,4 +1,5 @@
-"""Read the events of all conversations in the order of their rows. Used only by the event feed.
+"""Read the events of all conversations in the order of their rows. Used by the event feed and the telemetry
+exporter.
 
 PostgreSQL commits rows out of order. A row is therefore settled once every transaction that was active when it was
 first seen has ended, because those may still add earlier rows. On SQLite, with one writer at a time, every row is

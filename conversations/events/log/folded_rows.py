@@ -1,4 +1,4 @@
-"""Read and correct the rows that a fold owns, table by table. Called only by `refold`."""
+"""Read and correct the rows that a fold owns, table by table. Called by `refold` and `refold_check`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Fold one conversation again and correct the rows that differ. Called only by `rebuild`.
+"""Fold one conversation again and correct the rows that differ. Called by `rebuild`, `redact` and `erase_id`,
+and, to compare alone, by `refold_check` and `past_state`.
 
 No table is emptied: readers and writers continue, and never see a partial result. The fold runs ahead without a lock,
 page by page. Rows that can no longer change (an ended call, a turn) are compared as they are folded. All others are

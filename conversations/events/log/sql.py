@@ -1,5 +1,5 @@
-"""The raw SQL of the log: inserts in blocks, heads under lock. Called only by `append` and `rebuild`, inside
-`write_transaction()`.
+"""The raw SQL of the log: inserts in blocks and heads under lock, for `append` and the folds inside
+`write_transaction()`; and the placeholders and column lists of everybody's queries.
 
 Rows are inserted as multi-row VALUES in power-of-two blocks: `sqlite3` releases the GIL at every statement, and with
 one statement per row the rate falls from 162,000 to 185 rows/s beside a busy thread (§6).

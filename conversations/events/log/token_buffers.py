@@ -1,4 +1,4 @@
-"""Buffer the tokens of our own runs and join them (§3.1); join those of one request.
+"""Buffer the tokens of our own runs and join them (§3.1). Also merges the tokens of one publish request.
 
 What is due in any run is stored in one transaction: a transaction for each piece of 300 answers would cost thirty times
 as much. Other events do not wait for it: they are stored first, and at most `SLICE` parts are stored together.
