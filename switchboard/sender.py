@@ -169,17 +169,25 @@ class Sender:
             return bool(self._queue) or not self._is_closing
 
     def _from_spool(self) -> None:
-        """Send the oldest of the spool; a message that is refused is set aside and holds up nothing."""
+        """Send the oldest of the spool; a message that is refused is set aside and holds up nothing. Where the disk
+        cannot take it, it stays the oldest, and OSError is raised once nothing else was sent."""
         assert self._spool is not None
         with self._news:
             lines = self._spool.first(MAX_MESSAGES, MAX_BYTES)
         refusals = self._api.publish_kept(lines)
         with self._news:
+            stuck, problem = [], None
             for line, refusal in zip(lines, refusals, strict=True):
-                if refusal:
-                    self._spool.set_aside(line, refusal)
-            self._spool.done(lines)
+                try:
+                    if refusal:
+                        self._spool.set_aside(line, refusal)
+                except OSError as error:
+                    problem = error
+                    stuck.append(line)
+            self._spool.done(lines, but=stuck)
             self._news.notify_all()
+        if problem and len(stuck) == len(lines):
+            raise problem
 
     def _from_queue(self) -> None:
         """Send what waits in memory. Raises `Unreachable` after it is in the spool, or told to those who wait."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -89,10 +90,14 @@ class Spool:
                 lines.append(line[:-1])
         return lines
 
-    def done(self, lines: list[bytes]) -> None:
-        """Forget the oldest, which `first` answered. After a kill they may be sent again: their ids keep them one."""
-        size = sum(len(line) + 1 for line in lines)
-        self._sent, self.bytes, self.messages = self._sent + size, self.bytes - size, self.messages - len(lines)
+    def done(self, lines: list[bytes], *, but: Sequence[bytes] = ()) -> None:
+        """Forget the oldest, which `first` answered; those in `but` stay the oldest. After a kill they may be sent
+        again: their ids keep them one."""
+        forgotten = len(lines) - len(but)
+        size = sum(len(line) + 1 for line in lines) - sum(len(line) + 1 for line in but)
+        if but and forgotten:
+            self._write_over(self._sent + size, b"".join(line + b"\n" for line in but))
+        self._sent, self.bytes, self.messages = self._sent + size, self.bytes - size, self.messages - forgotten
         if not self.messages:
             self._file.truncate(0)
             self._sent = 0
@@ -100,13 +105,11 @@ class Spool:
             self._compact()
 
     def set_aside(self, line: bytes, refusal: Refused) -> None:
-        """Write a refused message down for people."""
+        """Write a refused message down for people, or raise OSError when the disk takes no more: nothing is written."""
         error = {"status": refusal.status, "code": refusal.code, "message": refusal.message, "field": refusal.field}
         record = {"at": datetime.now(UTC).isoformat(), "error": error, "message": _readable(line)}
-        with self.refused.open("ab") as file:
-            file.write(json.dumps(record).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        with self.refused.open("ab", buffering=0) as file:
+            _append_synced(file, json.dumps(record).encode() + b"\n")
         _log.error("the server rejected a stored message (%s: %s); it is in %s", refusal.code, refusal, self.refused)
 
     def close(self) -> None:
@@ -124,14 +127,9 @@ class Spool:
 
     def _append(self, data: bytes) -> None:
         """Write and sync, or leave the file as it was."""
-        before = os.fstat(self._file.fileno()).st_size
         try:
-            if self._file.write(data) != len(data):
-                raise OSError("the disk is full")
-            os.fsync(self._file.fileno())
+            _append_synced(self._file, data)
         except OSError as error:
-            with suppress(OSError):
-                self._file.truncate(before)
             raise SpoolFull(f"the server is unreachable and {self._path} cannot be written: {error}") from error
 
     def _recover(self) -> None:
@@ -170,18 +168,42 @@ class Spool:
         self.messages, self.bytes = self.messages + (whole + mark).count(b"\n"), self.bytes + len(whole + mark)
         other.write_bytes(b"")
 
+    def _write_over(self, offset: int, data: bytes) -> None:
+        """Write where sent messages are: this takes no space of a disk that may be full."""
+        with self._path.open("r+b", buffering=0) as file:
+            file.seek(offset)
+            file.write(data)
+            os.fsync(file.fileno())
+
     def _compact(self) -> None:
-        """Write what waits into a new file and put it in the old one's place."""
+        """Write what waits into a new file and put it in the old one's place. A full disk leaves the file as it is."""
         new = self._slot.with_suffix(".new")
-        with self._path.open("rb") as file, new.open("wb") as copy:
-            file.seek(self._sent)
-            while chunk := file.read(1 << 20):
-                copy.write(chunk)
-            copy.flush()
-            os.fsync(copy.fileno())
+        try:
+            with self._path.open("rb") as file, new.open("wb") as copy:
+                file.seek(self._sent)
+                shutil.copyfileobj(file, copy, 1 << 20)
+                copy.flush()
+                os.fsync(copy.fileno())
+        except OSError as error:
+            _log.warning("%s keeps %d bytes that were sent: %s", self._path, self._sent, error)
+            new.unlink(missing_ok=True)
+            return
         self._file.close()
         new.replace(self._path)
         self._file, self._sent = self._open(), 0
+
+
+def _append_synced(file: IO[bytes], data: bytes) -> None:
+    """Write and sync, or leave the file as it was and raise OSError. The file is not buffered."""
+    before = os.fstat(file.fileno()).st_size
+    try:
+        if file.write(data) != len(data):
+            raise OSError("the disk is full")
+        os.fsync(file.fileno())
+    except OSError:
+        with suppress(OSError):
+            file.truncate(before)
+        raise
 
 
 def _take(slot: Path) -> tuple[Path, IO[bytes]] | None:

@@ -96,7 +96,7 @@ async def _answer(reader: asyncio.StreamReader, silence_s: float) -> AsyncIterat
         head.bytes_without_body += len(data)
         try:
             head.parser.feed_data(data)
-        except httptools.HttpParserError:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             raise RemoteFailed("the answer is not HTTP") from None
         if head.bytes_without_body > http_post.MAX_ANSWER:
             raise RemoteFailed(f"the response is too long: over {http_post.MAX_ANSWER >> 10} kB without its body")

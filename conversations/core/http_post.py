@@ -146,7 +146,7 @@ async def _answer(reader: asyncio.StreamReader, *, reads_body: bool) -> Answer:
             raise PostFailed("the answer is not HTTP" if data else "the connection was closed without an answer")
         try:
             head.parser.feed_data(data)
-        except httptools.HttpParserError:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             if head.answer is None:
                 raise PostFailed("the answer is not HTTP") from None
     return head.answer._replace(body=bytes(head.body)) if reads_body else head.answer

@@ -166,6 +166,29 @@ def test_refused_message_is_moved_aside_and_holds_up_nothing(
     assert "0.refused.jsonl" in caplog.text
 
 
+def test_refused_message_that_the_disk_cannot_take_holds_up_nothing(
+    bus: HttpBus, proxy: CuttingProxy, served: Server, topic: str, tmp_path: Path
+) -> None:
+    aside = tmp_path / "0.refused.jsonl"
+    aside.mkdir()  # as a full disk: nothing can be appended
+    first = publish(bus, topic, 1)
+    proxy.be("away")
+    publish(bus, topic, 2)
+    bus.publish(topic, message(topic, 99, id=first[0]))
+    publish(bus, topic, *range(3, 8))
+
+    proxy.be("there")
+    until(lambda: len(stored(served, topic)) == 7, what="what came after the refused message")
+    newer = publish(bus, topic, 8)
+    until(lambda: stored(served, topic)[-1:] == newer, what="a newer message")
+    assert bus.waiting == 1
+
+    aside.rmdir()
+    assert bus.flush(20)
+    (refused,) = [json.loads(line) for line in aside.read_text().splitlines()]
+    assert refused["message"]["payload"]["n"] == 99
+
+
 def test_message_that_its_token_may_not_send_is_moved_aside_and_holds_up_nothing(
     proxy: CuttingProxy, served: Server, topic: str, tmp_path: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """The spool on disk: order, bounds, torn lines, slots of several processes."""
 
+import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -149,6 +150,46 @@ def test_refused_is_readable(spool: Spool) -> None:
     assert '"code": "nope"' in first
     assert '"message": {"n": 1}' in first
     assert "torn" in second
+
+
+def test_a_refusal_that_is_cut_short_leaves_no_half_line(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool.set_aside(b'{"n":1}', Refused("no such thing"))
+    with monkeypatch.context() as full:
+        full.setattr("switchboard.spool.os.fsync", _no_space)
+        with pytest.raises(OSError, match="No space left"):
+            spool.set_aside(b'{"n":2}', Refused("no such thing"))
+    spool.set_aside(b'{"n":3}', Refused("no such thing"))
+
+    assert [json.loads(line)["message"]["n"] for line in spool.refused.read_text().splitlines()] == [1, 3]
+
+
+def test_a_message_that_stays_is_the_oldest_and_takes_no_space(spool: Spool, tmp_path: Path) -> None:
+    fill(spool, *range(5))
+    size = (tmp_path / "0.jsonl").stat().st_size
+    batch = spool.first(3, 1 << 20)
+
+    spool.done(batch, but=batch[:1])
+
+    assert spool.first(9, 1 << 20) == lines(0, 3, 4)
+    assert (spool.messages, spool.bytes) == (3, sum(len(line) + 1 for line in lines(0, 3, 4)))
+    assert (tmp_path / "0.jsonl").stat().st_size == size
+
+
+def test_a_file_that_a_full_disk_cannot_copy_serves_on(
+    spool: Spool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.compact_at = 1
+    fill(spool, *range(5))
+    monkeypatch.setattr("switchboard.spool.os.fsync", _no_space)
+
+    spool.done(spool.first(4, 1 << 20))
+
+    assert spool.first(9, 1 << 20) == lines(4)
+    assert not (tmp_path / "0.new").exists()
+    monkeypatch.undo()
+    fill(spool, 5)
+    spool.done(spool.first(2, 1 << 20))
+    assert (spool.messages, (tmp_path / "0.jsonl").stat().st_size) == (0, 0)
 
 
 @settings(deadline=None, max_examples=40)

@@ -181,7 +181,10 @@ def test_a_large_body_is_not_waited_for():
     assert post_raw(endless).status == 200
 
 
-@pytest.mark.parametrize("words", [b"SSH-2.0-OpenSSH_9.9\r\n", b"\x00\x01\x02", b"HTTP/9.9 what\r\n\r\n"])
+UPGRADE = b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"
+
+
+@pytest.mark.parametrize("words", [b"SSH-2.0-OpenSSH_9.9\r\n", b"\x00\x01\x02", b"HTTP/9.9 what\r\n\r\n", UPGRADE])
 def test_what_is_no_http_is_told(words):
     async def respond(writer):
         writer.write(words)

@@ -66,3 +66,19 @@ def test_a_long_answer_is_read_to_its_end():
             return b"".join([piece async for piece in answered])
 
     assert asyncio.run(ask()) == body
+
+
+def test_an_answer_that_changes_the_protocol_is_refused():
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
+        writer.close()
+
+    async def ask():
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+            answered = http_stream.post(url, {}, b"{}", allowed=NEAR, connect_s=20, silence_s=20)
+            return [piece async for piece in answered]
+
+    with pytest.raises(http_stream.RemoteFailed, match="the answer is not HTTP"):
+        asyncio.run(ask())
