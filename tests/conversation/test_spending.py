@@ -123,6 +123,16 @@ def test_it_stands_in_the_panel_in_the_list_and_on_the_agents_page(claimed, peop
     assert "Cost at least $3.25" in panel(people)
 
 
+def test_a_turn_whose_tokens_are_unknown_makes_its_agents_cost_partial(claimed):
+    turn(claimed, input_tokens=MILLION, output_tokens=0)
+    turn(claimed, agent="Weather")
+    assert spending.of_agent("Dialogue").cost.words == "$4.00"
+
+    turn(claimed)
+
+    assert spending.of_agent("Dialogue").cost.words == "at least $4.00"
+
+
 def test_an_agents_day_is_read_within_a_bound(claimed, monkeypatch):
     monkeypatch.setattr(spending, "TURNS", 2)
     for _ in range(3):
