@@ -16,7 +16,7 @@ from agents_app.agui import event_reader, http_stream, remote_claims, run_histor
 from agents_app.agui.answer_events import AnswerEvents
 from agents_app.agui.http_stream import RemoteFailed
 from agents_app.approval_gate import run_approvals
-from agents_app.approval_gate.run_scope import current_scope
+from agents_app.run_scope import current_scope
 from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core.outbound_address import AllowList
 from conversations.events import payload

@@ -43,7 +43,7 @@ from agents import (
 from agents.tool_context import ToolContext
 
 from agents_app.approval_gate.edited_outputs import with_change
-from agents_app.approval_gate.run_scope import RunScope, current_scope
+from agents_app.run_scope import RunScope, current_scope
 from agents_app.tools import identity
 from conversations.core.json_values import refuse_constant
 from conversations.runs.policy.evaluate import Declared, Effective, PolicyRule, effective, matching

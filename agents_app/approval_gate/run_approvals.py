@@ -13,13 +13,14 @@ from agents.tool_context import ToolContext
 
 from agents_app.approval_gate import gate
 from agents_app.approval_gate.gate import Decision, Refusal
-from agents_app.approval_gate.run_scope import current_parent_call
 from agents_app.model_providers.unique_call_ids import original
 from agents_app.open_responses.request_tools import is_external
+from agents_app.recorded_values import mask, truncate_fields
+from agents_app.run_scope import current_parent_call
 from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
 from agents_app.worker.call_ids import APPROVAL_STATUSES, CallIdMap, EarlierCall
-from agents_app.worker.event_writer import RunEventWriter, mask, truncate_fields
+from agents_app.worker.event_writer import RunEventWriter
 from agents_app.worker.run_hooks import Do, RecordingHooks, arguments, recorded_digests, requested_arguments
 from agents_app.worker.saved_state import Incompatible, tool_of
 from conversations.core.errors import Fenced

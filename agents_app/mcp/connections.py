@@ -18,7 +18,7 @@ from mcp.types import CONNECTION_CLOSED, CallToolResult, GetPromptResult, ListPr
 from mcp.types import Tool as McpTool
 
 from agents_app.mcp.servers import McpServer, Transport
-from agents_app.worker.event_writer import mask, reason_of
+from agents_app.recorded_values import mask, reason_of
 from conversations.core.background_loop import cancel_all
 from conversations.core.status import OK
 

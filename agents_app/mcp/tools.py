@@ -13,8 +13,8 @@ from agents import Agent, FunctionTool, Handoff, RunContextWrapper
 from agents.mcp import MCPUtil
 from mcp.types import Tool as McpTool
 
-from agents_app.approval_gate.run_scope import current_scope
 from agents_app.mcp.connections import CLOSE_S, McpConnection
+from agents_app.run_scope import current_scope
 from agents_app.teams import agent_registry
 from agents_app.teams.served_team import ServedTeam
 from agents_app.tools.name_collisions import collisions

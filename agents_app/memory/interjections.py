@@ -13,7 +13,7 @@ from agents.run_config import CallModelData, ModelInputData
 from django.conf import settings
 from django.db import connection
 
-from agents_app.approval_gate.run_scope import current_scope
+from agents_app.run_scope import current_scope
 from conversations.events import log, payload
 from conversations.events.recorded_arguments import is_redacted
 from conversations.models import Conversation

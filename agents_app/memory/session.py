@@ -20,7 +20,7 @@ from django.db import connection
 from django.db.models import Q
 
 from agents_app.memory.interjections import MissedMessages
-from agents_app.worker.event_writer import mask_value
+from agents_app.recorded_values import mask_value
 from conversations.core.node_heartbeat import database_now
 from conversations.events.log.sql import insert
 from conversations.events.payload import clean_text

@@ -6,9 +6,9 @@ from agents import ToolApprovalItem
 
 from agents_app.open_responses.history import ChainLink
 from agents_app.open_responses.request import Item, RunRequest
+from agents_app.recorded_values import mask, to_json_value
 from agents_app.tools import identity
 from agents_app.worker.call_ids import CallIdMap
-from agents_app.worker.event_writer import mask, to_json_value
 from agents_app.worker.run_hooks import arguments
 from agents_app.worker.saved_state import tool_of
 from conversations.core.errors import Fenced

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agents_app.approval_gate.run_scope import Restriction
+from agents_app.run_scope import Restriction
 
 KIND = "response.received"
 Item = dict[str, Any]

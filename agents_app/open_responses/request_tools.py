@@ -1,7 +1,7 @@
 """The tools of a request: those of its client, whose call ends the run, and hosted ones, which run here.
 
 A hosted tool is registered by name in a team's `hosted_tools`; whoever names it in a request is given it, an agent of
-any team or a plain model. It reads `agents_app.approval_gate.run_scope.current_scope().response_id`, or its context's
+any team or a plain model. It reads `agents_app.run_scope.current_scope().response_id`, or its context's
 field of that name.
 """
 
@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from agents import FunctionTool, ToolApprovalItem, UserError
 from agents.tool_context import ToolContext
 
-from agents_app.approval_gate.run_scope import current_scope
 from agents_app.open_responses.request import Item
+from agents_app.recorded_values import reason_of
+from agents_app.run_scope import current_scope
 from agents_app.teams.definition import Effect, Team
 from agents_app.tools.identity import MARK
-from agents_app.worker.event_writer import reason_of
 from conversations.core.errors import Fenced
 from conversations.events.response_ids import EXTERNAL
 

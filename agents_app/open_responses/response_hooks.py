@@ -5,12 +5,12 @@ from typing import Any
 from agents import Agent, FunctionTool, Handoff, ModelResponse
 from openai.types.responses import ResponseFunctionToolCall
 
-from agents_app.approval_gate.run_scope import current_scope
 from agents_app.model_providers.unique_call_ids import original
 from agents_app.open_responses.request import Limited, Unfit
 from agents_app.open_responses.request_tools import External
 from agents_app.open_responses.response_builder import ResponseBuilder
-from agents_app.worker.event_writer import mask
+from agents_app.recorded_values import mask
+from agents_app.run_scope import current_scope
 from agents_app.worker.run_hooks import RecordingHooks, arguments
 from conversations.runs.claims import Body
 

@@ -1,7 +1,7 @@
 """Teams of agents: declared by their packages, loaded, registered and served. A team's code imports from here."""
 
-from agents_app.approval_gate.run_scope import current_scope, idempotency_key, tell
 from agents_app.mcp.servers import McpServer
+from agents_app.run_scope import current_scope, idempotency_key, tell
 from agents_app.teams.definition import NoContext, Team
 from agents_app.worker.nested_runs import agent_tool, nested_run
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from agents import RunContextWrapper, default_tool_error_function, function_tool
 
-from agents_app.approval_gate.run_scope import current_scope
+from agents_app.run_scope import current_scope
 from switchboard import BusError, send_message
 
 
@@ -46,6 +46,6 @@ def context_of(ctx: RunContextWrapper[Any]) -> dict[str, Any]:
     fields = {
         "conversation_id": scope.conversation if scope else of_team,
         "agent": getattr(agent, "name", None),
-        "metadata": dict(scope.answers) if scope else {},
+        "metadata": dict(scope.message_metadata) if scope else {},
     }
     return {name: value for name, value in fields.items() if value}

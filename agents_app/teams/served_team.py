@@ -10,8 +10,8 @@ from agents import Agent, FunctionTool, Handoff, RunContextWrapper, ToolTimeoutE
 from agents.tool import default_tool_timeout_error_message
 
 from agents_app.approval_gate import gate
-from agents_app.approval_gate.run_scope import current_scope
 from agents_app.model_providers.providers import ModelConfig, Provider, ResolvedModel, model_for
+from agents_app.run_scope import current_scope
 from agents_app.teams.definition import Team
 from agents_app.tools import identity
 from agents_app.tools.identity import Schema

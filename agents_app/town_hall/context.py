@@ -5,7 +5,7 @@ from enum import StrEnum
 from agents import Agent, AgentHookContext, AgentHooks
 from pydantic import BaseModel, ConfigDict
 
-from agents_app.approval_gate.run_scope import tell
+from agents_app.run_scope import tell
 from agents_app.town_hall.forms import Feedback, Incident, Insights
 from conversations.core.secret_masking import mask
 

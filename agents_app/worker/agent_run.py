@@ -18,19 +18,19 @@ from django.conf import settings
 from agents_app.approval_gate import run_approvals
 from agents_app.approval_gate.gate import GUARDED_CALLS
 from agents_app.approval_gate.run_approvals import Gatekeeper
-from agents_app.approval_gate.run_scope import RunScope, current_parent_call, enter_scope
 from agents_app.memory import team_context
 from agents_app.memory.interjections import InterjectionFilter
 from agents_app.memory.session import DjangoSession
 from agents_app.open_responses.request import Limited, Unfit
 from agents_app.open_responses.response_run import ResponseRun, reply_to
+from agents_app.recorded_values import reason_of, truncate_fields
+from agents_app.run_scope import RunScope, current_parent_call, enter_scope
 from agents_app.teams.served_team import ServedTeam
 from agents_app.worker import saved_state
 from agents_app.worker.budget_watch import BudgetWatch
 from agents_app.worker.call_ids import CallIdMap, EarlierCall
 from agents_app.worker.claimed_run import ClaimedRun, WorkerServices
 from agents_app.worker.error_location import place_of
-from agents_app.worker.event_writer import reason_of, truncate_fields
 from agents_app.worker.message_delivery import MessageDelivery
 from agents_app.worker.model_turns import ModelTurns, TurnTooLarge
 from agents_app.worker.run_hooks import RecordingHooks, total_of
@@ -152,7 +152,7 @@ class AgentRun(ClaimedRun):
             on_event=self._on_nested_event,
             tell=self._write_team_event,
             our_call=lambda context: self._hooks.our_call(context),
-            answers=run_input.metadata,
+            message_metadata=run_input.metadata,
             **(self._reply.of_scope if self._reply else {}),
             is_resumed=self.claim.state is not None,
             gatekeeper=self._gatekeeper,

@@ -1,25 +1,19 @@
 """Write the events of one attempt of a run: behind the fence, with secrets masked, through the log's writer."""
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from django.conf import settings
-from pydantic_core import to_json
-
-from conversations.core import secret_masking
+from agents_app.recorded_values import mask, truncate_fields
 from conversations.core.errors import Busy, Fenced, NotAllowed, TooLarge
 from conversations.events import log, registry
 from conversations.events.log.records import NewEvent
 from conversations.events.log.write_job import OpenTokens, TokenSource
-from conversations.events.payload import check_depth
 from conversations.runs.claims import Body, Claim
 
 logger = logging.getLogger(__name__)
 
-SHOWN = 400_000  # bytes of one value in an event; a payload has 1 MiB
 BUSY_FOR = 0.1  # seconds before the next try while the write queue is full
 
 
@@ -94,96 +88,3 @@ class RunEventWriter:
         except TooLarge:
             return truncate_fields(payload)
         return payload
-
-
-def to_json_value(value: Any) -> tuple[Any, int]:
-    """Return a value as JSON can represent it, with secrets masked and limited in size, and its original size in
-    bytes."""
-    try:
-        raw = to_json(value, fallback=str, inf_nan_mode="strings", bytes_mode="base64")
-        check_depth(raw)
-        text = raw.decode()
-        json_value = json.loads(text)
-    except Exception:  # a value of a tool: whatever its own methods raise, it has a text
-        json_value = _text_of(value)
-        text = json.dumps(json_value, ensure_ascii=False)
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size > SHOWN:
-        return f"{mask((json_value if isinstance(json_value, str) else text)[: SHOWN // 4])}…", size
-    return mask_value(json_value, text), size
-
-
-def mask_value(value: Any, text: str) -> Any:
-    """Return a JSON value with its secrets masked; `text` is its JSON."""
-    if not secret_masking.may_hold(text) and not any(
-        json.dumps(own)[1:-1] in text or own in text for own in _own_secrets()
-    ):
-        return value
-    masked = mask(text)
-    whole = value if masked == text else _loaded(masked, value)
-    each = _masked(whole)  # a text inside may be JSON itself, quoted once more
-    return value if each == value else each
-
-
-def mask(text: str) -> str:
-    """Mask what looks like a secret, and the secrets known to this process."""
-    for secret in _own_secrets():
-        text = text.replace(secret, secret_masking.MASK)
-    return secret_masking.mask(text)
-
-
-def _own_secrets() -> list[str]:
-    candidates = settings.SECRET_KEY, settings.CONFIG.openai_api_key.get_secret_value()
-    return [secret for secret in candidates if len(secret) > 7]
-
-
-def reason_of(error: BaseException) -> str:
-    """Return the reason of a failure: the exception and its causes, as text without secrets."""
-    parts: list[str] = []
-    seen: BaseException | None = error
-    while seen is not None and len(parts) < 4:
-        text = str(seen).strip()
-        if not parts or text not in parts[-1]:
-            parts.append(f"{type(seen).__name__}: {text}" if text else type(seen).__name__)
-        seen = seen.__cause__
-    return mask(" ← ".join(parts))[:4000]
-
-
-def _text_of(value: Any) -> str:
-    try:
-        return str(value)
-    except Exception as error:  # as above
-        return f"<{type(value).__name__} without a text: {type(error).__name__}>"
-
-
-def _loaded(masked: str, value: Any) -> Any:
-    """Parse a masked value; if masking made the JSON invalid, mask text by text."""
-    try:
-        return json.loads(masked)
-    except ValueError:
-        return _masked(value)
-
-
-def _masked(value: Any) -> Any:
-    match value:
-        case str():
-            return mask(value)
-        case dict():
-            return {mask(str(key)): _masked(inner) for key, inner in value.items()}
-        case list():
-            return [_masked(inner) for inner in value]
-    return value
-
-
-def truncate_fields(payload: Body) -> Body:
-    """Truncate the values that are too large for one event; they become text."""
-    return {name: truncate(value) for name, value in payload.items()}
-
-
-def truncate(value: Any) -> Any:
-    """Return a value, or the beginning of its text if that is too large for one event."""
-    if isinstance(value, str | dict | list):
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        if len(text) > SHOWN // 4:
-            return f"{text[: SHOWN // 4]}…"
-    return value

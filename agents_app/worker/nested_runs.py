@@ -11,7 +11,7 @@ from agents import Agent, FunctionTool, RunContextWrapper, RunHooks, Runner, Use
 from agents.result import RunResult, RunResultStreaming
 from agents.tool_context import ToolContext
 
-from agents_app.approval_gate.run_scope import RunScope, current_scope, enter_scope
+from agents_app.run_scope import RunScope, current_scope, enter_scope
 
 MAX_TURNS = 10
 

@@ -28,9 +28,10 @@ from pydantic import BaseModel
 from agents_app.approval_gate import gate, run_approvals
 from agents_app.approval_gate.gate import Decision
 from agents_app.approval_gate.run_approvals import Gatekeeper
-from agents_app.approval_gate.run_scope import RunScope, current_parent_call, enter_scope
 from agents_app.memory import session, team_context
 from agents_app.memory.team_context import ContextRefused
+from agents_app.recorded_values import reason_of, truncate_fields
+from agents_app.run_scope import RunScope, current_parent_call, enter_scope
 from agents_app.teams.definition import Team
 from agents_app.teams.served_team import ServedTeam, as_timeout
 from agents_app.tools import identity
@@ -38,7 +39,6 @@ from agents_app.worker import saved_state
 from agents_app.worker.agent_run import GRACE
 from agents_app.worker.call_ids import CallIdMap, EarlierCall
 from agents_app.worker.claimed_run import ClaimedRun, WorkerServices
-from agents_app.worker.event_writer import reason_of, truncate_fields
 from agents_app.worker.model_turns import ModelTurns
 from agents_app.worker.run_hooks import RecordingHooks, total_of
 from agents_app.worker.run_input import known_calls, metadata_of
@@ -221,8 +221,8 @@ class ReplayRun(ClaimedRun):
         return RunScope(
             conversation=self.claim.conversation, run=self.claim.run, hooks=self._hooks, run_config=self._config(),
             on_event=self._on_nested_event, tell=self._write_team_event,
-            answers=replay_input.metadata, gatekeeper=self._gatekeeper,
-            key=self._idempotency_key(replay_input.decided.get(self._request.call)),
+            message_metadata=replay_input.metadata, gatekeeper=self._gatekeeper,
+            idempotency_key=self._idempotency_key(replay_input.decided.get(self._request.call)),
             our_call=lambda context: self._hooks.our_call(context),
         )  # fmt: skip
 

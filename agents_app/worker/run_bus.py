@@ -9,9 +9,10 @@ from typing import NoReturn
 
 import msgspec
 
-from agents_app.approval_gate.run_scope import current_scope
+from agents_app.recorded_values import mask
+from agents_app.run_scope import current_scope
 from agents_app.teams.definition import Team
-from agents_app.worker.event_writer import RunEventWriter, mask
+from agents_app.worker.event_writer import RunEventWriter
 from conversations.access.audit import chain, refusal_counter
 from conversations.core import principals
 from conversations.core.errors import NotAllowed

@@ -13,13 +13,14 @@ from agents.tool_context import ToolContext
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
 from agents_app.approval_gate.gate import Decision
-from agents_app.approval_gate.run_scope import current_parent_call
 from agents_app.model_providers.unique_call_ids import original
+from agents_app.recorded_values import mask, reason_of, to_json_value, truncate
+from agents_app.run_scope import current_parent_call
 from agents_app.teams import agent_registry
 from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
 from agents_app.worker.call_ids import CallIdMap
-from agents_app.worker.event_writer import RunEventWriter, mask, reason_of, to_json_value, truncate
+from agents_app.worker.event_writer import RunEventWriter
 from agents_app.worker.model_turns import ModelAnswer, ModelTurns, StreamedMessage, TurnTooLarge, said_in
 from agents_app.worker.saved_state import Incompatible
 from conversations.core.errors import Fenced

@@ -22,10 +22,10 @@ from agents_app.memory.interjections import NOTHING, MissedMessages
 from agents_app.memory.session import DjangoSession
 from agents_app.open_responses.request import KIND, RunRequest
 from agents_app.open_responses.request import read as read_request
+from agents_app.recorded_values import reason_of
 from agents_app.teams.definition import Team
 from agents_app.worker import saved_state
 from agents_app.worker.call_ids import EarlierCall
-from agents_app.worker.event_writer import reason_of
 from agents_app.worker.saved_state import Incompatible, SavedState
 from conversations.events import log, payload
 from conversations.events.recorded_arguments import is_redacted

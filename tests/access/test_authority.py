@@ -7,7 +7,7 @@ from agents import function_tool
 from agents.testing import assistant_message, function_call
 
 import switchboard
-from agents_app.approval_gate.run_scope import tell
+from agents_app.run_scope import tell
 from conversations.access.audit import refusal_counter
 from conversations.core import principals
 from conversations.core.errors import NotAllowed

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agents_app.approval_gate.run_scope import RunScope, enter_scope
+from agents_app.run_scope import RunScope, enter_scope
 from agents_app.teams.definition import Team
 from agents_app.worker.run_bus import PUBLISHABLE, RunBus
 from conversations.access import permissions

@@ -9,8 +9,8 @@ import pytest
 from agents import Agent, RunConfig, Runner
 from agents.testing import ScriptedModel, assistant_message, function_call
 
-from agents_app.approval_gate.run_scope import RunScope, enter_scope
 from agents_app.model_providers.providers import ModelConfig, Provider
+from agents_app.run_scope import RunScope, enter_scope
 from agents_app.teams.chat_tool import chat_send
 from agents_app.town_hall import TEAM
 from agents_app.town_hall.context import TownHallContext
@@ -33,7 +33,7 @@ def call(arguments: dict[str, Any], context: Any = None) -> Any:
 
 
 def test_it_speaks_in_the_runs_conversation_as_the_running_agent(bus: InMemoryBus) -> None:
-    with enter_scope(RunScope("conv-7", "run-1", answers={"hop": 3})):
+    with enter_scope(RunScope("conv-7", "run-1", message_metadata={"hop": 3})):
         result = call({"recipient": "agent:Bob", "content": " Hello. "}, TownHallContext(conversation_id="another"))
 
     sent = bus.read("chat:Bob")[0].payload

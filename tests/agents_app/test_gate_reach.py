@@ -8,7 +8,7 @@ from agents import Agent, RunContextWrapper, Runner, function_tool, handoff
 from agents.testing import ScriptedModel
 
 from agents_app.approval_gate.gate import PolicyGuardrail, gate_of, guard_agent, guard_tools
-from agents_app.approval_gate.run_scope import Restriction, RunScope
+from agents_app.run_scope import Restriction, RunScope
 from agents_app.teams.definition import Team
 from agents_app.teams.served_team import ServedTeam
 from agents_app.worker import agent_run

@@ -9,10 +9,10 @@ from agents import RunConfig, Runner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents_app.approval_gate.run_scope import RunScope, enter_scope
 from agents_app.demo.model import DemoModel
 from agents_app.memory import team_context
 from agents_app.model_providers.providers import ModelConfig, Provider
+from agents_app.run_scope import RunScope, enter_scope
 from agents_app.teams import loading
 from agents_app.town_hall import TEAM
 from agents_app.town_hall.context import AgentStage, TownHallContext

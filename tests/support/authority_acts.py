@@ -10,7 +10,7 @@ import msgspec
 from django.core.management import call_command
 from hypothesis.stateful import RuleBasedStateMachine
 
-from agents_app.approval_gate.run_scope import RunScope, enter_scope
+from agents_app.run_scope import RunScope, enter_scope
 from agents_app.teams.definition import Team
 from agents_app.worker.run_bus import RunBus
 from conversations.access import authentication

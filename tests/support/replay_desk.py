@@ -9,7 +9,7 @@ from typing import Any
 from agents import RunContextWrapper, function_tool
 from agents.testing import assistant_message, function_call
 
-from agents_app.approval_gate.run_scope import idempotency_key
+from agents_app.run_scope import idempotency_key
 from agents_app.teams.definition import Team
 from conversations.models import Run, ToolCall
 from conversations.runs.replay import request_replay

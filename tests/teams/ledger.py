@@ -6,7 +6,7 @@ from pathlib import Path
 from agents import Agent, RunContextWrapper, function_tool
 from agents.testing import assistant_message, function_call
 
-from agents_app.approval_gate.run_scope import current_scope
+from agents_app.run_scope import current_scope
 from agents_app.teams.definition import NoContext, Team
 from conversations.core.failpoints import failpoint
 from tests.support.agents_running import Scripted

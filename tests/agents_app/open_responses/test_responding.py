@@ -6,7 +6,7 @@ import pytest
 from agents import Agent, function_tool
 from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 
-from agents_app.approval_gate.run_scope import current_scope
+from agents_app.run_scope import current_scope
 from agents_app.teams.definition import Team
 from conversations.events.response_ids import call_item_id, message_item_id
 from conversations.models import Run, SessionItem, ToolCall

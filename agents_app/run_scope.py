@@ -49,7 +49,7 @@ class RunScope:
     """our id of the tool call that runs now, of which this is the context"""
     parent_call: str | None = None
     """our id of the tool call that this run is inside; None in the run itself"""
-    answers: Mapping[str, Any] = field(default_factory=dict)
+    message_metadata: Mapping[str, Any] = field(default_factory=dict)
     """metadata of the message that the run answers: `chat_send` counts its hop on"""
     response_id: str = ""
     """the response that the run answers; empty for any other run"""
@@ -59,7 +59,7 @@ class RunScope:
     """it goes on from where it waited: the tools that it waited for are offered in any case"""
     gatekeeper: "Gatekeeper | None" = None
     """answers the operators' rules to the gate, and records what it refuses"""
-    key: str = ""
+    idempotency_key: str = ""
     """of a replay, the call under whose key its own call goes; empty for any other run"""
 
 
@@ -93,7 +93,7 @@ def idempotency_key(ctx: RunContextWrapper[Any]) -> str:
     scope = current_scope()
     if scope is None or not isinstance(ctx, ToolContext):
         return ""
-    return scope.key if scope.key and scope.parent_call is None else scope.our_call(ctx)
+    return scope.idempotency_key if scope.idempotency_key and scope.parent_call is None else scope.our_call(ctx)
 
 
 def tell(event: dict[str, Any]) -> None:
