@@ -229,7 +229,7 @@ class _Out:
 
     async def send(self, data: bytes) -> None:
         """Send data. Raises the error with which the reader was dismissed, or TimeoutError if it does not read."""
-        await self.reader.unless_dismissed(self._send_gate.opened())
+        await self.reader.unless_dismissed(self._send_gate.wait_until_open())
         async with asyncio.timeout(SLOW_AFTER):
             await self.reader.unless_dismissed(
                 self._send({"type": "http.response.body", "body": data, "more_body": True})

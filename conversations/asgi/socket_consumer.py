@@ -109,7 +109,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             return
         if (old := self.topics.pop(topic, None)) is not None:
             old.close()
-            self.runtime.socket_registry.remove_socket(self.caller.principal, 1)
+            self.runtime.socket_registry.release_topics(self.caller.principal, 1)
             self._look_away(topic)
         if request["op"] == "unsubscribe":
             return
@@ -201,7 +201,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         for subscription in self.topics.values():
             subscription.close()
         if self.topics:
-            self.runtime.socket_registry.remove_socket(self.caller.principal, len(self.topics))
+            self.runtime.socket_registry.release_topics(self.caller.principal, len(self.topics))
         self.topics.clear()
 
 

@@ -98,7 +98,7 @@ class TopicEndpoint(route.Route):
             return await self._read(request, reach, gone, scope)
         with self._socket_registry.reading(caller) as reader:
             messages = await reader.unless_dismissed(self._read(request, reach, gone, scope))
-            await reader.unless_dismissed(self._socket_registry.send_gate.opened())
+            await reader.unless_dismissed(self._socket_registry.send_gate.wait_until_open())
             return messages
 
     async def _read(

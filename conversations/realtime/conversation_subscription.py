@@ -42,7 +42,7 @@ class SocketWriter:
         if frame.is_large:
             await self._turn()
         if self._send_gate.is_held:
-            await self._send_gate.opened()
+            await self._send_gate.wait_until_open()
         if self.write is None or not self.write(frame.encoded):
             await self.message(frame.message)
 
@@ -74,7 +74,7 @@ class SocketWriter:
     async def message(self, message: Mapping[str, object]) -> None:
         """Send one ASGI message, once frames may be sent, within the time that a client has to read."""
         if self._send_gate.is_held:
-            await self._send_gate.opened()
+            await self._send_gate.wait_until_open()
         try:
             async with asyncio.timeout(SLOW_AFTER):  # `wait_for` may lose a cancellation (Python before 3.12)
                 await self._send(message)

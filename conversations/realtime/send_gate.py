@@ -34,7 +34,7 @@ class SendGate:
         async with self._turn:
             await asyncio.sleep(0)
 
-    async def opened(self) -> None:
+    async def wait_until_open(self) -> None:
         """Wait until frames may be sent."""
         while self.is_held:
             self._opened.clear()

@@ -134,7 +134,7 @@ class SocketRegistry:
         """Everything whose permissions are checked: sockets, readers of responses, and other long requests."""
         return self.sockets | self.responses | self._readers
 
-    def remove_socket(self, principal: Principal, topics: int) -> None:
+    def release_topics(self, principal: Principal, topics: int) -> None:
         """Reduce the number of topics that a principal follows."""
         _give_back(self.topics, principal, topics)
 

@@ -138,7 +138,7 @@ def test_nobody_looks_while_nobody_is_there_and_at_once_when_somebody_comes():
         await asyncio.sleep(2 * session_guard.LOOK_EVERY)  # nothing tells that nobody looked
         later, is_held = looking._looked_at, looking.send_gate.is_held
         looking.admit(Socket(), most=1)
-        await asyncio.wait_for(looking.send_gate.opened(), 60)
+        await asyncio.wait_for(looking.send_gate.wait_until_open(), 60)
         await looking.stop()
         return later - first, is_held
 

@@ -64,7 +64,7 @@ class RunEndpoint:
 
     async def _rest(self, wire: Wire, encoder: RunEncoder) -> None:
         async for events in self._context.events(wire.begun):
-            await wire.allowed()
+            await wire.wait_until_allowed()
             if wire.reader.dismissal is not None:
                 pieces = _written(encoder.fail(wire.reader.dismissal))
             else:
@@ -73,7 +73,7 @@ class RunEndpoint:
                     pieces += _written(encoder.fail(stopping() if wire.is_stopping else _late()))
             if wire.is_over:
                 return
-            await (wire.pieces(pieces) if pieces else wire.still_here(STILL_HERE))
+            await (wire.pieces(pieces) if pieces else wire.send_keepalive(STILL_HERE))
             if encoder.is_over:
                 return
 

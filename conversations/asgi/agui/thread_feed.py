@@ -69,7 +69,7 @@ class ThreadFeed:
 
     async def _send_events(self, wire: Wire, encoder: ThreadEncoder) -> None:
         async for events in self._context.events(wire.begun):
-            await wire.allowed()
+            await wire.wait_until_allowed()
             if wire.reader.dismissal is not None:
                 await wire.pieces([_failed(wire.reader.dismissal)])
                 return
@@ -77,7 +77,7 @@ class ThreadFeed:
             pieces += [_failed(stopping())] if wire.is_stopping and not encoder.is_over else []
             if wire.is_over:
                 return
-            await (wire.pieces(pieces) if pieces else wire.still_here(STILL_HERE))
+            await (wire.pieces(pieces) if pieces else wire.send_keepalive(STILL_HERE))
             if encoder.is_over or wire.is_stopping:
                 return
 

@@ -95,14 +95,14 @@ class ResponsesEndpoint:
 
     async def _send_events(self, wire: Wire, encoder: Encoder, frames: list[StreamFrame]) -> None:
         """Send new events, and the end if the server stops or the permission is revoked: then nothing else."""
-        await wire.allowed()
+        await wire.wait_until_allowed()
         if wire.reader.dismissal is not None:
             await wire.events(broken_off(encoder, wire.begun, wire.reader.dismissal, at_once=True))
         elif wire.is_stopping and encoder.final is None:
             encoder.mark_sent(frames)
             await wire.events([*frames, *broken_off(encoder, wire.begun, stopping())])
         elif not wire.is_over:
-            await (wire.events(frames) if frames else wire.still_here(STILL_HERE))
+            await (wire.events(frames) if frames else wire.send_keepalive(STILL_HERE))
 
     async def _whole(self, wire: Wire) -> None:
         """Send the response once it is complete; or as it is, if the client does not wait or has waited long enough."""
@@ -119,7 +119,7 @@ class ResponsesEndpoint:
 
     async def _when_over(self, wire: Wire, received: Received) -> None:
         async for events in self._context.events(wire.begun):
-            await wire.allowed()
+            await wire.wait_until_allowed()
             final = await apart(events, _ending, received, events)
             if wire.reader.dismissal is not None:
                 await wire.refuse(wire.reader.dismissal)
@@ -131,7 +131,7 @@ class ResponsesEndpoint:
             elif wire.begun.progress.is_late:
                 await wire.json(200, wire.begun.progress.so_far())
             elif not wire.is_over:
-                await wire.still_here(b"\n", route.FIXED)
+                await wire.send_keepalive(b"\n", route.FIXED)
                 continue
             return
 
@@ -149,7 +149,7 @@ class Wire:
         send_gate: SendGate,
     ) -> None:
         self.begun, self.reader = begun, reader
-        self._send, self._disconnected, self._send_gate = send, gone, send_gate
+        self._asgi_send, self._disconnected, self._send_gate = send, gone, send_gate
         self._scope = scope
         self._extensions = scope.get("extensions") or {}
         self._has_started = self._is_dropped = False
@@ -166,18 +166,18 @@ class Wire:
         stopping = self._extensions.get("http.stopping")
         return stopping is not None and stopping.is_set()
 
-    async def allowed(self) -> None:
+    async def wait_until_allowed(self) -> None:
         """Wait while it is unknown who may still read (law H)."""
         while self._send_gate.is_held and not (self.is_over or self.is_stopping):
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_EVERY):
-                    await self._send_gate.opened()
+                    await self._send_gate.wait_until_open()
 
     async def start(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Start a response of unknown length."""
         self._has_started = True
         all_headers = [*headers, self._conversation]
-        await self._sent({"type": "http.response.start", "status": 200, "headers": all_headers})
+        await self._send({"type": "http.response.start", "status": 200, "headers": all_headers})
 
     @property
     def _conversation(self) -> tuple[bytes, bytes]:
@@ -194,20 +194,20 @@ class Wire:
         written = write(self._scope, bodies) if write is not None and not self._is_dropped else 0
         rest = bodies[written:]
         if rest:
-            await self._sent(*({"type": "http.response.body", "body": body, "more_body": True} for body in rest))
+            await self._send(*({"type": "http.response.body", "body": body, "more_body": True} for body in rest))
 
-    async def still_here(self, word: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    async def send_keepalive(self, word: bytes, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
         """Send a keep-alive if nothing was sent for a while."""
         if time.monotonic() - self._said_at < SILENCE:
             return
         self._said_at = time.monotonic()
         if not self._has_started:
             await self.start(headers)
-        await self._sent({"type": "http.response.body", "body": word, "more_body": True})
+        await self._send({"type": "http.response.body", "body": word, "more_body": True})
 
     async def end(self, last: bytes) -> None:
         """Send the end of the body."""
-        await self._sent({"type": "http.response.body", "body": last, "more_body": False})
+        await self._send({"type": "http.response.body", "body": last, "more_body": False})
 
     async def json(self, status: int, value: Json) -> None:
         """Send a complete response, or the rest of one that was started."""
@@ -218,16 +218,16 @@ class Wire:
         if self._has_started:
             await self.end(body)
         else:
-            await route.answer(self._sent, status, body, self._conversation)
+            await route.answer(self._send, status, body, self._conversation)
 
     async def refuse(self, error: SwitchboardError) -> None:
         """Send an error; if the response was started, as a failed response."""
         if self._has_started:
             await self.end(msgspec.json.encode(failed(self.begun, error)))
         else:
-            await refuse(self._sent, error)
+            await refuse(self._send, error)
 
-    async def _sent(self, *messages: dict[str, Any]) -> None:
+    async def _send(self, *messages: dict[str, Any]) -> None:
         """Send messages, each in one write, within the time that a client has to read; disconnect one that does not
         read."""
         if self._is_dropped:
@@ -235,7 +235,7 @@ class Wire:
         try:
             async with asyncio.timeout(SLOW_AFTER):
                 for message in messages:
-                    await self._send(message)
+                    await self._asgi_send(message)
         except TimeoutError:
             self._is_dropped = True
             if hang_up := self._extensions.get("http.hang_up"):

@@ -173,7 +173,7 @@ class _Socket:
 
     async def _tell_all(self, begun: PendingResponse, encoder: Encoder) -> None:
         async for batch in self._context.frames(begun, encoder):
-            await self._context.runtime.socket_registry.send_gate.opened()
+            await self._context.runtime.socket_registry.send_gate.wait_until_open()
             if self._is_closed:
                 return
             if not self._context.runtime.is_ready and encoder.final is None:

@@ -125,7 +125,7 @@ class StreamsReader:
             stream = self.streams[key]
             reads.append((stream, stream.entries_read, items))
             stream.take(items, requested)
-            self.streams.has_news(stream)
+            self.streams.move_to_hot_end(stream)
             self._to_look[key] = stream
         for batch in _light_first(reads):
             await self._store(batch)
@@ -148,7 +148,7 @@ class StreamsReader:
         """Read the streams again whose wait is over."""
         for stream in self._holds.release():
             if stream.key in self.streams:
-                self.streams.has_news(stream)
+                self.streams.move_to_hot_end(stream)
 
     def _entries(self, stream: Stream, before: int, items: list[Any]) -> Iterator[StreamEntry]:
         for nth, (entry_id, fields) in enumerate(items, before + 1):
@@ -225,7 +225,7 @@ class StreamsReader:
                 await self._database(self._filing.follow, streams)
                 self.streams.put(streams)
                 for stream in streams:
-                    self.streams.has_news(stream)
+                    self.streams.move_to_hot_end(stream)
 
     async def _miss(self, streams: list[Stream], others: int) -> None:
         """Report streams that no longer exist."""

@@ -80,7 +80,7 @@ class Streams:
         """Stop following a stream."""
         self._by_key.pop(key, None)
 
-    def has_news(self, stream: Stream) -> None:
+    def move_to_hot_end(self, stream: Stream) -> None:
         """Move a stream to the hot end."""
         self._by_key[stream.key] = self._by_key.pop(stream.key)
 
