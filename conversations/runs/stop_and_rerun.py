@@ -19,7 +19,7 @@ from conversations.runs.claims import Body
 from conversations.runs.redacted_input import require_unredacted
 
 
-def stop(by: Who, run: str) -> None:
+def cancel_run(by: Who, run: str) -> None:
     """Request that the worker cancel a run, which takes effect within a second; cancel a run that no worker holds
     directly.
 

@@ -40,5 +40,5 @@ def again(request: HttpRequest, id: str) -> JsonResponse:
 @require_permission("control")
 def cancellation(request: HttpRequest, id: str) -> JsonResponse:
     """Request that a run stop, which takes effect within a second: 202 `{run_id}`."""
-    stop_and_rerun.stop(request.user, id)
+    stop_and_rerun.cancel_run(request.user, id)
     return JsonResponse({"run_id": id}, status=202)

@@ -35,7 +35,7 @@ def again(request: HttpRequest) -> HttpResponse:
 def stop(request: HttpRequest) -> HttpResponse:
     """Stop the run that the pressed button names."""
     name = request.POST.get("run", "")
-    stop_and_rerun.stop(request.user, name)
+    stop_and_rerun.cancel_run(request.user, name)
     run = Run.objects.get(id=name)
     return _back(run.conversation_id, run.ended_seq or run.queued_seq)
 

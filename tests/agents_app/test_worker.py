@@ -316,7 +316,7 @@ def test_a_person_stops_a_run_and_what_was_executing_is_unknown(team_of_people):
         began = time.monotonic()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(agent_run, "GRACE", 0.2)
-            stop_and_rerun.stop(team_of_people["operator"], Run.objects.get().id)
+            stop_and_rerun.cancel_run(team_of_people["operator"], Run.objects.get().id)
             (run,) = ended_runs()
 
     assert time.monotonic() - began < 40  # the call would take 60
@@ -329,7 +329,7 @@ def test_a_call_that_ends_in_time_after_a_stop_is_told_and_the_run_is_cancelled(
     with working(team(*steps, tools=[slow])):
         send_message()
         until(lambda: ToolCall.objects.filter(status="executing").exists(), what="the call to run")
-        stop_and_rerun.stop(team_of_people["operator"], Run.objects.get().id)
+        stop_and_rerun.cancel_run(team_of_people["operator"], Run.objects.get().id)
         (run,) = ended_runs()
 
     assert (run.status, ToolCall.objects.get().status, event_bodies("output")) == ("cancelled", "done", [])

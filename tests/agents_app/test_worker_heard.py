@@ -121,7 +121,7 @@ def test_what_was_asked_and_stopped_before_a_run_began_is_known(by):
     control.pause(by, speak(by, "Hello").conversation)
     with working(clerks(model)):
         send_message("where is it?")
-        stop_and_rerun.stop(by, Run.objects.get().id)
+        stop_and_rerun.cancel_run(by, Run.objects.get().id)
         speak(by, "On Elm Street.", "agent:Clerk")
         control.resume(by, "c")
         send_message("thanks")

@@ -214,7 +214,7 @@ def test_a_run_that_was_asked_to_stop_takes_nothing_in(by, work):
         send_message("hello")
         at_work()
         steer(by, "Be quick.")
-        stop_and_rerun.stop(by, Run.objects.get(status="running").id)
+        stop_and_rerun.cancel_run(by, Run.objects.get(status="running").id)
         work.may_end.set()
         ended_runs(2)
 

@@ -163,7 +163,7 @@ def test_an_answer_by_keyboard_alone(served: Server, second_window: Page) -> Non
     expect(row(page, "keys")).to_contain_text("responded without running by april")
     expect(page.locator("[data-approvals-waiting]")).to_contain_text("1 waiting")
     expect(card(page, "next").locator(".approval")).to_be_focused()
-    stop = "stop_and_rerun.stop(o, Approval.objects.get(id='next').run)"
+    stop = "stop_and_rerun.cancel_run(o, Approval.objects.get(id='next').run)"
     work(served, f"from conversations.runs import stop_and_rerun; {stop}")
     expect(page.locator("[data-over]").locator(row(page, "next"))).to_contain_text("run stopped")
     expect(page.locator("[data-approvals-waiting]")).to_be_hidden()

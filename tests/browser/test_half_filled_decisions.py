@@ -18,7 +18,7 @@ sign_out_everywhere(o, "maria")
 LINK = "from tests.support.visits import link_for; print(link_for('maria'))"
 STOP = """
 from conversations.runs import stop_and_rerun
-stop_and_rerun.stop(o, Approval.objects.get(id="stopped").run)
+stop_and_rerun.cancel_run(o, Approval.objects.get(id="stopped").run)
 """
 
 

@@ -102,7 +102,7 @@ def test_a_question_and_work_that_come_first_are_named(otto):
     approval = teamwork.ask(otto, "c", client_id="2")
     assert "Dialogue is waiting for an approval" in prospect().words
 
-    stop_and_rerun.stop(SYSTEM, approval.run)
+    stop_and_rerun.cancel_run(SYSTEM, approval.run)
     say(otto)
     assert "another message comes first" in prospect().words
     teamwork.claim("c")

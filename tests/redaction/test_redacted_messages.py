@@ -31,7 +31,7 @@ def stopped_run() -> Run:
     send_message("my number is 12")
     run = Run.objects.get()
     control.pause(SYSTEM, "c")
-    stop_and_rerun.stop(SYSTEM, run.id)
+    stop_and_rerun.cancel_run(SYSTEM, run.id)
     control.resume(SYSTEM, "c")
     return run
 

@@ -176,7 +176,7 @@ def test_the_panel_follows_the_run_to_its_end(flood, team):
 
 @pytest.mark.django_db
 def test_the_newest_five_runs_are_shown_and_that_there_are_more(flood, team):
-    stop_and_rerun.stop(team["operator"], flood.run)
+    stop_and_rerun.cancel_run(team["operator"], flood.run)
     for n in range(5):
         teamwork.fail(team["operator"], client_id=f"more-{n}")
 

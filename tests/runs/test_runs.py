@@ -263,12 +263,12 @@ def test_a_run_that_ended_badly_is_run_again_on_the_same_input(people):
 def test_a_run_is_stopped_where_it_is(people):
     claim = claimed()
 
-    stop_and_rerun.stop(people["operator"], claim.run)
+    stop_and_rerun.cancel_run(people["operator"], claim.run)
     assert claims.renew([claim]) == {claim.run: "cancel"}
 
     say(key="d")
     queued = Run.objects.get(conversation__key="d")
-    stop_and_rerun.stop(people["operator"], queued.id)
+    stop_and_rerun.cancel_run(people["operator"], queued.id)
     assert Run.objects.get(id=queued.id).status == "cancelled"
     assert kinds("d")[-1] == "run.cancelled"
 

@@ -40,7 +40,7 @@ def ended():
 
 
 def test_a_person_frees_a_run_whose_worker_is_gone(stuck, people):
-    stop_and_rerun.stop(people["operator"], stuck)
+    stop_and_rerun.cancel_run(people["operator"], stuck)
 
     assert ended() == ("interrupted", "run.interrupted")
     assert Event.objects.latest("seq").principal == "user:otto"
@@ -51,7 +51,7 @@ def test_a_run_whose_worker_is_there_is_only_asked_to_stop(stuck, people):
     """The clock went back while it runs: its worker renews the lease in a moment."""
     beat("host:1", node_heartbeat.database_now())
 
-    stop_and_rerun.stop(people["operator"], stuck)
+    stop_and_rerun.cancel_run(people["operator"], stuck)
 
     assert Run.objects.values_list("status", "stop").get() == ("running", "cancel")
 
@@ -59,7 +59,7 @@ def test_a_run_whose_worker_is_there_is_only_asked_to_stop(stuck, people):
 def test_a_beat_of_the_future_is_no_sign_of_life(stuck, people):
     beat("host:1", node_heartbeat.database_now() + YEAR)
 
-    stop_and_rerun.stop(people["operator"], stuck)
+    stop_and_rerun.cancel_run(people["operator"], stuck)
 
     assert Run.objects.get().status == "interrupted"
     assert [is_there for _, is_there in node_heartbeat.live_nodes()] == [False]
@@ -69,7 +69,7 @@ def test_a_run_with_an_ended_lease_is_freed_without_any_worker(people):
     claim = claimed()
     Run.objects.update(lease_until=1)
 
-    stop_and_rerun.stop(people["operator"], claim.run)
+    stop_and_rerun.cancel_run(people["operator"], claim.run)
 
     assert Run.objects.get().status == "interrupted"
 
@@ -85,7 +85,7 @@ def test_a_run_that_its_worker_renews_at_the_last_moment_is_asked_to_stop(people
         return answer
 
     monkeypatch.setattr(leases, "is_abandoned", renewed_meanwhile)
-    stop_and_rerun.stop(people["operator"], claim.run)
+    stop_and_rerun.cancel_run(people["operator"], claim.run)
 
     assert Run.objects.values_list("status", "stop").get() == ("running", "cancel")
 

@@ -153,7 +153,7 @@ def running_again(all_: People) -> Deed:
 
 def stopping(all_: People) -> Deed:
     run = teamwork.ask(all_["operator"]).run
-    return lambda by: stop_and_rerun.stop(by, run)
+    return lambda by: stop_and_rerun.cancel_run(by, run)
 
 
 def replaying(all_: People) -> Deed:

@@ -123,7 +123,7 @@ def _decide(by: str, approval: str, **answer: Any) -> list[str | None]:
 
 
 def _cancel(run: str) -> None:
-    stop_and_rerun.stop(_user("otto"), run)
+    stop_and_rerun.cancel_run(_user("otto"), run)
 
 
 def _steer(verb: str, key: str) -> None:

@@ -32,7 +32,7 @@ def cancel(by: Who, response: str) -> None:
         permissions.require(by, "control")
         return
     with suppress(Conflict):  # it ended meanwhile
-        stop_and_rerun.stop(by, row.run)
+        stop_and_rerun.cancel_run(by, row.run)
 
 
 def delete(by: Who, response: str) -> None:

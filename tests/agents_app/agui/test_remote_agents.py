@@ -187,7 +187,7 @@ def test_a_person_stops_it(remote):
     with working(remote()):
         ask("hang on", "remote-stopped")
         until(lambda: event_bodies("token", "remote-stopped"))
-        stop_and_rerun.stop(SYSTEM, Run.objects.get().id)
+        stop_and_rerun.cancel_run(SYSTEM, Run.objects.get().id)
         (run,) = ended_runs()
 
     assert run.status == "cancelled"

@@ -124,7 +124,7 @@ def test_a_response_that_a_person_stops_is_cancelled(people, monkeypatch):
     with working(team([assistant_message("Wait."), function_call("stall", {}, call_id="c1")], hosted_tools=[stall])):
         response = ask(tools=[function("stall")])
         until(lambda: ToolCall.objects.filter(status="executing").exists(), what="the call to run")
-        stop_and_rerun.stop(people["operator"], Run.objects.get().id)
+        stop_and_rerun.cancel_run(people["operator"], Run.objects.get().id)
         ended_runs()
 
     told_ = answer(response)

@@ -249,6 +249,6 @@ def test_an_error_of_ours_is_a_500_in_the_forms_words(desk, monkeypatch):
 def test_a_person_who_stops_the_run_is_seen_by_id(desk):
     held = desk.create("hold", background=True).json["id"]
     until(lambda: Run.objects.get().status == "running")
-    stop_and_rerun.stop(SYSTEM, Run.objects.get().id)
+    stop_and_rerun.cancel_run(SYSTEM, Run.objects.get().id)
 
     until(lambda: desk.get(f"responses/{held}").json["status"] == "cancelled")

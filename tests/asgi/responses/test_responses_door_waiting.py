@@ -116,7 +116,7 @@ def test_a_person_may_stop_the_run_of_a_response(desk):
         async with desk.asking({"model": MODEL, "input": "hold", "stream": True}) as asking:
             await asking.writes(5)
             run = await desk.context.do(Run.objects.get)
-            await desk.context.do(stop_and_rerun.stop, SYSTEM, run.id)
+            await desk.context.do(stop_and_rerun.cancel_run, SYSTEM, run.id)
             return await asking.answer()
 
     final = desk.run(stop).events[-1]

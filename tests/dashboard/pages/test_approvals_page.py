@@ -97,7 +97,7 @@ def test_lists_tell_apart_what_waits_and_what_was_decided(people):
     second = teamwork.ask(people["operator"], key="two", **ASKED)
     third = teamwork.ask(people["operator"], key="three", **ASKED)
     decide.decide(people["approver"], first.id, "reject")
-    stop_and_rerun.stop(people["operator"], third.run)
+    stop_and_rerun.cancel_run(people["operator"], third.run)
 
     assert {card.row.id for card in inbox.page(status="pending")[0]} == {second.id}
     assert rows_of(get(people["viewer"], "/approvals/?view=decided")) == [first.id]
@@ -107,7 +107,7 @@ def test_lists_tell_apart_what_waits_and_what_was_decided(people):
 
 def test_a_question_that_cannot_be_acted_on_is_not_counted(people):
     approval = teamwork.ask(people["operator"], **ASKED)
-    stop_and_rerun.stop(people["operator"], approval.run)
+    stop_and_rerun.cancel_run(people["operator"], approval.run)
 
     assert live_requests.SOURCE.waiting_counts()["waiting"] == 0
     assert "Nothing is waiting for approval" in get(people["viewer"], "/approvals/")
@@ -115,7 +115,7 @@ def test_a_question_that_cannot_be_acted_on_is_not_counted(people):
 
 def test_a_request_whose_run_is_over_stands_apart_and_says_why(people):
     stopped, unfit, waiting = (teamwork.ask(people["operator"], key=key, **ASKED) for key in ("one", "two", "three"))
-    stop_and_rerun.stop(people["operator"], stopped.run)
+    stop_and_rerun.cancel_run(people["operator"], stopped.run)
     decide.decide(people["approver"], unfit.id, "approve")
     stop_and_rerun.end_as_incompatible(unfit.run, "the tool changed")
 

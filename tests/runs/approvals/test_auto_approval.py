@@ -391,5 +391,5 @@ def test_a_claim_from_outside_uses_no_rule_and_approves_nothing(people):
     teamwork.claim_from_outside("flood", claim | {"rule": made.id, "rule_by": "user:april", "run_id": approval.run})
 
     assert Approval.objects.get().status == "pending"
-    stop_and_rerun.stop(people["operator"], approval.run)
+    stop_and_rerun.cancel_run(people["operator"], approval.run)
     assert Approval.objects.get().rule is None

@@ -61,7 +61,7 @@ def statuses():
 def test_a_run_stopped_while_it_waits_withdraws_its_question(team):
     approval = teamwork.ask(team["operator"])
 
-    stop_and_rerun.stop(team["operator"], approval.run)
+    stop_and_rerun.cancel_run(team["operator"], approval.run)
 
     approval.refresh_from_db()
     assert (approval.status, approval.decision, approval.decided_by) == ("cancelled", None, "user:otto")
@@ -74,7 +74,7 @@ def test_a_question_whose_run_a_token_stopped_names_the_token(team):
     tokens.make_token(SYSTEM, "night-desk", "operator")
     approval = teamwork.ask(team["operator"])
 
-    stop_and_rerun.stop(token_principal("night-desk"), approval.run)
+    stop_and_rerun.cancel_run(token_principal("night-desk"), approval.run)
 
     approval.refresh_from_db()
     assert (approval.status, approval.decided_by) == ("cancelled", "token:night-desk")
@@ -112,7 +112,7 @@ def test_every_bad_end_withdraws_what_is_open_and_says_why(team, kind, why):
 def test_a_stopped_run_leaves_the_call_around_the_question_in_doubt(team):
     run = ask_twice(team["operator"])
 
-    stop_and_rerun.stop(team["operator"], run)
+    stop_and_rerun.cancel_run(team["operator"], run)
 
     assert statuses() == {"outer": "unknown", "call-1": "blocked", "call-2": "blocked"}
     assert event_bodies("run.cancelled", "flood")[0]["calls"] == ["outer"]
@@ -123,7 +123,7 @@ def test_a_run_that_was_approved_and_is_stopped_before_it_goes_on_never_runs_the
     approval = teamwork.ask(team["operator"])
     decide.decide(team["approver"], approval.id, "approve")
 
-    stop_and_rerun.stop(team["operator"], approval.run)
+    stop_and_rerun.cancel_run(team["operator"], approval.run)
 
     approval.refresh_from_db()
     assert (approval.status, statuses()) == ("decided", {approval.tool_call: "blocked"})
@@ -132,7 +132,7 @@ def test_a_run_that_was_approved_and_is_stopped_before_it_goes_on_never_runs_the
 
 def test_a_decision_after_it_is_told_what_happened(team):
     approval = teamwork.ask(team["operator"])
-    stop_and_rerun.stop(team["operator"], approval.run)
+    stop_and_rerun.cancel_run(team["operator"], approval.run)
 
     with pytest.raises(Conflict, match="the approval request was withdrawn: user:otto ended its run at"):
         decide.decide(team["approver"], approval.id, "approve")
@@ -152,7 +152,7 @@ def test_the_question_vanishes_from_an_open_page_with_the_events_that_end_it(tea
     assert f'<decision-form data-key="{approval.id}"' in block("file_incident")
     head, artist = log.head("flood"), LiveRenderer("flood")
 
-    stop_and_rerun.stop(team["operator"], approval.run)
+    stop_and_rerun.cancel_run(team["operator"], approval.run)
     frames = [json.loads(text) for _, text in artist.draw(log.read_after("flood", head))]
 
     (fresh,) = [frame["html"] for frame in frames if frame.get("group") == f"call:{approval.tool_call}"]
@@ -165,7 +165,7 @@ def test_calls_that_a_stopped_run_leaves_in_doubt_change_on_an_open_page(team):
     run = ask_twice(team["operator"])
     head, artist = log.head("flood"), LiveRenderer("flood")
 
-    stop_and_rerun.stop(team["operator"], run)
+    stop_and_rerun.cancel_run(team["operator"], run)
     frames = [json.loads(text) for _, text in artist.draw(log.read_after("flood", head))]
 
     changed = {change["group"]: change["html"] for frame in frames for change in frame.get("also", ())}
@@ -175,7 +175,7 @@ def test_calls_that_a_stopped_run_leaves_in_doubt_change_on_an_open_page(team):
 def test_rebuild_changes_nothing_of_it(team):
     run = ask_twice(team["operator"])
     decide.decide(team["approver"], "ask-1", "reject")
-    stop_and_rerun.stop(team["operator"], run)
+    stop_and_rerun.cancel_run(team["operator"], run)
     before = [list(model.objects.order_by("id").values()) for model in (Run, Approval, ToolCall)]
 
     list(rebuild())

@@ -87,7 +87,7 @@ def test_of_many_decisions_at_once_one_wins_ten_thousand_times(people):
 
 
 def stopping(people, approval):
-    stop_and_rerun.stop(people["operator"], approval.run)
+    stop_and_rerun.cancel_run(people["operator"], approval.run)
 
 
 def expiring(people, approval):

@@ -213,7 +213,7 @@ def test_no_worker_and_no_rule_takes_such_a_run(people):
 def test_a_person_may_stop_the_waiting(people):
     approval = ask()
 
-    stop_and_rerun.stop(people["operator"], approval.run)
+    stop_and_rerun.cancel_run(people["operator"], approval.run)
 
     assert states() == ("cancelled", "executing", "cancelled")
     assert external_approvals.outcome(approval) == external_approvals.ExternalOutcome("")

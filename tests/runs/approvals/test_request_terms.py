@@ -146,7 +146,7 @@ def test_the_badge_counts_what_this_person_can_still_decide(people):
     teamwork.ask(people["admin"], key="one")
     over = teamwork.ask(people["operator"], key="two")
     teamwork.ask(people["operator"], key="three")
-    stop_and_rerun.stop(people["operator"], over.run)
+    stop_and_rerun.cancel_run(people["operator"], over.run)
 
     now = pending_counts.pending_counts()
 

@@ -256,7 +256,7 @@ def test_a_replay_is_stopped_by_a_person_before_it_runs(people, desk):
     old = desk.recorded("look")["look"]
     with working(desk.team()) as worker, hold_claims(worker):
         replay = request_replay.request_replay(people["operator"], old.id)
-        stop_and_rerun.stop(people["operator"], replay.run)
+        stop_and_rerun.cancel_run(people["operator"], replay.run)
 
     assert (Run.objects.get(id=replay.run).status, len(desk.ran)) == ("cancelled", 1)
     assert ToolCall.objects.get(id=replay.call).status == "blocked"
@@ -267,7 +267,7 @@ def test_a_replay_is_stopped_by_a_person_while_it_runs(people, desk):
     with working(desk.team(tools=[desk.slow("look")])):
         replay = request_replay.request_replay(people["operator"], old.id)
         until(lambda: ToolCall.objects.filter(id=replay.call, status="executing").exists(), what="it to execute")
-        stop_and_rerun.stop(people["operator"], replay.run)
+        stop_and_rerun.cancel_run(people["operator"], replay.run)
         Run.objects.filter(id=replay.run).update(stop="abort")
         run = ended(replay.run)
 
