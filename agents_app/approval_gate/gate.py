@@ -157,10 +157,10 @@ class PolicyGuardrail(ToolInputGuardrail[Any]):
                 await scope.gatekeeper.refuse(data.context, data.agent, self.tool, refusal)
             return ToolGuardrailFunctionOutput.reject_content(refusal.model_message)
         if self.declared_needs_approval is False and verdict.rule == "allow":
-            self._approve(data)
+            self._approve_unreadable(data)
         return ToolGuardrailFunctionOutput.allow()
 
-    def _approve(self, data: ToolInputGuardrailData) -> None:
+    def _approve_unreadable(self, data: ToolInputGuardrailData) -> None:
         """Let a call go on that nobody asks about: the SDK would have a person look at arguments it cannot read."""
         if not _is_object(data.context.tool_arguments):
             self.approve(data)

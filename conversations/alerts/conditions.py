@@ -67,7 +67,7 @@ def _stuck_runs(rule: AlertRule, now: int) -> CurrentCases:
     working = working.filter(conversation__is_demo=False)
     places = dict(working.values_list("conversation_id", "conversation__key")[:MAX_CASES])
     heads = dict(Conversation.objects.filter(id__in=places).values_list("id", "head_seq"))
-    stuck = stuck_detection.alarms(places)
+    stuck = stuck_detection.stuck_runs(places)
     causes = {
         "repeats": "repeats itself", "silent": "makes no progress", "turns": "is near its limit of turns"
     }  # fmt: skip

@@ -77,7 +77,7 @@ def listed() -> list[int]:
     """Return the row ids of all conversations that need a person, the longest waiting first; at most `MAX_LISTED`."""
     running = list(_top_level().filter(status="running").values_list("conversation", flat=True)[:MAX_LOOKED_AT])
     owned = Conversation.objects.exclude(owner="").order_by("-last_at").values_list(*Owned._fields)[:MAX_LOOKED_AT]
-    alarms = stuck_detection.alarms(running)
+    alarms = stuck_detection.stuck_runs(running)
     needs = _failed() | _stuck(alarms) | _replies(Owned(*row) for row in owned) | _approvals()
     shown = set(Conversation.objects.visible().filter(id__in=needs).values_list("id", flat=True))
     return sorted(needs.keys() & shown, key=lambda id_: (needs[id_].since, id_))[:MAX_LISTED]

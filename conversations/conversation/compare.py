@@ -25,7 +25,7 @@ MAX_BYTES = 8 << 20  # of all that is looked at
 BEFORE = 3  # equal moves shown before the first difference
 AFTER = 120  # moves of each side shown from there on
 ENDS = registry.bad_run_ends()
-SAYING = registry.names_with("speech")
+SPEECH = registry.names_with("speech")
 CONTEXT = 40  # events read before the end of what is shared
 
 
@@ -167,7 +167,7 @@ class _Reader:
 
     def _take(self, event: Stored, payload: ParsedPayload, body: dict[str, Any]) -> None:
         kind = event.kind
-        if kind in SAYING:
+        if kind in SPEECH:
             text = words_of(body.get("input")) if kind == "response.received" else payload.words
             self._moves.append(ComparedStep(event.seq, "said", payload.speaker, self._recipient(payload), text))
         elif kind in ("tool_step", "approval.requested"):

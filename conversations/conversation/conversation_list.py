@@ -212,7 +212,7 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
     fetched = list(records)
     ids = [values[0] for values in fetched]
     runs = _runs(ids)
-    alarms = stuck_detection.alarms([id_ for id_ in ids if runs.get(id_) == "running"])
+    alarms = stuck_detection.stuck_runs([id_ for id_ in ids if runs.get(id_) == "running"])
     named, seen = _people(ids, reader)
     needs = attention.attention_of(
         waiting=[id_ for id_ in ids if runs.get(id_) == "waiting"],

@@ -178,7 +178,7 @@ class ConversationRow:
             ("", "tool calls", self.tool_calls),
             ("failed", "errors", self.errors),
         )
-        return tuple((*counter, compact_row(counter[2])) for counter in numbers)
+        return tuple((*counter, compact_count(counter[2])) for counter in numbers)
 
     @property
     def is_imported(self) -> bool:
@@ -199,7 +199,7 @@ class ConversationRow:
     @property
     def unread_words(self) -> str:
         """Return the unread count as shown."""
-        return compact_row(self.unread)
+        return compact_count(self.unread)
 
     @property
     def moment(self) -> datetime:
@@ -213,7 +213,7 @@ def strip_prefix(name: str) -> str:
     return suffix if mark and prefix in ("agent", "user") and suffix else name
 
 
-def compact_row(number: int) -> str:
+def compact_count(number: int) -> str:
     """Write a count in at most five characters: – (none), 9,999, 12k, 3.4M."""
     if number < 10_000:
         return f"{number:,}" if number else "–"

@@ -29,7 +29,7 @@ from conversations.runs.responses.hosting_team import keep_host
 
 MAX_REASON = 2000  # characters
 LOOK_BACK = 5000  # events in which the message to answer is looked for
-SAYING = registry.names_with("agent_input")  # what a person may have said
+AGENT_INPUT = registry.names_with("agent_input")  # what a person may have said
 
 
 class AnsweringRun(NamedTuple):
@@ -107,7 +107,7 @@ def answering_at(parent: Conversation, at: int) -> AnsweringRun:
     """Return what a run right after event `at` would answer: the last message from anyone but an agent, or from one
     agent to another that is available here; else the last message of all."""
     agents, handler = frozenset(Agent.objects.values_list("name", flat=True)), _handler_at(parent, at)
-    near = Event.objects.filter(conversation=parent, seq__lte=at, seq__gt=at - LOOK_BACK, kind__in=SAYING)
+    near = Event.objects.filter(conversation=parent, seq__lte=at, seq__gt=at - LOOK_BACK, kind__in=AGENT_INPUT)
     last = AnsweringRun(0, "", "", "", "")
     for seq, body in near.order_by("-seq").values_list("seq", "body").iterator(bounded_reads.FETCHED):
         payload = parse(body.encode())

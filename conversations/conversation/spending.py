@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import Sum
 
 from conversations.core import micros, model_prices
-from conversations.core.model_prices import CostSum, Spending
+from conversations.core.model_prices import CostSum, ModelTokenCount
 from conversations.core.node_heartbeat import database_now
 from conversations.events.log.sql import any_of
 from conversations.models import ModelUsage
@@ -55,7 +55,7 @@ def of_conversation(conversation: int) -> tuple[list[ModelTokens], CostSum]:
     names = ("turns", "input_tokens", "cached_tokens", "output_tokens", "unknown_turns")
     usages = ModelUsage.objects.filter(conversation=conversation, turns__gt=0).values_list("model", "is_demo")
     rows = usages.order_by().annotate(*(Sum(name) for name in names))
-    spent = {Spending(model, is_demo, *tokens): turns for model, is_demo, turns, *tokens in rows}
+    spent = {ModelTokenCount(model, is_demo, *tokens): turns for model, is_demo, turns, *tokens in rows}
     lines = [
         ModelTokens(line.model, line.is_demo, turns, line.input_tokens,
                     line.output_tokens, line.cached_tokens, model_prices.total([line]).words)
@@ -73,9 +73,9 @@ def costs_of(conversations: Sequence[int]) -> dict[int, CostSum]:
         test, values = any_of(conversations)
         cursor.execute(_OF_MANY.format(test), values)
         rows = cursor.fetchall()
-    spent: dict[int, list[Spending]] = {}
+    spent: dict[int, list[ModelTokenCount]] = {}
     for conversation, model, is_demo, *tokens in rows:
-        spent.setdefault(conversation, []).append(Spending(model, bool(is_demo), *tokens))
+        spent.setdefault(conversation, []).append(ModelTokenCount(model, bool(is_demo), *tokens))
     return {key: model_prices.total(lines) for key, lines in spent.items() if not all(line.is_demo for line in lines)}
 
 
@@ -88,7 +88,9 @@ def of_agent(name: str) -> AgentSpending:
         rows = [(model, bool(is_demo), *map(int, sums)) for model, is_demo, *sums in cursor.fetchall()]
         cursor.execute(_HAS_UNKNOWN, [since, CONVERSATIONS, name])
         has_unknown = cursor.fetchone() is not None
-    cost = model_prices.total(Spending(model, demo, used, cached, out) for model, demo, used, cached, out, _ in rows)
+    cost = model_prices.total(
+        ModelTokenCount(model, demo, used, cached, out) for model, demo, used, cached, out, _ in rows
+    )
     turns = sum(row[5] for row in rows)
     is_cut = turns >= TURNS
     return AgentSpending(

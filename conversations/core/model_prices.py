@@ -40,7 +40,7 @@ class CostSum(NamedTuple):
         return f"at least {text}" if self.is_partial and self.dollars is not None else text
 
 
-class Spending(NamedTuple):
+class ModelTokenCount(NamedTuple):
     """Tokens of one model; `unknown_turns` reported no tokens."""
 
     model: str
@@ -61,10 +61,10 @@ def cost(model: str, input_tokens: int, output_tokens: int, cached_tokens: int =
     return (whole + price.output * output_tokens) / MILLION
 
 
-def total(spendings: Iterable[Spending]) -> CostSum:
+def total(counts: Iterable[ModelTokenCount]) -> CostSum:
     """Return the total cost. The demo model's tokens are free and left out."""
     known, is_partial = [], False
-    for spent in spendings:
+    for spent in counts:
         if spent.is_demo:
             continue
         dollars = cost(spent.model, spent.input_tokens, spent.output_tokens, spent.cached_tokens)

@@ -91,8 +91,8 @@ SEARCHED = Search()
 class RunEnd(NamedTuple):
     """That an event ends its run; of a bad end, why it withdraws open approval requests and why it ends open calls."""
 
-    request: str = ""
-    call: str = ""
+    request_reason: str = ""
+    call_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def run_ends() -> tuple[str, ...]:
 
 def bad_run_ends() -> tuple[str, ...]:
     """Return the names of the types that end a run badly: its open calls end, too."""
-    return tuple(name for name in run_ends() if (end := TYPES[name].run_end) is not None and end.call)
+    return tuple(name for name in run_ends() if (end := TYPES[name].run_end) is not None and end.call_reason)
 
 
 def schemas() -> tuple[type[BaseEvent], ...]:

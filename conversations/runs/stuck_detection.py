@@ -45,7 +45,7 @@ class StuckRun(NamedTuple):
     since: int  # its last progress
 
 
-def alarms(conversations: Collection[int]) -> dict[int, StuckRun]:
+def stuck_runs(conversations: Collection[int]) -> dict[int, StuckRun]:
     """Return the most serious warning for each of these conversations that has one, by its id."""
     running = _running(conversations) if conversations else []
     if not running:

@@ -93,7 +93,7 @@ def panel_of(request: HttpRequest, conversation: Conversation) -> ControlPanel:
     all_runs = list(unfinished.only(*columns))  # of replays and of agents elsewhere too: they ask as well
     runs = [run for run in all_runs if run.kind == "agent" and run.parent_call is None]
     me = str(permissions.principal_of(request.user))
-    alarms = stuck_detection.alarms([conversation.pk]) if any(run.status == "running" for run in runs) else {}
+    alarms = stuck_detection.stuck_runs([conversation.pk]) if any(run.status == "running" for run in runs) else {}
     alarm = alarms.get(conversation.pk)
     may_control = permissions.has_permission(request.user, "control")
     verbs = _verbs(conversation, runs, me) if may_control else []

@@ -93,7 +93,7 @@ class Refold:
     def _compare_final(self, cursor: CursorWrapper, after: int) -> None:
         """Compare calls that have ended, and rows of single events, after a seq; discard them and note what remains."""
         changes, head = self._changes, self.head
-        touched = changes.new_calls | changes.ended  # made in this page, or before it
+        touched = changes.new_calls | changes.changed_calls  # made in this page, or before it
         ended: dict[Key, Any] = {row.id: row for row in touched.values() if row.finished_seq is not None}
         calls_there = folded_rows.keys_of_page(cursor, "calls", head.id, after, head.head_seq)
         self._correct(cursor, "calls", ended, [*ended, *(calls_there - touched.keys())])
@@ -108,7 +108,7 @@ class Refold:
                 self._remaining["calls"][id_] = None
             else:
                 self._remaining["calls"].pop(id_, None)
-        for done in (changes.new_calls, changes.ended, *(getattr(changes, table) for table in OF_ONE_EVENT)):
+        for done in (changes.new_calls, changes.changed_calls, *(getattr(changes, table) for table in OF_ONE_EVENT)):
             done.clear()
 
     def _correct(self, cursor: CursorWrapper, table: str, expected: dict[Key, Any], row_keys: Collection[Key]) -> None:

@@ -227,7 +227,7 @@ def write_changes(cursor: CursorWrapper, changes: RowChanges) -> None:
         key = (conversation, name)
         people += (*key, kind, key in changes.named, key in changes.reachable)
     insert(cursor, _TAKE_PART, 5, people)
-    if changes.new_calls or changes.ended:
+    if changes.new_calls or changes.changed_calls:
         _write_calls(cursor, changes)
     if changes.turns or changes.usages:
         _write_spent(cursor, changes)
@@ -253,7 +253,7 @@ def _write_calls(cursor: CursorWrapper, changes: RowChanges) -> None:
         calls += (c.duration_ms, c.replay_of, c.qualified_name, c.mcp_server, c.output_bytes, c.approver)
         calls += (class_of(c.duration_ms), class_of(c.output_bytes))
     _store(cursor, "conversations_toolcall", f"{CALL},duration_class,size_class", calls)
-    for c in changes.ended.values():
+    for c in changes.changed_calls.values():
         end = [c.finished_seq, c.status, c.duration_ms, c.output_bytes, c.approver]
         end += [class_of(c.duration_ms), class_of(c.output_bytes), c.id, c.conversation_id]
         _execute(cursor, _END_CALL, end)

@@ -221,7 +221,7 @@ class RowChanges(msgspec.Struct):
         default_factory=set
     )  # who spoke to whom: folded once, however often it is
     new_calls: dict[str, FoldedCall] = msgspec.field(default_factory=dict)
-    ended: dict[str, FoldedCall] = msgspec.field(default_factory=dict)
+    changed_calls: dict[str, FoldedCall] = msgspec.field(default_factory=dict)
     open_calls: defaultdict[int, OpenCalls] = msgspec.field(default_factory=lambda: defaultdict(OpenCalls))
     call_ids: dict[tuple[int, int], str] = msgspec.field(
         default_factory=dict

@@ -95,7 +95,7 @@ def change(changes: RowChanges, row: FoldedCall, status: str) -> None:
     """Give a call another status."""
     row.status = status
     if row.id not in changes.new_calls:
-        changes.ended[row.id] = row
+        changes.changed_calls[row.id] = row
 
 
 def _open_call(open_calls: OpenCalls, event: EventFacts) -> FoldedCall | None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from django.db.models import Sum
 
 from conversations.core import micros, model_prices
-from conversations.core.model_prices import Spending
+from conversations.core.model_prices import ModelTokenCount
 from conversations.core.node_heartbeat import database_now
 from conversations.core.ttl_cache import TtlCache
 from conversations.models import BudgetLimit, BudgetRaise, ModelUsage, Run, ToolCall, Turn
@@ -126,7 +126,7 @@ def _used(rule: BudgetRule, claimed: Claim, agent: str) -> Decimal:
         return _minutes(worked + (calls.aggregate(ms=Sum("duration_ms"))["ms"] or 0))
     names = ("input_tokens", "cached_tokens", "output_tokens")
     rows = turns.order_by().values_list("model", "is_demo").annotate(*(Sum(name) for name in names))
-    return _tokens_or_cost(rule, [Spending(*row) for row in rows])
+    return _tokens_or_cost(rule, [ModelTokenCount(*row) for row in rows])
 
 
 def _in_conversation(rule: BudgetRule, conversation: str) -> Decimal:
@@ -137,10 +137,10 @@ def _in_conversation(rule: BudgetRule, conversation: str) -> Decimal:
     if rule.measure == "minutes":
         return _minutes(rows.aggregate(ms=Sum("worked_ms"))["ms"] or 0)
     names = ("model", "is_demo", "input_tokens", "cached_tokens", "output_tokens")
-    return _tokens_or_cost(rule, [Spending(*row) for row in rows.filter(turns__gt=0).values_list(*names)])
+    return _tokens_or_cost(rule, [ModelTokenCount(*row) for row in rows.filter(turns__gt=0).values_list(*names)])
 
 
-def _tokens_or_cost(rule: BudgetRule, spent: Sequence[Spending]) -> Decimal:
+def _tokens_or_cost(rule: BudgetRule, spent: Sequence[ModelTokenCount]) -> Decimal:
     if rule.measure == "cost":
         return model_prices.total(spent).dollars or Decimal(0)
     return Decimal(sum(line.input_tokens + line.output_tokens for line in spent))

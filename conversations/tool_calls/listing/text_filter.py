@@ -15,12 +15,12 @@ from conversations.search.event_filter import Matching, matching
 MAX_EVENTS = 1_000  # events with the words that are looked up
 MAX_CALLS = 5_000
 NEAR = 12  # events before and after a call whose messages count as around it
-SAYING = registry.names_with("speech")
+SPEECH = registry.names_with("speech")
 
 _STEPS = "e.conversation_id=t.conversation_id AND e.seq IN (t.called_seq,t.finished_seq)"
 _NEAR = (
     f"e.conversation_id=t.conversation_id AND e.seq BETWEEN t.called_seq-{NEAR} AND t.called_seq+{NEAR}"
-    f" AND e.kind IN {SAYING}"
+    f" AND e.kind IN {SPEECH}"
 )
 
 
@@ -58,7 +58,7 @@ def _calls(matches: Matching, where: str) -> list[str] | None:
     if where == "around":
         parts.append(
             "SELECT t.id FROM p JOIN conversations_event e ON e.conversation_id=p.conversation AND e.seq=p.seq"
-            f" AND e.kind IN {SAYING} JOIN conversations_toolcall t ON t.conversation_id=p.conversation"
+            f" AND e.kind IN {SPEECH} JOIN conversations_toolcall t ON t.conversation_id=p.conversation"
             f" AND t.called_seq BETWEEN p.seq-{NEAR} AND p.seq+{NEAR}"
         )
     return _ids(f"{with_clause} {' UNION '.join(parts)} LIMIT {MAX_CALLS + 1}", matches.places)

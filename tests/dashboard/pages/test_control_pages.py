@@ -218,7 +218,7 @@ def call(claimed, n, args):
 
 
 def alarm():
-    return stuck_detection.alarms([Conversation.objects.get().pk]).get(Conversation.objects.get().pk)
+    return stuck_detection.stuck_runs([Conversation.objects.get().pk]).get(Conversation.objects.get().pk)
 
 
 def test_the_same_call_over_and_over_looks_stuck(browsers, otto):
@@ -298,7 +298,7 @@ def test_alarms_of_many_take_as_many_queries_as_of_one(otto):
     with CaptureQueriesContext(
         connection,
     ) as queries:
-        stuck_detection.alarms(list(Conversation.objects.values_list("id", flat=True)))
+        stuck_detection.stuck_runs(list(Conversation.objects.values_list("id", flat=True)))
 
     assert len(queries) == 1 + 4
 

@@ -149,7 +149,7 @@ def test_four_marks_are_drawn_people_first_and_the_rest_is_a_number() -> None:
 
 @pytest.mark.parametrize(("number", "words"), [(0, "–"), (9999, "9,999"), (12_999, "12k"), (3_450_000, "3.5M")])
 def test_counts_are_short(number: int, words: str) -> None:
-    assert conversation_row.compact_row(number) == words
+    assert conversation_row.compact_count(number) == words
 
 
 def test_hostile_words_are_only_words(browser: Client) -> None:

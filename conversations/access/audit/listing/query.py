@@ -104,11 +104,11 @@ def _behind(way: AuditIndexScan, branch: SqlCondition, above: int, below: int) -
     return fetch_rows(f"SELECT 1 FROM conversations_auditentry t WHERE {where} LIMIT 1", values)
 
 
-def _read(conditions: AuditConditions, walk: EntryScanPlan, limit: int) -> Iterator[EntryRow]:
+def _read(conditions: AuditConditions, plan: EntryScanPlan, limit: int) -> Iterator[EntryRow]:
     """Yield entries as long as the caller asks for more; entries whose reasons are searched are read in chunks."""
     below, most = conditions.below, CHUNK if conditions.words else limit
     while True:
-        entries = _piece(conditions._replace(below=below, above=max(conditions.above, walk.floor - 1)), walk.way, most)
+        entries = _piece(conditions._replace(below=below, above=max(conditions.above, plan.floor - 1)), plan.way, most)
         yield from (entry for entry in entries if _says(entry, conditions.words))
         if len(entries) < most:
             return
