@@ -15,7 +15,7 @@ from django.db import connection
 
 from agents_app.run_scope import current_scope
 from conversations.events import log, payload
-from conversations.events.recorded_arguments import is_redacted
+from conversations.events.redacted_events import is_redacted
 from conversations.models import Conversation
 
 Item = Any  # one of the many shapes that the SDK knows

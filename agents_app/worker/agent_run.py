@@ -31,8 +31,8 @@ from agents_app.worker.budget_watch import BudgetWatch
 from agents_app.worker.call_ids import CallIdMap, EarlierCall
 from agents_app.worker.claimed_run import ClaimedRun, WorkerServices
 from agents_app.worker.error_location import place_of
-from agents_app.worker.message_delivery import MessageDelivery
 from agents_app.worker.model_turns import ModelTurns, TurnTooLarge
+from agents_app.worker.next_step_messages import MessageDelivery
 from agents_app.worker.run_hooks import RecordingHooks, total_of
 from agents_app.worker.run_input import RunInput, ServerAway, load_run_input, restore_run_state
 from agents_app.worker.saved_state import Incompatible, SavedState, SignedRunState

@@ -45,7 +45,7 @@ from agents_app.worker.run_input import known_calls, metadata_of
 from agents_app.worker.saved_state import Incompatible, SavedState, SignedRunState
 from conversations.core.errors import Fenced, Invalid
 from conversations.core.json_values import text_of
-from conversations.events.recorded_arguments import has_redacted
+from conversations.events.redacted_events import has_redacted
 from conversations.models import Event, Run, ToolCall
 from conversations.runs import claims
 from conversations.runs.claims import Body, Claim

@@ -21,7 +21,7 @@ from conversations.events import log, payload, registry
 from conversations.events.log.records import NewEvent
 from conversations.models import Conversation, Event
 from conversations.runs.claims import Body, Claim
-from conversations.transport.database_bus import LogBus
+from conversations.transport.log_bus import LogBus
 from switchboard.bus import BusMessage
 
 PUBLISHABLE = registry.names_with("tools_may_publish")

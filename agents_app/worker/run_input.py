@@ -28,7 +28,7 @@ from agents_app.worker import saved_state
 from agents_app.worker.call_ids import EarlierCall
 from agents_app.worker.saved_state import Incompatible, SavedState
 from conversations.events import log, payload
-from conversations.events.recorded_arguments import is_redacted
+from conversations.events.redacted_events import is_redacted
 from conversations.models import Conversation, Event, ToolCall
 from conversations.runs.budgets.evaluate import ORIGIN
 from conversations.runs.claims import Claim

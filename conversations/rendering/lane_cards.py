@@ -26,7 +26,7 @@ NOBODY = "system"  # whose lane it is when nobody is named
 
 
 class Card(NamedTuple):
-    """The context of templates/events/lane.html. `words` link to the event in the transcript."""
+    """The context of templates/events/lane_card.html. `words` link to the event in the transcript."""
 
     row: RowFields
     sender: ParticipantMark
@@ -102,7 +102,7 @@ def lanes_between(event: Stored, call: CallEvents | None) -> tuple[ParticipantMa
 
 
 def _draw(card: Card) -> Markup:
-    return event_rows.render("lane", card)
+    return event_rows.render("lane_card", card)
 
 
 def _card(

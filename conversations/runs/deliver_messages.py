@@ -16,7 +16,7 @@ from conversations.core.ids import new_id
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.events.log.records import NewEvent
-from conversations.events.recorded_arguments import is_redacted
+from conversations.events.redacted_events import is_redacted
 from conversations.models import Conversation, Event, Response, Run
 from conversations.models.run import LIVE
 from conversations.runs.claims import Body, Claim

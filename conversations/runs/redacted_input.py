@@ -1,7 +1,7 @@
 """Refuse runs whose input was redacted."""
 
 from conversations.core.errors import Conflict
-from conversations.events.recorded_arguments import has_redacted
+from conversations.events.redacted_events import has_redacted
 from conversations.models import Event
 
 REDACTED = "event {}, which the run would answer, was redacted"

@@ -22,7 +22,7 @@ _IGNORED_FIELDS = {
     "until", "lost", "sender", "recipient", "agent", "calls", "decision", "params", "hosted", "tool_choice",
     "allowed_tools", "forked_at", "how", "by", "owner", "incomplete_details", "principal", "final",
 }  # fmt: skip
-_HEADS = {  # fields in the order they are looked through, and what each is called beside a hit
+_FIELD_LABELS = {  # fields in the order they are looked through, and what each is called beside a hit
     "title": "title",
     "content": "",
     "text": "",
@@ -37,7 +37,7 @@ _HEADS = {  # fields in the order they are looked through, and what each is call
     "why": "why",
     "input": "input",
 }
-_NO_OTHERS = _IGNORED_FIELDS.union(_HEADS)
+_NO_OTHERS = _IGNORED_FIELDS.union(_FIELD_LABELS)
 _OPAQUE = frozenset({"image_url", "video_url", "file_data", "encrypted_content", "logprobs", "output_id", "hop"})
 
 
@@ -59,7 +59,7 @@ def read(body: str) -> dict[str, Any]:  # any JSON
 
 def parts_of(kind: str, value: dict[str, Any]) -> list[TextField]:
     """Return the searched texts of an event, valid for a text column."""
-    return [TextField(_HEADS.get(name, name), clean_text(text)) for name, text in _fields_of(kind, value)]
+    return [TextField(_FIELD_LABELS.get(name, name), clean_text(text)) for name, text in _fields_of(kind, value)]
 
 
 def text_of(kind: str, value: dict[str, Any]) -> str:
@@ -74,7 +74,7 @@ def _fields_of(kind: str, value: dict[str, Any]) -> list[tuple[str, str]]:
         return []
     if known is not None and known.search.fields:
         value = {name: value[name] for name in known.search.fields if name in value}
-    names = [name for name in _HEADS if name in value]
+    names = [name for name in _FIELD_LABELS if name in value]
     if value.get("args") and "args_raw" in names:
         names.remove("args_raw")  # the same as text
     names += [name for name in value if name not in _NO_OTHERS]

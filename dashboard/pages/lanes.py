@@ -59,7 +59,7 @@ def _in_view(cards: Sequence[tuple[Markup, Ends]], event: int) -> Sequence[tuple
 
 
 def _placed(cards: Iterable[tuple[Markup, Ends]], at: dict[str, int]) -> list[Markup]:
-    slot = macro("events/lane.html", "place")
+    slot = macro("events/lane_card.html", "place")
     empty = safe(slot())
     return [html.replace(empty, safe(slot(*_place(ends, at))), 1) for html, ends in cards]
 

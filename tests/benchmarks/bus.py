@@ -49,7 +49,7 @@ def main() -> None:
     """Interleave both."""
     common.set_up()
     from conversations.core import principals
-    from conversations.transport.database_bus import LogBus
+    from conversations.transport.log_bus import LogBus
 
     def message(topic: str, i: int) -> BusMessage:
         payload = {"type": "message", "sender": "agent:A", "recipient": "agent:B", "content": f"number {i}"}

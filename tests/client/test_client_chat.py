@@ -11,7 +11,7 @@ from django.db import connection
 import switchboard
 from conversations.core import principals
 from conversations.events import log
-from conversations.transport.database_bus import LogBus
+from conversations.transport.log_bus import LogBus
 from switchboard import HttpBus, InMemoryBus, NotConfigured, RedisBus, Refused, chat_send, get_bus, send_message
 from tests.support.live import Server
 from tests.support.services import RedisServer, running

@@ -12,7 +12,7 @@ from conversations.core import principals
 from conversations.events import log
 from conversations.events.payload import parse
 from conversations.models import Conversation
-from conversations.transport.database_bus import LogBus
+from conversations.transport.log_bus import LogBus
 from switchboard import BusMessage, HttpBus, IdReused, InMemoryBus, RedisBus, Refused, UnknownPosition
 from tests.support.services import RedisServer, running
 

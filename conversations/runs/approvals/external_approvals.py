@@ -21,7 +21,8 @@ from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.events.log import token_check
 from conversations.events.log.records import NewEvent
-from conversations.events.recorded_arguments import body_of, edited, has_redacted
+from conversations.events.recorded_arguments import body_of, edited
+from conversations.events.redacted_events import has_redacted
 from conversations.models import Approval, Conversation, Event, Run, ToolCall, ToolSchema
 from conversations.models.run import EXTERNAL
 from conversations.runs.approvals import request_terms

@@ -14,7 +14,8 @@ from conversations.core.errors import NotAllowed
 from conversations.core.json_values import text_of
 from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import Principal
-from conversations.events.recorded_arguments import body_of, has_redacted
+from conversations.events.recorded_arguments import body_of
+from conversations.events.redacted_events import has_redacted
 from conversations.models import Agent, Approval, Event, Run, ToolCall
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import Declared, Effect, PolicyRule, Rule

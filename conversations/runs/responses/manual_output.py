@@ -18,7 +18,7 @@ from conversations.core.micros import to_datetime
 from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM, Principal
 from conversations.events import log
-from conversations.events.recorded_arguments import has_redacted
+from conversations.events.redacted_events import has_redacted
 from conversations.events.response_ids import CONTINUABLE, EXTERNAL, Json, new_response_id
 from conversations.models import Conversation, Event, Response, Run, ToolCall
 from conversations.runs.claims import Body
