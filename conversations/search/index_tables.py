@@ -24,9 +24,7 @@ MAX_WORDS = 16_000  # of one event that are searched: a tsvector counts so far
 MAX_BYTES = 400_000  # of its different words: a tsvector holds 1 MiB
 MAX_CHECKED = 1_500  # words that are within both, whatever they are: 64 characters of 4 bytes each
 MAX_SENDERS = 1_000  # characters of an event's senders whose marks are remembered
-# A new version rebuilds the index: raise it where words, the texts that are indexed, blocks or times change. A new type
-# of events needs none: they are indexed as it declares, from then on.
-VERSION = f"3 {unicodedata.unidata_version}"
+FORMAT = 3  # raise it where words, blocks or times change
 
 
 class Tables(Protocol):
@@ -54,6 +52,11 @@ class Tables(Protocol):
 
     def condition_of(self, query: Wanted) -> tuple[str, str]:
         """Return an SQL condition on an event `e`, with its one value; it looks the event up in the index by id."""
+
+
+def version() -> str:
+    """Return the rules by which the index is built; others rebuild it, since a row is deleted by computing it again."""
+    return f"{FORMAT} {unicodedata.unidata_version} {searchable_text.digest_of_declarations()}"
 
 
 def of_this() -> Tables:

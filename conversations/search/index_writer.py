@@ -20,7 +20,7 @@ from conversations.events.log.sql import insert, marks
 from conversations.models import Meta
 from conversations.search import recorded_times, title_index
 from conversations.search.index_rows import WORDS_TABLE, IndexRow, Wanted
-from conversations.search.index_tables import VERSION, Tables, of_conversation, of_this, row_of
+from conversations.search.index_tables import Tables, of_conversation, of_this, row_of, version
 
 logger = logging.getLogger(__name__)
 
@@ -216,10 +216,10 @@ def caption_again(conversations: Sequence[int]) -> None:
 
 def begin() -> None:
     """Start a new index if the present one was built by other rules."""
-    if Meta.objects.filter(name=NAME).values_list("value", flat=True).first() != VERSION:
+    if Meta.objects.filter(name=NAME).values_list("value", flat=True).first() != version():
         with write_transaction():
             empty()
-            Meta.objects.update_or_create(name=NAME, defaults={"value": VERSION})
+            Meta.objects.update_or_create(name=NAME, defaults={"value": version()})
 
 
 def empty() -> None:

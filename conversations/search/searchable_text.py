@@ -6,11 +6,13 @@ by `search=` of their declarations (`events/types/`); here, which fields.
 
 import json
 from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import msgspec
 
 from conversations.events import registry
+from conversations.events.event_type import TYPES
 from conversations.events.payload import clean_text
 
 # Fields of any event that say nothing. What a body holds beside them is searched, kinds we do not know included.
@@ -46,6 +48,15 @@ class TextField(NamedTuple):
 
     label: str
     text: str
+
+
+def digest_of_declarations() -> str:
+    """Return a short digest of which fields are searched of which type."""
+    types = (
+        (name, known.search.is_indexed, known.search.is_error, known.search.fields) for name, known in TYPES.items()
+    )
+    declared = (sorted(types), sorted(_IGNORED_FIELDS), list(_HEADS), sorted(_OPAQUE))
+    return blake2b(repr(declared).encode(), digest_size=8).hexdigest()
 
 
 def read(body: str) -> dict[str, Any]:  # any JSON
