@@ -1,21 +1,25 @@
 /**
  * Shows a desktop notification when more approval requests wait for this person than before and the page is hidden. Only
- * for those who turned notifications on in the account menu. Tabs share one notification through its tag. Used by
- * `waiting-count`.
+ * for those who turned notifications on in the account menu. Of several tabs, the one that was looked at last shows it, or,
+ * if that was closed, the first of the others that has to. Used by `waiting-count`.
  */
 import { localStore } from "./safe-storage.js";
 
 const STORAGE_KEY = "switchboard.notifications"; // "on", or absent
+const LOCK = "switchboard-notifications"; // held by the tab that shows them
 const LABELS = { on: "on", off: "off", denied: "blocked by the browser", missing: "not available" };
 
 let lastCount; // as of the previous call of `notifyOf`
 let isRefused = false; // some browsers let no page notify, and say so only when one tries
+let heldLock = null; // the lock, while this tab holds it
 
 /** @param {number} count of requests that this person can decide */
-export function notifyOf(count) {
+export async function notifyOf(count) {
   const hasIncreased = lastCount !== undefined && count > lastCount;
   lastCount = count;
   if (!hasIncreased || !document.hidden || state() !== "on") return;
+  if (!heldLock) await takeLock({ ifAvailable: true });
+  if (!heldLock || count !== lastCount) return;
   const body = count === 1 ? "1 request is waiting for your approval." : `${count} requests are waiting for your approval.`;
   const notification = createNotification({ body, tag: "switchboard-waiting", renotify: true });
   notification?.addEventListener("click", () => {
@@ -23,6 +27,24 @@ export function notifyOf(count) {
     focus();
     location.assign("/approvals/");
   });
+}
+
+/** Resolves once it is known whether this tab got the lock, which it keeps until it is closed or another tab takes it. */
+function takeLock(options) {
+  return new Promise((resolve) => {
+    let taken;
+    const hold = (lock) => {
+      taken = lock;
+      heldLock = lock ?? heldLock;
+      resolve();
+      return lock && new Promise(() => {});
+    };
+    navigator.locks.request(LOCK, options, hold).catch(() => heldLock === taken && (heldLock = null));
+  });
+}
+
+function takeLockInSight() {
+  if (!document.hidden && !heldLock && state() === "on") takeLock({ steal: true });
 }
 
 function createNotification(options) {
@@ -45,6 +67,7 @@ async function toggle() {
   if (state() === "on") localStore.set(STORAGE_KEY, null);
   else if (state() === "off" && (await Notification.requestPermission()) === "granted") localStore.set(STORAGE_KEY, "on");
   showState();
+  takeLockInSight();
 }
 
 function showState() {
@@ -54,4 +77,6 @@ function showState() {
 addEventListener("click", (event) => {
   if (event.target.closest?.("[data-action='notifications']")) toggle();
 });
+document.addEventListener("visibilitychange", takeLockInSight);
 showState();
+takeLockInSight();

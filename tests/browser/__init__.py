@@ -82,8 +82,8 @@ class Wires:
 EMPTY = "http://static.test/"
 
 
-def serve_scripts(browser: Page | BrowserContext) -> None:
-    """Have a page find an empty document and our scripts at `EMPTY`, without a server."""
+def serve_scripts(browser: Page | BrowserContext, address: str = EMPTY) -> None:
+    """Have a page find an empty document and our scripts at an address, without a server."""
     root = Path(__file__).resolve().parents[2]
 
     def serve(route: Route) -> None:
@@ -91,7 +91,7 @@ def serve_scripts(browser: Page | BrowserContext) -> None:
         kind = "text/javascript" if path.suffix == ".js" else "text/html"
         route.fulfill(body=path.read_text() if path.is_file() else "<!doctype html>", content_type=kind)
 
-    browser.route(f"{EMPTY}**", serve)
+    browser.route(f"{address}**", serve)
 
 
 def open_empty_page(page: Page) -> None:

@@ -94,6 +94,25 @@ LIST_OF_TWO = """async ({ olderLink }) => {
 }"""
 OLDER = '<a data-older href="?before=7.7">Older</a>'
 
+NOTIFYING = """
+  globalThis.shown = [];
+  globalThis.Notification = class extends EventTarget {
+    static permission = "granted";
+    constructor(title, options) { super(); shown.push(options.body); }
+  };
+  localStorage.setItem("switchboard.notifications", "on");
+  Object.defineProperty(document, "hidden", { get: () => globalThis.isAway === true });
+"""
+LOOK = """(isAway) => {
+  globalThis.isAway = isAway;
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+NOTIFY = """async (count) => {
+  const { notifyOf } = await import("/static/js/desktop-notifications.js");
+  await notifyOf(count);
+  return shown.splice(0);
+}"""
+
 TIME_FIELDS = """async () => {
   const field = (name) => `<utc-field><input name="${name}" value="2026-11-22T08:30Z"></utc-field>`;
   const times = `<fieldset>${field("from")}${field("to")}</fieldset>`;
@@ -256,3 +275,28 @@ def test_a_time_field_that_is_rendered_again_keeps_the_focus(place: Page) -> Non
     )
     expect(place.locator("p")).to_have_text(["2 failed", "2 done"])
     expect(place.locator("fieldset")).to_have_count(1)
+
+
+def test_of_several_tabs_one_notifies_unless_the_person_looks_at_one(chromium: Browser) -> None:
+    context = chromium.new_context()
+    secure = EMPTY.replace("http:", "https:")  # as browsers require it of pages that notify
+    serve_scripts(context, secure)
+    context.add_init_script(NOTIFYING)
+    tabs = [context.new_page() for _ in range(3)]
+    for tab in tabs:
+        tab.goto(secure)
+
+    def notify(count: int) -> list[str]:
+        return [body for tab in tabs for body in tab.evaluate(NOTIFY, count)]
+
+    assert notify(0) == []
+    for tab in tabs:
+        tab.evaluate(LOOK, True)
+    assert notify(1) == ["1 request is waiting for your approval."]
+    tabs[0].evaluate(LOOK, False)
+    assert notify(2) == []
+    tabs[0].evaluate(LOOK, True)
+    assert notify(3) == ["3 requests are waiting for your approval."]
+    tabs.pop(0).close()  # the one that has shown it
+    assert notify(4) == ["4 requests are waiting for your approval."]
+    context.close()
