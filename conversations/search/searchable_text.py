@@ -55,7 +55,7 @@ def digest_of_declarations() -> str:
     types = (
         (name, known.search.is_indexed, known.search.is_error, known.search.fields) for name, known in TYPES.items()
     )
-    declared = (sorted(types), sorted(_IGNORED_FIELDS), list(_HEADS), sorted(_OPAQUE))
+    declared = (sorted(types), sorted(_IGNORED_FIELDS), list(_FIELD_LABELS), sorted(_OPAQUE))
     return blake2b(repr(declared).encode(), digest_size=8).hexdigest()
 
 
