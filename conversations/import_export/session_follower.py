@@ -1,7 +1,7 @@
 """Follow a coding agent's session file while it is written: each complete line becomes its events, once.
 
 The events' ids come from the file, so a follower always starts at the beginning, and what is stored stays as it is. A
-file that was truncated or replaced is read again. Called by the command `follow`.
+file that was truncated, replaced or rewritten is read again. Called by the command `follow`.
 """
 
 import os
@@ -25,14 +25,32 @@ READERS: tuple[tuple[Callable[[object], bool], Callable[[Line], SessionReader]],
     (pi.is_line, pi.PiSession),
 )
 CHUNK = 1 << 20
+BEGINNING, END = 4096, 64  # bytes of what was read, by which a file is known again
 
 
 class _Place(NamedTuple):
-    """Which file it is (a replaced one differs), and how far it is read."""
+    """Which file it is, how far it is read, and the first and last bytes of that: a new file may get the inode of the
+    one that was removed."""
 
     device: int
-    number: int
-    offset: int
+    inode: int
+    offset: int = 0
+    beginning: bytes = b""
+    end: bytes = b""
+
+    def after(self, text: bytes, size: int) -> "_Place":
+        """Return the place after `size` bytes, of which `text` are the last ones, or all."""
+        beginning = (self.beginning + text)[:BEGINNING] if len(self.beginning) == self.offset else self.beginning
+        return self._replace(offset=self.offset + size, beginning=beginning, end=(self.end + text)[-END:])
+
+    def is_in(self, descriptor: int) -> bool:
+        """Return whether an open file is this one, and what was read still stands in it."""
+        status = os.fstat(descriptor)
+        return (
+            (self.device, self.inode) == (status.st_dev, status.st_ino)
+            and os.pread(descriptor, len(self.beginning), 0) == self.beginning
+            and os.pread(descriptor, len(self.end), self.offset - len(self.end)) == self.end
+        )
 
 
 class SessionFollower:
@@ -45,12 +63,12 @@ class SessionFollower:
         self._rest: list[SessionEvent] = []  # of the session before, whose file another one has replaced
         self._begin()
 
-    def poll(self) -> int:
-        """Publish the new complete lines; return how many. Raises what `publish` raises; then the same lines are read
-        again the next time."""
+    def poll(self, *, is_whole: bool = False) -> int:
+        """Publish the new complete lines; return how many. `is_whole`: the last line may have no end. Raises what
+        `publish` raises; then the same lines are read again the next time."""
         try:
             with self._path.open("rb") as file:
-                return self._read(file.fileno())
+                return self._read(file.fileno(), is_whole=is_whole)
         except FileNotFoundError:
             return 0
         except SwitchboardError:
@@ -68,37 +86,42 @@ class SessionFollower:
         self._rest = []
 
     def _begin(self) -> None:
-        self._place = _Place(0, 0, 0)
+        self._place = _Place(0, 0)
+        self._searched = 0  # bytes of a line whose end is not written yet
         self._reader: SessionReader | None = None
         self._before: list[tuple[int, Line]] = []  # lines that came before one that tells the session
         self._number = 0
 
-    def _read(self, descriptor: int) -> int:
-        status = os.fstat(descriptor)
-        is_same = (self._place.device, self._place.number) == (status.st_dev, status.st_ino)
-        if not is_same or status.st_size < self._place.offset:
+    def _read(self, descriptor: int, *, is_whole: bool) -> int:
+        if not self._place.is_in(descriptor):
+            status = os.fstat(descriptor)
             if self._reader is not None:
                 self._rest = self._reader.rest()
             self._begin()
-            self._place = _Place(status.st_dev, status.st_ino, 0)
+            self._place = _Place(status.st_dev, status.st_ino)
         lines = 0
-        while text := self._next(descriptor):
-            self._take(text)
-            self._place = self._place._replace(offset=self._place.offset + len(text))
+        while size := self._next_size(descriptor) or (self._searched if is_whole else 0):
+            text = os.pread(descriptor, min(size, MAX_LINE), self._place.offset)
+            if len(text) < min(size, MAX_LINE):  # it was cut just now
+                break
+            if size <= MAX_LINE:
+                self._take(text)
+            else:
+                self._number += 1
+                self._report_skipped(self._number, Invalid(f"must be at most {MAX_LINE >> 20} MiB"))
+                text = os.pread(descriptor, END, self._place.offset + size - END)
+            self._place, self._searched = self._place.after(text, size), 0
             lines += 1
         return lines
 
-    def _next(self, descriptor: int) -> bytes:
-        """Return the next complete line; empty if its end is not written yet."""
-        text, at = b"", self._place.offset
-        while chunk := os.pread(descriptor, CHUNK, at + len(text)):
-            line, mark, _ = chunk.partition(b"\n")
-            text += line + mark
-            if mark:
-                return text
-            if len(text) > MAX_LINE:
-                raise Invalid(f"line {self._number + 1} of {self._path.name} must be at most {MAX_LINE >> 20} MiB")
-        return b""
+    def _next_size(self, descriptor: int) -> int:
+        """Return the bytes of the next complete line; 0 if its end is not written yet."""
+        while chunk := os.pread(descriptor, CHUNK, self._place.offset + self._searched):
+            end = chunk.find(b"\n") + 1
+            self._searched += end or len(chunk)
+            if end:
+                return self._searched
+        return 0
 
     def _take(self, text: bytes) -> None:
         number = self._number + 1

@@ -60,7 +60,7 @@ class Command(BaseCommand):
     def _follow(self, follower: SessionFollower, *, is_once: bool) -> None:
         is_named, quiet_since, is_settled = False, time.monotonic(), True
         while True:
-            if follower.poll():
+            if follower.poll(is_whole=is_once):
                 quiet_since, is_settled = time.monotonic(), False
             if follower.conversation and not is_named:
                 self.stdout.write(f"Following {follower.conversation}")
