@@ -23,6 +23,7 @@ from servestatic import ServeStaticASGI
 
 from conversations.access.audit import refusal_counter
 from conversations.alerts.dispatcher import Dispatcher
+from conversations.asgi import route
 from conversations.asgi.agui.routes import PREFIX as AGUI
 from conversations.asgi.agui.routes import AguiRoutes
 from conversations.asgi.checkpoint import PATHS as CHECKPOINTS
@@ -343,5 +344,5 @@ def with_static(app: Endpoint) -> Any:
 
 def _guard_file(headers: Any, path: str, url: str) -> None:
     headers["X-Content-Type-Options"] = "nosniff"
-    headers["Content-Security-Policy"] = "default-src 'none'; frame-ancestors 'none'"
+    headers["Content-Security-Policy"] = route.NO_PAGE_POLICY
     headers["Cross-Origin-Resource-Policy"] = "same-origin"

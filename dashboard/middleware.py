@@ -28,7 +28,7 @@ Handler = Callable[[HttpRequest], HttpResponse]
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 FOREIGN = ("cross-site", "same-site")
-POLICY = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
     "connect-src 'self'{socket}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types switchboard"
@@ -56,7 +56,7 @@ def headers(get_response: Handler) -> Handler:
         with chain.during(request=number, address=address_of(request)), log_format.log_context(request=number):
             response = _in_json(request, get_response(request))
         response["X-Request-Id"] = number
-        response["Content-Security-Policy"] = POLICY.format(socket=_socket_origin(request))
+        response["Content-Security-Policy"] = CONTENT_SECURITY_POLICY.format(socket=_socket_origin(request))
         for name, value in FIXED.items():
             response[name] = value
         if not request.path.startswith("/static/"):

@@ -20,7 +20,7 @@ from conversations.core.errors import NotSignedIn, SwitchboardError, Unavailable
 from conversations.core.principals import Principal
 from conversations.models import Role, Token, User
 
-SIGNED_OUT, NOT_ALLOWED, TRY_AGAIN = 4401, 4403, 1012  # close codes, §3.5
+SIGNED_OUT, NOT_ALLOWED, RECONNECT = 4401, 4403, 1012  # close codes, §3.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def caller_from_token(secret: str) -> Caller | None:
 
 
 def revoked(callers: Iterable[Caller]) -> dict[Caller, int]:
-    """Return the callers whose access has ended, with the close code; TRY_AGAIN for a person who has lost a role and
+    """Return the callers whose access has ended, with the close code; RECONNECT for a person who has lost a role and
     kept another. Four queries, however many callers.
 
     A command's token has neither session nor row: this process itself knows whether it was revoked.
@@ -97,13 +97,13 @@ def revoked(callers: Iterable[Caller]) -> dict[Caller, int]:
         elif caller.session_key not in sessions or people.get(caller.user_id or 0) != caller.stamp:
             gone[caller] = SIGNED_OUT
         elif not caller.roles <= roles.get(caller.user_id, set()):
-            gone[caller] = TRY_AGAIN if caller.user_id in roles else NOT_ALLOWED
+            gone[caller] = RECONNECT if caller.user_id in roles else NOT_ALLOWED
     return gone
 
 
 def require_still(caller: Caller) -> None:
     """Raise NotSignedIn if the caller's access has ended, as the database says now."""
-    if (code := revoked([caller]).get(caller, TRY_AGAIN)) != TRY_AGAIN:
+    if (code := revoked([caller]).get(caller, RECONNECT)) != RECONNECT:
         raise refusal(code)
 
 

@@ -9,18 +9,18 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from conversations.access.origin_check import address_of
-from conversations.core.errors import Invalid, MethodNotAllowed, SwitchboardError, TooLarge
+from conversations.core.errors import RETRY_STATUSES, Invalid, MethodNotAllowed, SwitchboardError, TooLarge
 from conversations.core.held_bodies import held_bodies
 
+NO_PAGE_POLICY = "default-src 'none'; frame-ancestors 'none'"  # the Content-Security-Policy of what is no page
 FIXED = (
     (b"content-type", b"application/json"),
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"content-security-policy", NO_PAGE_POLICY.encode()),
 )
 _LINES = b"".join(b"%b: %b\r\n" % pair for pair in FIXED)
 LARGE = 64 << 10  # bytes; what has more is copied, read and written in a thread
-TRY_AGAIN = (429, 503)
 RETRY_AFTER = (b"retry-after", b"1")  # seconds
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -160,7 +160,7 @@ def headers_of(error: SwitchboardError) -> list[tuple[bytes, bytes]]:
     headers: list[tuple[bytes, bytes]] = []
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    if error.status in TRY_AGAIN:
+    if error.status in RETRY_STATUSES:
         headers.append(RETRY_AFTER)
     if isinstance(error, MethodNotAllowed):
         headers.append((b"allow", error.allowed.encode()))

@@ -16,7 +16,7 @@ from django.http import parse_cookie
 
 from conversations.access import authentication, origin_check, permissions
 from conversations.access.audit import refusal_counter
-from conversations.access.authentication import NOT_ALLOWED, SIGNED_OUT, TRY_AGAIN, Caller
+from conversations.access.authentication import NOT_ALLOWED, RECONNECT, SIGNED_OUT, Caller
 from conversations.asgi import route
 from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
 from conversations.events import log
@@ -145,7 +145,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
             may_change = permissions.has_permission(self.caller.roles, "metrics")
             is_old = epoch in (None, hub.epoch) and head and may_change
             if is_old and await self.runtime.change_epoch(hub.epoch, spared=self) and self.topics:
-                self.dismiss(TRY_AGAIN)  # its other topics are of the epoch before, too
+                self.dismiss(RECONNECT)  # its other topics are of the epoch before, too
             if self.is_dismissed:
                 return
             await self.writer.text(frames.control("reset", topic=topic, epoch=hub.epoch))

@@ -25,6 +25,7 @@ from collections.abc import Iterable
 import switchboard
 from switchboard import BusError, Refused
 
+RETRY_STATUSES = (429, 503)  # the same request may work later
 PREDICATES = ("must ", "is ")  # how a message about one field begins: the field itself is its subject
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from django.conf import settings
 from django.db import DatabaseError
 
-from conversations.access.authentication import TRY_AGAIN
+from conversations.access.authentication import RECONNECT
 from conversations.core import schema_state
 from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.byte_budget import BoundedMemory
@@ -171,7 +171,7 @@ class ServerRuntime:
         self.hub.epoch = now
         for socket in self.socket_registry.guarded:
             if socket is not spared:
-                socket.dismiss(TRY_AGAIN)
+                socket.dismiss(RECONNECT)
         return True
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from conversations.access import authentication
-from conversations.access.authentication import TRY_AGAIN, Caller
+from conversations.access.authentication import RECONNECT, Caller
 from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import SwitchboardError
@@ -176,10 +176,10 @@ class SocketRegistry:
         try:
             gone = await self._pool.run(authentication.revoked, {s.caller for s in concerned})
             # Whoever lost one of several roles connects again without it; a request checks its own right itself.
-            concerned = {s for s in self.guarded if gone.get(s.caller) != TRY_AGAIN or s in self.sockets}
+            concerned = {s for s in self.guarded if gone.get(s.caller) != RECONNECT or s in self.sockets}
         except Exception:
             logger.exception("permissions could not be checked: all sockets were closed and may reconnect")
-            gone = {s.caller: TRY_AGAIN for s in concerned}
+            gone = {s.caller: RECONNECT for s in concerned}
         for socket in [s for s in concerned if s.caller in gone]:
             socket.dismiss(gone[socket.caller])
 

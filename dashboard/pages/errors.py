@@ -12,13 +12,21 @@ from conversations.access import permissions
 from conversations.access.audit import chain, refusal_counter
 from conversations.core import hidden_characters
 from conversations.core.db_threads import is_damage, is_unavailable, unavailable
-from conversations.core.errors import Invalid, NotAllowed, NotFound, SwitchboardError, TooLarge, Unavailable
+from conversations.core.errors import (
+    RETRY_STATUSES,
+    Invalid,
+    NotAllowed,
+    NotFound,
+    SwitchboardError,
+    TooLarge,
+    Unavailable,
+)
 from conversations.tool_calls.schemas.edited_arguments import InvalidArguments
 from dashboard.pages.base_context import viewer_context
 
 logger = logging.getLogger("dashboard")
 
-TRY_AGAIN, RETRY_AFTER = (429, 503), "1"  # statuses, and the seconds after which it may work
+RETRY_AFTER = "1"  # seconds after which a request may work
 
 FORM_TOKEN_OLD = "CSRF token from POST incorrect."  # Django's words
 TITLES = {
@@ -45,7 +53,7 @@ def answer(request: HttpRequest, error: SwitchboardError) -> HttpResponse:
         response = _page(request, error.status, error.sentence)
     if error.status == 401:
         response["WWW-Authenticate"] = "Bearer"
-    if error.status in TRY_AGAIN:
+    if error.status in RETRY_STATUSES:
         response["Retry-After"] = RETRY_AFTER
     return response
 

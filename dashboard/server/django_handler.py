@@ -142,7 +142,7 @@ def _refusal(scope: Any, error: SwitchboardError) -> HttpResponse:
     """Return the response to a body that is not read, which passes no middleware: JSON to the API's clients and to
     scripts of pages (`dashboard.pages.errors.wants_json`), else text."""
     headers = {
-        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+        "Content-Security-Policy": route.NO_PAGE_POLICY,
         "X-Content-Type-Options": "nosniff",
     }
     headers |= {name.decode(): value.decode() for name, value in route.headers_of(error)}

@@ -5,7 +5,7 @@ import asyncio
 from django.template.loader import render_to_string
 
 from conversations.asgi.route import Scope, Send
-from dashboard.middleware import FIXED, POLICY
+from dashboard.middleware import CONTENT_SECURITY_POLICY, FIXED
 from dashboard.pages.errors import RETRY_AFTER
 
 PROGRAMS = ("/api/", "/v1/", "/metrics", "/checkpoint")  # prefixes of addresses without pages
@@ -23,7 +23,7 @@ async def send_page(scope: Scope, send: Send, state: str) -> None:
     html = await asyncio.to_thread(_drawn, "" if state == "starting" else state)
     fields = {
         "Content-Type": "text/html; charset=utf-8", "Content-Length": str(len(html)), "Cache-Control": "no-store",
-        "Retry-After": RETRY_AFTER, "Content-Security-Policy": POLICY.format(socket=""), **FIXED,
+        "Retry-After": RETRY_AFTER, "Content-Security-Policy": CONTENT_SECURITY_POLICY.format(socket=""), **FIXED,
     }  # fmt: skip
     headers = [(name.lower().encode(), value.encode()) for name, value in fields.items()]
     await send({"type": "http.response.start", "status": 503, "headers": headers})

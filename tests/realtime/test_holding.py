@@ -99,7 +99,7 @@ def nobody_can_tell(_):
 
 @pytest.mark.parametrize(
     ("answer", "code"),
-    [(lambda callers: dict.fromkeys(callers, 4401), 4401), (nobody_can_tell, session_guard.TRY_AGAIN)],
+    [(lambda callers: dict.fromkeys(callers, 4401), 4401), (nobody_can_tell, session_guard.RECONNECT)],
     ids=["revoked", "not to be told"],
 )
 def test_a_look_that_is_not_clean_opens_for_nobody_it_sent_away(monkeypatch, answer, code):

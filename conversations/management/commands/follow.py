@@ -18,8 +18,8 @@ from conversations.import_export.session_follower import SessionFollower
 
 LOOK_EVERY = 0.25  # seconds between two looks at the file
 QUIET_S = 600.0  # without a new line: an answer is over; a block of it may take minutes
-TRY_AGAIN = (Unavailable, Busy)
-TRY_AGAIN_S = 1.0
+RETRIED = (Unavailable, Busy)
+RETRY_AFTER_S = 1.0
 
 
 class Command(BaseCommand):
@@ -49,11 +49,11 @@ class Command(BaseCommand):
                     follower = SessionFollower(file, server.publish, self.stderr.write)
                     self._follow(follower, is_once=options["once"])
                 return
-            except TRY_AGAIN as error:
+            except RETRIED as error:
                 if options["once"]:
                     raise CommandError(f"{file.name} was not followed: {error}") from None
                 self.stderr.write(f"{error}; trying again")
-                time.sleep(TRY_AGAIN_S)
+                time.sleep(RETRY_AFTER_S)
             except (SwitchboardError, OSError) as error:
                 raise CommandError(f"{file.name} was not followed: {reason_of(error, file)}") from None
 
