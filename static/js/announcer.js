@@ -2,13 +2,13 @@
  * The only live region of a transcript (polite): "4 new events from Triage", at most every 2 s. Text that is still being
  * streamed is never read out.
  */
-import { UnreadCounter } from "./unread-counter.js";
+import { NewRows } from "./new-rows.js";
 
 const PAUSE = 2000; // ms between two announcements of new events
 const SHOWN = 2500; // ms for which the result of an action stays on the screen
 
 class NewsAnnouncer extends HTMLElement {
-  #news = new UnreadCounter();
+  #news = new NewRows();
   #timer = 0;
   #hideTimer = 0;
 

@@ -9,7 +9,7 @@ import { drawTimes } from "./clock.js";
 import { DeadlineBar } from "./deadline-bar.js";
 import { report, reportOtherDecision } from "./decision-report.js";
 import { RequestError, markup, submit } from "./fetch.js";
-import { focusNow } from "./focus-kept.js";
+import { rememberFocus } from "./focus-memory.js";
 import { render } from "./html.js";
 import { morph } from "./morph.js";
 import { nextOpen } from "./open-requests.js";
@@ -73,7 +73,7 @@ class DecisionForm extends HTMLElement {
   async #send(form, button) {
     this.#isSending = true; // the button is not disabled: it would lose the focus
     this.#showStatus("Sending…");
-    const hasFocus = focusNow(this.#block);
+    const hasFocus = rememberFocus(this.#block);
     try {
       this.#showResult(await submit(form.action, new FormData(form, button)), hasFocus());
     } catch (error) {

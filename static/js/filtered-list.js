@@ -3,7 +3,7 @@
  * filter's strip, with what is shown instead. Used by `audit-log` and `call-list`.
  */
 import { FragmentLoader } from "./fragment-loader.js";
-import { keepingFocus } from "./keep-focus.js";
+import { replaceFields } from "./replace-fields.js";
 import { notAppliedText } from "./list-filter.js";
 
 /** What the strip says if a request fails, by what was requested. */
@@ -75,7 +75,7 @@ export class FilteredList {
     renderList(list);
     const facets = await this.#loader.load("facets", this.#failureHandler("facets", retry));
     if (!facets || this.#selection !== selection) return false; // the filter was changed during the request
-    keepingFocus(this.#root.querySelector("[data-facets]"), facets);
+    replaceFields(this.#root.querySelector("[data-facets]"), facets);
     this.#filter.settle();
     return true;
   }

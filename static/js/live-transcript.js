@@ -3,7 +3,7 @@ import { ConnectionReport } from "./connection-report.js";
 import { DrawQueue } from "./draw-queue.js";
 import { gapNotice } from "./gap-notice.js";
 import { LiveText } from "./live-text.js";
-import { UnreadCounter } from "./unread-counter.js";
+import { NewRows } from "./new-rows.js";
 import { socket } from "./socket.js";
 import { dispatchRedacted } from "./redaction-watch.js";
 import { changeState } from "./state-events.js";
@@ -19,7 +19,7 @@ import { TranscriptRows } from "./transcript-rows.js";
 class LiveTranscript extends HTMLElement {
   #rows;
   #text = new LiveText();
-  #unread = new UnreadCounter();
+  #unread = new NewRows();
   #report = new ConnectionReport((name, detail) => this.#dispatch(name, detail));
   #queue;
   #tail;

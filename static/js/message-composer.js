@@ -7,7 +7,7 @@
 import { ComposerFold } from "./composer-fold.js";
 import { Draft, newId } from "./drafts.js";
 import { RequestError, json } from "./fetch.js";
-import { focusNow } from "./focus-kept.js";
+import { rememberFocus } from "./focus-memory.js";
 import { composes } from "./keys.js";
 import { SendReport } from "./send-report.js";
 
@@ -86,7 +86,7 @@ class MessageComposer extends HTMLElement {
 
   async #send({ anyway = false } = {}) {
     if (this.#isSending || !this.#fields.content.value.trim()) return this.#fields.content.focus();
-    const hasFocus = focusNow(this);
+    const hasFocus = rememberFocus(this);
     this.#lock(true);
     this.#saveDraft();
     this.#report.show("sending", "Sending…");

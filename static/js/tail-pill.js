@@ -1,11 +1,11 @@
 /** The pill over a transcript: counts rows that arrived while the tail was not followed, and leads back to it. Used by `tail-follow`. */
 import { setLabel } from "./label-text.js";
-import { UnreadCounter } from "./unread-counter.js";
+import { NewRows } from "./new-rows.js";
 
 export class TailPill {
   #host;
   #element;
-  #unread = new UnreadCounter();
+  #unread = new NewRows();
 
   /** @param {HTMLElement} host  the `tail-follow` around it @param {() => void} onPress */
   constructor(host, onPress) {

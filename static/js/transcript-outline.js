@@ -4,7 +4,7 @@
  */
 import { FailureStrip } from "./failure-strip.js";
 import { RequestError, markup } from "./fetch.js";
-import { focusNow } from "./focus-kept.js";
+import { rememberFocus } from "./focus-memory.js";
 import { onKey } from "./keys.js";
 import { drawPage } from "./outline-page.js";
 import { topRow } from "./row-position.js";
@@ -78,7 +78,7 @@ class TranscriptOutline extends HTMLElement {
   }
 
   async #toggle() {
-    const [isShown, panel, hasFocus] = [this.hidden, this.closest(".panel"), focusNow(this)];
+    const [isShown, panel, hasFocus] = [this.hidden, this.closest(".panel"), rememberFocus(this)];
     await this.#show(isShown);
     if (isShown && !panel.checkVisibility()) document.querySelector(`[aria-controls="${panel.id}"]`).click();
     if (isShown && hasFocus()) (this.querySelector("[aria-current]") ?? this.#links[0])?.focus();
@@ -118,7 +118,7 @@ class TranscriptOutline extends HTMLElement {
     const link = event.target.closest("[data-outline]");
     if (link) return this.#follow(event, link);
     if (!pageLink) return undefined;
-    const [{ before, after }, hasFocus] = [pageLink.dataset, focusNow(this)];
+    const [{ before, after }, hasFocus] = [pageLink.dataset, rememberFocus(this)];
     await this.#fetch(before ? `before=${before}` : `after=${after}`);
     return hasFocus() && this.#links.at(before ? -1 : 0)?.focus();
   }

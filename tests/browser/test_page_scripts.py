@@ -120,8 +120,8 @@ TIME_FIELDS = """async () => {
   document.body.innerHTML = `<div data-facets>${fields(1)}</div>`;
   await import("/static/js/utc-field.js");
   const { render } = await import("/static/js/html.js");
-  const { keepingFocus } = await import("/static/js/keep-focus.js");
-  globalThis.renderAgain = () => keepingFocus(document.querySelector("div"), render(fields(2)));
+  const { replaceFields } = await import("/static/js/replace-fields.js");
+  globalThis.renderAgain = () => replaceFields(document.querySelector("div"), render(fields(2)));
 }"""
 
 

@@ -5,7 +5,7 @@
  * @param {Element} container  the focus may move anywhere within it
  * @returns {() => boolean} whether the focus is still there, or nowhere
  */
-export function focusNow(container) {
+export function rememberFocus(container) {
   const focused = document.activeElement;
   return () => [focused, document.body, null].includes(document.activeElement) || container.contains(document.activeElement);
 }

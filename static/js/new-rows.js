@@ -1,6 +1,6 @@
 /** Counts new rows and collects their senders' names; text added to a row does not count. Used by `live-transcript`, `tail-pill` and `announcer`. */
 
-export class UnreadCounter {
+export class NewRows {
   #count = 0;
   #names = new Set();
 

@@ -5,7 +5,7 @@
  * @param {HTMLElement} container
  * @param {DocumentFragment} fields
  */
-export function keepingFocus(container, fields) {
+export function replaceFields(container, fields) {
   const { name, value, type } = document.activeElement ?? {};
   const hadFocus = container.contains(document.activeElement);
   const times = hadFocus && document.activeElement.closest("fieldset:has(utc-field)");
