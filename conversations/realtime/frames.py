@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from conversations.events.log.records import Stored
+from conversations.rendering.event_renderer import Fragment
 
 MAX_EVENTS = 500  # of one frame
 MAX_TEXT = 256 * 1024  # characters of one frame, unless one event is longer
@@ -77,6 +78,22 @@ def _frame(head: str, items: Sequence[tuple[int, str]]) -> Frame:
 def data(stored: Iterable[Stored]) -> list[tuple[int, str]]:
     """Encode events as data, with the stored body inserted without decoding it."""
     return [(e.seq, f'{{"seq":{e.seq},"kind":{_kind(e.kind)},"at":{e.at},"body":{e.body}}}') for e in stored]
+
+
+def drawn(event: Stored, fragment: Fragment) -> str:
+    """Encode one event as it was drawn."""
+    item: dict[str, object] = {"seq": event.seq, "kind": event.kind, "at": event.at}
+    if fragment.group:
+        item["group"] = fragment.group
+    if fragment.html is not None:
+        item["html"] = fragment.html
+    elif fragment.text:
+        item["text"] = fragment.text
+    if fragment.opens is not None:
+        item["opens"] = fragment.opens
+    if fragment.also:
+        item["also"] = [{"group": group, "html": html} for group, html in fragment.also]
+    return json.dumps(item, separators=(",", ":"), ensure_ascii=False)
 
 
 def _kind(kind: str) -> str:

@@ -1,14 +1,14 @@
 """Draw a conversation's events for its feed, as they are committed or for who catches up. Called by the hub, in
 threads."""
 
-import json
 from collections.abc import Sequence
 
 from conversations.events import log
 from conversations.events.log.records import Stored
 from conversations.events.types.redaction import REDACTED
+from conversations.realtime import frames
 from conversations.rendering import agent_colors, conversation_hues, event_renderer, participant_marks
-from conversations.rendering.event_renderer import EventRenderer, Fragment
+from conversations.rendering.event_renderer import EventRenderer
 from conversations.rendering.lane_cards import LaneRenderer
 from conversations.tool_calls import tool_name_cache
 
@@ -49,22 +49,7 @@ class LiveRenderer:
             return [
                 (
                     event.seq,
-                    self._encode(event, self._renderer.draw(event, calls.get(event.seq), ended.get(event.seq, ()))),
+                    frames.drawn(event, self._renderer.draw(event, calls.get(event.seq), ended.get(event.seq, ()))),
                 )
                 for event in events
             ]
-
-    @staticmethod
-    def _encode(event: Stored, fragment: Fragment) -> str:
-        item: dict[str, object] = {"seq": event.seq, "kind": event.kind, "at": event.at}
-        if fragment.group:
-            item["group"] = fragment.group
-        if fragment.html is not None:
-            item["html"] = fragment.html
-        elif fragment.text:
-            item["text"] = fragment.text
-        if fragment.opens is not None:
-            item["opens"] = fragment.opens
-        if fragment.also:
-            item["also"] = [{"group": group, "html": html} for group, html in fragment.also]
-        return json.dumps(item, separators=(",", ":"), ensure_ascii=False)

@@ -67,6 +67,7 @@ export class ApprovalRows {
     return next?.dataset.key;
   }
 
+  /** Update or insert a row, in the order of `page` in conversations/runs/approvals/inbox.py. */
   #put(key, status, row, escalated) {
     const existing = this.find(key);
     const isNews = status === "pending" && (!existing || Boolean(escalated && !("escalated" in existing.dataset)));

@@ -129,6 +129,7 @@ def _append(batch: Sequence[NewEvent], how: _Options, *, is_checked: bool) -> li
 
 
 def _committed(fresh: list[Stored]) -> None:
+    """Tell the listeners: for sockets, `Hub._on_committed`."""
     failpoint("after-commit")
     failpoint("before-notification")
     commit_listeners.notify_committed(fresh)

@@ -71,8 +71,8 @@ class Writer:
             thread.start()
 
     async def store(self, events: Sequence[NewEvent]) -> list[Stored]:
-        """Store events together; return after the commit. Raises Busy, Unavailable, or the reason why they are
-        invalid."""
+        """Store events together (in a writer's thread: `Committer.commit` → `append`); return after the commit. Raises
+        Busy, Unavailable, or the reason why they are invalid."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[list[Stored]] = loop.create_future()
         self._queue(Job(events, done, _size_of(events)), loop)

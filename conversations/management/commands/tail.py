@@ -1,4 +1,4 @@
-"""`tail CONVERSATION`: what happens in a conversation, as it happens, in words or as JSON."""
+"""`tail CONVERSATION`: what happens in a conversation, as it happens, as text (`transcript_text.plain`) or as JSON."""
 
 import json
 import os

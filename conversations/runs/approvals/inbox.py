@@ -228,7 +228,8 @@ def page(
     STATUSES, or all.
 
     Includes pending ones only if their run waits, because others cannot be decided. The first page starts with
-    escalated ones, beyond the limit, as far as they do not exceed `MAX_BYTES`. A page ends early where its requests
+    escalated ones (live, `#put` of static/js/approval-rows.js does the same), beyond the limit, as far as they do not
+    exceed `MAX_BYTES`. A page ends early where its requests
     exceed `MAX_BYTES`, and with `filters` where as many requests were looked at as one page may. Raises `Invalid`.
     """
     approvals = _listed(status, is_oldest_first).select_related("conversation")
