@@ -150,12 +150,7 @@ def _guarded(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Note on a file who reads it: it is sent while they may have it (law H). Refuse it to one who no longer may."""
     if not response.streaming:
         return response
-    bearer = _bearer(request)
-    caller = (
-        authentication.caller_from_session(request.session.session_key or "")
-        if bearer is None
-        else authentication.caller_from_token(bearer)
-    )
+    caller = authentication.caller_of(_bearer(request) or "", request.session.session_key or "")
     if caller is None and request.user.is_authenticated:
         response.close()
         return errors.answer(request, NotSignedIn("This token or session has ended.", code="token_revoked"))

@@ -37,6 +37,11 @@ class Caller:
     command_token: CommandToken | None = None
 
 
+def caller_of(bearer: str, session_key: str) -> Caller | None:
+    """Return the holder of a bearer token, else the person of a session: a cookie beside a token counts for nothing."""
+    return caller_from_token(bearer) if bearer else caller_from_session(session_key)
+
+
 def caller_from_session(session_key: str) -> Caller | None:
     """Return the person of a session; None if it has ended or the person may not sign in."""
     session = SessionStore(session_key=session_key).load() if session_key else {}

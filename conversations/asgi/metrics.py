@@ -161,13 +161,8 @@ def _is_number(value: object) -> bool:
 
 def _require(scope: route.Scope) -> None:
     """Raise NotSignedIn or NotAllowed, counted as refusals; a cookie sent beside a token is ignored."""
-    secret = route.bearer(scope)
     cookies = parse_cookie(origin_check.headers_of(scope).get("cookie", ""))
-    caller = (
-        authentication.caller_from_token(secret)
-        if secret
-        else authentication.caller_from_session(cookies.get(settings.SESSION_COOKIE_NAME, ""))
-    )
+    caller = authentication.caller_of(route.bearer(scope), cookies.get(settings.SESSION_COOKIE_NAME, ""))
     if caller is None:
         refusal_counter.record_refusal(origin_check.address_of(scope), "metrics", "metrics", reason="not signed in")
         raise NotSignedIn("send Authorization: Bearer with a token that has permission to read metrics, or sign in")

@@ -16,7 +16,7 @@ from django.http import parse_cookie
 
 from conversations.access import authentication, origin_check, permissions
 from conversations.access.audit import refusal_counter
-from conversations.access.authentication import NOT_ALLOWED, RECONNECT, SIGNED_OUT, Caller
+from conversations.access.authentication import NOT_ALLOWED, RECONNECT, SIGNED_OUT
 from conversations.asgi import route
 from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
 from conversations.events import log
@@ -71,7 +71,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         self.writer = SocketWriter(self.base_send, write, self.runtime.socket_registry.send_gate, room)
         cookies = parse_cookie(route.header(self.scope, b"cookie").decode("latin-1"))
         session_key = cookies.get(settings.SESSION_COOKIE_NAME, "")
-        caller = await sync_to_async(_caller, thread_sensitive=False)(bearer, session_key)
+        caller = await sync_to_async(authentication.caller_of, thread_sensitive=False)(bearer, session_key)
         await self.accept()
         if caller is None or not (caller.agent or permissions.has_permission(caller.roles, "view")):
             self.dismiss(SIGNED_OUT if caller is None else NOT_ALLOWED)
@@ -203,10 +203,6 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         if self.topics:
             self.runtime.socket_registry.release_topics(self.caller.principal, len(self.topics))
         self.topics.clear()
-
-
-def _caller(bearer: str, session_key: str) -> Caller | None:
-    return authentication.caller_from_token(bearer) if bearer else authentication.caller_from_session(session_key)
 
 
 def _parse(text: str) -> dict[str, Any]:
