@@ -141,8 +141,7 @@ class Gatekeeper:
 
     async def rules(self) -> Rows:
         """Return the operators' rules: one query in half a second, of all runs of the worker."""
-        rows = evaluate.cached_rows()
-        return rows if rows is not None else await self._read()
+        return await evaluate.rows_in(self._do)
 
     def decision_before_start(self, context: ToolContext[Any], tool: FunctionTool) -> Decision | None:
         """Return what a person decided about a tool's call that the gate is about to check."""
@@ -169,8 +168,7 @@ class Gatekeeper:
         if key not in self._calls_to_approve:
             return False
         self._calls_to_approve.discard(key)
-        cached = auto_approval_rules.cached_rules()
-        rules = cached if cached is not None else await self._do(auto_approval_rules.rules)
+        rules = await auto_approval_rules.rules_in(self._do)
         if identity.identity_of(tool).lookup_key not in rules:
             return False
         return await self._approved(context, agent, tool)
@@ -215,10 +213,6 @@ class Gatekeeper:
         body |= arguments(mask(context.tool_arguments)) | ({"parent_call": parent} if parent else {})
         body |= {"reason": refusal.reason, "by": refusal.by}
         await self._event_writer.store(body | ({"rule": _rule(refusal.row)} if refusal.row else {}))
-
-    async def _read(self) -> Rows:
-        rows: Rows = await self._do(evaluate.rows)
-        return rows
 
 
 def _rule(row: PolicyRule) -> dict[str, str]:

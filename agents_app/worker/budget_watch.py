@@ -31,7 +31,7 @@ class BudgetWatch:
     async def suspend_if_spent(self, turn: int) -> bool:
         """Suspend a run unchanged if its budget is already spent, and return whether it is; its memory contains nothing
         of this attempt. Raises Incompatible."""
-        if evaluate.are_none():
+        if await evaluate.are_none(self._do):
             return False
         self._agent = await self._do(acting_agent, self._claim)
         self.reached = await self._do(evaluate.reached, self._claim, self._agent)
@@ -41,7 +41,7 @@ class BudgetWatch:
 
     async def look(self, agent: str) -> bool:
         """Return whether a budget has just been reached."""
-        if self.reached is not None or evaluate.are_none():
+        if self.reached is not None or await evaluate.are_none(self._do):
             return False
         self._agent = agent
         self.reached = await self._do(evaluate.reached, self._claim, agent)

@@ -1,13 +1,15 @@
 """Cache something that is read from the database at most twice a second, such as the operators' rules."""
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar
 
 FRESH = 0.5  # seconds for which what was read is good, in every process; a change binds the next call within 1 s
 
 Value = TypeVar("Value")
+Do = Callable[..., Awaitable[Any]]  # runs work in a database thread, for an event loop
 
 
 class TtlCache(Generic[Value]):
@@ -18,6 +20,7 @@ class TtlCache(Generic[Value]):
         self._guard = threading.Lock()
         self._read_at = float("-inf")
         self._changes = 0
+        self._reading: tuple[int, asyncio.Future[Value]] | None = None  # after how many changes it began
 
     @property
     def latest(self) -> Value:
@@ -38,6 +41,18 @@ class TtlCache(Generic[Value]):
             if changes == self._changes:  # what changed while we read may not be in it
                 self._value, self._read_at = value, began
         return value
+
+    async def answer_in(self, do: Do) -> Value:
+        """Return the value; if it is too old, `do` reads it again in a thread, once for all who wait for it in this
+        event loop and began to wait after the last change."""
+        if (value := self.fresh()) is not None:
+            return value
+        loop = asyncio.get_running_loop()
+        changes, reading = self._reading or (-1, None)
+        if reading is None or reading.done() or reading.get_loop() is not loop or changes != self._changes:
+            reading = asyncio.ensure_future(do(self.answer))
+            self._reading = self._changes, reading
+        return await asyncio.shield(reading)  # of a run that is cancelled, others may wait for it
 
     def forget(self) -> None:
         """Drop the value, because it has changed."""

@@ -15,7 +15,7 @@ from django.db.models import F
 from conversations.core import secret_masking
 from conversations.core.ids import text_digest
 from conversations.core.node_heartbeat import database_now
-from conversations.core.ttl_cache import TtlCache
+from conversations.core.ttl_cache import Do, TtlCache
 from conversations.models import AutoApprovalRule
 
 MAX_RULES = 1_000  # live rules; the actions make no more
@@ -100,9 +100,9 @@ def rules() -> Rules:
     return _cache.answer()
 
 
-def cached_rules() -> Rules | None:
-    """Return the live rules without a query, or None if a query is needed. For event loops."""
-    return _cache.fresh()
+async def rules_in(do: Do) -> Rules:
+    """Return the live rules, at most half a second old; `do` runs the query. For event loops."""
+    return await _cache.answer_in(do)
 
 
 def forget() -> None:

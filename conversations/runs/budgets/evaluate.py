@@ -21,7 +21,7 @@ from django.db.models import Sum
 from conversations.core import micros, model_prices
 from conversations.core.model_prices import ModelTokenCount
 from conversations.core.node_heartbeat import database_now
-from conversations.core.ttl_cache import TtlCache
+from conversations.core.ttl_cache import Do, TtlCache
 from conversations.models import BudgetLimit, BudgetRaise, ModelUsage, Run, ToolCall, Turn
 from conversations.runs.claims import Claim
 
@@ -79,9 +79,9 @@ def forget() -> None:
     _cache.forget()
 
 
-def are_none() -> bool:
-    """Return whether there are no budgets, as far as this is known without a query. For event loops."""
-    return _cache.fresh() == []
+async def are_none(do: Do) -> bool:
+    """Return whether there are no budgets, as of at most half a second ago; `do` runs the query. For event loops."""
+    return not await _cache.answer_in(do)
 
 
 def reached(claimed: Claim, agent: str) -> ReachedBudget | None:

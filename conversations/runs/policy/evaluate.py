@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple
 
 from django.db.models import Q
 
-from conversations.core.ttl_cache import TtlCache
+from conversations.core.ttl_cache import Do, TtlCache
 from conversations.models import Policy
 
 Rule = Literal["allow", "ask", "deny"]
@@ -136,9 +136,9 @@ def rows() -> Rows:
     return _cache.answer()
 
 
-def cached_rows() -> Rows | None:
-    """Return the rows without a query, or None if a query is needed. For event loops."""
-    return _cache.fresh()
+async def rows_in(do: Do) -> Rows:
+    """Return the rows, at most half a second old; `do` runs the query. For event loops."""
+    return await _cache.answer_in(do)
 
 
 def latest() -> Rows:
