@@ -23,28 +23,35 @@ class RedactionWatch:
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
+        self._journal = journal.JournalWriter(data_dir)
         self._newest_seen = -1
         self.is_done = True
 
     def look(self) -> None:
         """Handle new redactions, and repeat those that an older copy in the database's place does not have; what SQLite
         cannot do now because of readers is done at the next check."""
-        newest = _newest()
-        if newest < self._newest_seen:
-            self._newest_seen = -1
-        if self._newest_seen < 0:
+        newest, before = _newest(), self._newest_seen
+        if newest < before:
+            before = -1
+        if before < 0:
             if count := journal.apply(self._data_dir / journal.NAME):
                 logger.warning("the database is older than redactions.jsonl: %s events were redacted again", count)
             redact.fold_rest()
             newest = _newest()
-        if newest > self._newest_seen:
-            for made in Redaction.objects.select_related("conversation").filter(pk__gt=max(self._newest_seen, 0)):
-                if made.conversation is not None:
-                    redact.forget_drawn(made.conversation.key, json.loads(made.seqs))
-            journal.update(self._data_dir)
+            self._journal = journal.JournalWriter(self._data_dir)
+        if newest > before:
+            _forget_drawn(before)
+            self._journal.update()
             self._newest_seen, self.is_done = newest, newest == 0
         if not self.is_done:
             self.is_done = purge()
+
+
+def _forget_drawn(after: int) -> None:
+    """Drop what this process has drawn of the events of redactions after this one."""
+    rows = Redaction.objects.filter(pk__gt=after, conversation__isnull=False)
+    for key, seqs in rows.values_list("conversation__key", "seqs").iterator():
+        redact.forget_drawn(key, json.loads(seqs))
 
 
 def purge() -> bool:

@@ -35,32 +35,54 @@ class JournalLine(NamedTuple):
     field: str = ""  # of a tool call; empty: all that the events said
 
 
+class JournalWriter:
+    """Writes redactions into the file of one directory, and remembers up to where it has read the file and the table.
+    Redactions commit in the order of their ids: each holds `lock_actions`."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self._inode = self._size = 0  # of the file, up to the last whole line
+        self._last = 0  # id of the newest redaction that is in it
+
+    def update(self) -> list[Redaction]:
+        """Write down what the database has and the file has not, oldest first; return these."""
+        with datadir.turn(self._data_dir, "redactions.lock"):
+            path = self._data_dir / NAME
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            with os.fdopen(descriptor, "a") as file:
+                there = os.fstat(descriptor)
+                if there.st_ino != self._inode or there.st_size < self._size:  # another one in its place
+                    self._inode, self._size, self._last = there.st_ino, 0, 0
+                written = {line.mark for line in read(path, self._size)}
+                rows = Redaction.objects.select_related("conversation").filter(pk__gt=self._last).order_by("pk")
+                fresh, last = [], self._last
+                for made in rows.iterator():
+                    fresh += [made] if made.mark not in written else []
+                    last = made.pk
+                os.ftruncate(descriptor, _whole_size(path, self._size))
+                for made in fresh:
+                    file.write(json.dumps(_line(made)._asdict()) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+                self._size, self._last = os.fstat(descriptor).st_size, last
+        return fresh
+
+
 def update(data_dir: Path) -> list[Redaction]:
     """Write down what the database has and the file has not, oldest first; return these."""
-    with datadir.turn(data_dir, "redactions.lock"):
-        path = data_dir / NAME
-        written = {line.mark for line in read(path)} if path.exists() else set()
-        fresh = [
-            made for made in Redaction.objects.select_related("conversation").order_by("id") if made.mark not in written
-        ]
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(descriptor, "a") as file:
-            os.ftruncate(descriptor, _whole_size(path))
-            for made in fresh:
-                file.write(json.dumps(_line(made)._asdict()) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-    return fresh
+    return JournalWriter(data_dir).update()
 
 
-def read(path: Path) -> Iterator[JournalLine]:
-    """Read the file; a last line that was not finished is none. Raises Unavailable for one that is damaged."""
-    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+def read(path: Path, start: int = 0) -> Iterator[JournalLine]:
+    """Read the file, from a line's beginning on; a last line that was not finished is none. Raises Unavailable for one
+    that is damaged."""
+    for number, line in enumerate(_rest(path, start).splitlines(keepends=True), 1):
         if line.endswith(b"\n"):
             try:
                 fields: dict[str, Any] = json.loads(line)
                 yield JournalLine(**fields)
             except (ValueError, TypeError):
+                number += path.read_bytes()[:start].count(b"\n")
                 raise Unavailable(
                     f"line {number} of {path} is damaged: it lists what has to be redacted again"
                 ) from None
@@ -103,9 +125,15 @@ def _erase_events(row: Conversation, line: JournalLine) -> int:
     return len(part.events)
 
 
-def _whole_size(path: Path) -> int:
+def _rest(path: Path, start: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(start)
+        return file.read()
+
+
+def _whole_size(path: Path, start: int) -> int:
     """Return how many bytes are whole lines: a process may have been killed within the last one."""
-    return path.read_bytes().rfind(b"\n") + 1
+    return start + _rest(path, start).rfind(b"\n") + 1
 
 
 def _line(made: Redaction) -> JournalLine:
