@@ -20,7 +20,7 @@ class TtlCache(Generic[Value]):
         self._guard = threading.Lock()
         self._read_at = float("-inf")
         self._changes = 0
-        self._reading: tuple[int, asyncio.Future[Value]] | None = None  # after how many changes it began
+        self._reading: tuple[int, float, asyncio.Future[Value]] | None = None  # changes before it, its start, it
 
     @property
     def latest(self) -> Value:
@@ -43,16 +43,24 @@ class TtlCache(Generic[Value]):
         return value
 
     async def answer_in(self, do: Do) -> Value:
-        """Return the value; if it is too old, `do` reads it again in a thread, once for all who wait for it in this
-        event loop and began to wait after the last change."""
+        """Return the value; if it is too old, `do` reads it again in a thread, once for all in this event loop who need
+        it within half a second, with no change between."""
         if (value := self.fresh()) is not None:
             return value
-        loop = asyncio.get_running_loop()
-        changes, reading = self._reading or (-1, None)
-        if reading is None or reading.done() or reading.get_loop() is not loop or changes != self._changes:
+        reading = self._shared_reading()
+        if reading is None:
             reading = asyncio.ensure_future(do(self.answer))
-            self._reading = self._changes, reading
+            self._reading = self._changes, time.monotonic(), reading
         return await asyncio.shield(reading)  # of a run that is cancelled, others may wait for it
+
+    def _shared_reading(self) -> asyncio.Future[Value] | None:
+        """Return the read under way, if it began in this loop, under half a second ago and after the last change."""
+        if self._reading is None:
+            return None
+        changes, began, reading = self._reading
+        is_recent = changes == self._changes and time.monotonic() - began < FRESH
+        is_ours = not reading.done() and reading.get_loop() is asyncio.get_running_loop()
+        return reading if is_recent and is_ours else None
 
     def forget(self) -> None:
         """Drop the value, because it has changed."""
