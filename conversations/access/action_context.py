@@ -8,7 +8,7 @@ from django.db import transaction
 from conversations.access import permissions
 from conversations.access.audit import chain, refusal_counter
 from conversations.access.permissions import Who
-from conversations.core.errors import Conflict, NotAllowed
+from conversations.core.errors import Conflict, Invalid, NotAllowed
 from conversations.core.principals import SYSTEM, Principal
 from conversations.core.write_transaction import in_write_transaction, lock_actions, write_transaction
 from conversations.events import commit_listeners
@@ -48,6 +48,12 @@ def audited_action(
     if refused is not None:
         refused.is_recorded = True
         raise refused
+
+
+def check_reason(reason: str, most: int = chain.MAX_REASON) -> None:
+    """Raise Invalid if a person's reason has more characters than are kept."""
+    if len(reason) > most:
+        raise Invalid(f"must be at most {most:,} characters; got {len(reason):,}", field="reason")
 
 
 def event_author(principal: Principal) -> tuple[Principal, dict[str, object]]:

@@ -2,7 +2,7 @@
 
 from django.db import transaction
 
-from conversations.access.action_context import audited_action
+from conversations.access.action_context import audited_action, check_reason
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.alerts import alarms, deliveries, dispatcher
@@ -22,8 +22,7 @@ def shelve(by: Who, rule: int, seconds: int, *, alarm: int | None = None, reason
     with audited_action(by, "shelve_alert", f"alert:{rule}", right="alerts") as principal:
         if not 60 <= seconds <= MAX_SHELF_S:
             raise Invalid("must be from 1 min to 30 d", field="for_s")
-        if len(reason) > MAX_REASON:
-            raise Invalid(f"must be at most {MAX_REASON} characters; got {len(reason)}", field="reason")
+        check_reason(reason, MAX_REASON)
         now = database_now()
         fields = {"until": now + seconds * 1_000_000, "by": str(principal), "at": now, "reason": reason}
         group = _group(rule, alarm)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from django.db.models import Q, QuerySet
 
-from conversations.access.action_context import audited_action, event_author
+from conversations.access.action_context import audited_action, check_reason, event_author
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core import principals
@@ -26,7 +26,6 @@ from conversations.models import Agent, Conversation, Event, Participant, Run
 from conversations.runs import stop_and_rerun
 from conversations.runs.claims import Body
 
-MAX_REASON = 2000  # characters
 MAX_BULK = 200  # conversations of one request
 MAX_FOREIGN = 100  # agents told
 LOOK_BACK = 2000  # events in which the loser of a race is looked up
@@ -137,8 +136,7 @@ def _steering(by: Who, verb: str, key: str, reason: str) -> Iterator[tuple[Princ
     """Open the transaction of one control action: permission, the locked conversation; at the end external agents and
     the audit log."""
     with audited_action(by, verb, f"conversation:{key}", right="control") as principal:
-        if len(reason) > MAX_REASON:
-            raise Invalid(f"must be at most {MAX_REASON:,} characters; got {len(reason):,}", field="reason")
+        check_reason(reason)
         row = Conversation.objects.visible().filter(key=key).first()
         if row is None:
             raise NotFound(f"there is no conversation {key[:80]!r}")

@@ -8,7 +8,7 @@ Long histories are copied in pages before the action's own transaction; nobody s
 
 from typing import Any, NamedTuple
 
-from conversations.access.action_context import audited_action, event_author
+from conversations.access.action_context import audited_action, check_reason, event_author
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.conversation.post_message import MAX_CONTENT
@@ -27,7 +27,6 @@ from conversations.runs.claims import Body
 from conversations.runs.redacted_input import require_unredacted
 from conversations.runs.responses.hosting_team import keep_host
 
-MAX_REASON = 2000  # characters
 LOOK_BACK = 5000  # events in which the message to answer is looked for
 AGENT_INPUT = registry.names_with("agent_input")  # what a person may have said
 
@@ -223,8 +222,7 @@ def _check(text: str | None, reason: str, client_id: str) -> None:
         raise Invalid("must not be empty", field="words")
     if text is not None and len(text) > MAX_CONTENT:
         raise Invalid(f"must be at most {MAX_CONTENT:,} characters; got {len(text):,}", field="words")
-    if len(reason) > MAX_REASON:
-        raise Invalid(f"must be at most {MAX_REASON:,} characters; got {len(reason):,}", field="reason")
+    check_reason(reason)
     if len(client_id) > 100:
         raise Invalid("must be at most 100 characters", field="client_id")
 

@@ -7,7 +7,7 @@ principal is the person, and `metadata.sent_by` shows agents who sent it, with t
 from typing import Literal, NamedTuple, get_args
 
 from conversations.access import grants
-from conversations.access.action_context import audited_action
+from conversations.access.action_context import audited_action, check_reason
 from conversations.access.audit import chain
 from conversations.access.grants import SPEAK_AS
 from conversations.access.permissions import Who, principal_of
@@ -21,7 +21,6 @@ from conversations.events.payload import MAX_KEY, clean_text
 from switchboard import topics
 
 MAX_CONTENT = 100_000  # characters
-MAX_REASON = 2000  # characters
 
 When = Literal["after_run", "next_step"]
 
@@ -123,8 +122,7 @@ def _checked(
     if not 1 <= len(conversation) <= MAX_KEY or clean_text(conversation) != conversation:
         raise Invalid(f"must be 1 to {MAX_KEY} characters", field="conversation_id")
     speaker, reason = _speaker(sender, own), reason.strip()
-    if len(reason) > MAX_REASON:
-        raise Invalid(f"must be at most {MAX_REASON:,} characters; got {len(reason):,}", field="reason")
+    check_reason(reason)
     if speaker != own and not reason:
         raise Invalid(f"a reason is required: you speak as {speaker}", field="reason")
     return OutgoingMessage(conversation, speaker, kind, name, content, reason, speaker != own)

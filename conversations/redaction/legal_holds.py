@@ -7,7 +7,7 @@ from collections.abc import Collection
 from django.db.models import Q
 from django.db.models.query import QuerySet
 
-from conversations.access.action_context import audited_action
+from conversations.access.action_context import audited_action, check_reason
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid, NotFound
@@ -80,6 +80,5 @@ def checked_reason(reason: str) -> str:
     reason = reason.strip()
     if not reason:
         raise Invalid("must not be empty", field="reason")
-    if len(reason) > MAX_REASON:
-        raise Invalid(f"must be at most {MAX_REASON} characters; got {len(reason)}", field="reason")
+    check_reason(reason, MAX_REASON)
     return reason

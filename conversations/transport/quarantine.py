@@ -5,7 +5,7 @@ A retried message stays what it was: from an unknown sender on Redis (`bus:redis
 
 from django.db import DataError
 
-from conversations.access.action_context import audited_action
+from conversations.access.action_context import audited_action, check_reason
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, IdReused, Invalid, NotFound, SwitchboardError
@@ -15,7 +15,6 @@ from conversations.models import AuditEntry, Quarantine, RedisPosition
 from conversations.models.quarantine import QuarantineQuerySet
 from conversations.transport import decode_entry
 
-MAX_REASON = 2000  # characters: what the audit log keeps
 AT_ONCE = 200  # messages that one action discards
 
 
@@ -132,6 +131,5 @@ def _fit_reason(reason: str) -> str:
     reason = reason.strip()
     if not reason:
         raise Invalid("a reason is required for the audit log", field="reason")
-    if len(reason) > MAX_REASON:
-        raise Invalid(f"must be at most {MAX_REASON:,} characters", field="reason")
+    check_reason(reason)
     return reason

@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from conversations.access.audit import chain
 from conversations.core import hidden_characters
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, SwitchboardError
 from conversations.events import epoch
@@ -40,7 +41,7 @@ def create_replay(request: HttpRequest, id: str) -> HttpResponse:
         replay = request_replay.request_replay(
             request.user, id,
             arguments=replay_form.posted_arguments(recorded, replay_form.current_eligibility(recorded), posted),
-            reason=posted.get("reason", "").strip()[: request_replay.MAX_REASON], tool=posted.get("tool", ""),
+            reason=posted.get("reason", "").strip()[: chain.MAX_REASON], tool=posted.get("tool", ""),
             client_id=posted.get("client_id", "")[:100],
         )  # fmt: skip
     except (Conflict, Invalid, NotAllowed) as error:

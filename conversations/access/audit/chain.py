@@ -30,6 +30,7 @@ from conversations.models import AuditEntry, AuditHead, AuditSpan
 Outcome = Literal["done", "refused"]
 
 FIRST = hash_chain.seed("audit")  # what entry 1 hangs on
+MAX_REASON = 2000  # characters of a reason that are kept
 ERASE = "erase_entries"  # the verb of entries that name others which were erased
 ERASED = "[erased]"  # in place of their reason
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -78,7 +79,7 @@ def enter(
         target=_fit(target, 300),
         before=before,
         after=after,
-        reason=_fit(reason, 2000),
+        reason=_fit(reason, MAX_REASON),
         outcome=outcome,
         correlation=_fit(_compact({**_circumstances.get(), **(correlation or {})}), 4000),
     )

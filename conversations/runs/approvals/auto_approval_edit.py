@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from django.db import transaction
 
-from conversations.access.action_context import audited_action
+from conversations.access.action_context import audited_action, check_reason
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core import secret_masking
@@ -28,7 +28,6 @@ from conversations.runs.policy import evaluate
 
 MAX_USES = 1_000_000
 MAX_DURATION = 366 * 24 * 3600 * 10  # seconds from now that a rule may hold, unless for ever
-MAX_REASON = 2000  # characters
 
 
 class AutoApprovalScope(NamedTuple):
@@ -80,7 +79,7 @@ def revoke_rule(by: Who, rule: str, *, reason: str = "") -> AutoApprovalRule:
         ):
             row.refresh_from_db()
             raise Conflict(f"{row.revoked_by} already revoked this rule", code="already_revoked")
-        chain.enter(principal, "revoke_rule", f"rule:{rule}", reason=reason[:MAX_REASON], before=digest_of(row))
+        chain.enter(principal, "revoke_rule", f"rule:{rule}", reason=reason, before=digest_of(row))
         transaction.on_commit(auto_approval_rules.forget)
     row.refresh_from_db()
     return row
@@ -150,8 +149,7 @@ def _named(scope: AutoApprovalScope) -> AutoApprovalScope:
 
 
 def _check(scope: AutoApprovalScope, reason: str) -> None:
-    if len(reason) > MAX_REASON:
-        raise Invalid(f"must be at most {MAX_REASON:,} characters", field="reason")
+    check_reason(reason)
     if scope.uses is not None and not 1 <= scope.uses <= MAX_USES:
         raise Invalid(f"must be 1 to {MAX_USES:,}, or empty", field="uses")
     try:

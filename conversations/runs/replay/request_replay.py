@@ -11,7 +11,7 @@ import json
 from typing import Any, NamedTuple
 
 from conversations.access import grants
-from conversations.access.action_context import audited_action, event_author
+from conversations.access.action_context import audited_action, check_reason, event_author
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core import principals, secret_masking
@@ -25,7 +25,6 @@ from conversations.runs.policy import evaluate
 from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, idempotency_key
 from conversations.tool_calls.schemas import edited_arguments
 
-MAX_REASON = 2_000  # characters
 LAYERS = ("lookup_key", "origin", "mcp_server", "schema")
 
 
@@ -103,8 +102,7 @@ def _require(by: Who, eligibility: ReplayEligibility, reason: str, typed: str) -
     grants.require(by, grants.REPLAY, eligibility.tool)
     if not reason.strip():
         raise Invalid(f"a reason is required: {eligibility.tool} is {eligibility.effect}", field="reason")
-    if len(reason) > MAX_REASON:
-        raise Invalid(f"must be at most {MAX_REASON:,} characters", field="reason")
+    check_reason(reason)
     if typed.strip() != eligibility.tool:
         raise Invalid(f"must be the tool's name, {eligibility.tool}", field="tool")
 

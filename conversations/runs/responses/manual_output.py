@@ -8,7 +8,7 @@ continued, and continues beside it in a fork, as always; a client that returned 
 import json
 from typing import Any
 
-from conversations.access.action_context import audited_action, event_author
+from conversations.access.action_context import audited_action, check_reason, event_author
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid, NotFound, TooLate
@@ -26,7 +26,6 @@ from conversations.runs.responses.create import is_continued
 from conversations.runs.responses.hosting_team import keep_host
 
 MAX_OUTPUT = 256 * 1024  # characters
-MAX_REASON = 2000  # characters
 _KEPT = ("model", "instructions", "tools", "hosted", "allowed_tools", "params")  # of the request that goes on
 
 
@@ -39,8 +38,7 @@ def answer_call(by: Who, call: str, output: str, *, reason: str = "") -> str | N
     """
     if len(output) > MAX_OUTPUT:
         raise Invalid(f"must be at most {MAX_OUTPUT:,} characters", field="output")
-    if len(reason) > MAX_REASON:
-        raise Invalid(f"must be at most {MAX_REASON:,} characters", field="reason")
+    check_reason(reason)
     with audited_action(by, "answer_call", f"call:{call}", right="respond") as principal:
         row = ToolCall.objects.filter(id=call).first()
         if row is None:
