@@ -9,6 +9,7 @@ from conversations.models.conversation import Conversation
 NEWEST_FIRST = ("-started_at", "-conversation", "-called_seq")  # the order of every list: unique, and by the index
 PLACE = ["started_at", "conversation", "called_seq"]
 RUN = Coalesce("run", Value(""))  # empty for foreign calls
+FAILED, STOPPED = ("failed", "timeout", "unknown"), ("rejected", "blocked")  # statuses
 LOWEST, HIGHEST = 4, 24  # classes
 
 

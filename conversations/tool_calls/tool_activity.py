@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from conversations.core.micros import DAY
 from conversations.listing.sql_conditions import fetch_rows
-from conversations.tool_calls.schemas.call_statistics import FAILED, RAN
+from conversations.models.tool_call import FAILED
+from conversations.tool_calls.schemas.call_statistics import RAN
 
 CALLS = 5_000  # the newest of a day, of all agents
 

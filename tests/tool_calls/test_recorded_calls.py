@@ -15,12 +15,13 @@ from pytest_django import DjangoDbBlocker
 
 from conversations.events import log
 from conversations.models import Approval, ToolCall, Turn
+from conversations.models.tool_call import FAILED, STOPPED
 from conversations.tool_calls.listing import facets, statistics
 from conversations.tool_calls.listing import query as listing
 from conversations.tool_calls.listing.export import EXPORT
 from conversations.tool_calls.listing.filters import STATUSES, CallFilters
 from conversations.tool_calls.listing.rows import item, rows
-from conversations.tool_calls.listing.statistics import FAILED, STOPPED, Range
+from conversations.tool_calls.listing.statistics import Range
 from tests.support import listed, toolcalls
 from tests.support.databases import filled
 from tests.support.tiers import rounds

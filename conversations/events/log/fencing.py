@@ -6,6 +6,7 @@ from django.db.backends.utils import CursorWrapper
 
 from conversations.core.errors import Fenced
 from conversations.events.log.records import NewEvent
+from conversations.events.log.sql import marks
 
 
 def check_fence(cursor: CursorWrapper, batch: Sequence[NewEvent]) -> None:
@@ -18,8 +19,9 @@ def check_fence(cursor: CursorWrapper, batch: Sequence[NewEvent]) -> None:
     if not held:
         return
     runs = sorted({run for run, _ in held if run})
-    marks = ",".join(["%s"] * len(runs))
-    cursor.execute(f"SELECT id,attempt FROM conversations_run WHERE status='running' AND id IN ({marks})", runs)
+    cursor.execute(
+        f"SELECT id,attempt FROM conversations_run WHERE status='running' AND id IN ({marks(len(runs))})", runs
+    )
     lost = held - set(cursor.fetchall())
     if lost:
         run, attempt = min(lost, key=str)

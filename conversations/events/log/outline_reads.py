@@ -13,10 +13,10 @@ from conversations.events.log import bounded_reads
 from conversations.events.log.call_events import COLUMNS
 from conversations.events.log.records import Stored
 from conversations.events.log.sql import marks
+from conversations.models.tool_call import FAILED
 
 NEWEST = 10_000  # events looked at; what was before is not in an outline
 PAGE = 300  # events of a page
-BAD = ("failed", "timeout", "unknown")  # statuses of a call that did not do what it was called for
 KINDS = (
     *registry.names_with("outlined"),
     *registry.bad_run_ends(),
@@ -65,13 +65,13 @@ def _read(
     condition, *values = where
     failed = (
         "SELECT finished_seq FROM conversations_toolcall WHERE conversation_id=%s AND finished_seq IS NOT NULL"
-        f" AND status IN ({marks(len(BAD))})"
+        f" AND status IN ({marks(len(FAILED))})"
     )
     source = (
         f"FROM conversations_event WHERE conversation_id=%s AND {condition} AND NOT kind='token'"
         f" AND (kind IN ({marks(len(KINDS))}) OR (kind='tool_step' AND seq IN ({failed})))"
     )
-    parameters = [conversation, *values, *KINDS, conversation, *BAD]
+    parameters = [conversation, *values, *KINDS, conversation, *FAILED]
     rows = bounded_reads.rows(cursor, COLUMNS, source, parameters, order=order, limit=limit + 1)
     is_cut = bounded_reads.size(rows) > bounded_reads.READ_BYTES
     events = [Stored(key, *row) for row in rows[:limit]]

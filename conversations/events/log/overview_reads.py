@@ -4,13 +4,14 @@ from typing import NamedTuple
 
 from django.db import connection
 
+from conversations.events.log.sql import marks
 from conversations.models import Approval, ToolCall
+from conversations.models.tool_call import FAILED
 
 SAMPLES = 480  # events looked at, however many there are
 SIGNS = 200  # of failures, and of waits: the newest
 _NEWEST = 100_000  # events in which failures are looked for
 _BEGINNING = 1000  # characters of a body that are read
-FAILED = ("failed", "timeout", "unknown")
 
 
 class Sample(NamedTuple):
@@ -49,11 +50,10 @@ def read(conversation: int, head: int) -> OverviewEvents:
 def _samples(conversation: int, seqs: list[int]) -> list[Sample]:
     if not seqs:
         return []
-    wanted = ", ".join(["%s"] * len(seqs))
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT seq, kind, principal, substr(body, 1, %s) FROM conversations_event"
-            f" WHERE conversation_id=%s AND seq IN ({wanted}) ORDER BY seq",
+            f" WHERE conversation_id=%s AND seq IN ({marks(len(seqs))}) ORDER BY seq",
             [_BEGINNING, conversation, *seqs],
         )
         return [Sample(*row) for row in cursor.fetchall()]

@@ -10,6 +10,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from conversations.events.log import bounded_reads
+from conversations.events.log.sql import marks
 from conversations.events.response_ids import Json
 
 MAX_LINKS = 20_000  # responses of a chain that are looked at
@@ -49,8 +50,7 @@ def _newest(cursor: CursorWrapper, ids: list[int]) -> list[tuple[str, str]]:
     room = bounded_reads.READ_BYTES
     for at in range(0, len(ids), AT_ONCE):
         chunk = ids[at : at + AT_ONCE]
-        marks = ",".join(["%s"] * len(chunk))
-        source = f"FROM conversations_event WHERE id IN ({marks})"
+        source = f"FROM conversations_event WHERE id IN ({marks(len(chunk))})"
         rows = bounded_reads.rows(cursor, "id,kind,body", source, chunk, order="id DESC", most=room)
         read = {id_: (kind, body) for id_, kind, body in rows}
         pairs += [read[id_] for id_ in itertools.takewhile(read.__contains__, chunk)]

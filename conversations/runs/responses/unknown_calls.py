@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from django.db import connection
 
+from conversations.events.log.sql import marks
 from conversations.events.response_ids import EXTERNAL, Json
 from conversations.runs.responses import response_chain
 from conversations.runs.responses.response_chain import CHAIN, MAX_LINKS
@@ -31,8 +32,7 @@ def first_unknown(items: Sequence[Json], earlier: str | None) -> int | None:
 
 def _open_calls(earlier: str, outputs: Sequence[str]) -> Counter[str]:
     with connection.cursor() as cursor:
-        marks = ",".join(["%s"] * len(outputs))
-        cursor.execute(_OPEN.format(marks=marks), [earlier, MAX_LINKS, EXTERNAL, *outputs])
+        cursor.execute(_OPEN.format(marks=marks(len(outputs))), [earlier, MAX_LINKS, EXTERNAL, *outputs])
         return Counter(row[0] for row in cursor.fetchall())
 
 

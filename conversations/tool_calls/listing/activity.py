@@ -13,11 +13,11 @@ from typing import Any
 from conversations.core.micros import DAY, to_micros
 from conversations.listing.page import WALK
 from conversations.listing.sql_conditions import Fetch, SqlCondition, fetch_rows, join_conditions
+from conversations.models.tool_call import FAILED
 from conversations.tool_calls.listing import query, sql_filters
 from conversations.tool_calls.listing.filters import STATUSES, CallFilters
 from conversations.tool_calls.listing.query import TEXT_SHARE
 from conversations.tool_calls.listing.sql_filters import FULL_SCAN, CallConditions, IndexScan
-from conversations.tool_calls.listing.statistics import FAILED
 
 COUNTED = 10_000  # calls
 MAX_SPANS = 48

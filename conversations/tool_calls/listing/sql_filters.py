@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from conversations.events.log.sql import marks
 from conversations.listing.sql_conditions import Fetch, SqlCondition, fetch_rows
 from conversations.models import Conversation
 from conversations.models.tool_call import LOWEST, class_of
@@ -200,10 +201,9 @@ def _no_way(field: str) -> IndexScan:
 
 
 def _in(column: str, values: Sequence[str]) -> SqlCondition:
-    return SqlCondition(f"{column} IN ({','.join(['%s'] * len(values))})", tuple(values))
+    return SqlCondition(f"{column} IN ({marks(len(values))})", tuple(values))
 
 
 def _among(column: str, values: Sequence[str]) -> SqlCondition:
     """Return a condition on a column in a form that no index serves, so that the walk follows the chosen scan only."""
-    marks = ",".join(["%s"] * len(values))
-    return SqlCondition(f"{column}||'' IN ({marks})", tuple(values))
+    return SqlCondition(f"{column}||'' IN ({marks(len(values))})", tuple(values))

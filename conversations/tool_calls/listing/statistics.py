@@ -18,6 +18,7 @@ from conversations.listing import sql_conditions
 from conversations.listing.sql_conditions import SqlCondition
 from conversations.listing.url_filters import TIME_SPANS, parse_time
 from conversations.models import Annotation, Approval
+from conversations.models.tool_call import FAILED, STOPPED
 from conversations.tool_calls.listing.filters import STATUSES
 from conversations.tool_calls.listing.sql_filters import UNSTAGED, is_staging
 
@@ -28,8 +29,6 @@ TURNS = 50_000
 REVIEWS = 5_000
 MAX_SPANS = 60
 RANGES = {"1h": 60, "24h": 48, "7d": 42, "30d": 30}  # spans of each
-FAILED = ("failed", "timeout", "unknown")
-STOPPED = ("rejected", "blocked")
 
 US = 1_000_000
 

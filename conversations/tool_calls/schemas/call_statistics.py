@@ -9,12 +9,11 @@ from math import ceil
 
 from conversations.core.micros import to_datetime
 from conversations.models import ToolCall
+from conversations.models.tool_call import FAILED, STOPPED
 
 WINDOW = 1_000  # calls that are counted, the newest
 SHOWN = 20
 RAN = ("done", "failed", "timeout", "unknown")
-FAILED = ("failed", "timeout", "unknown")
-STOPPED = ("rejected", "blocked")
 
 
 @dataclass(frozen=True, slots=True)
