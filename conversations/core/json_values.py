@@ -44,6 +44,15 @@ def parse(text: str) -> Any:  # any JSON
         return None
 
 
+def object_of(text: str) -> dict[str, Any] | None:
+    """Parse a text that is an object, or empty; None for any other."""
+    try:
+        value = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def compact(value: object) -> str:
     """Write compact JSON that a column can hold: half a surrogate pair as an escape."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))

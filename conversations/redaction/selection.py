@@ -5,6 +5,7 @@ Of a tool call it may be one field; of a person it is what they said, what was s
 """
 
 import json
+import re
 from collections.abc import Collection, Iterator, Sequence, Set
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ SAYS_SOMETHING = Q(erased_by=None) | Q(erased_by__startswith=FIELD_MARK)
 _OF_PERSON = """SELECT e.conversation_id,e.seq FROM conversations_event e JOIN conversations_conversation c
 ON c.id=e.conversation_id WHERE NOT c.is_staged AND e.kind<>%s AND (e.erased_by IS NULL OR e.erased_by LIKE %s)
 AND ({}) ORDER BY e.conversation_id,e.seq LIMIT %s"""
+_RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 
 
 class Part(NamedTuple):
@@ -39,6 +41,13 @@ class Part(NamedTuple):
     def seqs(self) -> list[int]:
         """Their numbers."""
         return [seq for seq, _ in self.events]
+
+
+def range_of(text: str, most: int) -> range | None:
+    """Return the numbers that `7` or `5-7` means; None for anything else, and for more than `most`."""
+    match = _RANGE.fullmatch(text)
+    first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+    return range(first, last + 1) if 0 <= last - first < most else None
 
 
 def find_conversation(key: str) -> Conversation:

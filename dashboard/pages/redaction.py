@@ -22,7 +22,7 @@ from conversations.models import Redaction, RedactionRequest
 from conversations.redaction import requests, scope
 from conversations.redaction.requests import Submitted
 from conversations.redaction.scope import RedactedPlace, RedactionScope
-from conversations.redaction.selection import MAX_EVENTS
+from conversations.redaction.selection import MAX_EVENTS, range_of
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
@@ -30,7 +30,6 @@ from dashboard.pages.require_permission import require_permission
 ENTERED = ("conversation", "events", "id", "call", "field", "entries", "person", "words", "reason")
 IN_ADDRESS = ("conversation", "events", "id", "call", "field", "entries")
 LATEST = 20
-NUMBERS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 
 
 class EventNumbers(NamedTuple):
@@ -44,11 +43,10 @@ class EventNumbers(NamedTuple):
         noun = "event" if self.field == "events" else "entry"
         numbers: list[int] = []
         for part in re.split(r"[\s,]+", self.text.strip()) if self.text.strip() else ():
-            match = NUMBERS.fullmatch(part)
-            first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-            if last < first or last - first >= MAX_EVENTS:
+            those = range_of(part, MAX_EVENTS)
+            if those is None:
                 raise Invalid(f"must be {noun} numbers: 3, 5-7", field=self.field)
-            numbers += range(first, last + 1)
+            numbers += those
         return numbers
 
 

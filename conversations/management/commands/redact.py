@@ -1,6 +1,5 @@
 """`redact CONVERSATION EVENT…`: take the words of events out of the record, for good."""
 
-import re
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,7 @@ from conversations.realtime import redaction_watch
 from conversations.redaction import journal, requests, scope
 from conversations.redaction.audit_entries import MAX_ENTRIES
 from conversations.redaction.scope import RedactionScope
-from conversations.redaction.selection import MAX_EVENTS
-
-NUMBERS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
+from conversations.redaction.selection import MAX_EVENTS, range_of
 
 
 class Command(BaseCommand):
@@ -134,8 +131,7 @@ def purge(out: OutputWrapper) -> None:
 
 
 def _numbers(text: str, most: int) -> range:
-    match = NUMBERS.fullmatch(text)
-    first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-    if last < first or last - first >= most:
+    numbers = range_of(text, most)
+    if numbers is None:
         raise CommandError(f"{text} must be an event number, or a range of at most {most:,} such as 5-7")
-    return range(first, last + 1)
+    return numbers
