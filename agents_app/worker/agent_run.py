@@ -66,7 +66,7 @@ class AgentRun(ClaimedRun):
         self._reply: ResponseRun | None = None  # to a client of the responses API
         self._budget = BudgetWatch(claim, services.do)
         self._delivery = MessageDelivery(self._event_writer, services.do, lambda: self._hooks.turns.current + 1)
-        self._interjected = InterjectionFilter((), (), self._delivery.take, has_begun=False)
+        self._interjection_filter = InterjectionFilter((), (), self._delivery.take, has_begun=False)
         self._hooks = self._new_hooks([], 0)
         self._gatekeeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._hooks)
 
@@ -95,19 +95,19 @@ class AgentRun(ClaimedRun):
         except Fenced:
             raise
         except asyncio.CancelledError:
-            await self._unwound()
+            await self._unwind()
             if self._event_writer.is_lost:
                 raise Fenced("its lease ended") from None
             if not self._is_aborted:
                 raise  # not by us: the loop ends
-            await self._cancelled()
+            await self._cancel()
         except ServerAway as away:
             await self._services.do(self._suspend_for_server, away)
         except Exception as error:
-            await self._unwound()
-            await self._failed(error)
+            await self._unwind()
+            await self._fail(error)
         else:
-            await self._ended(result)
+            await self._end(result)
 
     async def _open(self) -> RunInput:
         run_input: RunInput = await self._services.do(load_run_input, self.claim, self._served.team)
@@ -179,7 +179,7 @@ class AgentRun(ClaimedRun):
         config.model_provider = self._served.provider
         config.tool_not_found_behavior = "return_error_to_model" if self._reply else "raise_error"
         config.tool_error_formatter = lambda args: self._hooks.format_error(args)
-        config.call_model_input_filter = None if self._reply else self._interjected
+        config.call_model_input_filter = None if self._reply else self._interjection_filter
         config.workflow_name = self._served.team.name
         return config
 
@@ -199,7 +199,7 @@ class AgentRun(ClaimedRun):
         state, saved = await restore_run_state(self.claim, run_input, self._served.team, self._services.away)
         self._hooks = self._new_hooks(run_input.calls, max(saved.turns, run_input.turns))
         self._hooks.decided = run_input.decided
-        self._interjected = InterjectionFilter(
+        self._interjection_filter = InterjectionFilter(
             saved.interjections, run_input.missed.all, self._delivery.take, has_begun=True
         )
         run_approvals.apply_to_state(state, self._hooks.calls, run_input.decided)
@@ -224,7 +224,7 @@ class AgentRun(ClaimedRun):
         body = fields | event | ({"parent_call": parent} if parent else {})
         self._services.bus.tell(self._event_writer, body)
 
-    async def _ended(self, result: RunResultStreaming) -> None:
+    async def _end(self, result: RunResultStreaming) -> None:
         """Handle the end of the stream: the run waits, was stopped at the end of a turn, or is done."""
         if self._event_writer.is_lost:
             raise Fenced("lost")
@@ -239,13 +239,13 @@ class AgentRun(ClaimedRun):
                 await self._services.do(self._suspend, "approval", [request], self._signed_state(result))
                 failpoint("after-budget")
             elif self._requested_stop and result.final_output is None:
-                await self._stopped(result)
+                await self._stop(result)
             else:
                 await self._finish_result(result)
         except Fenced:
             raise
         except Exception as error:  # such as a state or a context that cannot be saved
-            await self._failed(error)
+            await self._fail(error)
 
     async def _finish_result(self, result: RunResultStreaming) -> None:
         context = team_context.write(result.context_wrapper.context)
@@ -281,20 +281,20 @@ class AgentRun(ClaimedRun):
         requests = run_approvals.pending_requests(stopped, self._hooks.calls, self._served, turn, rules)
         await self._services.do(self._suspend, "approval", requests, self._signed_state(result))
 
-    async def _stopped(self, result: RunResultStreaming) -> None:
+    async def _stop(self, result: RunResultStreaming) -> None:
         """Handle a requested stop at the end of a turn: by a person, or because the worker stops."""
         if self._requested_stop in ENDING:
-            await self._cancelled()
+            await self._cancel()
         elif self._requested_stop == "pause":
             await self._services.do(self._suspend, "pause", [], self._signed_state(result))
         else:
             await self._services.do(self._requeue, "the worker stopped", self._signed_state(result))
 
-    async def _cancelled(self) -> None:
+    async def _cancel(self) -> None:
         why = "asked to stop" if self._requested_stop in ENDING else "the worker stopped before the run ended"
         await self._finish({"event": "run.cancelled", "reason": why, **self._hooks.calls.in_doubt()})
 
-    async def _failed(self, error: BaseException) -> None:
+    async def _fail(self, error: BaseException) -> None:
         if self._event_writer.is_lost:
             raise Fenced("lost") from error
         if (unfit := _behind(error, Incompatible)) is not None:
@@ -331,7 +331,7 @@ class AgentRun(ClaimedRun):
         text = result.to_state().to_string(context_serializer=team_context.to_mapping, strict_context=True)
         return saved_state.sign(
             self.claim.run,
-            SavedState(text, self._hooks.turns.current, self._served.team.name, self._interjected.all),
+            SavedState(text, self._hooks.turns.current, self._served.team.name, self._interjection_filter.all),
             saved_state.tools_hash(result.interruptions),
         )
 
@@ -379,7 +379,7 @@ class AgentRun(ClaimedRun):
     def _truncated(self, payload: Body) -> Body:
         return truncate_fields(payload)
 
-    async def _unwound(self) -> None:
+    async def _unwind(self) -> None:
         """Stop the SDK's own tasks, so that nothing of the run continues."""
         if self._result is None:
             return

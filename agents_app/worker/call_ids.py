@@ -109,9 +109,9 @@ class CallIdMap:
         """Record that a call of this attempt was approved, so that it starts under the id of its request."""
         self._new_ids.discard(call.id)
         self._earlier_calls.append(call)
-        lanes = self._expected[call.call_id or "", sent]
-        if call.parent in lanes:
-            lanes.remove(call.parent)
+        parents = self._expected[call.call_id or "", sent]
+        if call.parent in parents:
+            parents.remove(call.parent)
 
     def is_new(self, our_id: str) -> bool:
         """Return whether this attempt created the call's id."""

@@ -56,7 +56,7 @@ def check_many(messages: list[Any]) -> list[Any]:
     return messages
 
 
-def cut(body: bytes) -> list[bytes] | None:
+def split_undecodable(body: bytes) -> list[bytes] | None:
     """Split `{"messages": […]}` into its messages without decoding them, if one of them cannot be decoded (nested too
     deeply, a lone surrogate). None if it is not such a list of objects."""
     start = _START.match(body)
@@ -126,9 +126,9 @@ def parse_batch(raw_messages: RawMessages, caller: Caller) -> tuple[list[ParsedM
 
 def _group_tokens(events: Sequence[NewEvent]) -> list[NewEvent]:
     joined: list[NewEvent] = []
-    for run in _runs(events):
-        merge_group = next(_numbers) if len(run) > 1 else 0
-        joined += [_part(event, merge_group) for event in run] if merge_group else run
+    for group in _merge_groups(events):
+        merge_group = next(_numbers) if len(group) > 1 else 0
+        joined += [_part(event, merge_group) for event in group] if merge_group else group
     return joined
 
 
@@ -156,25 +156,27 @@ def _part(event: NewEvent, merge_group: int) -> NewEvent:
     return event._replace(merge_group=merge_group, topic=topic)
 
 
-def _runs(events: Sequence[NewEvent]) -> Iterator[list[NewEvent]]:
+def _merge_groups(events: Sequence[NewEvent]) -> Iterator[list[NewEvent]]:
     """Group tokens that can form one merge group: consecutive ones that differ only in text, index, id and time."""
-    run: list[NewEvent] = []
+    group: list[NewEvent] = []
     shared_fields: Any = None
     size, ids = 0, set[str | None]()
     for event in events:
         mine = _facts(event) if event.kind == "token" and event.conversation is not None else None
         size += len(event.payload.text or "")
-        if run and (mine is None or mine != shared_fields or event.bus_id in ids or not _follows(run[-1], event, size)):
-            yield run
-            run, size, ids = [], len(event.payload.text or ""), set()
+        if group and (
+            mine is None or mine != shared_fields or event.bus_id in ids or not _follows(group[-1], event, size)
+        ):
+            yield group
+            group, size, ids = [], len(event.payload.text or ""), set()
         if mine is None:
             yield [event]
             continue
-        run.append(event)
+        group.append(event)
         ids.add(event.bus_id)
         shared_fields = mine
-    if run:
-        yield run
+    if group:
+        yield group
 
 
 def _follows(before: NewEvent, event: NewEvent, size: int) -> bool:

@@ -121,7 +121,11 @@ def _parse_body(body: bytes, caller: Caller, *, is_lines: bool) -> NewEvent | Pa
     """Parse one or several messages. A large body is parsed in a thread, so that sockets are not delayed."""
     if is_lines:
         return batch_publish.parse_batch(batch_publish.lines_of(body), caller)
-    if len(body) > DECODE_INLINE_BYTES and json_depth.is_dense(body) and (pieces := batch_publish.cut(body)):
+    if (
+        len(body) > DECODE_INLINE_BYTES
+        and json_depth.is_dense(body)
+        and (pieces := batch_publish.split_undecodable(body))
+    ):
         return batch_publish.parse_batch(pieces, caller)
     try:
         request = _decoder.decode(body)
@@ -143,4 +147,4 @@ def _one_by_one(body: bytes) -> list[bytes] | list[msgspec.Raw] | None:
     try:
         return batch_publish.check_many(_pieces.decode(body).messages)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return batch_publish.cut(body) or None
+        return batch_publish.split_undecodable(body) or None

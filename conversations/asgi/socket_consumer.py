@@ -25,14 +25,13 @@ from conversations.realtime import frames
 from conversations.realtime.conversation_subscription import NEWEST, ConversationSubscription, SocketWriter, TooSlow
 from conversations.realtime.presence import Viewer
 from conversations.realtime.server_runtime import ServerRuntime
-from conversations.realtime.state_topics import StateSubscription
+from conversations.realtime.state_topics import STATE_TOPICS, StateSubscription
 from conversations.redaction import erase_id
 
 logger = logging.getLogger(__name__)
 
 MAX_FRAME = 64 * 1024  # bytes in
 MAX_TOPICS = 200  # of one socket
-STATE_TOPICS = ("fleet", "approvals", "audit")
 TOO_SLOW, TOO_BIG, TOO_MANY, OTHER_PERSON = 4408, 1009, 4429, 4409
 
 
@@ -118,7 +117,7 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         if self.runtime.socket_registry.topics[self.caller.principal] >= (most := settings.CONFIG.topics_per_principal):
             message = f"{self.caller.principal} already follows {most:,} topics, the maximum: unsubscribe first"
             raise Invalid(message, code="too_many", field="topic")
-        if (state := self.runtime.states.get(topic)) is not None:
+        if (state := self.runtime.state_topics.get(topic)) is not None:
             if self.caller.agent:
                 self.dismiss(NOT_ALLOWED)
                 return

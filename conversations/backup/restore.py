@@ -60,7 +60,7 @@ def restore(path: Path, data_dir: Path, signer: Signer, progress: Progress) -> R
     with archive.opened(path) as backup:
         _require_known(backup.manifest)
         with _place() as is_apart:
-            with schema_state.alone(), nullcontext() if is_apart else write_transaction():
+            with schema_state.migration_lock(), nullcontext() if is_apart else write_transaction():
                 _hold_record()
                 _require_empty()  # again: what came before the lock, another restore, too, is not overwritten
                 _load(backup, progress)

@@ -25,7 +25,7 @@ def ensure() -> None:
 def bring_up_to_date() -> None:
     """Migrate, one process at a time; if there is nothing to do, only check (`migrate` takes a second for that)."""
     if not _has_every_record():
-        with alone():
+        with migration_lock():
             if not _has_every_record():
                 call_command("migrate", verbosity=0, interactive=False)
 
@@ -81,7 +81,7 @@ def create_as_of(migration: str) -> None:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def migration_lock() -> Iterator[None]:
     """Hold the lock for migrations: several processes of one deployment start at once."""
     if connection.vendor == "sqlite":
         yield

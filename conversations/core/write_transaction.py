@@ -19,7 +19,7 @@ class FifoLock:
         self._waiting: deque[threading.Lock] = deque()
         self._is_taken = False
 
-    def take(self, within: float) -> bool:
+    def acquire(self, within: float) -> bool:
         """Wait for the lock at most `within` seconds; return whether it was taken."""
         with self._guard:
             if not self._is_taken:
@@ -29,11 +29,11 @@ class FifoLock:
             mine.acquire()
             self._waiting.append(mine)
         try:
-            if mine.acquire(timeout=within):  # handed over by `leave`
+            if mine.acquire(timeout=within):  # handed over by `release`
                 return True
         except BaseException:  # raised by a signal: the turn must not be handed to who waits no more
             if not self._gives_up(mine):
-                self.leave()
+                self.release()
             raise
         return not self._gives_up(mine)
 
@@ -45,7 +45,7 @@ class FifoLock:
             self._waiting.remove(mine)
         return True
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Hand the lock to the longest waiting thread."""
         with self._guard:
             if self._waiting:
@@ -127,16 +127,16 @@ class _HeldTurn:
 
     def __enter__(self) -> None:
         began = time.monotonic() - _waited.seconds
-        if not _turn.take(_time_left(began, self._patience)):
+        if not _turn.acquire(_time_left(began, self._patience)):
             raise OperationalError(f"could not start writing within {self._patience:g} s")
         try:
             self._here.begin_within = _time_left(began, self._patience)
         except BaseException:  # raised by a signal
-            _turn.leave()
+            _turn.release()
             raise
 
     def __exit__(self, *_: object) -> None:
-        _turn.leave()
+        _turn.release()
 
 
 @contextmanager

@@ -44,7 +44,7 @@ class ServerRuntime:
         self.budgets: dict[str, BoundedMemory] = {"rings": self.hub.rings}  # of what is held for readers, by what
         self.writer = log.Writer()
         self.fleet = ConversationListTopic()
-        self.states: dict[str, StateTopic] = {
+        self.state_topics: dict[str, StateTopic] = {
             state.topic: state for state in (self.fleet, ApprovalsTopic(), AuditTopic())
         }
         self.presence = Presence()
@@ -70,7 +70,7 @@ class ServerRuntime:
         rollback = RollbackWatch(settings.DATA_DIR)
         await (self._until_prepared(rollback) if waits else self._prepare(rollback))
         self.hub.start()
-        for state in self.states.values():
+        for state in self.state_topics.values():
             state.start()
         self.socket_registry.start()
         self.presence.start()
@@ -102,7 +102,7 @@ class ServerRuntime:
             self.broadcast_listener.stop(),
             self.presence.stop(),
             self.hub.stop(),
-            *(state.stop() for state in self.states.values()),
+            *(state.stop() for state in self.state_topics.values()),
             self.socket_registry.stop(),
         )
 

@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 COALESCE = 0.25  # seconds between two frames
 HEAL_EVERY = 1.0  # seconds
 SNAPSHOT = 100  # rows
+STATE_TOPICS = ("fleet", "approvals", "audit")
 
 Row = dict[str, Any]
 Note = Callable[[Callable[[], Collection[str]]], None]  # of keys of changed rows

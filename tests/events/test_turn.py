@@ -101,7 +101,7 @@ def test_the_time_a_request_works_is_none_that_it_waited(other):
 def test_who_gave_up_is_handed_no_turn():
     turn = FifoLock()
 
-    assert turn.take(0)
-    assert not turn.take(0.01)
-    turn.leave()
-    assert turn.take(0)
+    assert turn.acquire(0)
+    assert not turn.acquire(0.01)
+    turn.release()
+    assert turn.acquire(0)

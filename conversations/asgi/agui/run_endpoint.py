@@ -17,7 +17,7 @@ from conversations.asgi import route
 from conversations.asgi.agui import front_end_input, interrupt_answers
 from conversations.asgi.agui.run_encoder import RunEncoder, RunSegment, as_sse
 from conversations.asgi.responses.endpoint import STILL_HERE, STREAM_HEADERS, Wire, following, stopping
-from conversations.asgi.responses.shared import ResponsesContext, apart, trouble
+from conversations.asgi.responses.shared import ResponsesContext, in_thread_if_large, trouble
 from conversations.core.errors import SwitchboardError, Unavailable
 from conversations.events.log.records import Stored
 from conversations.events.payload import MAX_BYTES
@@ -68,7 +68,7 @@ class RunEndpoint:
             if wire.reader.dismissal is not None:
                 pieces = _written(encoder.fail(wire.reader.dismissal))
             else:
-                pieces = await apart(events, _encode, encoder, events)
+                pieces = await in_thread_if_large(events, _encode, encoder, events)
                 if not encoder.is_over and (wire.is_stopping or wire.begun.progress.is_late):
                     pieces += _written(encoder.fail(stopping() if wire.is_stopping else _late()))
             if wire.is_over:

@@ -16,7 +16,7 @@ from conversations.asgi import route
 from conversations.asgi.agui.run_encoder import as_sse
 from conversations.asgi.agui.thread_encoder import ThreadCursor, ThreadEncoder, cursor_of
 from conversations.asgi.responses.endpoint import STILL_HERE, STREAM_HEADERS, Wire, following, stopping
-from conversations.asgi.responses.shared import ResponsesContext, apart, trouble
+from conversations.asgi.responses.shared import ResponsesContext, in_thread_if_large, trouble
 from conversations.core.errors import Invalid, NotFound, SwitchboardError
 from conversations.events.log.records import Stored
 from conversations.models import Conversation, Run
@@ -73,7 +73,7 @@ class ThreadFeed:
             if wire.reader.dismissal is not None:
                 await wire.pieces([_failed(wire.reader.dismissal)])
                 return
-            pieces = await apart(events, _encode, encoder, events)
+            pieces = await in_thread_if_large(events, _encode, encoder, events)
             pieces += [_failed(stopping())] if wire.is_stopping and not encoder.is_over else []
             if wire.is_over:
                 return

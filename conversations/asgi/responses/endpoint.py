@@ -25,9 +25,9 @@ from conversations.asgi.responses.shared import (
     PendingResponse,
     ResponsesCaller,
     ResponsesContext,
-    apart,
     broken_off,
     failed,
+    in_thread_if_large,
     refuse,
     trouble,
 )
@@ -120,7 +120,7 @@ class ResponsesEndpoint:
     async def _when_over(self, wire: Wire, received: Received) -> None:
         async for events in self._context.events(wire.begun):
             await wire.wait_until_allowed()
-            final = await apart(events, _ending, received, events)
+            final = await in_thread_if_large(events, _ending, received, events)
             if wire.reader.dismissal is not None:
                 await wire.refuse(wire.reader.dismissal)
             elif final is not None:

@@ -180,7 +180,7 @@ class ResponsesContext:
         encoder.mark_sent(new)
         async for page in self.events(begun):
             for events in bounded_groups(page, _size, most_bytes=PORTION) if page else ([],):
-                new_frames = await apart(events, _encode_events, encoder, events)
+                new_frames = await in_thread_if_large(events, _encode_events, encoder, events)
                 new = [frame for frame in new_frames if frame.number > starting_after]
                 if encoder.final is not None:  # counted before it is told: its reader may ask for no more after it
                     self.runtime.responses[str(encoder.final["status"])] += 1
@@ -219,7 +219,7 @@ def _receive(caller: Caller, request: ResponseRequest, socket: str, known_here: 
     return received._replace(body=received.body | {"input": []})
 
 
-async def apart(events: Sequence[Stored], work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+async def in_thread_if_large(events: Sequence[Stored], work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     """Process these events; in a thread if they are large."""
     if sum(len(event.body) for event in events) < route.LARGE:
         return work(*args)

@@ -100,7 +100,7 @@ class _Options(NamedTuple):
 def _append(batch: Sequence[NewEvent], how: _Options, *, is_checked: bool) -> list[Stored]:
     here = connections[DEFAULT_DB_ALIAS]  # this thread's, looked up once: the proxy does it for every attribute
     with here.wrap_database_errors, here.cursor() as cursor:
-        lock_waits.begin(cursor, how.wait)
+        lock_waits.set_lock_timeout(cursor, how.wait)
         keys = sorted({e.conversation for e in batch if e.conversation is not None})
         heads = lock_waits.lock_heads(cursor, keys, how.chained_as, how.wait) if keys else {}
         for key, head in heads.items() if how.chained_as else ():

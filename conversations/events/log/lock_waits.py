@@ -38,7 +38,7 @@ class LockedElsewhere(Exception):
         self.keys, self.principals = keys, principals
 
 
-def begin(cursor: CursorWrapper, wait: LockWait | None) -> None:
+def set_lock_timeout(cursor: CursorWrapper, wait: LockWait | None) -> None:
     """Set the lock timeout of this transaction."""
     if wait is not None and cursor.db.vendor == "postgresql":
         cursor.execute(f"SET LOCAL lock_timeout={wait.ms}")

@@ -28,8 +28,8 @@ class InvalidArguments(Invalid):
         super().__init__(message, field="arguments")
 
 
-def read(arguments: dict[str, Any] | str, schema: str) -> tuple[dict[str, Any], str]:
-    """Return arguments as an object and as the JSON text that will run; `schema` is a hash.
+def read(arguments: dict[str, Any] | str, schema_hash: str) -> tuple[dict[str, Any], str]:
+    """Return arguments as an object and as the JSON text that will run.
 
     Raises Invalid that says where and what was expected.
     """
@@ -41,7 +41,7 @@ def read(arguments: dict[str, Any] | str, schema: str) -> tuple[dict[str, Any], 
         raise Invalid(
             f"{secret_masking.MASK} masks a secret that is not in the record: enter it in full", field="arguments"
         )
-    stored = ToolSchema.objects.filter(hash=schema).values_list("body", flat=True).first()
+    stored = ToolSchema.objects.filter(hash=schema_hash).values_list("body", flat=True).first()
     if stored is None:
         raise Invalid("the tool's schema is unknown, so its arguments cannot be edited", field="arguments")
     check(value, json.loads(stored).get("params_json_schema") or {})

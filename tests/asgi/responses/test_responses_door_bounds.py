@@ -11,7 +11,7 @@ from django.conf import settings
 from django.test import override_settings
 
 from conversations.asgi import route
-from conversations.asgi.responses.shared import apart
+from conversations.asgi.responses.shared import in_thread_if_large
 from conversations.events.log.records import Stored
 from conversations.models import Response, Run
 from conversations.runs.approvals import decide
@@ -154,6 +154,6 @@ def test_large_events_are_read_off_the_loop():
 
     async def threads():
         here = threading.get_ident()
-        return [await apart([event(size)], threading.get_ident) == here for size in (10, route.LARGE)]
+        return [await in_thread_if_large([event(size)], threading.get_ident) == here for size in (10, route.LARGE)]
 
     assert asyncio.run(threads()) == [True, False]
