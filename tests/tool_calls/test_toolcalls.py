@@ -249,5 +249,5 @@ def test_no_cell_is_a_formula_or_has_what_cannot_be_seen(begins):
 def test_conditions_that_no_index_serves_have_another_way():
     conditions = sql_filters.conditions_for(CallFilters(replayed="no", q="x"))
 
-    assert [way.field for way in conditions.ways] == ["q"]  # a rare word's calls are looked up
+    assert [scan.field for scan in conditions.scans] == ["q"]  # a rare word's calls are looked up
     assert set(conditions.tests) == {"replayed", "q"}

@@ -1,7 +1,7 @@
 """The filtered calls over time: how many there are, and how many of them failed. For the tool-calls page.
 
 The count is exact up to a bound, and so are its spans: of more calls than that the newest are counted, and it says
-since when. Without filters an index tells all; else the calls along the list's own way are looked at, as many as its
+since when. Without filters an index tells all; else the calls along the list's own scan are looked at, as many as its
 page may pass.
 """
 
@@ -26,7 +26,7 @@ WIDTHS = (
     *(SECOND * n for n in (1, 2, 5, 10, 15, 30)), *(MINUTE * n for n in (1, 2, 5, 10, 15, 30)),
     *(HOUR * n for n in (1, 2, 3, 6, 12)), *(DAY * n for n in (1, 2, 7, 14, 30, 90, 365, 3650)),
 )  # fmt: skip
-Branches = Sequence[Sequence[SqlCondition]]  # of a way: what the calls of each must fulfil
+Branches = Sequence[Sequence[SqlCondition]]  # of a scan: what the calls of each must fulfil
 BY_STATUS = IndexScan("status", tuple(SqlCondition("t.status=%s", (s,)) for s in STATUSES), SqlCondition("1=1"), 99)
 
 
@@ -56,21 +56,22 @@ def activity(filters: CallFilters, *, now: datetime | None = None, fetch: Fetch 
     moment = now or datetime.now(UTC)
     conditions = sql_filters.conditions_for(filters, now=moment)
     plan = query.choose_plan(conditions, WALK // TEXT_SHARE if filters.q else WALK, fetch)
-    way, floor = plan.way, plan.floor
+    scan, floor = plan.scan, plan.floor
     if floor is None and not plan.rest:
-        floor = query.floor(conditions, way, way.branches, COUNTED, fetch)
-    if way == FULL_SCAN and not plan.rest:
-        way = BY_STATUS  # which has the status in its index
+        floor = query.floor(conditions, scan, scan.branches, COUNTED, fetch)
+    if scan == FULL_SCAN and not plan.rest:
+        scan = BY_STATUS  # which has the status in its index
     counted = conditions._replace(begins=floor.at) if floor else conditions
     tests = [
-        [branch, *counted.bounds(way), *([way.from_on(floor)] if floor else []), *plan.rest] for branch in way.branches
+        [branch, *counted.bounds(scan), *([scan.from_on(floor)] if floor else []), *plan.rest]
+        for branch in scan.branches
     ]
-    begin = conditions.begins if conditions.begins is not None else floor.at if floor else _oldest(way, tests, fetch)
+    begin = conditions.begins if conditions.begins is not None else floor.at if floor else _oldest(scan, tests, fetch)
     if begin is None:
         return None
     start, width, spans = _spans(begin, min(conditions.until or to_micros(moment), to_micros(moment)))
     calls, failed = [0] * spans, [0] * spans
-    for slot, status, number in _grouped(way, tests, start, width, fetch):
+    for slot, status, number in _grouped(scan, tests, start, width, fetch):
         place = min(int(slot), spans - 1)  # a clock may be ahead of ours
         calls[place] += number
         failed[place] += number if status in FAILED else 0
@@ -79,24 +80,24 @@ def activity(filters: CallFilters, *, now: datetime | None = None, fetch: Fetch 
     return CallActivity(start, width, calls, failed, floor.at if floor else None, _everything(conditions, fetch))
 
 
-def _oldest(way: IndexScan, branches: Branches, fetch: Fetch) -> int | None:
+def _oldest(scan: IndexScan, branches: Branches, fetch: Fetch) -> int | None:
     """Return the moment of the oldest call that is counted."""
     parts, values = [], []
     for tests in branches:
         where, given = join_conditions(tests)
-        parts.append(f"SELECT MIN({way.moment}) AS at FROM conversations_toolcall t WHERE {where}")
+        parts.append(f"SELECT MIN({scan.moment}) AS at FROM conversations_toolcall t WHERE {where}")
         values += given
     ((oldest,),) = fetch(f"SELECT MIN(at) FROM ({' UNION ALL '.join(parts)}) AS counted", values)
     return None if oldest is None else int(oldest)
 
 
-def _grouped(way: IndexScan, branches: Branches, start: int, width: int, fetch: Fetch) -> list[tuple[Any, ...]]:
-    """Return the number of calls by span and status. The order keeps a query to the index of its way."""
+def _grouped(scan: IndexScan, branches: Branches, start: int, width: int, fetch: Fetch) -> list[tuple[Any, ...]]:
+    """Return the number of calls by span and status. The order keeps a query to the index of its scan."""
     parts, values = [], [start, width]
     for number, tests in enumerate(branches):
         where, given = join_conditions(tests)
-        part = f"SELECT {way.moment} AS at,t.status AS status FROM conversations_toolcall t WHERE {where}"
-        parts.append(f"SELECT * FROM ({part} ORDER BY {way.newest} LIMIT %s) AS b{number}")
+        part = f"SELECT {scan.moment} AS at,t.status AS status FROM conversations_toolcall t WHERE {where}"
+        parts.append(f"SELECT * FROM ({part} ORDER BY {scan.newest} LIMIT %s) AS b{number}")
         values += [*given, COUNTED]
     counted = " UNION ALL ".join(parts)
     return fetch(f"SELECT (at-%s)/%s,status,COUNT(*) FROM ({counted}) AS counted GROUP BY 1,2", values)

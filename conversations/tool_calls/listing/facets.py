@@ -177,12 +177,12 @@ def _are_few(conditions: CallConditions, walk: ScanPlan, fetch: Fetch) -> bool:
     """Return whether the other filters leave no more calls than may be read: an index scan alone has no lower end."""
     if walk.rest or walk.floor:
         return walk.floor is None
-    return query.count([walk.way.whole, *conditions.bounds(walk.way)], walk.bound + 1, fetch) <= walk.bound
+    return query.count([walk.scan.whole, *conditions.bounds(walk.scan)], walk.bound + 1, fetch) <= walk.bound
 
 
 def _grouped(column: str, conditions: CallConditions, walk: ScanPlan) -> Counter[str]:
     """Count all values at once if the other filters leave no more calls than may be read."""
-    where, values = sql_conditions.join_conditions([walk.way.whole, *conditions.bounds(walk.way), *walk.rest])
+    where, values = sql_conditions.join_conditions([walk.scan.whole, *conditions.bounds(walk.scan), *walk.rest])
     named = f"t.{column}||''"  # a form that no index serves: grouping in its order would look at every call there is
     rows = sql_conditions.fetch_rows(
         f"SELECT {named},COUNT(*) FROM conversations_toolcall t WHERE {where} GROUP BY 1", values

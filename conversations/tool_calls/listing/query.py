@@ -64,7 +64,7 @@ CallPage = ListPage[CallColumns, CallPosition]
 class ScanPlan(NamedTuple):
     """The chosen index, and how many calls it may walk past. `floor`: where the walk ends if there are more."""
 
-    way: IndexScan
+    scan: IndexScan
     rest: list[SqlCondition]
     floor: CallPosition | None
     bound: int
@@ -88,19 +88,21 @@ def choose_plan(conditions: CallConditions, bound: int, fetch: Fetch = fetch_row
     """Return the index scan with the fewest calls; each is counted up to the bound, from its index alone."""
     staging = [UNSTAGED] if sql_filters.is_staging(fetch) else []
     if (
-        len(conditions.tests) == len(conditions.ways) == 1
+        len(conditions.tests) == len(conditions.scans) == 1
         and not staging
-        and not (only := conditions.ways[0]).loose
+        and not (only := conditions.scans[0]).loose
         and only.is_ordered
     ):
         return ScanPlan(only, [], None, bound)  # nothing to choose, nothing to pass over
-    sizes = [(count([way.whole, *conditions.bounds(way)], bound + 1, fetch), way.rank, way) for way in conditions.ways]
+    sizes = [
+        (count([scan.whole, *conditions.bounds(scan)], bound + 1, fetch), scan.rank, scan) for scan in conditions.scans
+    ]
     fit = [candidate for candidate in sizes if candidate[0] <= bound or candidate[2].is_ordered]
-    size, _, way = min(fit, key=lambda candidate: candidate[:2], default=(bound + 1, 0, FULL_SCAN))
-    rest = [*conditions.rest(way), *staging]
-    branches = way.branches if len(conditions.tests) > 1 or staging or way == FULL_SCAN else way.loose
+    size, _, scan = min(fit, key=lambda candidate: candidate[:2], default=(bound + 1, 0, FULL_SCAN))
+    rest = [*conditions.rest(scan), *staging]
+    branches = scan.branches if len(conditions.tests) > 1 or staging or scan == FULL_SCAN else scan.loose
     is_whole = size <= bound or not rest
-    return ScanPlan(way, rest, None if is_whole else floor(conditions, way, branches, bound, fetch), bound)
+    return ScanPlan(scan, rest, None if is_whole else floor(conditions, scan, branches, bound, fetch), bound)
 
 
 def count(tests: Sequence[SqlCondition], most: int, fetch: Fetch) -> int:
@@ -111,21 +113,22 @@ def count(tests: Sequence[SqlCondition], most: int, fetch: Fetch) -> int:
 
 
 def floor(
-    conditions: CallConditions, way: IndexScan, branches: Sequence[SqlCondition], bound: int, fetch: Fetch
+    conditions: CallConditions, scan: IndexScan, branches: Sequence[SqlCondition], bound: int, fetch: Fetch
 ) -> CallPosition | None:
     """Return where the newest `bound` calls of some branches of a scan end; None if they have no more."""
     ends = []
     for branch in branches:
-        where, values = join_conditions([branch, *conditions.bounds(way)])
-        sql = f"SELECT {way.place} FROM conversations_toolcall t WHERE {where} ORDER BY {way.newest} LIMIT 1 OFFSET %s"
-        ends += [CallPosition(*row) for row in fetch(sql, [*values, max(0, bound // len(branches) - 1)])]
+        where, values = join_conditions([branch, *conditions.bounds(scan)])
+        source = f"FROM conversations_toolcall t WHERE {where} ORDER BY {scan.newest}"
+        parameters = [*values, max(0, bound // len(branches) - 1)]
+        ends += [CallPosition(*row) for row in fetch(f"SELECT {scan.place} {source} LIMIT 1 OFFSET %s", parameters)]
     return max(ends, default=None)
 
 
 def _read(conditions: CallConditions, plan: ScanPlan, limit: int) -> list[CallColumns]:
-    way = plan.way
-    floor = [way.from_on(plan.floor)] if plan.floor else []
-    branches = [[branch, *conditions.bounds(way), *floor, *plan.rest] for branch in way.branches]
+    scan = plan.scan
+    floor = [scan.from_on(plan.floor)] if plan.floor else []
+    branches = [[branch, *conditions.bounds(scan), *floor, *plan.rest] for branch in scan.branches]
     merged = (_SELECT, BY_ITSELF.newest)
-    rows = fetch_branches(branches, "conversations_toolcall", _SELECT, way.newest, limit, merged)
+    rows = fetch_branches(branches, "conversations_toolcall", _SELECT, scan.newest, limit, merged)
     return [CallColumns(*row) for row in rows]

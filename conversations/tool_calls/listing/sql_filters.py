@@ -12,8 +12,8 @@ from conversations.models.tool_call import LOWEST, class_of
 from conversations.tool_calls.listing import text_filter
 from conversations.tool_calls.listing.filters import CallFilters
 
-OWN = "t.started_at"
-EVERYBODYS = "(t.started_at+0)"  # as the index of all calls has it, so that no other way is walked along that one
+STARTED_AT = "t.started_at"
+STARTED_AT_OF_ALL = "(t.started_at+0)"  # as the index of all calls has it, so that no other scan goes along that one
 
 
 class CallPosition(NamedTuple):
@@ -41,7 +41,7 @@ class IndexScan(NamedTuple):
     rank: int
     is_ordered: bool = True
     loose: tuple[SqlCondition, ...] = ()
-    moment: str = OWN
+    moment: str = STARTED_AT
 
     @property
     def place(self) -> str:
@@ -58,8 +58,8 @@ class IndexScan(NamedTuple):
         return SqlCondition(f"({self.place})>=(%s,%s,%s)", tuple(floor))
 
 
-FULL_SCAN = IndexScan("", (SqlCondition("1=1"),), SqlCondition("1=1"), 99, moment=EVERYBODYS)
-BY_ITSELF = FULL_SCAN._replace(moment=OWN)  # by the index of any one column
+FULL_SCAN = IndexScan("", (SqlCondition("1=1"),), SqlCondition("1=1"), 99, moment=STARTED_AT_OF_ALL)
+BY_ITSELF = FULL_SCAN._replace(moment=STARTED_AT)  # by the index of any one column
 
 
 class CallConditions(NamedTuple):
@@ -70,22 +70,22 @@ class CallConditions(NamedTuple):
     until: int | None
     before: CallPosition | None
     tests: dict[str, SqlCondition]
-    ways: list[IndexScan]
+    scans: list[IndexScan]
 
-    def bounds(self, way: IndexScan = BY_ITSELF) -> list[SqlCondition]:
+    def bounds(self, scan: IndexScan = BY_ITSELF) -> list[SqlCondition]:
         """Return the conditions on time and position for a scan."""
-        conditions = [SqlCondition(f"{way.moment}>=%s", (self.begins,))] if self.begins is not None else []
-        conditions += [SqlCondition(f"{way.moment}<=%s", (self.until,))] if self.until is not None else []
-        return conditions + ([SqlCondition(f"({way.place})<(%s,%s,%s)", tuple(self.before))] if self.before else [])
+        conditions = [SqlCondition(f"{scan.moment}>=%s", (self.begins,))] if self.begins is not None else []
+        conditions += [SqlCondition(f"{scan.moment}<=%s", (self.until,))] if self.until is not None else []
+        return conditions + ([SqlCondition(f"({scan.place})<(%s,%s,%s)", tuple(self.before))] if self.before else [])
 
-    def rest(self, way: IndexScan) -> list[SqlCondition]:
+    def rest(self, scan: IndexScan) -> list[SqlCondition]:
         """Return the conditions that a scan itself does not ensure."""
-        return [test for name, test in self.tests.items() if name != way.field or way.loose]
+        return [test for name, test in self.tests.items() if name != scan.field or scan.loose]
 
     def without(self, name: str) -> "CallConditions":
         """Return the conditions without one filter."""
         tests = {field: test for field, test in self.tests.items() if field != name}
-        return self._replace(tests=tests, ways=[way for way in self.ways if way.field != name])
+        return self._replace(tests=tests, scans=[scan for scan in self.scans if scan.field != name])
 
 
 def conditions_for(
@@ -93,12 +93,12 @@ def conditions_for(
 ) -> CallConditions:
     """Return the conditions of these filters, for calls after the position `before`."""
     tests: dict[str, SqlCondition] = {}
-    ways = []
-    for way, test in (*_named(filters), *_exact(filters), *_ranges(filters), *_others(filters)):
-        tests[way.field] = test
-        if way.branches:
-            ways.append(way)
-    return CallConditions(filters.begins(now or datetime.now(UTC)), filters.until, before, tests, ways)
+    scans = []
+    for scan, test in (*_named(filters), *_exact(filters), *_ranges(filters), *_others(filters)):
+        tests[scan.field] = test
+        if scan.branches:
+            scans.append(scan)
+    return CallConditions(filters.begins(now or datetime.now(UTC)), filters.until, before, tests, scans)
 
 
 def is_staging(fetch: Fetch = fetch_rows) -> bool:
@@ -181,7 +181,7 @@ def _others(filters: CallFilters) -> Iterator[tuple[IndexScan, SqlCondition]]:
         test = SqlCondition("t.replay_of IS NOT NULL")
         yield IndexScan("replayed", (test,), test, 2), test
     elif filters.replayed == "no":
-        yield _no_way("replayed"), SqlCondition("t.replay_of IS NULL")
+        yield _no_scan("replayed"), SqlCondition("t.replay_of IS NULL")
     if filters.q:
         yield from _worded(filters)
 
@@ -192,10 +192,10 @@ def _worded(filters: CallFilters) -> Iterator[tuple[IndexScan, SqlCondition]]:
         whole = SqlCondition(f"t.id IN ({','.join(['%s'] * len(match.ids))})" if match.ids else "1=0", tuple(match.ids))
         yield IndexScan("q", (whole,), whole, 0, is_ordered=False), SqlCondition(match.sql, match.values)
     elif match is not None:
-        yield _no_way("q"), SqlCondition(match.sql, match.values)
+        yield _no_scan("q"), SqlCondition(match.sql, match.values)
 
 
-def _no_way(field: str) -> IndexScan:
+def _no_scan(field: str) -> IndexScan:
     """Return the filter without a scan: no index serves it, so it is tested along another scan."""
     return IndexScan(field, (), SqlCondition("1=1"), 99)
 

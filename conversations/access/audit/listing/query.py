@@ -46,7 +46,7 @@ EntryPage = ListPage[EntryRow, int]
 class EntryScanPlan(NamedTuple):
     """The chosen index, and the last seq that is read; 0 if it is all of them."""
 
-    way: AuditIndexScan
+    scan: AuditIndexScan
     floor: int
 
 
@@ -75,32 +75,32 @@ def _choose(conditions: AuditConditions, bound: int) -> EntryScanPlan:
     best, least = EntryScanPlan(FULL_SCAN, 0), None
     if not conditions.tests and not conditions.words:
         return best
-    for way in (*conditions.ways, FULL_SCAN):
-        if not conditions.rest(way) and not conditions.words:
-            return EntryScanPlan(way, 0)  # nothing to pass over
-        size, floor = _measure(conditions, way, bound)
+    for scan in (*conditions.scans, FULL_SCAN):
+        if not conditions.rest(scan) and not conditions.words:
+            return EntryScanPlan(scan, 0)  # nothing to pass over
+        size, floor = _measure(conditions, scan, bound)
         if least is None or size < least:
-            best, least = EntryScanPlan(way, floor), size
+            best, least = EntryScanPlan(scan, floor), size
     return best
 
 
-def _measure(conditions: AuditConditions, way: AuditIndexScan, bound: int) -> tuple[int, int]:
+def _measure(conditions: AuditConditions, scan: AuditIndexScan, bound: int) -> tuple[int, int]:
     """Return the number of a scan's entries, counted to slightly above the bound, and the seq where the bound ends it;
     0 if there are no more."""
-    share = max(1, bound // len(way.branches))
+    share = max(1, bound // len(scan.branches))
     total, floors = 0, [0]
-    for branch in way.branches:
-        where, values = join_conditions([branch, way.between(conditions.above, conditions.below)])
-        inner = f"SELECT {way.seq} AS s FROM conversations_auditentry t WHERE {where} ORDER BY {way.seq} DESC LIMIT %s"
-        size, last = fetch_rows(f"SELECT COUNT(*),MIN(s) FROM ({inner}) AS counted", [*values, share])[0]
-        is_cut = size == share and bool(_behind(way, branch, conditions.above, last))
+    for branch in scan.branches:
+        where, values = join_conditions([branch, scan.between(conditions.above, conditions.below)])
+        seqs = f"SELECT {scan.seq} AS s FROM conversations_auditentry t WHERE {where} ORDER BY {scan.seq} DESC LIMIT %s"
+        size, last = fetch_rows(f"SELECT COUNT(*),MIN(s) FROM ({seqs}) AS counted", [*values, share])[0]
+        is_cut = size == share and bool(_behind(scan, branch, conditions.above, last))
         total += size + is_cut
         floors.append(last if is_cut else 0)
     return total, max(floors)
 
 
-def _behind(way: AuditIndexScan, branch: SqlCondition, above: int, below: int) -> list[tuple[Any, ...]]:
-    where, values = join_conditions([branch, way.between(above, below)])
+def _behind(scan: AuditIndexScan, branch: SqlCondition, above: int, below: int) -> list[tuple[Any, ...]]:
+    where, values = join_conditions([branch, scan.between(above, below)])
     return fetch_rows(f"SELECT 1 FROM conversations_auditentry t WHERE {where} LIMIT 1", values)
 
 
@@ -108,18 +108,18 @@ def _read(conditions: AuditConditions, plan: EntryScanPlan, limit: int) -> Itera
     """Yield entries as long as the caller asks for more; entries whose reasons are searched are read in chunks."""
     below, most = conditions.below, CHUNK if conditions.words else limit
     while True:
-        entries = _piece(conditions._replace(below=below, above=max(conditions.above, plan.floor - 1)), plan.way, most)
+        entries = _piece(conditions._replace(below=below, above=max(conditions.above, plan.floor - 1)), plan.scan, most)
         yield from (entry for entry in entries if _says(entry, conditions.words))
         if len(entries) < most:
             return
         below = entries[-1].seq
 
 
-def _piece(conditions: AuditConditions, way: AuditIndexScan, limit: int) -> list[EntryRow]:
-    bounds = way.between(conditions.above, conditions.below)
-    branches = [[branch, bounds, *conditions.rest(way)] for branch in way.branches]
+def _piece(conditions: AuditConditions, scan: AuditIndexScan, limit: int) -> list[EntryRow]:
+    bounds = scan.between(conditions.above, conditions.below)
+    branches = [[branch, bounds, *conditions.rest(scan)] for branch in scan.branches]
     merged = ("*", "t.seq DESC")
-    rows = fetch_branches(branches, "conversations_auditentry", _SELECT, f"{way.seq} DESC", limit, merged)
+    rows = fetch_branches(branches, "conversations_auditentry", _SELECT, f"{scan.seq} DESC", limit, merged)
     return [EntryRow(*row) for row in rows]
 
 

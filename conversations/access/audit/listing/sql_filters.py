@@ -41,12 +41,12 @@ class AuditConditions(NamedTuple):
     above: int
     below: int
     tests: dict[str, SqlCondition]
-    ways: list[AuditIndexScan]
+    scans: list[AuditIndexScan]
     words: list[str]
 
-    def rest(self, way: AuditIndexScan) -> list[SqlCondition]:
+    def rest(self, scan: AuditIndexScan) -> list[SqlCondition]:
         """Return the conditions that a scan itself does not ensure."""
-        return [test for name, test in self.tests.items() if name != way.field]
+        return [test for name, test in self.tests.items() if name != scan.field]
 
 
 def conditions_for(filters: AuditFilters, before: int | None = None) -> AuditConditions:
@@ -55,7 +55,7 @@ def conditions_for(filters: AuditFilters, before: int | None = None) -> AuditCon
     above, below = (0, END) if since is None and until is None else seqs_between(since, until)
     tests = dict(_tests(filters, since))
     return AuditConditions(
-        above, min(below, END if before is None else before), tests, list(_ways(filters)), filters.words
+        above, min(below, END if before is None else before), tests, list(_scans(filters)), filters.words
     )
 
 
@@ -76,7 +76,7 @@ def seqs_between(since: int | None, until: int | None) -> tuple[int, int]:
     return (ends["first"] << AuditSpan.BITS) - 1, (ends["last"] + 1) << AuditSpan.BITS
 
 
-def _ways(filters: AuditFilters) -> Iterator[AuditIndexScan]:
+def _scans(filters: AuditFilters) -> Iterator[AuditIndexScan]:
     """Yield the possible scans, the usually rarest first."""
     for field, column, values in (("target", "target", (filters.target,)), ("who", "principal", filters.who)):
         if any(values) and not any(value.endswith(BEGINNING) for value in values):
