@@ -212,7 +212,7 @@ def _run(job: ImportJob, by: Who) -> None:
 
 
 def _read(job: ImportJob, by: Who) -> list[ImportedConversation]:
-    trouble = ImportReport(lambda line: job.problems.append(f"{job.name}, {line}"[:1000]))
+    report = ImportReport(lambda line: job.problems.append(f"{job.name}, {line}"[:1000]))
     source = RecordingFile(job.path)
     chosen = format_of(source)
     job.format = chosen.NAME
@@ -225,15 +225,15 @@ def _read(job: ImportJob, by: Who) -> list[ImportedConversation]:
 
     try:
         return import_recordings(
-            chosen.read(source, trouble),
+            chosen.read(source, report),
             taker,
-            trouble,
+            report,
             key=job.key,
             is_update=job.is_update,
             progress=partial(_go_on, job, by),
         )
     finally:
-        job.problem_count = trouble.count
+        job.problem_count = report.count
 
 
 def _go_on(job: ImportJob, by: Who, conversations: int, events: int) -> None:

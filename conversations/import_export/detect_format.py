@@ -37,7 +37,7 @@ class Format(Protocol):
     def fits(self, sample: object, /) -> bool:
         """Return whether a file has this format, by a sample of it."""
 
-    def read(self, source: RecordingFile, trouble: ImportReport, /) -> Iterator[Recording]:
+    def read(self, source: RecordingFile, report: ImportReport, /) -> Iterator[Recording]:
         """Read one recording after another."""
 
 
@@ -51,11 +51,11 @@ FORMATS = _modules()
 NAMES = tuple(sorted((module.NAME for module in FORMATS), key=str.lower))
 
 
-def recordings(path: Path, trouble: ImportReport) -> Iterator[Recording]:
+def recordings(path: Path, report: ImportReport) -> Iterator[Recording]:
     """Yield the recordings of a file in any known format. Raises Invalid if it has none, OSError if it cannot be
     read."""
     source = RecordingFile(path)
-    return format_of(source).read(source, trouble)
+    return format_of(source).read(source, report)
 
 
 def format_of(source: RecordingFile) -> Format:

@@ -18,7 +18,7 @@ Progress = Callable[[int, int], None]  # conversations and events so far
 def import_recordings(
     recordings: Iterable[Recording],
     taker: Taker,
-    trouble: ImportReport,
+    report: ImportReport,
     *,
     key: str = "",
     is_update: bool = False,
@@ -35,7 +35,7 @@ def import_recordings(
         for recording in recordings:
             name = key_of(recording, key, count + 1)
             line_count = 0
-            lines = lines_of(recording, name, trouble, is_update=is_update)
+            lines = lines_of(recording, name, report, is_update=is_update)
             for chunk in bounded_groups(lines, len, most_items=CHUNK, most_bytes=CHUNK_BYTES):
                 taker.take(chunk)
                 line_count += len(chunk)

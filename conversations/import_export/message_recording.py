@@ -50,17 +50,17 @@ class RecordedMessage:
     failed: frozenset[str] = field(default_factory=frozenset)
 
 
-def recording(name: str, messages: Iterable[RecordedMessage], trouble: ImportReport) -> Recording:
+def recording(name: str, messages: Iterable[RecordedMessage], report: ImportReport) -> Recording:
     """Return a recording of complete messages: its title is the first message of the person, else of anyone."""
     items = list(messages)
     spoken = [item.message for item in items if item.message.text.strip() and item.message.role != "system"]
     first = next((message for message in spoken if message.role == "user"), spoken[0] if spoken else None)
-    return Recording(name, caption(first.text if first else ""), steps_of(items, trouble))
+    return Recording(name, caption(first.text if first else ""), steps_of(items, report))
 
 
-def steps_of(messages: Iterable[RecordedMessage], trouble: ImportReport) -> Iterator[RecordedStep]:
+def steps_of(messages: Iterable[RecordedMessage], report: ImportReport) -> Iterator[RecordedStep]:
     """Yield the steps of messages; what does not match is reported and left out."""
-    maker = _Maker(trouble)
+    maker = _Maker(report)
     for item in messages:
         yield from maker.steps(item)
 
@@ -68,8 +68,8 @@ def steps_of(messages: Iterable[RecordedMessage], trouble: ImportReport) -> Iter
 class _Maker:
     """One conversation while its steps are made."""
 
-    def __init__(self, trouble: ImportReport) -> None:
-        self._trouble = trouble
+    def __init__(self, report: ImportReport) -> None:
+        self._trouble = report
         self._calls, self._times = OpenToolCalls(), FileTimes()
 
     def steps(self, item: RecordedMessage) -> Iterator[RecordedStep]:

@@ -59,7 +59,7 @@ class Taker(Protocol):
         """Drop everything."""
 
 
-def lines_of(recording: Recording, key: str, trouble: ImportReport, *, is_update: bool = False) -> Iterator[bytes]:
+def lines_of(recording: Recording, key: str, report: ImportReport, *, is_update: bool = False) -> Iterator[bytes]:
     """Yield the lines of one conversation; an event that the log would refuse is reported and left out.
 
     A recording without a valid event has no lines.
@@ -75,7 +75,7 @@ def lines_of(recording: Recording, key: str, trouble: ImportReport, *, is_update
         try:
             parse(body)
         except (Invalid, TooLarge) as error:
-            trouble.add_problem(step.place, error.message)
+            report.add_problem(step.place, error.message)
             continue
         if not is_begun:
             yield encoded(ImportLine(conversation=key, update=is_update))

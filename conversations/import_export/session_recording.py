@@ -12,23 +12,23 @@ from conversations.import_export.recording import HERE, FileTimes, RecordedStep,
 
 def read(
     source: RecordingFile,
-    trouble: ImportReport,
+    report: ImportReport,
     is_line: Callable[[object], bool],
     reader_of: Callable[[Line], SessionReader],
 ) -> Iterator[Recording]:
     """Yield the one recording, named after its session."""
-    looked_at = trouble.objects(source, limit=LOOK, quiet=True)
+    looked_at = report.objects(source, limit=LOOK, quiet=True)
     reader = reader_of(next(line for _, line in looked_at if is_line(line)))
-    yield Recording(reader.speaker.conversation, "", _steps(source, trouble, reader))
+    yield Recording(reader.speaker.conversation, "", _steps(source, report, reader))
 
 
-def _steps(source: RecordingFile, trouble: ImportReport, reader: SessionReader) -> Iterator[RecordedStep]:
+def _steps(source: RecordingFile, report: ImportReport, reader: SessionReader) -> Iterator[RecordedStep]:
     times = FileTimes()
-    for location, line in trouble.objects(source):
+    for location, line in report.objects(source):
         try:
             events = reader.events(line)
         except Invalid as error:
-            trouble.add_problem(location, error.message)
+            report.add_problem(location, error.message)
             continue
         yield from (_step(event, times, location) for event in events)
     yield from (_step(event, times, "") for event in reader.rest())

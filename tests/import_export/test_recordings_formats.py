@@ -22,14 +22,16 @@ from tests.support.recorded import OWN
 class Told(list):
     """The reports of a reader."""
 
-    def trouble(self, *, is_strict=False):
+    def import_report(self, *, is_strict=False):
         return ImportReport(self.append, is_strict=is_strict)
 
 
 def read(path, *, is_strict=True):
     """Read a file; answer its recordings with their payloads."""
     report = Told()
-    read_recordings = [(r.name, r.title, list(r.steps)) for r in recordings(path, report.trouble(is_strict=is_strict))]
+    read_recordings = [
+        (r.name, r.title, list(r.steps)) for r in recordings(path, report.import_report(is_strict=is_strict))
+    ]
     return read_recordings, report
 
 
@@ -251,9 +253,9 @@ def test_no_message_breaks_the_readers(messages):
     report = Told()
 
     placed = ((str(n), value) for n, value in enumerate(messages))
-    steps = list(openai_chat.steps_of(placed, report.trouble()))
-    steps += tau2._steps(messages, "m", report.trouble())
-    steps += who_when._steps(iter(messages), report.trouble())
+    steps = list(openai_chat.steps_of(placed, report.import_report()))
+    steps += tau2._steps(messages, "m", report.import_report())
+    steps += who_when._steps(iter(messages), report.import_report())
 
     assert all(step.payload["id"] for step in steps)
 

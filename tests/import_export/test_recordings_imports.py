@@ -26,9 +26,9 @@ RUN = "run-1"
 
 
 def bring_file(path, *, key="", is_strict=False, report=None):
-    trouble = ImportReport((report if report is not None else []).append, is_strict=is_strict)
+    import_report = ImportReport((report if report is not None else []).append, is_strict=is_strict)
     return import_recordings(
-        recordings(path, trouble), StagedImport(PRINCIPAL), trouble, key=key, progress=lambda *_: None
+        recordings(path, import_report), StagedImport(PRINCIPAL), import_report, key=key, progress=lambda *_: None
     )
 
 
@@ -126,8 +126,8 @@ def test_nothing_is_seen_while_a_file_comes_in(monkeypatch):
     def look(*_):
         seen.append((Conversation.objects.visible().count(), Event.objects.exists()))
 
-    trouble = ImportReport(pytest.fail)
-    import_recordings(recordings(OWN / "simulations.json", trouble), StagedImport(PRINCIPAL), trouble, progress=look)
+    report = ImportReport(pytest.fail)
+    import_recordings(recordings(OWN / "simulations.json", report), StagedImport(PRINCIPAL), report, progress=look)
 
     assert {visible for visible, _ in seen} == {0}
     assert seen[-1][1], "it was staged before the end"
@@ -137,10 +137,10 @@ def test_nothing_is_seen_while_a_file_comes_in(monkeypatch):
 def test_live_writer_goes_on_between_two_chunks(monkeypatch):
     monkeypatch.setattr(import_file, "CHUNK", 2)
     monkeypatch.setattr(staged_import, "CHUNK", 2)
-    trouble = ImportReport(pytest.fail)
+    report = ImportReport(pytest.fail)
 
     import_recordings(
-        recordings(OWN / "chat.json", trouble), StagedImport(PRINCIPAL), trouble, progress=lambda *_: ours_once()
+        recordings(OWN / "chat.json", report), StagedImport(PRINCIPAL), report, progress=lambda *_: ours_once()
     )
 
     assert log.head("live") > 1

@@ -22,9 +22,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def bring_file(key):
-    trouble = ImportReport([].append, is_strict=True)
+    report = ImportReport([].append, is_strict=True)
     intake = StagedImport(principals.import_principal("test"))
-    return import_recordings(recordings(OWN / "chat.json", trouble), intake, trouble, key=key, progress=lambda *_: None)
+    return import_recordings(recordings(OWN / "chat.json", report), intake, report, key=key, progress=lambda *_: None)
 
 
 def test_an_import_rings_for_its_page_and_for_the_list(monkeypatch):

@@ -37,9 +37,9 @@ def record(team, monkeypatch, tmp_path):
 def import_copy(key, name, folder):
     path = folder / f"{len(list(folder.iterdir()))}.jsonl"
     path.write_bytes(b"".join(export(key)))
-    trouble = ImportReport(lambda _: None)
+    report = ImportReport(lambda _: None)
     intake = StagedImport(principals.import_principal("file"))
-    import_file.import_recordings(recordings(path, trouble), intake, trouble, progress=lambda *_: None, key=name)
+    import_file.import_recordings(recordings(path, report), intake, report, progress=lambda *_: None, key=name)
 
 
 def require_whole_and_folded():

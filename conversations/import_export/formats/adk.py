@@ -55,31 +55,31 @@ def fits(sample: object) -> bool:
     return isinstance(events, list) and any(name in sample for name in _OWN)
 
 
-def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read one recording after another."""
     names = ConversationNames()
-    for location, session in _sessions(source, trouble):
+    for location, session in _sessions(source, report):
         if isinstance(session.get("eval_cases"), list):
             for number, case in enumerate(objects_field(session, "eval_cases")):
                 name = names.of(text_field(case, "eval_id") or f"{source.stem}-{number + 1}")
-                yield recording(name, _of_case(case, f"{location}eval_cases[{number}]."), trouble)
+                yield recording(name, _of_case(case, f"{location}eval_cases[{number}]."), report)
         else:
             name = names.of(text_field(session, "id") or source.stem, text_field(session, "user_id"))
-            yield recording(name, _of_events(session, location, trouble), trouble)
+            yield recording(name, _of_events(session, location, report), report)
 
 
-def _sessions(source: RecordingFile, trouble: ImportReport) -> Iterator[tuple[str, Fields]]:
+def _sessions(source: RecordingFile, report: ImportReport) -> Iterator[tuple[str, Fields]]:
     if source.begins_with_database():
-        yield from _of_database(source, trouble)
+        yield from _of_database(source, report)
     elif source.is_document():
         document = source.document()
         if isinstance(document, dict):
             yield "", {name: decoded(raw) for name, raw in document.items()}
     else:
-        yield from ((f"{location}, ", value) for location, value in trouble.objects(source))
+        yield from ((f"{location}, ", value) for location, value in report.objects(source))
 
 
-def _of_database(source: RecordingFile, trouble: ImportReport) -> Iterator[tuple[str, Fields]]:
+def _of_database(source: RecordingFile, report: ImportReport) -> Iterator[tuple[str, Fields]]:
     """Yield the sessions of a database, each with its events."""
     with open_database(source) as database:
         columns = _columns(database.tables())
@@ -90,7 +90,7 @@ def _of_database(source: RecordingFile, trouble: ImportReport) -> Iterator[tuple
                 if session:
                     yield "", session
                 session = {"app_name": key[0], "user_id": key[1], "id": key[2], "events": []}
-            with trouble.reporting(f"events, row {number}"):
+            with report.reporting(f"events, row {number}"):
                 session["events"].append(_event_of(row, f"events, row {number}"))
         if session:
             yield "", session
@@ -113,11 +113,11 @@ def _json(value: Any) -> Any:
     return value
 
 
-def _of_events(session: Fields, prefix: str, trouble: ImportReport) -> Iterator[RecordedMessage]:
+def _of_events(session: Fields, prefix: str, report: ImportReport) -> Iterator[RecordedMessage]:
     events = session.get("events")
     for number, event in enumerate(events if isinstance(events, list) else []):
         location = f"{prefix}events[{number}]"
-        with trouble.reporting(location):
+        with report.reporting(location):
             fields = object_of(event, "an event")
             if fields.get("partial") not in (True, 1):
                 yield _message(fields, str(fields.get("location") or location))

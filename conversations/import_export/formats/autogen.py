@@ -54,17 +54,17 @@ def fits(sample: object) -> bool:
     return _is_message(sample) or _is_message(first if isinstance(first, dict | None) else decoded(first))
 
 
-def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read one recording after another."""
     names = ConversationNames()
-    for name, messages in _threads(source, trouble):
-        yield recording(names.of(f"{source.stem}{name}"), _read_all(messages, trouble), trouble)
+    for name, messages in _threads(source, report):
+        yield recording(names.of(f"{source.stem}{name}"), _read_all(messages, report), report)
 
 
-def _threads(source: RecordingFile, trouble: ImportReport) -> Iterator[tuple[str, Iterable[Placed]]]:
+def _threads(source: RecordingFile, report: ImportReport) -> Iterator[tuple[str, Iterable[Placed]]]:
     """Yield the threads of a file, each with a suffix for its name."""
     if not source.is_document():
-        yield "", trouble.objects(source)
+        yield "", report.objects(source)
         return
     document = source.document()
     if isinstance(document, list):
@@ -105,10 +105,10 @@ def _placed(items: object, field: str) -> list[Placed]:
     return [(f"{field}[{number}]", item) for number, item in enumerate(items)]
 
 
-def _read_all(messages: Iterable[Placed], trouble: ImportReport) -> Iterator[RecordedMessage]:
+def _read_all(messages: Iterable[Placed], report: ImportReport) -> Iterator[RecordedMessage]:
     agent = _AGENT
     for location, value in messages:
-        with trouble.reporting(location):
+        with report.reporting(location):
             fields = object_of(value, "a message")
             if not isinstance(fields.get("type"), str) or "content" not in fields:
                 raise Invalid("must be a message with type and content")

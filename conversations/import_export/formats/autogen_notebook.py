@@ -50,23 +50,23 @@ def fits(sample: object) -> bool:
     return isinstance(sample, dict) and isinstance(sample.get("cells"), list) and "nbformat" in sample
 
 
-def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read one recording after another."""
     count = 0
-    for cell, text in _texts(source, trouble).items():
+    for cell, text in _texts(source, report).items():
         if messages := list(_messages(text, f"cell {cell}")):
             count += 1
-            yield recording(f"{source.stem}-{cell}", messages, trouble)
+            yield recording(f"{source.stem}-{cell}", messages, report)
     if not count:
         raise Invalid("the notebook must contain a chat printed by AutoGen: NAME (to OTHER):")
 
 
-def _texts(source: RecordingFile, trouble: ImportReport) -> dict[int, str]:
+def _texts(source: RecordingFile, report: ImportReport) -> dict[int, str]:
     """Return what was printed, by cell."""
     texts: dict[int, str] = {}
     for location, number, output in _outputs(source):
         if not isinstance(output, dict) or type(number) is not int:
-            trouble.add_problem(location, "must be an output of a cell: an object with output_type")
+            report.add_problem(location, "must be an output of a cell: an object with output_type")
         elif output.get("output_type") == "stream" and output.get("name") == "stdout":
             text = output.get("text")
             lines = text if isinstance(text, list) else [text]

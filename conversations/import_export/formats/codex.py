@@ -17,6 +17,6 @@ def fits(sample: object) -> bool:
     return is_line(sample)
 
 
-def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read the one recording."""
-    yield from session_recording.read(source, trouble, is_line, CodexSession)
+    yield from session_recording.read(source, report, is_line, CodexSession)

@@ -51,36 +51,36 @@ def fits(sample: object) -> bool:
     return isinstance(sample, list) and (HEADER in sample or START in sample)
 
 
-def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read one recording after another."""
     if source.begins_with(ZIP):
         with open_archive(source) as archive:
-            yield from _of_archive(archive, trouble)
+            yield from _of_archive(archive, report)
         return
     document = source.document()
     if isinstance(document, dict):
-        log = _Log(decoded(document["eval"]), trouble)
+        log = _Log(decoded(document["eval"]), report)
         samples = parts(document["samples"]) if bytes(document.get("samples", b""))[:1] == b"[" else []
         for number, raw in enumerate(samples):
             yield from log.recordings(decoded(raw), f"samples[{number}]")
 
 
-def _of_archive(archive: Archive, trouble: ImportReport) -> Iterator[Recording]:
+def _of_archive(archive: Archive, report: ImportReport) -> Iterator[Recording]:
     header = HEADER if HEADER in archive.names else START
-    log = _Log(object_of(decoded(archive.read(header)), "a header of a log").get("eval"), trouble)
+    log = _Log(object_of(decoded(archive.read(header)), "a header of a log").get("eval"), report)
     for name in archive.names:
         if name.startswith("samples/") and name.endswith(".json"):
-            with trouble.reporting(name):
+            with report.reporting(name):
                 yield from log.recordings(decoded(archive.read(name)), name)
 
 
 class _Log:
     """One log while its samples are read."""
 
-    def __init__(self, about: object, trouble: ImportReport) -> None:
+    def __init__(self, about: object, report: ImportReport) -> None:
         fields = object_of(about, "a log with eval")
         self._name = "-".join(filter(None, (text_field(fields, "task"), text_field(fields, "eval_id")[:8])))
-        self._names, self._trouble = ConversationNames(), trouble
+        self._names, self._trouble = ConversationNames(), report
 
     def recordings(self, value: object, location: str) -> Iterator[Recording]:
         """Yield a sample; an invalid one is reported."""
@@ -100,8 +100,8 @@ class _Log:
 class _Sample:
     """One sample while it is read."""
 
-    def __init__(self, sample: Fields, location: str, trouble: ImportReport) -> None:
-        self._sample, self._location, self._trouble = sample, location, trouble
+    def __init__(self, sample: Fields, location: str, report: ImportReport) -> None:
+        self._sample, self._location, self._trouble = sample, location, report
         attachments = sample.get("attachments")
         self._attachments: Fields = attachments if isinstance(attachments, dict) else {}
         self._attachable = MAX_ATTACHED

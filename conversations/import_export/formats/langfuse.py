@@ -51,15 +51,15 @@ def fits(sample: object) -> bool:
     return _is_observation(sample) or _is_bare_trace(sample)
 
 
-def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read one recording after another."""
     export = _Export()
-    for location, value in trouble.values(source):
+    for location, value in report.values(source):
         for inner, row, take in export.rows(value, location):
             try:
                 take(row)
             except (Invalid, TooLarge) as error:
-                trouble.add_problem(inner, error.message)
+                report.add_problem(inner, error.message)
     yield from span_recording.read(export.spans())
 
 

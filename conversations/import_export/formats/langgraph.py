@@ -45,7 +45,7 @@ def fits(sample: object) -> bool:
     return isinstance(columns, tuple) and set(_CHECKPOINTS) <= set(columns)
 
 
-def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read one recording after another."""
     names = ConversationNames()
     with open_database(source) as database:
@@ -53,13 +53,13 @@ def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
         for row in database.rows("checkpoints", _CHECKPOINTS, ("thread_id", "checkpoint_id", "checkpoint_ns")):
             if thread is None or thread.id != str(row["thread_id"]):
                 if thread is not None:
-                    yield recording(names.of(thread.id), thread.messages, trouble)
+                    yield recording(names.of(thread.id), thread.messages, report)
                 thread = _Thread(str(row["thread_id"]), _nodes(database, row["thread_id"]))
             place = f"checkpoint {row['checkpoint_id']}"
-            with trouble.reporting(place):
+            with report.reporting(place):
                 thread.take(row, place)
         if thread is not None:
-            yield recording(names.of(thread.id), thread.messages, trouble)
+            yield recording(names.of(thread.id), thread.messages, report)
 
 
 class _Thread:

@@ -49,58 +49,58 @@ def fits(sample: object) -> bool:
     return _is_message(sample) or (isinstance(sample, dict) and _list_of(sample) is not None)
 
 
-def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read one recording after another."""
     document = source.document() if source.is_document() else {}
     if isinstance(document, dict) and not document.keys() & set(LISTS):
-        yield from _of_lines(source, trouble)
+        yield from _of_lines(source, report)
     elif isinstance(document, dict):
         lists = {name: decoded(document[name]) for name in LISTS if name in document}
-        yield _recording(source.stem, lists, "", trouble)
+        yield _recording(source.stem, lists, "", report)
     elif any(_is_message(decoded(raw)) for raw in document[:LOOK]):
         messages = ((f"[{n}]", decoded(raw)) for n, raw in enumerate(document))
         title = _title_of(decoded(raw) for raw in document[:LOOK])
-        yield Recording(source.stem, title, steps_of(messages, trouble))
+        yield Recording(source.stem, title, steps_of(messages, report))
     else:
         for number, raw in enumerate(document):
-            if is_good(decoded(raw), f"[{number}]", trouble):
-                yield _recording(f"{source.stem}-{number + 1}", decoded(raw), f"[{number}].", trouble)
+            if is_good(decoded(raw), f"[{number}]", report):
+                yield _recording(f"{source.stem}-{number + 1}", decoded(raw), f"[{number}].", report)
 
 
-def _of_lines(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
-    first = next((value for _, value in trouble.objects(source, limit=LOOK, quiet=True) if fits(value)), {})
+def _of_lines(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
+    first = next((value for _, value in report.objects(source, limit=LOOK, quiet=True) if fits(value)), {})
     if _is_message(first):
-        yield Recording(source.stem, "", steps_of(trouble.objects(source), trouble))
+        yield Recording(source.stem, "", steps_of(report.objects(source), report))
         return
-    for location, value in trouble.objects(source):
-        if is_good(value, location, trouble):
+    for location, value in report.objects(source):
+        if is_good(value, location, report):
             number = location.removeprefix("line ")
-            yield _recording(f"{source.stem}-{number}", value, f"{location}, ", trouble)
+            yield _recording(f"{source.stem}-{number}", value, f"{location}, ", report)
 
 
-def is_good(value: object, location: str, trouble: ImportReport) -> bool:
+def is_good(value: object, location: str, report: ImportReport) -> bool:
     """Return whether this item holds a list of messages; report it if not."""
     if isinstance(value, dict) and _list_of(value) is not None:
         return True
-    trouble.add_problem(location, "must be an object with a list of messages")
+    report.add_problem(location, "must be an object with a list of messages")
     return False
 
 
-def _recording(name: str, item: dict[str, Any], prefix: str, trouble: ImportReport) -> Recording:
+def _recording(name: str, item: dict[str, Any], prefix: str, report: ImportReport) -> Recording:
     field = _list_of(item) or LISTS[0]
     messages = item.get(field)
     if not isinstance(messages, list):
-        trouble.add_problem(f"{prefix}{field}", "must be a list of messages")
+        report.add_problem(f"{prefix}{field}", "must be a list of messages")
         messages = []
     placed = ((f"{prefix}{field}[{n}]", message) for n, message in enumerate(messages))
-    return Recording(name, _title_of(messages), steps_of(placed, trouble))
+    return Recording(name, _title_of(messages), steps_of(placed, report))
 
 
-def steps_of(messages: Iterable[tuple[str, Any]], trouble: ImportReport) -> Iterator[RecordedStep]:
+def steps_of(messages: Iterable[tuple[str, Any]], report: ImportReport) -> Iterator[RecordedStep]:
     """Yield the steps of one conversation's messages; invalid ones are reported and left out."""
     chat = _Chat()
     for location, message in messages:
-        with trouble.reporting(location):
+        with report.reporting(location):
             yield from chat.steps(location, message)
 
 

@@ -41,14 +41,14 @@ def fits(sample: object) -> bool:
     return _is_span(sample)
 
 
-def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read one recording after another."""
     spans: list[Span] = []
-    for location, value in trouble.values(source, lists=LISTS):
+    for location, value in report.values(source, lists=LISTS):
         try:
             span_recording.limited(spans).append(_span(value))
         except (Invalid, TooLarge) as error:
-            trouble.add_problem(location, error.message)
+            report.add_problem(location, error.message)
     yield from span_recording.read(spans)
 
 

@@ -31,24 +31,24 @@ def fits(sample: object) -> bool:
     return isinstance(sample, dict) and isinstance(sample.get(FIELD), list)
 
 
-def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read one recording after another."""
     spans: list[Span] = []
-    for location, body in _requests(source, trouble):
+    for location, body in _requests(source, report):
         try:
             requests = otlp_json.traces(_whole(body))
         except Invalid as error:
-            trouble.add_problem(location, error.message)
+            report.add_problem(location, error.message)
             continue
         if requests.rejected:
-            trouble.add_problem(location, f"{requests.reason} ({requests.rejected:,} spans)")
+            report.add_problem(location, f"{requests.reason} ({requests.rejected:,} spans)")
         span_recording.limited(spans).extend(requests.spans)
     yield from span_recording.read(spans)
 
 
-def _requests(source: RecordingFile, trouble: ImportReport) -> Iterator[tuple[str, bytes]]:
+def _requests(source: RecordingFile, report: ImportReport) -> Iterator[tuple[str, bytes]]:
     if not source.is_document():
-        for location, value in trouble.objects(source):
+        for location, value in report.objects(source):
             yield location, encoded(value)
         return
     document = source.document()

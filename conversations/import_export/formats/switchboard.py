@@ -82,9 +82,9 @@ def fits(sample: object) -> bool:
     return isinstance(sample, dict) and str(sample.get("format", "")).startswith("switchboard/")
 
 
-def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read one recording for each header. Steps must be read before the next recording is asked for."""
-    lines = _Lines(source, trouble)
+    lines = _Lines(source, report)
     while (header := lines.header()) is not None:
         yield Recording(header.conversation_id, "", lines.steps(header))
         lines.skip()
@@ -93,8 +93,8 @@ def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
 class _Lines:
     """The lines of the file, with a look-ahead of one."""
 
-    def __init__(self, source: RecordingFile, trouble: ImportReport) -> None:
-        self._objects, self._trouble = trouble.objects(source), trouble
+    def __init__(self, source: RecordingFile, report: ImportReport) -> None:
+        self._objects, self._trouble = report.objects(source), report
         self._next = next(self._objects, None)
 
     def header(self) -> Header | None:
@@ -125,8 +125,8 @@ class _Lines:
 class _Chain:
     """Verifies the hashes of one conversation."""
 
-    def __init__(self, header: Header, trouble: ImportReport) -> None:
-        self._header, self._trouble = header, trouble
+    def __init__(self, header: Header, report: ImportReport) -> None:
+        self._header, self._trouble = header, report
         self._identity = hash_chain.identity_of(header.conversation_id, header.key_digest)
         self._seq, self._hash = 0, hash_chain.seed(self._identity)
         self._newest, self._oldest = FORMATS[header.format], 1

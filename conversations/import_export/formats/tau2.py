@@ -45,7 +45,7 @@ def fits(sample: object) -> bool:
     return isinstance(sample, dict) and isinstance(sample.get("simulations"), list)
 
 
-def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read one simulation after another."""
     document = source.document()
     simulations = (decoded(raw) for raw in parts(document["simulations"])) if isinstance(document, dict) else ()
@@ -53,11 +53,11 @@ def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
     for number, simulation in enumerate(simulations):
         location = f"simulations[{number}]"
         if not isinstance(simulation, dict) or not isinstance(simulation.get("messages"), list):
-            trouble.add_problem(location, "must be a simulation with a list of messages")
+            report.add_problem(location, "must be a simulation with a list of messages")
             continue
         name = f"{source.stem}-{_id_of(simulation, number, names)}"
         messages = simulation["messages"]
-        yield Recording(name, _title_of(messages), _steps(messages, f"{location}.messages", trouble))
+        yield Recording(name, _title_of(messages), _steps(messages, f"{location}.messages", report))
 
 
 def _id_of(simulation: dict[str, Any], number: int, names: set[str]) -> str:
@@ -74,10 +74,10 @@ def _title_of(messages: list[Any]) -> str:
     return caption(next(users, {}).get("content"))
 
 
-def _steps(messages: list[Any], location: str, trouble: ImportReport) -> Iterator[RecordedStep]:
+def _steps(messages: list[Any], location: str, report: ImportReport) -> Iterator[RecordedStep]:
     simulation = _Simulation()
     for number, message in enumerate(_flat(messages)):
-        with trouble.reporting(f"{location}[{number}]"):
+        with report.reporting(f"{location}[{number}]"):
             yield from simulation.steps(f"{location}[{number}]", message)
 
 

@@ -33,22 +33,22 @@ def fits(sample: object) -> bool:
     return isinstance(sample, dict) and isinstance(sample.get(FIELD), str)
 
 
-def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read one recording for each line."""
-    for location, value in trouble.objects(source):
+    for location, value in report.objects(source):
         text = value.get(FIELD)
         if not isinstance(text, str):
-            trouble.add_problem(location, f"must be an object with {FIELD}")
+            report.add_problem(location, f"must be an object with {FIELD}")
             continue
         said_parts = _parts(text)
         title = next((content for role, content in said_parts if role == "user"), "")
         number = location.removeprefix("line ")
-        yield Recording(f"{source.stem}-{number}", caption(title), _steps(text, location, trouble))
+        yield Recording(f"{source.stem}-{number}", caption(title), _steps(text, location, report))
 
 
-def _steps(text: str, location: str, trouble: ImportReport) -> Iterator[RecordedStep]:
+def _steps(text: str, location: str, report: ImportReport) -> Iterator[RecordedStep]:
     if not _START.match(text):
-        trouble.add_problem(f"{location}, {FIELD}", "must begin with user:, assistant: or tool:")
+        report.add_problem(f"{location}, {FIELD}", "must begin with user:, assistant: or tool:")
     calls = OpenToolCalls()
     for number, (role, content) in enumerate(_parts(text)):
         where = f"{location}, part {number + 1}"

@@ -45,20 +45,20 @@ def fits(sample: object) -> bool:
     return isinstance(sample, dict) and isinstance(sample.get("history"), list)
 
 
-def read(source: RecordingFile, trouble: ImportReport) -> Iterator[Recording]:
+def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read the one recording."""
     document = source.document()
     if isinstance(document, dict):
         question = decoded(document["question"]) if "question" in document else ""
         history = (decoded(raw) for raw in parts(document["history"]))
-        yield Recording(source.stem, caption(question), _steps(history, trouble))
+        yield Recording(source.stem, caption(question), _steps(history, report))
 
 
-def _steps(history: Iterator[Any], trouble: ImportReport) -> Iterator[RecordedStep]:
+def _steps(history: Iterator[Any], report: ImportReport) -> Iterator[RecordedStep]:
     last_speakers: dict[str, str] = {}  # who last spoke to this agent
     for number, entry in enumerate(history):
         location = f"history[{number}]"
-        with trouble.reporting(location):
+        with report.reporting(location):
             yield _step(entry, location, last_speakers)
 
 

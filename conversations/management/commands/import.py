@@ -73,13 +73,13 @@ class Command(BaseCommand):
     def _import(self, file: Path, options: dict[str, Any]) -> str:
         """Import one file; return why it was refused, or nothing. Of several files that is told at once."""
         is_alone = len(options["files"]) == 1 and file == options["files"][0]
-        trouble = ImportReport(lambda text: self.stderr.write(f"{file.name}, {text}"), is_strict=options["strict"])
+        report = ImportReport(lambda text: self.stderr.write(f"{file.name}, {text}"), is_strict=options["strict"])
         progress = ProgressLine(self.stderr, "Importing: {} conversations, {} events")
         try:
             with ExitStack() as stack:
                 taker = self._taker(stack, options["name"] or RecordingFile(file).stem, is_dry=options["dry_run"])
                 items = import_recordings(
-                    recordings(file, trouble), taker, trouble,
+                    recordings(file, report), taker, report,
                     key=options["conversation"], is_update=options["update"], progress=progress.tell,
                 )  # fmt: skip
         except (SwitchboardError, OSError) as error:
@@ -93,9 +93,9 @@ class Command(BaseCommand):
             self.stdout.write(f"{file}: {_counted(len(items), 'conversation')}")
         for item in items:
             self.stdout.write(f"{'' if is_alone else '  '}{item.conversation_id}: {_summary(item)}")
-        if trouble.count:
-            were = "was" if trouble.count == 1 else "were"
-            self.stderr.write(f"{_counted(trouble.count, 'problem')} {were} skipped")
+        if report.count:
+            were = "was" if report.count == 1 else "were"
+            self.stderr.write(f"{_counted(report.count, 'problem')} {were} skipped")
         if options["dry_run"] and is_alone:
             self.stdout.write("Nothing was stored (--dry-run).")
         return ""

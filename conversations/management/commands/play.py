@@ -45,11 +45,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Play; ends when every conversation has ended."""
         file: Path = options["file"]
-        trouble = ImportReport(self.stderr.write, is_strict=options["strict"])
+        report = ImportReport(self.stderr.write, is_strict=options["strict"])
         progress = ProgressLine(self.stderr, "Playing: {} events, {} conversations in progress")
         try:
             with open_destination(options["name"] or RecordingFile(file).stem) as to:
-                parts = self._parts(file, trouble, options)
+                parts = self._parts(file, report, options)
                 count = play(parts, to.publish, progress=progress.tell)
         except (SwitchboardError, OSError) as error:
             raise CommandError(f"{file.name} was not played to its end: {reason_of(error, file)}") from None
@@ -59,11 +59,11 @@ class Command(BaseCommand):
             progress.end()
         self.stdout.write(f"Played {count:,} events in {len(parts)} conversation{'s' * (len(parts) != 1)}.")
 
-    def _parts(self, file: Path, trouble: ImportReport, options: dict[str, Any]) -> list[PlayedConversation]:
+    def _parts(self, file: Path, report: ImportReport, options: dict[str, Any]) -> list[PlayedConversation]:
         """Choose what to play. A single conversation is read while it plays; several are read before."""
         stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         parts: list[PlayedConversation] = []
-        chosen = itertools.islice(recordings(file, trouble), options["limit"])
+        chosen = itertools.islice(recordings(file, report), options["limit"])
         for number, recording in enumerate(chosen, 1):
             if options["limit"] > 1:
                 recording = Recording(recording.name, recording.title, list(recording.steps))
