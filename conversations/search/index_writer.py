@@ -16,7 +16,8 @@ from django.db.backends.utils import CursorWrapper
 from conversations.core.failpoints import failpoint
 from conversations.core.write_transaction import write_transaction
 from conversations.events.log import bounded_reads
-from conversations.events.log.sql import insert, marks
+from conversations.events.log.sql import marks
+from conversations.events.log.sql_blocks import insert
 from conversations.models import Meta
 from conversations.search import recorded_times, title_index
 from conversations.search.index_rows import WORDS_TABLE, IndexRow, Wanted

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from django.db.backends.utils import CursorWrapper
 
-from conversations.events.log import sql as statements
+from conversations.events.log import sql_blocks as statements
 from conversations.search.index_rows import WORDS_TABLE, IndexRow, Wanted, blocks_of
 
 TABLE = "conversations_search"

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from conversations.events.log.sql import insert
+from conversations.events.log.sql_blocks import insert
 
 TABLE = "conversations_searchtime"
 BITS = 11  # of an id that do not count: a span is 2,048 ids

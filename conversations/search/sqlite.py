@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from django.db.backends.utils import CursorWrapper
 
-from conversations.events.log import sql as blocks
+from conversations.events.log import sql_blocks as blocks
 from conversations.search.index_rows import WORDS_TABLE, IndexRow, Wanted
 
 TABLE = "conversations_search"

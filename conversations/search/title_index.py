@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from conversations.events.log.sql import insert, marks
+from conversations.events.log.sql import marks
+from conversations.events.log.sql_blocks import insert
 
 TABLE = "conversations_caption"  # SQLite's grams
 TEXT = "conversations_captiontext"  # what was indexed; on PostgreSQL with its grams

@@ -15,7 +15,7 @@ from agents_app.teams.loading import load
 from agents_app.teams.served_team import ServedTeam
 from conversations.core.node_heartbeat import database_now
 from conversations.events.log import write_transaction
-from conversations.events.log.sql import BLOCK
+from conversations.events.log.sql_blocks import BLOCK
 from conversations.models import Agent, SessionItem, ToolSchema
 from tests.support.meeting import run_meeting
 

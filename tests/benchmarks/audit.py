@@ -19,7 +19,7 @@ common.set_up()
 from django.db import connection
 
 from conversations.core.write_transaction import write_transaction
-from conversations.events.log.sql import insert
+from conversations.events.log.sql_blocks import insert
 from conversations.models import AuditEntry, AuditHead, AuditSpan, User
 from tests.benchmarks.seed import WORDS
 from tests.support.cast import client_of, person

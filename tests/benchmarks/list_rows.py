@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from conversations.core.write_transaction import write_transaction
-from conversations.events.log.sql import insert
+from conversations.events.log.sql_blocks import insert
 from conversations.models import Approval, Conversation, Run
 from conversations.search import title_index
 from tests.benchmarks.seed import fill, message

@@ -14,8 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Container, Sequence
 from functools import partial
+from typing import Any
 
-from django.db import Error, InterfaceError, OperationalError, connection
+from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connection, connections
 from django.db.backends.utils import CursorWrapper
 
 from conversations.core.db_threads import is_damage, is_read_only, release_connection, sqlstate, unavailable
@@ -163,9 +164,11 @@ def _resolve(answers: Sequence[tuple[Done, Answer]]) -> None:
 
 
 def configure_writer_connection() -> None:
-    """Configure a new SQLite connection of this thread as the one that checkpoints."""
-    if connection.connection is None and connection.vendor == "sqlite":
-        with connection.cursor() as cursor:
+    """Configure a new SQLite connection of this thread as the one that checkpoints, and as one that only writes."""
+    here: Any = connections[DEFAULT_DB_ALIAS]  # Any: `dashboard.sqlite` adds an attribute
+    if here.connection is None and here.vendor == "sqlite":
+        here.only_writes = True
+        with here.cursor() as cursor:
             be_writer(cursor)
 
 

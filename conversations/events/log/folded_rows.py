@@ -10,7 +10,8 @@ from typing import Any
 from django.db.backends.utils import CursorWrapper
 
 from conversations.events.log import sql
-from conversations.events.log.sql import ANNOTATION, BLOCK, CALL, TURN, USAGE, marks
+from conversations.events.log.sql import ANNOTATION, CALL, TURN, USAGE, marks
+from conversations.events.log.sql_blocks import BLOCK
 from conversations.events.projections import (
     AnnotationRow,
     ApprovalRow,

@@ -15,12 +15,14 @@ from django.db.backends.utils import CursorWrapper
 
 from conversations.events.log.call_events import BROKEN_OFF
 from conversations.events.log.records import NewEvent
-from conversations.events.log.sql import BLOCK, CALL, marks
+from conversations.events.log.sql import CALL, marks
+from conversations.events.log.sql_blocks import BLOCK
 from conversations.events.projections import FoldedCall, is_call_start
 from conversations.events.projections.open_calls import OpenCalls
 
 Steps = Mapping[int, Sequence[NewEvent]]  # by conversation
 _Kind = tuple[int, str, str]  # conversation, call id or name, and the run; empty for foreign calls
+_Named = tuple[int, str]  # conversation, and our id of a call or of a run
 
 _OF_CALL = ",".join(f"t.{column}" for column in CALL.split(","))
 _OF_KIND = (
@@ -55,8 +57,7 @@ def read(cursor: CursorWrapper, steps: Steps, used: Container[tuple[int, str | N
             elif (conversation, e.run, call_id) in used:
                 by_id[conversation, call_id, e.run or ""] += 1
     rows = {row[0]: row for row in (*_oldest(cursor, "call_id", by_id), *_oldest(cursor, "name", by_name))}
-    for conversation, events in steps.items():
-        rows |= {row[0]: row for row in _of_runs(cursor, conversation, [e for e in events if e.run is not None])}
+    rows |= {row[0]: row for row in _of_runs(cursor, steps)}
     open_calls = {conversation: OpenCalls() for conversation in steps}
     for call in sorted((FoldedCall(*row) for row in rows.values()), key=lambda call: call.called_seq):
         open_calls[call.conversation_id].add(call)
@@ -80,12 +81,14 @@ def uses(cursor: CursorWrapper, steps: Steps) -> dict[tuple[int, str | None, str
     return use_counts
 
 
-def _of_runs(cursor: CursorWrapper, conversation: int, events: Sequence[NewEvent]) -> Iterator[tuple[Any, ...]]:
-    """Read the open calls that events of our own runs name, or end together with their run."""
-    ended_runs = {e.run for e in events if e.run is not None and e.kind in BROKEN_OFF}
-    call_ids = {e.payload.tool_call for e in events if e.payload.tool_call}
-    yield from _all(cursor, conversation, "id", call_ids | _asked_about(cursor, ended_runs))
-    yield from _all(cursor, conversation, "run", ended_runs)
+def _of_runs(cursor: CursorWrapper, steps: Steps) -> Iterator[tuple[Any, ...]]:
+    """Read the open calls that events of our own runs name, or end together with their run: in a few statements for
+    all conversations, each of which gets only its own."""
+    of_runs = [(conversation, e) for conversation, events in steps.items() for e in events if e.run is not None]
+    ended_runs = {(conversation, e.run or "") for conversation, e in of_runs if e.kind in BROKEN_OFF}
+    call_ids = {(conversation, e.payload.tool_call) for conversation, e in of_runs if e.payload.tool_call}
+    yield from _all(cursor, "id", call_ids | _asked_about(cursor, ended_runs))
+    yield from _all(cursor, "run", ended_runs)
 
 
 def _is_result(event: NewEvent) -> bool:
@@ -111,27 +114,26 @@ def _sql(vendor: str, column: str, most: int) -> str:
     return _OLDEST[vendor].format(columns=_OF_CALL, index=_INDEX[column], of_s=of_s, of_t=of_t, most=most)
 
 
-def _all(
-    cursor: CursorWrapper, conversation: int, column: str, values: Collection[str | None]
-) -> Iterator[tuple[Any, ...]]:
-    for block in _blocks(values):
-        cursor.execute(
-            f"SELECT {CALL} FROM conversations_toolcall"
-            f" WHERE {column} IN ({marks(len(block))}) AND conversation_id=%s AND finished_seq IS NULL",
-            [*block, conversation],
-        )
-        yield from cursor.fetchall()
+def _all(cursor: CursorWrapper, column: str, wanted: Collection[_Named]) -> Iterator[tuple[Any, ...]]:
+    place = CALL.split(",").index(column)
+    for block in _blocks({value for _, value in wanted}):
+        named = f"{column} IN ({marks(len(block))}) AND finished_seq IS NULL"
+        cursor.execute(f"SELECT {CALL} FROM conversations_toolcall WHERE {named}", block)
+        yield from (row for row in cursor.fetchall() if (row[1], row[place]) in wanted)
 
 
-def _asked_about(cursor: CursorWrapper, runs: Collection[str]) -> set[str]:
+def _asked_about(cursor: CursorWrapper, runs: Collection[_Named]) -> set[_Named]:
     """Return the calls for which these runs await a decision; a call of an external agent belongs to no run of ours."""
-    calls: set[str] = set()
-    for block in _blocks(runs):
+    calls: set[_Named] = set()
+    conversations: dict[str, list[int]] = {}
+    for conversation, run in runs:
+        conversations.setdefault(run, []).append(conversation)
+    for block in _blocks(conversations):
         cursor.execute(
-            f"SELECT tool_call FROM conversations_approval WHERE run IN ({marks(len(block))}) AND status='pending'",
+            f"SELECT run,tool_call FROM conversations_approval WHERE run IN ({marks(len(block))}) AND status='pending'",
             block,
         )
-        calls |= {call for (call,) in cursor.fetchall()}
+        calls |= {(conversation, call) for run, call in cursor.fetchall() for conversation in conversations[run]}
     return calls
 
 

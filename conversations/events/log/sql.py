@@ -1,8 +1,6 @@
 """The raw SQL of the log: inserts in blocks and heads under lock, for `append` and the folds inside
 `write_transaction()`; and the placeholders and column lists of everybody's queries.
 
-Rows are inserted as multi-row VALUES in power-of-two blocks: `sqlite3` releases the GIL at every statement, and with
-one statement per row the rate falls from 162,000 to 185 rows/s beside a busy thread (§6).
 """
 
 import os
@@ -16,10 +14,10 @@ from django.db.backends.utils import CursorWrapper
 
 from conversations.core.errors import Busy
 from conversations.events.log import hash_chain, sql_responses, sql_runs
+from conversations.events.log.sql_blocks import BLOCK, insert
 from conversations.events.projections import ConversationHead, RowChanges
 from conversations.models.tool_call import class_of
 
-BLOCK = 512  # rows a statement
 MAX_VALUES_ROWS = 5  # rows that a VALUES list takes faster than COPY
 
 EVENT = "conversation_id,seq,kind,at,principal,run,turn,event_id,body,salt,digest,hash"
@@ -81,8 +79,12 @@ WHERE excluded.is_named AND NOT conversations_participant.is_named
 OR excluded.is_reachable AND NOT conversations_participant.is_reachable"""
 _SPEND = f"""INSERT INTO conversations_modelusage({USAGE}) VALUES %s ON CONFLICT(conversation_id,key) DO UPDATE SET
 {",".join(f"{name}=conversations_modelusage.{name}+excluded.{name}" for name in USAGE_SUMS.split(","))}"""
-_END_CALL = """UPDATE conversations_toolcall SET finished_seq=%s,status=%s,duration_ms=%s,output_bytes=%s,approver=%s,
-duration_class=%s,size_class=%s WHERE id=%s AND conversation_id=%s"""
+_END_CALLS = """WITH v(id,conversation_id,finished_seq,status,duration_ms,output_bytes,approver,
+duration_class,size_class) AS (VALUES %s)
+UPDATE conversations_toolcall SET finished_seq=CAST(v.finished_seq AS bigint),status=v.status,
+duration_ms=CAST(v.duration_ms AS double precision),output_bytes=CAST(v.output_bytes AS bigint),approver=v.approver,
+duration_class=CAST(v.duration_class AS smallint),size_class=CAST(v.size_class AS smallint) FROM v
+WHERE conversations_toolcall.id=v.id AND conversations_toolcall.conversation_id=v.conversation_id"""
 
 
 def marks(n: int) -> str:
@@ -253,10 +255,11 @@ def _write_calls(cursor: CursorWrapper, changes: RowChanges) -> None:
         calls += (c.duration_ms, c.replay_of, c.qualified_name, c.mcp_server, c.output_bytes, c.approver)
         calls += (class_of(c.duration_ms), class_of(c.output_bytes))
     _store(cursor, "conversations_toolcall", f"{CALL},duration_class,size_class", calls)
+    ends: list[Any] = []
     for c in changes.changed_calls.values():
-        end = [c.finished_seq, c.status, c.duration_ms, c.output_bytes, c.approver]
-        end += [class_of(c.duration_ms), class_of(c.output_bytes), c.id, c.conversation_id]
-        _execute(cursor, _END_CALL, end)
+        ends += (c.id, c.conversation_id, c.finished_seq, c.status, c.duration_ms, c.output_bytes, c.approver)
+        ends += (class_of(c.duration_ms), class_of(c.output_bytes))
+    insert(cursor, _END_CALLS, 9, ends)
 
 
 def _write_spent(cursor: CursorWrapper, changes: RowChanges) -> None:
@@ -271,26 +274,6 @@ def _execute(cursor: CursorWrapper, statement: str, values: Sequence[Any]) -> No
         cursor.db.connection.execute(_with_question_marks(statement), values)
     else:
         cursor.execute(statement, values)
-
-
-def insert(cursor: CursorWrapper, sql: str, width: int, flat: list[Any]) -> None:
-    """Run `sql` with its `%s` replaced by rows of `width` values, in power-of-two blocks (cached)."""
-    if not flat:
-        return
-    is_sqlite = cursor.db.vendor == "sqlite"
-    # The same connection and transaction, without Django's rewriting of placeholders.
-    execute = cursor.db.connection.execute if is_sqlite else cursor.execute
-    at, left = 0, len(flat) // width
-    while left:
-        n = min(BLOCK, 1 << (left.bit_length() - 1))
-        execute(_block(sql, "?" if is_sqlite else "%s", width, n), flat[at : at + n * width])
-        at, left = at + n * width, left - n
-
-
-@lru_cache(256)
-def _block(sql: str, mark: str, width: int, n: int) -> str:
-    row = "(" + ",".join([mark] * width) + ")"
-    return sql % ",".join([row] * n)
 
 
 def _store(cursor: CursorWrapper, table: str, columns: str, flat: list[Any]) -> None:

@@ -1,11 +1,12 @@
 """Write runs and approvals to their tables: only the columns that the fold computes."""
 
-from dataclasses import astuple
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
-from conversations.events.projections import RowChanges
+from conversations.events.log.sql_blocks import insert
+from conversations.events.projections import RowChanges, RunStep
 
 _RUN = """INSERT INTO conversations_run(id,conversation_id,kind,agent,status,reason,parent_call,input_seq,queued_seq,
 ended_seq,attempt,at_next_step,delivered_to,worker,stop)
@@ -14,8 +15,10 @@ kind=excluded.kind,agent=excluded.agent,status=excluded.status,reason=excluded.r
 input_seq=excluded.input_seq,queued_seq=excluded.queued_seq,ended_seq=excluded.ended_seq,attempt=excluded.attempt,
 at_next_step=excluded.at_next_step,delivered_to=excluded.delivered_to
 WHERE conversations_run.conversation_id=excluded.conversation_id"""
-_STEP = """UPDATE conversations_run SET status=%s,reason=%s,ended_seq=%s,attempt=COALESCE(%s,attempt),delivered_to=%s
-WHERE id=%s AND conversation_id=%s"""
+_STEPS = """WITH v(id,conversation_id,status,reason,ended_seq,attempt,delivered_to) AS (VALUES %s)
+UPDATE conversations_run SET status=v.status,reason=v.reason,ended_seq=CAST(v.ended_seq AS bigint),
+attempt=COALESCE(CAST(v.attempt AS integer),conversations_run.attempt),delivered_to=v.delivered_to FROM v
+WHERE conversations_run.id=v.id AND conversations_run.conversation_id=v.conversation_id"""
 _APPROVAL = """INSERT INTO conversations_approval(id,conversation_id,tool_call,run,asked_seq,asked_at,status,decision,
 decided_by,decided_at,decided_seq,version,deadline,rule,escalated_to,escalated_seq)
 VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)"""
@@ -31,8 +34,7 @@ def write(cursor: CursorWrapper, changes: RowChanges) -> None:
     for r in changes.runs.values():
         row: list[Any] = [r.id, r.conversation_id, r.kind, r.agent, r.status, r.reason, r.parent_call, r.input_seq]
         cursor.execute(_RUN, [*row, r.queued_seq, r.ended_seq, r.attempt, r.at_next_step, r.delivered_to])
-    for (conversation, run), step in changes.run_steps.items():
-        cursor.execute(_STEP, [*astuple(step), run, conversation])
+    _write_steps(cursor, changes.run_steps)
     for a in changes.approvals.values():
         row = [a.id, a.conversation_id, a.tool_call, a.run, a.asked_seq, a.asked_at, a.status, a.decision]
         version = 1 + (a.escalated_seq is not None) + (a.decided_seq is not None)
@@ -43,3 +45,14 @@ def write(cursor: CursorWrapper, changes: RowChanges) -> None:
     for (conversation, approval), d in changes.decisions.items():
         row = [d.status, d.decision, d.decided_by, d.decided_at, d.decided_seq, d.rule, approval, conversation]
         cursor.execute(_DECIDE, row)
+
+
+def _write_steps(cursor: CursorWrapper, steps: Mapping[tuple[int, str], RunStep]) -> None:
+    """Write the steps of runs: together if each is of another conversation, or else in order, since only one run of a
+    conversation may be active at a time."""
+    rows = [(r, c, s.status, s.reason, s.ended_seq, s.attempt, s.delivered_to) for (c, r), s in steps.items()]
+    if len({conversation for conversation, _ in steps}) == len(steps):
+        insert(cursor, _STEPS, 7, [value for row in rows for value in row])
+        return
+    for row in rows:
+        insert(cursor, _STEPS, 7, [*row])
