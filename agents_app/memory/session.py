@@ -35,11 +35,10 @@ HEARD = f'{OURS}heard":'  # up to which event it has heard what no run answers
 DELIVERED = f'{OURS}delivered":'  # the messages after that one that reached a run at work
 DAY = 86_400_000_000  # µs
 _TABLE = "conversations_sessionitem"
-NEWEST = (
-    f"SELECT seq, at, payload FROM {_TABLE} WHERE conversation=%s AND payload NOT LIKE %s ORDER BY seq DESC LIMIT %s"
-)
-CONTEXTS = f"""SELECT seq, payload FROM {_TABLE}
- WHERE conversation=%s AND (payload LIKE %s OR payload LIKE %s OR payload LIKE %s) ORDER BY seq"""
+ROWS = f"""SELECT 0, seq, at, payload FROM (SELECT seq, at, payload FROM {_TABLE}
+ WHERE conversation=%s AND payload NOT LIKE %s ORDER BY seq DESC LIMIT %s) AS newest
+ UNION ALL SELECT 1, seq, at, payload FROM {_TABLE}
+ WHERE conversation=%s AND (payload LIKE %s OR payload LIKE %s OR payload LIKE %s)"""
 INSERT = f"INSERT INTO {_TABLE}(conversation,seq,at,payload) VALUES %s"
 # As text: nearly each first run of a conversation asks this while it holds the write turn, and Django needs half a
 # millisecond to write it.
@@ -178,10 +177,11 @@ def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSes
     skipped and logged; it hides no other."""
     oldest = database_now() - int(days * DAY)
     with connection.cursor() as cursor:
-        cursor.execute(NEWEST, [conversation, f"{OURS}%", newest + 50])
-        rows = cursor.fetchall()
-        cursor.execute(CONTEXTS, [conversation, f"{CONTEXT}%", f"{HEARD}%", f"{DELIVERED}%"])
-        contexts = cursor.fetchall()
+        of_ours = [conversation, f"{CONTEXT}%", f"{HEARD}%", f"{DELIVERED}%"]
+        cursor.execute(ROWS, [conversation, f"{OURS}%", newest + 50, *of_ours])
+        stored = sorted(cursor.fetchall())
+    rows = [(seq, at, payload) for is_ours, seq, at, payload in reversed(stored) if not is_ours]
+    contexts = [(seq, payload) for is_ours, seq, _, payload in stored if is_ours]
     recent = [(seq, payload) for seq, at, payload in rows if at >= oldest]
     memory = DjangoSession(conversation, _readable(conversation, recent)[-newest:], newest=newest)
     memory._has_old = len(recent) < len(rows)

@@ -65,7 +65,7 @@ class AgentRun(ClaimedRun):
         self._excess: TurnTooLarge | None = None
         self._reply: ResponseRun | None = None  # to a client of the responses API
         self._budget = BudgetWatch(claim, services.do)
-        self._delivery = MessageDelivery(self._event_writer, services.do, lambda: self._hooks.turns.current + 1)
+        self._delivery = MessageDelivery(self._event_writer, services, lambda: self._hooks.turns.current + 1)
         self._interjection_filter = InterjectionFilter((), (), self._delivery.take, has_begun=False)
         self._hooks = self._new_hooks([], 0)
         self._gatekeeper = Gatekeeper(self._event_writer, served, services.do, lambda: self._hooks)
@@ -110,7 +110,7 @@ class AgentRun(ClaimedRun):
             await self._end(result)
 
     async def _open(self) -> RunInput:
-        run_input: RunInput = await self._services.do(load_run_input, self.claim, self._served.team)
+        run_input: RunInput = await self._services.read(load_run_input, self.claim, self._served.team)
         self._memory, self._handler = run_input.memory, run_input.handler
         self._delivery.memory = run_input.memory
         if run_input.request is not None:

@@ -26,6 +26,7 @@ class WorkerServices(NamedTuple):
 
     writer: log.Writer
     do: Do
+    read: Do
     bus: RunBus
     hosted: Mapping[str, Hosted] = {}
     away: run_input.Away = run_input.nobody_away

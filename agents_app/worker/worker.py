@@ -40,6 +40,7 @@ from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.errors import Unavailable
 from conversations.core.failpoints import failpoint
+from conversations.core.gathered_reads import GatheredReads
 from conversations.core.node_heartbeat import BEAT_EVERY, Heartbeat, worker_node
 from conversations.core.status import OK
 from conversations.events import commit_listeners, log, registry
@@ -84,7 +85,9 @@ class Worker:
         self._renewed = asyncio.Event()
         self._mcp = McpTools(self.served_teams, self._do)
         self._bus = RunBus(DatabaseThreads("posts"))
-        self._services = WorkerServices(writer, self._do, self._bus, hosted, self._mcp.away)
+        self._services = WorkerServices(
+            writer, self._do, GatheredReads(self._threads).run, self._bus, hosted, self._mcp.away
+        )
         self._active_runs: dict[str, tuple[AgentRun | ReplayRun, ServedTeam, asyncio.Task[None]]] = {}
         self._pulse = Heartbeat("worker", self.facts)
         self._pulse.name = worker_node(self.name)

@@ -42,16 +42,19 @@ class Delivery(NamedTuple):
     seq: int
 
 
+def has_waiting(claimed: Claim) -> bool:
+    """Return whether a message may wait for the next step of a run."""
+    with connection.cursor() as cursor:
+        cursor.execute(WAITS, [claimed.conversation])
+        return cursor.fetchone() is not None
+
+
 def deliver(claimed: Claim, agents: Collection[str], step: int) -> list[DeliveredMessage]:
     """Take the messages that wait for the next step of these agents, oldest first; from now on the run answers them.
 
     None while the conversation is taken over, or once the run was asked to end; never that of a run that has begun,
     which continues from its own state, nor one that was redacted: its own run ends when it is claimed. Raises `Fenced`.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(WAITS, [claimed.conversation])
-        if cursor.fetchone() is None:
-            return []
     with write_transaction():
         conversation = Conversation.objects.locked(key=claimed.conversation)
         mine = Run.objects.mine(claimed.run, claimed.attempt).values_list("stop", flat=True).first()

@@ -1,6 +1,5 @@
 """The raw SQL of the log: inserts in blocks and heads under lock, for `append` and the folds inside
 `write_transaction()`; and the placeholders and column lists of everybody's queries.
-
 """
 
 import os
