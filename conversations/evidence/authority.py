@@ -13,6 +13,7 @@ from typing import Any
 from django.utils import timezone
 
 from conversations.access.accounts import edit_grants, tokens
+from conversations.access.audit import chain
 from conversations.core.write_transaction import lock_actions, write_transaction
 from conversations.models import (
     Approval,
@@ -137,29 +138,29 @@ class Authority:
 
 def first_fault() -> str:
     """Return what is wrong first, in words; empty for nothing. Rows and entries are read one after the other, beside
-    people at work: what looks wrong is looked at again while all actions wait."""
-    if not next(faults(), ""):
-        return ""
-    with write_transaction():
-        lock_actions()
-        return next(faults(), "")
+    people at work: what looks wrong is compared again, with entries since then, while all actions wait."""
+    while True:
+        expected, upto = Authority(), _newest_entry()
+        _fold(expected, 0, upto)
+        checks = (_people, _tokens, _grants, _policies, _rules, _budgets, _holds, _retention, _requests)
+        failed = [check for check in checks if next(check(expected), "")]
+        if not failed:
+            return ""
+        with write_transaction():
+            lock_actions()
+            if not AuditEntry.objects.filter(verb=chain.ERASE, seq__gt=upto).exists():  # else earlier ones changed
+                _fold(expected, upto, _newest_entry())
+                return next((fault for check in failed for fault in check(expected)), "")
 
 
-def faults() -> Iterator[str]:
-    """Compare each row with what the audit log makes of it; yield what is wrong in words."""
-    expected = Authority()
-    entries = AuditEntry.objects.filter(verb__in=VERBS, outcome="done").order_by("seq")
+def _fold(expected: Authority, after: int, upto: int) -> None:
+    entries = AuditEntry.objects.filter(verb__in=VERBS, outcome="done", seq__gt=after, seq__lte=upto).order_by("seq")
     for entry in entries.iterator(chunk_size=1_000):
         expected.take(entry)
-    yield from _people(expected)
-    yield from _tokens(expected)
-    yield from _grants(expected)
-    yield from _policies(expected)
-    yield from _rules(expected)
-    yield from _budgets(expected)
-    yield from _holds(expected)
-    yield from _retention(expected)
-    yield from _requests(expected)
+
+
+def _newest_entry() -> int:
+    return AuditEntry.objects.order_by("-seq").values_list("seq", flat=True).first() or 0
 
 
 def _people(expected: Authority) -> Iterator[str]:
