@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from conversations.core.url_converters import to_url
+from dashboard.urls import urlpatterns
 from tests.browser import sign_in, work
 from tests.support.live import ROOT, Server
 from tests.support.tiers import IS_QUICK, sampled
@@ -139,6 +140,45 @@ def test_long_names_spill_nowhere_and_are_cut_nowhere_for_good(
     page.get_by_role("button", name="Read file").click()
     expect(page.locator("[data-state=checked]").first).to_be_visible()
     faults |= {"import": places} if (places := misplaced(page)) else {}
+    assert faults == {}
+
+
+SIDEWAYS = f"""() => {{
+  {PLACED}
+  const isWide = (one) => one.scrollWidth > one.clientWidth + 1;
+  const all = [...document.querySelectorAll(".table-frame, .scroll:has(> table)")];
+  const frames = all.filter((one) => one.checkVisibility());
+  const wide = frames.filter(isWide).map((one) => `${{placed(one)}} ${{one.ariaLabel}}`);
+  return document.documentElement.scrollWidth > innerWidth ? [...wide, "the page"] : wide;
+}}"""
+
+
+def visited(page: Page) -> Iterator[str]:
+    """Visit every page that has no id in its address, then pages of a conversation; yield each address once it is
+    shown."""
+    routes = [str(pattern.pattern) for pattern in urlpatterns]
+    plain = ["/", *(f"/{route}" for route in routes if route.endswith("/") and "<" not in route)]
+    talk = f"/conversations/{to_url(NAMES['latin'])}/"
+    views = [f"{talk}{view}" for view in ("", "?view=lanes", "?view=timeline", "?view=graph", "fork/?at=1", "print/")]
+    for address in [*plain, "/search/?q=dd", "/approvals/?view=all", *views]:
+        answer = page.request.get(address)
+        if answer.status == 405:  # a form's address
+            continue
+        assert answer.status == 200, address
+        if "text/html" in answer.headers["content-type"] and "<h1" in answer.text():
+            page.goto(address)
+            yield address
+
+
+def test_no_table_and_no_page_scrolls_sideways(named: tuple[Server, Page]) -> None:
+    """On a phone, where rows become cards, and from 1,024 px on."""
+    _, page = named
+    faults: dict[str, list[str]] = {}
+    for address in visited(page):
+        for width in (390, 1024, 1280):
+            page.set_viewport_size({"width": width, "height": 900})
+            faults |= {f"{address} at {width}": wide} if (wide := page.evaluate(SIDEWAYS)) else {}
+
     assert faults == {}
 
 
