@@ -5,7 +5,7 @@ import sys
 
 from django.core.exceptions import RequestDataTooBig
 from django.db import DataError, Error
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render
 
 from conversations.access import permissions
@@ -22,6 +22,7 @@ from conversations.core.errors import (
     Unavailable,
 )
 from conversations.tool_calls.schemas.edited_arguments import InvalidArguments
+from dashboard.pages import typed_addresses
 from dashboard.pages.base_context import viewer_context
 
 logger = logging.getLogger("dashboard")
@@ -123,7 +124,9 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """Return 404."""
+    """Return 404, or the way to the page that was meant."""
+    if not wants_json(request) and (target := typed_addresses.page_for(request)):
+        return HttpResponseRedirect(target)
     return answer(request, NotFound("The address may be mistyped, or the page no longer exists."))
 
 
