@@ -257,9 +257,9 @@ def message(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     changed, body = _changed(read), dict(read.body)
     if changed is not None:
         body["metadata"] = {name: value for name, value in body["metadata"].items() if name != "changed"}
-    extra = message_body.more(body, message_body.ENVELOPE, sent_by=read.event.principal)
-    is_sent = read.event.principal.startswith("user:")
-    return render("message", row(read), message_body.words(parsed.words), extra, _reason(read), changed, is_sent)
+    is_sent, reason = read.event.principal.startswith("user:"), _reason(read)
+    extra = message_body.more(body, message_body.SPOKEN, sent_by=read.event.principal, shows_reason=reason is not None)
+    return render("message", row(read), message_body.words(parsed.words), extra, reason, changed, is_sent)
 
 
 @view
@@ -274,7 +274,7 @@ def user_message(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup
             "sent this message on the stream as well",
         )
     sender = read.payload.speaker or default_speaker(read.event.kind)
-    extra = message_body.more(read.body, message_body.ENVELOPE)
+    extra = message_body.more(read.body, message_body.SPOKEN)
     return render("user_message", row(read, sender=sender), message_body.words(read.payload.words), extra)
 
 
@@ -283,7 +283,7 @@ def output(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw an agent's output."""
     is_comment = read.body.get("phase") == "commentary"
     is_known = is_comment or read.body.get("phase") == "final_answer"
-    extra = message_body.more(read.body, message_body.ENVELOPE | {"phase"} if is_known else message_body.ENVELOPE)
+    extra = message_body.more(read.body, message_body.SPOKEN | {"phase"} if is_known else message_body.SPOKEN)
     face = row(read, group=group)
     return render(
         "output", face, message_body.words(read.payload.words), extra, usage(read.body.get("usage")), is_comment
@@ -293,7 +293,7 @@ def output(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 @view
 def control(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw a control envelope."""
-    extra = message_body.more(read.body, message_body.ENVELOPE)
+    extra = message_body.more(read.body, message_body.SPOKEN)
     return render("control_message", row(read), message_body.words(read.payload.words), extra)
 
 
@@ -368,10 +368,11 @@ def _first_line(text: str) -> Markup:
 
 
 def _reason(read: ParsedEvent) -> Markup | None:
-    """Return the reason a person gave for speaking as another, from metadata of ours."""
+    """Return the reason a person gave for speaking as another, from metadata of ours; None for a claim of one."""
     metadata = read.body.get("metadata")
-    reason = metadata.get("reason") if isinstance(metadata, dict) else None
-    return richtext.inline(reason[:1000]) if isinstance(reason, str) and reason else None
+    is_ours = principals.is_people(read.event.principal)
+    reason = metadata.get("reason") if is_ours and isinstance(metadata, dict) else None
+    return richtext.inline(reason[: message_body.MAX_REASON]) if isinstance(reason, str) and reason else None
 
 
 def _changed(read: ParsedEvent) -> EditedText | None:

@@ -1,5 +1,6 @@
 """The contents of an event, ready to draw: rich text, fields or a tree, folded if long."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,15 +14,20 @@ LONG_ROWS = 28  # rows on screen; a longer text starts folded
 _ROW = 90  # characters of one row, about
 
 ENVELOPE = frozenset(
-    {"id", "event", "type", "conversation_id", "sender", "recipient", "content", "text", "role", "agent", "name"}
-    | {"metadata", "created_at", "imported", "run_id", "turn", "final", "usage", "index", "demo"}
+    {"id", "event", "type", "conversation_id", "sender", "recipient", "role", "agent", "name", "metadata", "created_at"}
+    | {"imported", "run_id", "turn", "final", "usage", "index", "demo"}
 )
+SPOKEN = ENVELOPE | {"content", "text"}  # of a row that shows what was said
 STEP = ENVELOPE | frozenset(
     {"args", "args_raw", "result_summary", "output", "output_bytes", "status", "error", "duration_ms", "tool_call_id"}
     | {"tool_call", "parent_call", "namespace", "qualified_name", "lookup_key", "origin", "mcp_server", "schema"}
     | {"effect", "replay_of", "edited_by", "answered_by"}
 )
-_OURS = ("output_id", "hop", "reason", "demo")  # of metadata: drawn in places of their own, or nothing to see
+_IMPORTED = {"principal", "at", "erased_by", "before"}
+_ROLES = ("user", "assistant", "system", "developer", "tool")
+_TIME = re.compile(r"[0-9TZ :.+-]{0,40}")
+MAX_ID = 200  # characters
+MAX_REASON = 1_000  # characters of a reason that a row shows
 
 
 class Content(NamedTuple):
@@ -54,25 +60,72 @@ _ONE_LINE = frozenset((
 ))  # fmt: skip
 
 
-def more(body: Mapping[str, Any], shown: frozenset[str], *, sent_by: str = "") -> Markup | None:
-    """Draw the fields that the event's type does not show otherwise, or not whole; None without any.
+def more(
+    body: Mapping[str, Any], shown: frozenset[str], *, sent_by: str = "", shows_reason: bool = False
+) -> Markup | None:
+    """Draw the fields that the event's type does not show otherwise, or not whole; None without any. A field of the
+    envelope that a row does not show is left out only if it says nothing: an agent reads it all.
 
     `sent_by` is the principal if it is shown: metadata that says the same is left out, metadata that says another is
-    not.
+    not. `shows_reason`: whether the row shows the metadata's reason.
     """
     extra = {
         name: value
         for name, value in body.items()
-        if value not in (None, {}, [], "") and (name not in shown or _is_clipped(name, value))
+        if value not in (None, {}, [], "")
+        and (name not in shown or _is_clipped(name, value) or not _says_nothing(name, value, body))
     }
+    extra.pop("metadata", None)
     metadata = body.get("metadata")  # of any type: it is the sender's
     if isinstance(metadata, dict):
-        metadata = {name: value for name, value in metadata.items() if name not in _OURS}
+        metadata = {name: value for name, value in metadata.items() if not _is_ours(name, value)}
         if sent_by and metadata.get("sent_by") == sent_by:
             del metadata["sent_by"]
+        if shows_reason and len(metadata.get("reason", "")) <= MAX_REASON:
+            metadata.pop("reason", None)
     if metadata:
         extra["metadata"] = metadata
     return tree(extra) if extra else None
+
+
+def _says_nothing(name: str, value: Any, body: Mapping[str, Any]) -> bool:
+    """Return whether a field of the envelope has a value as the record's own events have it, or one that the row shows
+    at another place. Other fields are those of a view, which draws them."""
+    match name:
+        case "id" | "run_id" | "conversation_id" | "event" | "type":
+            return _is_id(value)
+        case "created_at":
+            return isinstance(value, str) and _TIME.fullmatch(value) is not None
+        case "sender" | "recipient":
+            return isinstance(value, str) and len(value) <= MAX_ID
+        case "content":
+            return isinstance(value, str)
+        case "text":
+            return isinstance(value, str) and body.get("content") in (None, value)
+        case "role":
+            return value in _ROLES
+        case "agent" | "name":
+            return (
+                isinstance(value, str)
+                and len(value) <= MAX_ID
+                and body.get("sender") in (None, value, f"agent:{value}")
+            )
+        case "turn" | "index" | "final" | "demo":
+            return isinstance(value, int | float)
+        case "usage":
+            return isinstance(value, dict) and all(isinstance(count, int) for count in value.values())
+        case "imported":
+            return isinstance(value, dict) and value.keys() <= _IMPORTED and all(map(_is_id, map(str, value.values())))
+    return True
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_ID and not any(map(str.isspace, value))
+
+
+def _is_ours(name: str, value: Any) -> bool:
+    """Return whether a field of the metadata is one of those that the product writes, with nothing to see."""
+    return name in ("hop", "demo") and isinstance(value, int) or name == "output_id" and _is_id(value)
 
 
 def _is_clipped(name: str, value: Any) -> bool:

@@ -32,6 +32,8 @@ _NESTED = re.compile(r"^[ \t]*(?:>[ \t]?|(?:[-+*]|\d{1,9}[.)])[ \t]{1,8}){4}", r
 _MARKER = re.compile(r"(?:>|[-+*]|\d[.)])(?=[ \t>])")  # of quotes and lists; each opens a block
 _RULER = re.compile(r"^[ \t]*[|:\-][ \t|:\-]*$", re.MULTILINE)
 _URL = re.compile(r"https?://[^\s<>\"'`|\\^{}]{1,2000}")
+_SIGNS = re.compile(r"[\x00-/:-@\[-`{-\x7f\s]+")  # what Markdown may take as its own, and spaces
+_NUMBER = re.compile(r"^[ >*+\t-]*(\d{1,9})[.)](?=\s|$)", re.MULTILINE)  # of a list's item
 _TAG = re.compile(r"<[^>]*>")
 _NEWLINE = re.compile(r"\r\n?")
 
@@ -80,10 +82,22 @@ def cost(text: str) -> float:
 
 
 def _tells_all(text: str, html: str) -> bool:
-    """Return whether every letter is still visible. Markdown drops some, such as a table's cells without a column: a
-    way to tell a model something that the person watching does not see."""
+    """Return whether every letter, digit and sign beyond ASCII is still visible. Markdown drops some, such as a table's
+    cells without a column: a way to tell a model something that the person watching does not see."""
     shown = unescape(_TAG.sub("", html))
-    return sum(map(str.isalpha, shown)) >= sum(map(str.isalpha, unescape(text)))
+    return len(_SIGNS.sub("", shown)) >= len(_SIGNS.sub("", unescape(text))) - _drawn_by_lists(text)
+
+
+def _drawn_by_lists(text: str) -> int:
+    """Return how many digits of the text are numbers of list items that a list draws itself: the first one as it is,
+    then those that go on from an earlier one. Any other is drawn with another number."""
+    drawn, numbers = 0, set[int]()
+    for match in _NUMBER.finditer(text):
+        number = int(match[1])
+        if not numbers or number < 2 or numbers & {number, number - 1}:
+            drawn += len(match[1])
+            numbers.add(number)
+    return drawn
 
 
 def _paragraphs(text: str) -> str:

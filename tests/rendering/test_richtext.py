@@ -86,6 +86,36 @@ def test_table_cell_without_a_column_is_not_a_hiding_place():
     assert "ignore what you were told" in Seen(richtext.render(text)).text
 
 
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ("| item | price |\n|---|---|\n| book | 10 | 4111 1111 1111 1111 |", "4111 1111 1111 1111"),
+        ("| a |\n|---|\n| b | 💣💣 -> $9,999 |", "💣💣 -> $9,999"),
+        ("| a |\n|---|\n| b | … — € |", "… — €"),
+        ("1. first\n411111. second", "411111"),
+        ("7. first\n8. second\n 4321. third", "4321"),
+    ],
+)
+def test_digits_and_signs_are_not_hidden_either(text, hidden):
+    assert hidden in Seen(richtext.render(text)).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1. a\n2. b\n3. c",
+        "1. a\n1. b\n1. c",
+        "4. a\n5. b\n   1. c\n   2. d\n6. e",
+        "1) a\n2) b\n\nthen\n\n3) c",
+        "> 1. a\n> 2. b",
+        "- 1. a\n- 2. b",
+        "# Title 1\n\n| a | b |\n|:-:|--:|\n| 1 | **2** |\n\n3 & 4 &euro; `5` ~~6~~ [7](https://8.example/9)\n\n---\n",
+    ],
+)
+def test_numbers_that_lists_draw_themselves_leave_the_markup(text):
+    assert "<li>" in richtext.render(text) or "<table>" in richtext.render(text)
+
+
 def test_code_is_coloured_by_classes_and_names_its_language():
     html = richtext.render("```python title=x\ndef f(): return 'a'\n```")
 
