@@ -14,7 +14,7 @@ class HandoffNode(NamedTuple):
     """A box with the agent's mark, and whether conversations begin there."""
 
     place: Rectangle
-    face: ParticipantMark
+    mark: ParticipantMark
     is_entry: bool
 
 
@@ -45,13 +45,13 @@ def graph_of(
     agents: Sequence[tuple[str, ParticipantMark]], edges: Iterable[tuple[str, str]], entries: Sequence[str]
 ) -> HandoffGraph:
     """Draw agents and the handoffs between them; handoffs to agents outside of the team are left out."""
-    faces = dict(agents)
-    order = {name: n for n, name in enumerate(faces)}
-    links = [(a, b) for a, b in dict.fromkeys(edges) if a in faces and b in faces]
+    marks = dict(agents)
+    order = {name: n for n, name in enumerate(marks)}
+    links = [(a, b) for a, b in dict.fromkeys(edges) if a in marks and b in marks]
     roots = [order[name] for name in entries if name in order]
     placed = layout(len(order), [(order[a], order[b]) for a, b in links], roots)
-    nodes = [HandoffNode(placed.boxes[n], faces[name], name in entries) for name, n in order.items()]
-    arcs = [_arc(line, faces[a], faces[b]) for (a, b), line in zip(links, placed.lines, strict=True)]
+    nodes = [HandoffNode(placed.boxes[n], marks[name], name in entries) for name, n in order.items()]
+    arcs = [_arc(line, marks[a], marks[b]) for (a, b), line in zip(links, placed.lines, strict=True)]
     return HandoffGraph(nodes, arcs, placed.width, placed.height)
 
 

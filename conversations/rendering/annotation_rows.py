@@ -36,9 +36,9 @@ class Note(NamedTuple):
 def annotated(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw who annotated which event. A claim from outside says that it is one, and is shown below no event."""
     note = _read(read)
-    face = event_rows.row(read, sender=note.author, principal=note.author)
-    face = face._replace(is_claim=event_rows.is_claim(read))
-    return event_rows.render("annotation", face, note, message_body.more(read.body, _FIELDS))
+    fields = event_rows.row(read, sender=note.author, principal=note.author)
+    fields = fields._replace(is_claim=event_rows.is_claim(read))
+    return event_rows.render("annotation", fields, note, message_body.more(read.body, _FIELDS))
 
 
 def item_of(read: ParsedEvent) -> Markup | None:

@@ -39,8 +39,8 @@ def _line(read: ParsedEvent, line: RunLine) -> Markup:
     reason = event_rows.line(read.body.get("reason"))
     line = line._replace(detail=richtext.inline(reason[:1000]) if reason else None, tag="claim" if claims else "")
     by = None if claims else event_rows.author(read)
-    face = event_rows.row(read, sender=by, principal=by)
-    return event_rows.render("run", face, line, message_body.more(read.body, _FIELDS))
+    fields = event_rows.row(read, sender=by, principal=by)
+    return event_rows.render("run", fields, line, message_body.more(read.body, _FIELDS))
 
 
 def _name(principal: str) -> str:

@@ -55,7 +55,7 @@ class InteractionNode(NamedTuple):
     """A participant or a tool with its position, and what it did in words."""
 
     place: Rectangle
-    face: ParticipantMark
+    mark: ParticipantMark
     is_tool: bool
     words: str
 
@@ -66,7 +66,7 @@ class InteractionNode(NamedTuple):
         right, low, middle = x + width, y + height, y + height / 2
         if self.is_tool:
             return f"M{x + 12} {y}H{right - 12}L{right} {middle}L{right - 12} {low}H{x + 12}L{x} {middle}z"
-        corner = 8 if self.face.kind == "agent" else height / 2
+        corner = 8 if self.mark.kind == "agent" else height / 2
         turns = ((right, y + corner), (right - corner, low), (x, low - corner), (x + corner, y))
         sides = (f"V{low - corner}", f"H{x + corner}", f"V{y + corner}", "z")
         steps = (f"A{corner} {corner} 0 0 1 {to[0]} {to[1]}{side}" for to, side in zip(turns, sides, strict=True))
@@ -145,30 +145,30 @@ def drawing_of(edges: Sequence[Edge], most: int = DRAWN, always: Edge | None = N
     """
     between = [edge for edge in edges if not edge.is_to_all]
     strongest = sorted(between, key=lambda edge: (edge != always, -edge.times))
-    faces = dict.fromkeys(face for edge in edges for face in ((edge.giver,) if edge.is_to_all else edge[:2]))
-    shown = _shown(strongest, faces, most)
+    marks = dict.fromkeys(mark for edge in edges for mark in ((edge.giver,) if edge.is_to_all else edge[:2]))
+    shown = _shown(strongest, marks, most)
     drawn = [edge for edge in strongest if edge.giver in shown and edge.taker in shown]
     strong = sorted(drawn[: EDGES * most], key=lambda edge: (edge.giver.key, edge.taker.key, edge.sort))
-    order = {face: n for n, face in enumerate(sorted(shown, key=lambda face: (face.kind != "agent", face.key)))}
+    order = {mark: n for n, mark in enumerate(sorted(shown, key=lambda mark: (mark.kind != "agent", mark.key)))}
     tools = {edge.taker for edge in between if edge.sort == "call"}
-    roots = [n for face, n in order.items() if face.kind != "agent" and face not in tools]
+    roots = [n for mark, n in order.items() if mark.kind != "agent" and mark not in tools]
     placed = layered_layout.layout(
         len(order), [(order[edge.giver], order[edge.taker]) for edge in strong], roots, fills_room=True
     )
     did = _did(edges)
-    nodes = [InteractionNode(placed.boxes[n], face, face in tools, did[face]) for face, n in order.items()]
+    nodes = [InteractionNode(placed.boxes[n], mark, mark in tools, did[mark]) for mark, n in order.items()]
     arcs = [_arc(edge, line) for edge, line in zip(strong, placed.lines, strict=True)]
-    return Drawing(nodes, arcs, placed.width, placed.height, len(faces) - len(shown), len(drawn) - len(strong))
+    return Drawing(nodes, arcs, placed.width, placed.height, len(marks) - len(shown), len(drawn) - len(strong))
 
 
-def _shown(edges: Iterable[Edge], faces: dict[ParticipantMark, None], most: int) -> dict[ParticipantMark, None]:
+def _shown(edges: Iterable[Edge], marks: dict[ParticipantMark, None], most: int) -> dict[ParticipantMark, None]:
     """Return the ends of one edge after the other while there is room, then participants who only spoke to everyone."""
     shown: dict[ParticipantMark, None] = {}
     for edge in edges:
-        wanted = [face for face in dict.fromkeys(edge[:2]) if face not in shown]
+        wanted = [mark for mark in dict.fromkeys(edge[:2]) if mark not in shown]
         if len(shown) + len(wanted) <= most:
             shown.update(dict.fromkeys(wanted))
-    left = [face for face in faces if face not in shown]
+    left = [mark for mark in marks if mark not in shown]
     return shown | dict.fromkeys(left[: most - len(shown)])
 
 
@@ -185,7 +185,7 @@ def _did(edges: Iterable[Edge]) -> dict[ParticipantMark, str]:
         taken = figures.setdefault(edge.taker, Counter())
         if edge.sort == "call":
             taken["calls"] += edge.times
-    return {face: ", ".join(_figure(times, what) for what, times in did.items()) for face, did in figures.items()}
+    return {mark: ", ".join(_figure(times, what) for what, times in did.items()) for mark, did in figures.items()}
 
 
 def _figure(times: int, what: str) -> str:

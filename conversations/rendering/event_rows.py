@@ -176,23 +176,23 @@ def parent_group(event: Stored) -> str:
 
 def voice(sender: str, recipient: str, principal: str, is_demo: bool) -> SpeakerLabel:
     """Draw a sender, a recipient and their principal."""
-    to, face = mark_for(recipient) if recipient else None, mark_for(sender, principal)
-    return drawn_voice(face, to, principal, sender, is_demo)
+    to, mark = mark_for(recipient) if recipient else None, mark_for(sender, principal)
+    return drawn_voice(mark, to, principal, sender, is_demo)
 
 
 @lru_cache(maxsize=2048)
 def drawn_voice(
-    face: ParticipantMark, recipient: ParticipantMark | None, principal: str, sender: str, is_demo: bool
+    mark: ParticipantMark, recipient: ParticipantMark | None, principal: str, sender: str, is_demo: bool
 ) -> SpeakerLabel:
     """Draw a sender and a recipient, given their marks."""
     beyond = behind(principal, sender)
-    name, principal_html = named(face), _macro("macros/principal.html", "principal", beyond, is_demo)
+    name, principal_html = named(mark), _macro("macros/principal.html", "principal", beyond, is_demo)
     to = _macro("macros/mark.html", "to", recipient) if recipient else safe("")
     return SpeakerLabel(
-        key=face.key,
-        hue=face.hue,
+        key=mark.key,
+        hue=mark.hue,
         by=beyond.by,
-        mark=_macro("macros/mark.html", "symbol", face),
+        mark=_macro("macros/mark.html", "symbol", mark),
         name=name,
         to=to,
         principal=principal_html,
@@ -218,9 +218,9 @@ def is_copy(read: "ParsedEvent") -> bool:
     return read.event.run is not None and there is not None and there != read.event.conversation
 
 
-def named(face: ParticipantMark) -> Markup:
+def named(mark: ParticipantMark) -> Markup:
     """Draw a name in its hue."""
-    return _macro("macros/mark.html", "name", face)
+    return _macro("macros/mark.html", "name", mark)
 
 
 def draw(event: Stored, group: str | None, repeat: Repeat) -> Markup:
@@ -242,8 +242,8 @@ def draw_failed(event: Stored) -> Markup:
 
 def open_turn(event: Stored, group: str, text: str, cut: Cut | None = None) -> Markup:
     """Draw a turn that is still being written: `text` so far, without what was `cut` off before it."""
-    face = row(parse_event(event), "chat", state="running", group=group)
-    return render("token", face, hidden_characters.spelled_out(text), cut, event.conversation)
+    fields = row(parse_event(event), "chat", state="running", group=group)
+    return render("token", fields, hidden_characters.spelled_out(text), cut, event.conversation)
 
 
 @view
@@ -251,9 +251,9 @@ def message(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw an envelope; one that repeats an output is a line."""
     parsed = read.payload
     if repeat:  # a name alone proves nothing: such a line stays in sight, its words behind it
-        face = row(read, "all" if repeat == "same" else "")
+        fields = row(read, "all" if repeat == "same" else "")
         first = "" if repeat == "same" else _first_line(parsed.words)
-        return render("repeat", face, richtext.plain(parsed.words), first)
+        return render("repeat", fields, richtext.plain(parsed.words), first)
     changed, body = _changed(read), dict(read.body)
     if changed is not None:
         body["metadata"] = {name: value for name, value in body["metadata"].items() if name != "changed"}
@@ -284,9 +284,9 @@ def output(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     is_comment = read.body.get("phase") == "commentary"
     is_known = is_comment or read.body.get("phase") == "final_answer"
     extra = message_body.more(read.body, message_body.SPOKEN | {"phase"} if is_known else message_body.SPOKEN)
-    face = row(read, group=group)
+    fields = row(read, group=group)
     return render(
-        "output", face, message_body.words(read.payload.words), extra, usage(read.body.get("usage")), is_comment
+        "output", fields, message_body.words(read.payload.words), extra, usage(read.body.get("usage")), is_comment
     )
 
 
@@ -312,9 +312,9 @@ def agent_handoff(read: ParsedEvent, group: str | None, repeat: Repeat) -> Marku
     """Draw a handoff from one agent to another."""
     giver, taker = line(read.body.get("from_agent")), line(read.body.get("to_agent"))
     reason = richtext.inline(line(read.body.get("reason")))
-    face = row(read, sender=agent(giver or read.payload.agent))
+    fields = row(read, sender=agent(giver or read.payload.agent))
     extra = message_body.more(read.body, message_body.ENVELOPE | {"from_agent", "to_agent", "reason"})
-    return render("agent_handoff", face, named(mark_for(agent(taker))), reason, extra)
+    return render("agent_handoff", fields, named(mark_for(agent(taker))), reason, extra)
 
 
 def _draw_by_template(read: ParsedEvent, event_type: EventType) -> Markup:
@@ -323,9 +323,11 @@ def _draw_by_template(read: ParsedEvent, event_type: EventType) -> Markup:
     details = {name for name, text in fields.items() if text}
     claims = is_claim(read)
     doer = author(read) if event_type.author == "principal" and not claims else None
-    face = row(read, event_type.level, state="" if claims else event_type.state, sender=doer, principal=doer)
-    face = face._replace(is_claim=claims)
-    return render(event_type.row.template, face, fields, message_body.more(read.body, message_body.ENVELOPE | details))
+    row_fields = row(read, event_type.level, state="" if claims else event_type.state, sender=doer, principal=doer)
+    row_fields = row_fields._replace(is_claim=claims)
+    return render(
+        event_type.row.template, row_fields, fields, message_body.more(read.body, message_body.ENVELOPE | details)
+    )
 
 
 def unknown(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:

@@ -43,8 +43,8 @@ def conversation_forked(read: ParsedEvent, group: str | None, repeat: Repeat) ->
         richtext.inline(reason[:1000]) if reason else None,
         "" if is_ours else "claim",
     )
-    face = event_rows.row(read, sender=who, principal=who)
-    return event_rows.render("conversation_forked", face, origin, message_body.more(body, _FIELDS))
+    fields = event_rows.row(read, sender=who, principal=who)
+    return event_rows.render("conversation_forked", fields, origin, message_body.more(body, _FIELDS))
 
 
 @view
@@ -54,9 +54,9 @@ def conversation_moved(read: ParsedEvent, group: str | None, repeat: Repeat) -> 
     tag = "" if principals.is_ours(read.event.principal) else "claim"
     shown = hidden_characters.spelled_out(place)
     why = richtext.inline(reason[:1000]) if reason else None
-    face = event_rows.row(read, sender=None, principal=None)
+    fields = event_rows.row(read, sender=None, principal=None)
     extra = message_body.more(read.body, _MOVED_FIELDS)
-    return event_rows.render("conversation_moved", face, place, shown, tag, why, extra)
+    return event_rows.render("conversation_moved", fields, place, shown, tag, why, extra)
 
 
 def _title(body: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ class OutlineRow(NamedTuple):
     seq: int
     sort: Sort
     glyph: str
-    face: ParticipantMark
+    mark: ParticipantMark
     words: Markup
 
 
@@ -39,9 +39,9 @@ def rows_of(events: Iterable[Stored]) -> list[OutlineRow]:
             continue  # a thumb alone
         row = _row(event)
         if row.sort == "agent":
-            if row.face.key == working:
+            if row.mark.key == working:
                 continue
-            working = row.face.key
+            working = row.mark.key
         elif row.sort == "turn" and _is_agents(event):
             continue
         elif row.sort == "turn":
@@ -58,7 +58,7 @@ def _row(event: Stored) -> OutlineRow:
         return _line(event, "agent", "", "")
     if event.kind == "agent.handoff":
         taker = mark_for(event_rows.agent(event_rows.line(read.body.get("to_agent"))))
-        return _line(event, "agent", "", "")._replace(face=taker)
+        return _line(event, "agent", "", "")._replace(mark=taker)
     if event.kind == "tool_step":
         return _line(event, "failure", "s-failed", f"{read.payload.name or 'tool call'} failed")
     if event.kind == "record.gap" or event.kind in (*BAD, "policy.refused"):

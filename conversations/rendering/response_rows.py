@@ -74,8 +74,8 @@ def response_received(read: ParsedEvent, group: str | None, repeat: Repeat) -> M
         facts=list(_facts(body)),
         raw=message_body.tree({name: value for name, value in body.items() if name in _KNOWN}),
     )
-    face = event_rows.row(read, sender=None if read.payload.sender else event_rows.default_speaker(read.event.kind))
-    return event_rows.render("response_received", face, request, message_body.more(body, _KNOWN))
+    fields = event_rows.row(read, sender=None if read.payload.sender else event_rows.default_speaker(read.event.kind))
+    return event_rows.render("response_received", fields, request, message_body.more(body, _KNOWN))
 
 
 @view
@@ -103,8 +103,10 @@ def response_completed(read: ParsedEvent, group: str | None, repeat: Repeat) -> 
     )
     shown = {name: body[name] for name in ("output", "error", "incomplete_details") if body.get(name)}
     state = "failed" if status == "failed" and not is_claim else ""
-    face = event_rows.row(read, state=state, sender=None if read.payload.speaker else "system")
-    return event_rows.render("run", face, line, message_body.tree(shown) if shown else message_body.more(body, _ENDED))
+    fields = event_rows.row(read, state=state, sender=None if read.payload.speaker else "system")
+    return event_rows.render(
+        "run", fields, line, message_body.tree(shown) if shown else message_body.more(body, _ENDED)
+    )
 
 
 @view
@@ -118,8 +120,8 @@ def response_deleted(read: ParsedEvent, group: str | None, repeat: Repeat) -> Ma
         richtext.inline(event_rows.line(body.get("response_id"))[:WORD] or "no ID"),
         tag="" if principals.is_people(read.event.principal) else "claim",
     )
-    face = event_rows.row(read, sender=None if read.payload.speaker else "system")
-    return event_rows.render("run", face, line, message_body.more(body, _ENDED | {"by"}))
+    fields = event_rows.row(read, sender=None if read.payload.speaker else "system")
+    return event_rows.render("run", fields, line, message_body.more(body, _ENDED | {"by"}))
 
 
 def _item(item: Json) -> Item:

@@ -205,17 +205,17 @@ def model_call(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
         facts=tuple(filter(None, (_duration(read), event_rows.usage(read.body.get("usage"))))),
         fault=richtext.plain(error[:8000]) if isinstance(error, str) and error else None,
     )
-    face = event_rows.row(read, "chat" if error else "", state="failed" if error else "")
-    return event_rows.render("run", face, line, message_body.more(read.body, _FIELDS))
+    fields = event_rows.row(read, "chat" if error else "", state="failed" if error else "")
+    return event_rows.render("run", fields, line, message_body.more(read.body, _FIELDS))
 
 
 @view
 def handler_changed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw which agent handles the conversation from now on."""
     name = event_rows.line(read.body.get("handler"))
-    face = event_rows.row(read, sender=event_rows.agent(name) or "system")
+    fields = event_rows.row(read, sender=event_rows.agent(name) or "system")
     return event_rows.render(
-        "run", face, RunLine("handoff", "now handles this conversation"), message_body.more(read.body, _FIELDS)
+        "run", fields, RunLine("handoff", "now handles this conversation"), message_body.more(read.body, _FIELDS)
     )
 
 
@@ -270,7 +270,7 @@ def _line(read: ParsedEvent, line: RunLine, level: str = "", state: str = "") ->
     author = f"by {hidden_characters.spelled_out(person)}" if is_asked else ""
     line = line._replace(facts=tuple(filter(None, (*line.facts, author))))
     is_claim = read.event.run is None and not line.tag
-    face = event_rows.row(
+    fields = event_rows.row(
         read,
         level,
         state=state if not is_claim else "",
@@ -278,7 +278,7 @@ def _line(read: ParsedEvent, line: RunLine, level: str = "", state: str = "") ->
         principal="system" if is_asked else None,
     )
     return event_rows.render(
-        "run", face, line._replace(tag="claim") if is_claim else line, message_body.more(read.body, _FIELDS)
+        "run", fields, line._replace(tag="claim") if is_claim else line, message_body.more(read.body, _FIELDS)
     )
 
 

@@ -35,7 +35,7 @@ class TimelineSpan(NamedTuple):
     """One bar: its agent and stage, position and width; `since` instead of `took` while it is ongoing."""
 
     kind: str  # work, inner (a run inside a call), wait or queue
-    face: ParticipantMark | None
+    mark: ParticipantMark | None
     words: str
     x: float
     width: float
@@ -101,7 +101,7 @@ def _span(held: _Held, scale: _Scale) -> TimelineSpan:
     width = max(MIN_BAR_WIDTH, end - x)
     return TimelineSpan(
         kind=held.kind,
-        face=mark_for(f"agent:{held.name}") if held.name else None,
+        mark=mark_for(f"agent:{held.name}") if held.name else None,
         words=hidden_characters.spelled_out(held.words)[:200] if held.words.casefold() != held.name.casefold() else "",
         x=round(min(x, WIDTH - width), 1),
         width=round(width, 1),

@@ -28,7 +28,7 @@ class DrawnRow(NamedTuple):
     number: int
     kind: str
     depth: int
-    face: ParticipantMark | None
+    mark: ParticipantMark | None
     name: str
     words: str
     state: str
@@ -55,7 +55,7 @@ def _drawn(plan: TimelineLayout, number: int, row: TimelineRow) -> DrawnRow:
         number=number,
         kind=row.kind,
         depth=min(row.depth, DEPTHS),
-        face=mark_for(row.name) if row.name and not is_tool else None,
+        mark=mark_for(row.name) if row.name and not is_tool else None,
         name=hidden_characters.spelled_out(row.name)[:120] if is_tool else "",
         words=hidden_characters.spelled_out(row.words)[:160],
         state=row.state,

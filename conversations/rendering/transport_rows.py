@@ -24,8 +24,8 @@ def log(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     details = read.body.get("message")
     text = richtext.plain(details if isinstance(details, str) else read.payload.words)
     extra = message_body.more(read.body, message_body.ENVELOPE | {"level", "component", "message"})
-    face = event_rows.row(read, state="failed" if level in ("error", "critical", "fatal") else "")
-    return event_rows.render("log", face, richtext.inline(level), component, text, extra)
+    fields = event_rows.row(read, state="failed" if level in ("error", "critical", "fatal") else "")
+    return event_rows.render("log", fields, richtext.inline(level), component, text, extra)
 
 
 @view
@@ -48,9 +48,15 @@ def dead_letter(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     payload = envelope.get("content") if isinstance(envelope, dict) else None
     extra = message_body.more(read.body, message_body.ENVELOPE | {"envelope"} | ({"error"} if trace else set()))
     text = richtext.plain(payload[:2000]) if isinstance(payload, str) and payload else None
-    face = event_rows.row(read, state=event_rows.state_of(read.event.kind))
+    fields = event_rows.row(read, state=event_rows.state_of(read.event.kind))
     return event_rows.render(
-        "dead_letter", face, richtext.inline(last[:300]), text, richtext.plain(trace) if trace else None, letter, extra
+        "dead_letter",
+        fields,
+        richtext.inline(last[:300]),
+        text,
+        richtext.plain(trace) if trace else None,
+        letter,
+        extra,
     )
 
 

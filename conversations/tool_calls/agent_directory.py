@@ -47,7 +47,7 @@ class AgentStatus:
     `asking` counts its calls that wait for approval, in runs of any agent; `activity` is what it did in all of them."""
 
     row: Agent
-    face: ParticipantMark
+    mark: ParticipantMark
     description: Markup
     model: Markup
     tools: list[str]
@@ -164,7 +164,7 @@ def _team(
 ) -> TeamStatus:
     edges = [(agent.row.name, other) for agent in agents for other in _names(agent.row.handoffs)]
     entries = [agent.row.name for agent in agents if agent.row.is_entry]
-    graph = graph_of([(agent.row.name, agent.face) for agent in agents], edges, entries)
+    graph = graph_of([(agent.row.name, agent.mark) for agent in agents], edges, entries)
     problems = [f"{agent.row.name!r} {problem}" for agent in agents for problem in _names(agent.row.problems)]
     drawn = [*map(richtext.inline, problems)]
     return TeamStatus(name, richtext.inline(name), agents, _tools(agents, calls), graph, drawn, servers)
@@ -187,7 +187,7 @@ def _counted_now() -> _Counted:
 def _served(row: Agent, counted: _Counted, now: int) -> AgentStatus:
     return AgentStatus(
         row=row,
-        face=mark_for_name(row.name),
+        mark=mark_for_name(row.name),
         description=richtext.inline(row.description[:300]),
         model=richtext.inline(row.model or "unknown"),
         tools=[str(tool.get("name", "")) for tool in _entries(row.tools)],
@@ -223,7 +223,7 @@ def _tools(agents: Sequence[AgentStatus], calls: Mapping[tool_activity.Key, Tool
             tools[name, schema] = OfferedTool(
                 richtext.inline(name or "unnamed"), effect, origin, asks, drawn, key, full
             )
-        tools[name, schema].users.append(agent.face)
+        tools[name, schema].users.append(agent.mark)
         tools[name, schema].activity += calls.get((agent.row.name, schema)) or ToolActivity()
     shared = _shared(tool for _, tool in pairs)
     for (name, _), offered_tool in tools.items():

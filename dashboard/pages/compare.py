@@ -29,7 +29,7 @@ class Cell:
 
     seq: int
     kind: str
-    face: ParticipantMark | None
+    mark: ParticipantMark | None
     word: str
     name: Markup
     words: Markup
@@ -93,11 +93,11 @@ def _rows(pairs: list[StepPair]) -> list[ComparisonRow]:
 def _cell(move: ComparedStep | None) -> Cell | None:
     if move is None:
         return None
-    face = mark_for(move.who) if move.who else None
+    mark = mark_for(move.who) if move.who else None
     name = mark_for(move.name).name if move.kind in ("said", "handoff") and move.name else move.name
     outcome = richtext.plain(_clipped(move.outcome)) if move.outcome else None
     text = richtext.plain(_clipped("" if move.words == "{}" else move.words))
-    return Cell(move.seq, move.kind, face, WORDS[move.kind], richtext.inline(name[:400]), text, outcome, _is_long(move))
+    return Cell(move.seq, move.kind, mark, WORDS[move.kind], richtext.inline(name[:400]), text, outcome, _is_long(move))
 
 
 def _is_long(move: ComparedStep) -> bool:

@@ -39,7 +39,7 @@ class HitLine:
     """A search hit, ready to draw."""
 
     hit: search.SearchHit
-    face: ParticipantMark
+    mark: ParticipantMark
     kind: str
     excerpts: list[search.Excerpt]
     tool: Markup  # the tool's name, where it is a step of a call
@@ -105,8 +105,8 @@ def _line(hit: search.SearchHit, cut: list[search.Excerpt], call: str = "") -> H
     kind = hidden_characters.spelled_out((known.search.label if known else "") or event.kind)
     name = (parsed.name or "the call")[:200] if event.kind in log.STEPS else ""
     href = reverse("call", args=[call]) if call else ""
-    face = mark_for(event_rows.author(read) or event.principal, event.principal)
-    return HitLine(hit, face, kind, cut, richtext.inline(name), href)
+    mark = mark_for(event_rows.author(read) or event.principal, event.principal)
+    return HitLine(hit, mark, kind, cut, richtext.inline(name), href)
 
 
 def _kinds(kind: str) -> dict[str, str]:

@@ -146,7 +146,7 @@ BREAKS = [
     ("nothing_inline", "templates/x.html", "{{ body | safe }}", "safe"),
     ("symbols_exist", "templates/x.html", '{{ icon("gone") }}', "no gone"),
     ("labels_without_article", "templates/x.html", '<summary>{{ icon("ok") }}Add a rule</summary>', "Add a rule"),
-    ("named_modules_exist", "templates/x.html", "{# `row` is a `fragments.faces.Row`. #}", "there is no module faces"),
+    ("named_modules_exist", "templates/x.html", "{# `row` is a `fragments.marks.Row`. #}", "there is no module marks"),
     (
         "drawn_by_whom",
         "templates/events/x.html",

@@ -43,7 +43,7 @@ def test_a_run_that_asks_is_an_agent_and_an_approval() -> None:
     rows = outline_rows.rows_of(outline_reads.around(*place("waits"), 1).events)
 
     assert [row.sort for row in rows] == ["control", "turn", "agent", "approval"]
-    assert [row.face.title for row in rows][1:3] == ["owner", "Dialogue"]
+    assert [row.mark.title for row in rows][1:3] == ["owner", "Dialogue"]
 
 
 def test_pages_together_are_the_whole_outline_in_both_directions() -> None:

@@ -39,7 +39,7 @@ def test_no_box_lies_over_another_and_all_is_in_the_picture(team: str):
 @pytest.mark.parametrize("team", TEAMS)
 def test_a_handoff_is_one_line_from_the_one_to_the_other(team: str):
     graph = drawn(team)
-    places = {node.face.name: node.place for node in graph.nodes}
+    places = {node.mark.name: node.place for node in graph.nodes}
 
     for (giver, taker), arc in zip(TEAMS[team][1], graph.arcs, strict=True):
         numbers = [float(number) for number in re.findall(r"-?\d+\.?\d*", arc.path)]

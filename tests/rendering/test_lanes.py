@@ -172,7 +172,7 @@ def test_a_decision_is_its_persons_in_the_overview_and_the_outline_and_a_call_it
     part, outline = page(browser, "?view=lanes&part=overview"), outline_rows.rows_of(log.read_after(KEY, 0))
 
     assert re.findall(r'<path d="M\d+ ([\d.]+)h', part) == ["400.0"]  # of people: the third of five events
-    assert [row.face.key for row in outline if row.sort == "approval"] == ["agent:Permit Desk", "user:maria"]
+    assert [row.mark.key for row in outline if row.sort == "approval"] == ["agent:Permit Desk", "user:maria"]
     assert HEAD.findall(page(browser)) == ["agent:Permit Desk", "server:"]
 
 

@@ -41,7 +41,7 @@ def drawn(events, status="done"):
 
 
 def spans(line):
-    return [(span.kind, span.face.title if span.face else "", span.words, span.took) for span in line.spans]
+    return [(span.kind, span.mark.title if span.mark else "", span.words, span.took) for span in line.spans]
 
 
 REPORT = [
@@ -127,7 +127,7 @@ def test_of_a_long_run_the_newest_spans_are_shown_and_the_others_counted():
     line = drawn(run_events(*REPORT[:2], *ring), status="running")
 
     assert (len(line.spans), line.earlier) == (timeline.SHOWN, 200 - timeline.SHOWN)
-    assert line.spans[-1].face.title == "Agent 199"
+    assert line.spans[-1].mark.title == "Agent 199"
 
 
 def test_hostile_names_and_stages_stay_words():
@@ -136,8 +136,8 @@ def test_hostile_names_and_stages_stay_words():
 
     (_, last) = drawn(run_events(*events), status="running").spans
 
-    assert "<img" not in last.face.name
-    assert "\u202e" not in last.face.name + last.words
+    assert "<img" not in last.mark.name
+    assert "\u202e" not in last.mark.name + last.words
 
 
 # on the page

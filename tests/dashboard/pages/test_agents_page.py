@@ -123,7 +123,7 @@ def test_a_cycle_of_handoffs_is_drawn_in_both_directions():
     agents = [(name, mark_for_name(name)) for name in ("C", "A", "B")]
     graph = graph_of(agents, [("A", "B"), ("B", "C"), ("C", "A"), ("A", "A"), ("A", "gone")], ["A"])
 
-    places = {node.face.name: node.place for node in graph.nodes}
+    places = {node.mark.name: node.place for node in graph.nodes}
     assert places["A"].right < places["B"].x < places["C"].x or places["B"].x == places["C"].x > places["A"].right
     assert [arc.words for arc in graph.arcs] == [
         "A hands off to B", "B hands off to C", "C hands off to A", "A hands off to A"
