@@ -371,9 +371,8 @@ def _first_line(text: str) -> Markup:
 
 def _reason(read: ParsedEvent) -> Markup | None:
     """Return the reason a person gave for speaking as another, from metadata of ours; None for a claim of one."""
-    metadata = read.body.get("metadata")
-    is_ours = principals.is_people(read.event.principal)
-    reason = metadata.get("reason") if is_ours and isinstance(metadata, dict) else None
+    metadata = read.body.get("metadata") if principals.is_people(read.event.principal) else None
+    reason = metadata.get("reason") if isinstance(metadata, dict) else None
     return richtext.inline(reason[: message_body.MAX_REASON]) if isinstance(reason, str) and reason else None
 
 

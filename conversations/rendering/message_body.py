@@ -125,7 +125,7 @@ def _is_id(value: Any) -> bool:
 
 def _is_ours(name: str, value: Any) -> bool:
     """Return whether a field of the metadata is one of those that the product writes, with nothing to see."""
-    return name in ("hop", "demo") and isinstance(value, int) or name == "output_id" and _is_id(value)
+    return (name in ("hop", "demo") and isinstance(value, int)) or (name == "output_id" and _is_id(value))
 
 
 def _is_clipped(name: str, value: Any) -> bool:
