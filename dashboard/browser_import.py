@@ -246,7 +246,7 @@ def _go_on(job: ImportJob, by: Who, conversations: int, events: int) -> None:
 
 def _enter(job: ImportJob, by: Who, name: str) -> None:
     correlation = {"file": job.name, "bytes": job.size, "format": job.format, "conversations": job.conversations}
-    chain.enter(permissions.principal_of(by), "import_file", f"import:{name}", correlation=correlation)
+    chain.add_entry(permissions.principal_of(by), "import_file", f"import:{name}", correlation=correlation)
 
 
 def _home() -> Path:

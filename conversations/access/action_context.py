@@ -18,7 +18,7 @@ from conversations.events import commit_listeners
 def audited_action(
     by: Who, verb: str, target: str, *, right: str = "", acting_as: str = "", is_shared: bool = False
 ) -> Iterator[Principal]:
-    """Run the block in one transaction; yield the principal who acts. The block enters what it did with `chain.enter`.
+    """Run the block in one transaction; yield the principal who acts. The block says what it did by `chain.add_entry`.
 
     - `right`: the permission to require inside the transaction. Empty: the block checks permissions itself.
     - `is_shared`: other actions that are also shared may run at the same time (`lock_actions`).
@@ -43,7 +43,7 @@ def audited_action(
             who = permissions.principal_of(by)
             is_told = isinstance(error, NotAllowed) and refusal_counter.is_repeat(who, verb, target, error.message)
             if not is_told:
-                chain.enter(who, verb, target, outcome="refused", reason=error.message, acting_as=acting_as)
+                chain.add_entry(who, verb, target, outcome="refused", reason=error.message, acting_as=acting_as)
             refused = error
     if refused is not None:
         refused.is_recorded = True

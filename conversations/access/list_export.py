@@ -53,4 +53,4 @@ def begin_export(by: Who, export: ListExport[Filters, Any], filters: Filters, fo
     NotAllowed."""
     target = f"{export.file}.{form}"
     with audited_action(by, export.verb, target, right="export") as principal:
-        chain.enter(principal, export.verb, target, correlation={"query": filters.query})
+        chain.add_entry(principal, export.verb, target, correlation={"query": filters.query})

@@ -69,7 +69,7 @@ def remove_rule(by: Who, number: int, *, reason: str = "") -> None:
         waiting.update(status="discarded", done_at=now, error="the rule was removed", is_sending=False)
         name, rule.url, rule.secret, rule.recipients = rule.name, "", "", ""
         _save(rule, principal, now)
-        chain.enter(principal, "remove_alert", f"alert:{number}", before=before, reason=reason,
+        chain.add_entry(principal, "remove_alert", f"alert:{number}", before=before, reason=reason,
                     correlation={"name": name})  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def send_test(by: Who, number: int) -> AlertDelivery:
     with audited_action(by, "test_alert", f"alert:{number}", right="alerts") as principal:
         rule = _locked(number)
         delivery = deliveries.enqueue(rule, "test", database_now())
-        chain.enter(principal, "test_alert", f"alert:{number}", correlation={"delivery": delivery.id})
+        chain.add_entry(principal, "test_alert", f"alert:{number}", correlation={"delivery": delivery.id})
         transaction.on_commit(dispatcher.wake)
     return delivery
 
@@ -130,7 +130,7 @@ def _save(rule: AlertRule, principal: Principal, now: int) -> None:
 
 def _enter(principal: Principal, verb: str, rule: AlertRule, *, before: str = "", reason: str = "") -> None:
     correlation = {"name": rule.name, "kind": rule.kind, "form": FORMS[rule.form], "to": masked_url(rule)}
-    chain.enter(
+    chain.add_entry(
         principal, verb, f"alert:{rule.id}", before=before, after=state_of(rule), reason=reason,
         correlation={name: text for name, text in correlation.items() if text},
     )  # fmt: skip

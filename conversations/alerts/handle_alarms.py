@@ -28,7 +28,7 @@ def shelve(by: Who, rule: int, seconds: int, *, alarm: int | None = None, reason
         group = _group(rule, alarm)
         shelf, _ = Shelf.objects.update_or_create(rule_id=rule, group=group, defaults=fields)
         details = {"for": time_of(seconds)} | ({"alarm": str(alarm)} if alarm else {})
-        chain.enter(principal, "shelve_alert", f"alert:{rule}", reason=reason, correlation=details)
+        chain.add_entry(principal, "shelve_alert", f"alert:{rule}", reason=reason, correlation=details)
     return shelf
 
 
@@ -40,7 +40,7 @@ def unshelve(by: Who, rule: int, *, alarm: int | None = None) -> None:
         if not shelf.update(until=now):
             raise Conflict("this is no longer shelved")
         details = {"alarm": str(alarm)} if alarm else {}
-        chain.enter(principal, "unshelve_alert", f"alert:{rule}", correlation=details)
+        chain.add_entry(principal, "unshelve_alert", f"alert:{rule}", correlation=details)
         transaction.on_commit(dispatcher.wake)
 
 
@@ -55,7 +55,7 @@ def end_alarm(by: Who, number: int, *, reason: str = "") -> None:
             raise Conflict("this alarm closes when its cause ends; you can shelve it instead")
         if not alarms.close(alarm, str(principal), database_now()):
             raise Conflict(f"{alarm.closed_by} already closed this alarm")
-        chain.enter(principal, "end_alarm", f"alarm:{number}", reason=reason[:MAX_REASON],
+        chain.add_entry(principal, "end_alarm", f"alarm:{number}", reason=reason[:MAX_REASON],
                     correlation={"rule": alarm.rule.name})  # fmt: skip
 
 
@@ -67,7 +67,7 @@ def retry_delivery(by: Who, delivery: str) -> None:
         AlertDelivery.objects.filter(id=row.id, status="failed").update(
             status="waiting", tries_left=deliveries.MAX_TRIES, due_at=now, done_at=None
         )
-        chain.enter(principal, "retry_delivery", f"delivery:{delivery}", correlation={"rule": row.rule.name})
+        chain.add_entry(principal, "retry_delivery", f"delivery:{delivery}", correlation={"rule": row.rule.name})
         transaction.on_commit(dispatcher.wake)
 
 
@@ -76,7 +76,7 @@ def discard_delivery(by: Who, delivery: str) -> None:
     with audited_action(by, "discard_delivery", f"delivery:{delivery}", right="alerts") as principal:
         row = _failed(delivery)
         AlertDelivery.objects.filter(id=row.id, status="failed").update(status="discarded")
-        chain.enter(principal, "discard_delivery", f"delivery:{delivery}", correlation={"rule": row.rule.name})
+        chain.add_entry(principal, "discard_delivery", f"delivery:{delivery}", correlation={"rule": row.rule.name})
 
 
 def _failed(delivery: str) -> AlertDelivery:

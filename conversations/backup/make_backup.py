@@ -57,7 +57,7 @@ def make(path: Path, who: Principal, signer: Signer, progress: Progress, *, verb
     epoch.current()  # creates the first epoch if there is none
     with _draft(path) as (file, draft):
         with write_transaction():
-            chain.enter(who, verb, "record")
+            chain.add_entry(who, verb, "record")
         with suppress(SwitchboardError):
             if signer.has_keys():  # only the server creates them
                 checkpoints.make(signer)

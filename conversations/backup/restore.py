@@ -211,7 +211,7 @@ def _begin_epoch(backup: BackupArchive) -> str:
     with write_transaction():
         new_epoch = epoch.change(epoch.current())
         facts = {"sha256": backup.digest, "made_at": backup.manifest["made_at"], "epoch": backup.manifest["epoch"]}
-        chain.enter(SYSTEM, "restore", "record", correlation=facts)
+        chain.add_entry(SYSTEM, "restore", "record", correlation=facts)
     return new_epoch
 
 

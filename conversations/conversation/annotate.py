@@ -58,7 +58,7 @@ def annotate(
             raise IdReused("this client_id was already used for a different annotation", field="client_id")
         if stored.is_new:
             correlation = {"conversation": conversation, "seq": stored.seq, "about": event.seq}
-            chain.enter(principal, "annotate", target, correlation=correlation)
+            chain.add_entry(principal, "annotate", target, correlation=correlation)
     return stored
 
 

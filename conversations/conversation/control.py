@@ -142,7 +142,7 @@ def _steering(by: Who, verb: str, key: str, reason: str) -> Iterator[tuple[Princ
             raise NotFound(f"there is no conversation {key[:80]!r}")
         yield principal, Conversation.objects.locked(row.pk)
         _tell_foreigners(row, principal, verb, reason)
-        chain.enter(principal, verb, f"conversation:{key}", reason=reason, correlation={"conversation": key})
+        chain.add_entry(principal, verb, f"conversation:{key}", reason=reason, correlation={"conversation": key})
 
 
 def _end(by: Who, how: str, conversation: str, reason: str) -> Conversation:

@@ -196,7 +196,7 @@ def _make(by: Who, plan: _Plan, text: str | None, changed: Event | None) -> Crea
             title = _title(plan.parent, copied.head.title, text or "", changed)
             forked = plan._replace(handler=copied.handler, title=title).append(text, changed)
             correlation = {"conversation": plan.key, "forked_at": plan.at, "run": forked.run}
-            chain.enter(principal, verb, target, reason=plan.reason, correlation=correlation)
+            chain.add_entry(principal, verb, target, reason=plan.reason, correlation=correlation)
     except BaseException:
         copied.discard()
         raise

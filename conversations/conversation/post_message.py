@@ -77,7 +77,9 @@ def post(
             raise IdReused("this client_id was already used for a different message", field="client_id")
         if stored.is_new:
             correlation = {"conversation": conversation, "envelope": envelope, "seq": stored.seq}
-            chain.enter(principal, verb, target, acting_as=acting_as, reason=message.reason, correlation=correlation)
+            chain.add_entry(
+                principal, verb, target, acting_as=acting_as, reason=message.reason, correlation=correlation
+            )
     return stored
 
 

@@ -88,7 +88,7 @@ def begin(by: Who, known: Settings, run: Callable[[Callable[[], None]], None]) -
             raise Conflict(f"{was.by} is already verifying the record")
         begun = Progress(secrets.token_hex(8), str(principal), now, now)
         Meta.objects.update_or_create(name=NAME, defaults={"value": json.dumps(asdict(begun))})
-        chain.enter(principal, "verify", "record")
+        chain.add_entry(principal, "verify", "record")
         transaction.on_commit(lambda: run(lambda: check(begun, known)))
 
 

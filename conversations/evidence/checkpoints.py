@@ -121,7 +121,7 @@ def begin_anew(signer: Signer, principal: Principal, reason: str) -> str:
         Meta.objects.filter(name=KEYS).delete()
         size, root = (last.size, last.root.hex()) if last else (row.size, row.root) if row else (0, "")
         facts = {"tree": known[0].name, "leaves": size, "root": root, "key": str(known[0])}
-        chain.enter(principal, "begin_tree", "record", reason=reason, correlation=facts)
+        chain.add_entry(principal, "begin_tree", "record", reason=reason, correlation=facts)
     aside = f"ended-{time.time_ns() // 1_000_000}-"
     for path in (signer.path, signer.path.parent / LAST):
         with contextlib.suppress(FileNotFoundError):

@@ -165,7 +165,7 @@ def _store_erased(by: Principal, entries: Sequence[AuditEntry], reason: str) -> 
             entry.salt = None
             entry.save(update_fields=["target", "reason", "correlation", "salt"])
             named[str(entry.seq)] = chain.erased_digest(entry)
-        chain.enter(by, chain.ERASE, TARGET, reason=reason, correlation={"entries": named})
+        chain.add_entry(by, chain.ERASE, TARGET, reason=reason, correlation={"entries": named})
 
 
 def _compact(facts: dict[str, object]) -> str:

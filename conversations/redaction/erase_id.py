@@ -57,7 +57,7 @@ def erase_id(by: Who, key: str, reason: str, **facts: Any) -> list[Redacted]:
         redact.require_idle(parts)
         done = _erase(row, parts, principal, reason, f"{MARK}{secrets.token_hex(16)}")
         events = {redacted.conversation: len(redacted.seqs) for redacted in done}
-        chain.enter(
+        chain.add_entry(
             principal, "erase_id", f"conversation:{row.key}", reason=reason, correlation={**facts, "events": events}
         )
     return done

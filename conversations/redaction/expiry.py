@@ -156,7 +156,7 @@ def _expire(by: Who, conversation: int, seqs: Sequence[int], rule: Expiring, rea
             redact.require_idle([part])
             redact.erase(part, principal, reason, older_than=rule.older_than, refolds=False)
             facts = {"conversation": row.key, "seqs": part.seqs}
-            chain.enter(principal, "expire", target, reason=reason, correlation=facts)
+            chain.add_entry(principal, "expire", target, reason=reason, correlation=facts)
     except Conflict:
         return False
     except (DatabaseError, Unavailable):

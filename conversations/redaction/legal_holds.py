@@ -30,7 +30,9 @@ def place(by: Who, conversation: str, reason: str, *, is_regulated: bool = False
             placed_by=str(principal),
             placed_at=time.time_ns() // 1000,
         )
-        chain.enter(principal, "hold", target, reason=reason, correlation={"hold": hold.pk, "regulated": is_regulated})
+        chain.add_entry(
+            principal, "hold", target, reason=reason, correlation={"hold": hold.pk, "regulated": is_regulated}
+        )
     return hold
 
 
@@ -47,7 +49,7 @@ def release(by: Who, number: int, reason: str) -> None:
         if not LegalHold.objects.filter(pk=number, released_at=None).update(**now):
             raise Conflict(f"hold {number} was already released by {hold.released_by}")
         facts = {"of": target_of(hold)}
-        chain.enter(principal, "release_hold", f"hold:{number}", reason=reason, correlation=facts)
+        chain.add_entry(principal, "release_hold", f"hold:{number}", reason=reason, correlation=facts)
 
 
 def target_of(hold: LegalHold) -> str:

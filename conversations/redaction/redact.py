@@ -71,7 +71,9 @@ def _redact(
         require_idle(parts)
         done = [erase(part, principal, reason, field=field) for part in parts]
         events = {redacted.conversation: list(redacted.seqs) for redacted in done}
-        chain.enter(principal, "redact", target, reason=reason, correlation={**facts, "field": field, "events": events})
+        chain.add_entry(
+            principal, "redact", target, reason=reason, correlation={**facts, "field": field, "events": events}
+        )
     return done
 
 

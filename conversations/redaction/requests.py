@@ -48,7 +48,7 @@ def submit(by: Who, what: RedactionScope, reason: str) -> Submitted:
         made = RedactionRequest.objects.create(
             scope=what.as_json(), reason=reason, requested_by=str(principal), requested_at=now
         )
-        chain.enter(principal, "request_redaction", what.target, reason=reason, correlation={"request": made.pk})
+        chain.add_entry(principal, "request_redaction", what.target, reason=reason, correlation={"request": made.pk})
     return Submitted(None, made)
 
 
@@ -144,7 +144,7 @@ def _close(
         waiting = RedactionRequest.objects.filter(pk=pending_request.pk, decided_at=None)
         if not (waiting if is_confirmed else waiting.filter(is_confirmed=None)).update(**now):
             raise _already_decided(pending_request)
-        chain.enter(
+        chain.add_entry(
             principal,
             verb,
             what.target,

@@ -43,7 +43,7 @@ def set_rule(
             days=days, reason=reason, made_by=str(principal), made_at=time.time_ns() // 1000, **fields
         )
         facts = {"rule": made.pk, "days": days, **{name: value for name, value in fields.items() if value}}
-        chain.enter(principal, "set_retention", f"retention:{made.pk}", reason=reason, correlation=facts)
+        chain.add_entry(principal, "set_retention", f"retention:{made.pk}", reason=reason, correlation=facts)
     return made
 
 
@@ -53,7 +53,7 @@ def remove_rule(by: Who, number: int, reason: str = "") -> None:
     with audited_action(by, "remove_retention", target, right="redact") as principal:
         if not rules().filter(pk=number).update(removed_at=time.time_ns() // 1000):
             raise NotFound("this rule no longer exists")
-        chain.enter(principal, "remove_retention", target, reason=reason)
+        chain.add_entry(principal, "remove_retention", target, reason=reason)
 
 
 def selector(rule: RetentionRule) -> expiry.Expiring:

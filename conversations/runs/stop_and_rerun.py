@@ -30,7 +30,7 @@ def cancel_run(by: Who, run: str) -> None:
         conversation = Conversation.objects.locked(row.conversation_id)
         if not end(principal, conversation, run, "cancel") and _run(run).status != "running":
             raise Conflict(f"run {run} is already {_run(run).status}")
-        chain.enter(principal, "cancel_run", f"run:{run}", correlation={"conversation": conversation.key})
+        chain.add_entry(principal, "cancel_run", f"run:{run}", correlation={"conversation": conversation.key})
 
 
 def end(principal: Principal, conversation: Conversation, run: str, how: str, reason: str = "") -> bool:
@@ -94,7 +94,9 @@ def run_again(by: Who, run: str) -> str:
         log.append([log.from_internal(conversation.key, queued, writer)])
         if old.agent == PLAIN_MODEL or Agent.objects.filter(name=old.agent, team=old.team).exists():
             Run.objects.filter(id=new).update(team=old.team)
-        chain.enter(principal, "run_again", f"run:{run}", correlation={"conversation": conversation.key, "run": new})
+        chain.add_entry(
+            principal, "run_again", f"run:{run}", correlation={"conversation": conversation.key, "run": new}
+        )
     return new
 
 

@@ -28,7 +28,7 @@ def save_view(by: Who, name: str, query: str) -> SavedView:
             raise Invalid(f"you already have {MAX_EACH} views; remove one first")
         _free(name)
         view = SavedView.objects.create(name=name, query=cleaned, made_by=str(principal))
-        chain.enter(principal, "save_view", f"view:{name}", after=chain.digest([name, cleaned]))
+        chain.add_entry(principal, "save_view", f"view:{name}", after=chain.digest([name, cleaned]))
         return view
 
 
@@ -43,7 +43,7 @@ def rename_view(by: Who, number: int, name: str) -> str:
         view.save(update_fields=["name"])
         digests = chain.digest([was]), chain.digest([name])
         correlation = {"was": was}
-        chain.enter(
+        chain.add_entry(
             principal, "rename_view", f"view:{name}", before=digests[0], after=digests[1], correlation=correlation
         )
         return view.query
@@ -55,7 +55,7 @@ def remove_view(by: Who, number: int) -> None:
         view = _own(by, principal, number)
         before = chain.digest([view.name, view.query])
         view.delete()
-        chain.enter(principal, "remove_view", f"view:{view.name}", before=before)
+        chain.add_entry(principal, "remove_view", f"view:{view.name}", before=before)
 
 
 def _own(by: Who, principal: Principal, number: int) -> SavedView:

@@ -30,7 +30,7 @@ def redrive(by: Who, number: int, *, conversation: str = "") -> Stored:
             row = _settled(number, "redriven")
             stored = _store(read_again(row, conversation))
             origin = {"source": row.source, "entry": row.entry, "conversation": stored.conversation}
-            chain.enter(principal, "redrive", target, correlation=origin | {"seq": stored.seq})
+            chain.add_entry(principal, "redrive", target, correlation=origin | {"seq": stored.seq})
     except DataError as error:  # what the database itself does not hold
         raise Invalid(f"the database rejects the message: {error}") from error
     return stored
@@ -41,7 +41,7 @@ def discard(by: Who, number: int, reason: str) -> None:
     reason, target = _fit_reason(reason), target_of(number)
     with audited_action(by, "discard", target, right="quarantine") as principal:
         _settled(number, "discarded")
-        chain.enter(principal, "discard", target, reason=reason)
+        chain.add_entry(principal, "discard", target, reason=reason)
 
 
 def discard_alike(by: Who, number: int, reason: str) -> int:
@@ -57,7 +57,7 @@ def discard_alike(by: Who, number: int, reason: str) -> int:
             raise Conflict("someone else was faster: no similar message is waiting anymore")
         Quarantine.objects.filter(pk__in=numbers).update(outcome="discarded")
         for each in numbers:
-            chain.enter(principal, "discard", target_of(each), reason=reason)
+            chain.add_entry(principal, "discard", target_of(each), reason=reason)
     return len(numbers)
 
 

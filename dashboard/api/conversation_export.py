@@ -35,7 +35,7 @@ def export(request: HttpRequest, cid: str) -> StreamingHttpResponse:
     conversation_list.find(cid)
     if form == "jsonl" and request.method == "GET":
         with audited_action(request.user, "export", target, right=right) as principal:
-            chain.enter(principal, "export", target, correlation={"format": form})
+            chain.add_entry(principal, "export", target, correlation={"format": form})
     may = partial(permissions.require, permissions.principal_of(request.user), right, target)
     parts = conversation_files.pieces(cid, form)
     headers = {

@@ -42,7 +42,7 @@ def evidence(request: HttpRequest, cid: str) -> HttpResponseBase:
     if request.method == "HEAD":
         return HttpResponse(content_type=ZIP, headers=headers)
     with audited_action(request.user, "export", target, right="export") as principal:
-        chain.enter(principal, "export", target, correlation={"format": "evidence"})
+        chain.add_entry(principal, "export", target, correlation={"format": "evidence"})
     return _answer([cid], headers)
 
 
@@ -68,7 +68,7 @@ def evidence_of_filter(request: HttpRequest) -> HttpResponseBase:
         return HttpResponse(content_type=ZIP, headers=headers)
     with audited_action(request.user, "export", TARGET, right="export") as principal:
         query = urlencode({name: value for name, value in filters.items() if value})
-        chain.enter(principal, "export", TARGET, correlation={"query": query, "conversations": str(len(keys))})
+        chain.add_entry(principal, "export", TARGET, correlation={"query": query, "conversations": str(len(keys))})
     return _answer(keys, headers)
 
 

@@ -24,7 +24,7 @@ def data_dir(settings, tmp_path):
 def fill(count):
     for n in range(count):
         with write_transaction():
-            chain.enter(SYSTEM, "try", f"thing:{n}")
+            chain.add_entry(SYSTEM, "try", f"thing:{n}")
 
 
 def cut(seq):

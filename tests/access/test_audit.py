@@ -28,12 +28,12 @@ def first_fault(verdict):
 def fill(count):
     with write_transaction():
         for n in range(count):
-            chain.enter(MARIA, "look", f"thing:{n}", reason="testing")
+            chain.add_entry(MARIA, "look", f"thing:{n}", reason="testing")
 
 
 def test_an_entry_hashes_every_column_and_the_hash_before():
     with write_transaction():
-        entry = chain.enter(
+        entry = chain.add_entry(
             MARIA,
             "look",
             "thing:1",
@@ -121,13 +121,13 @@ def test_an_entry_put_behind_the_head_is_found():
 
 def test_an_entry_belongs_into_a_transaction():
     with pytest.raises(RuntimeError, match="inside write_transaction"):
-        chain.enter(MARIA, "look", "thing:1")
+        chain.add_entry(MARIA, "look", "thing:1")
 
 
 def test_an_entry_falls_with_its_action():
     def act_and_fail():
         with write_transaction():
-            chain.enter(MARIA, "look", "thing:1")
+            chain.add_entry(MARIA, "look", "thing:1")
             raise NotAllowed("no longer")
 
     with pytest.raises(NotAllowed):
@@ -138,7 +138,7 @@ def test_an_entry_falls_with_its_action():
 
 def test_what_a_column_cannot_hold_is_replaced():
     with write_transaction():
-        entry = chain.enter(MARIA, "look", "a\0b\udc80" + "x" * 400, reason="r" * 3000)
+        entry = chain.add_entry(MARIA, "look", "a\0b\udc80" + "x" * 400, reason="r" * 3000)
 
     assert entry.target.startswith("a\N{REPLACEMENT CHARACTER}b?xx")
     assert (len(entry.target), len(entry.reason)) == (300, 2000)
@@ -169,7 +169,7 @@ def test_a_right_lost_inside_the_transaction_rolls_the_change_back(people):
 
 def test_circumstances_join_the_correlation():
     with chain.during(request="r1", address="10.0.0.1"), write_transaction():
-        entry = chain.enter(MARIA, "look", "thing:1", correlation={"run": "x"})
+        entry = chain.add_entry(MARIA, "look", "thing:1", correlation={"run": "x"})
 
     assert json.loads(entry.correlation) == {"address": "10.0.0.1", "request": "r1", "run": "x"}
 

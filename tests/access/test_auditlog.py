@@ -68,7 +68,7 @@ def test_a_clock_that_was_set_back_hides_no_entry(monkeypatch):
 def test_what_is_entered_is_found_by_its_time():
     before = time.time_ns() // 1000
     with log.write_transaction():
-        chain.enter(principals.SYSTEM, "pause", "conversation:c")
+        chain.add_entry(principals.SYSTEM, "pause", "conversation:c")
 
     assert listed_seqs(AuditFilters(since=before, until=time.time_ns() // 1000)) == [1]
     assert listed_seqs(AuditFilters(until=before - 1)) == []
@@ -184,14 +184,14 @@ def test_the_export_is_the_filtered_list():
 @pytest.mark.parametrize("begins", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "  =1", "＝1", "\u200b=1"])
 def test_no_cell_is_a_formula_or_has_what_cannot_be_seen(begins):
     with write_transaction():
-        chain.enter(principals.SYSTEM, begins, begins, reason=f"{begins}HYPERLINK()", correlation={begins: begins})
+        chain.add_entry(principals.SYSTEM, begins, begins, reason=f"{begins}HYPERLINK()", correlation={begins: begins})
 
     listed.assert_plain(listed.table(EXPORT, AuditFilters())[0].values())
 
 
 def test_what_looks_like_a_password_leaves_neither_by_the_list_nor_by_a_file():
     with write_transaction():
-        chain.enter(
+        chain.add_entry(
             principals.SYSTEM, "note", "x", reason="password=hunter2hunter2", correlation={"api_key": "abcdefgh"}
         )
 

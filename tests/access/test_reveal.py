@@ -16,7 +16,9 @@ SECRET = "sb_" + "a1B2" * 10
 @pytest.fixture
 def entry():
     with write_transaction():
-        return chain.enter(SYSTEM, "pause", "record", reason=f"token {SECRET}", correlation={"query": f"key={SECRET}"})
+        return chain.add_entry(
+            SYSTEM, "pause", "record", reason=f"token {SECRET}", correlation={"query": f"key={SECRET}"}
+        )
 
 
 def looks():
@@ -66,6 +68,6 @@ def test_nobody_else_looks_and_who_tries_is_an_entry(team, entry):
 
 def test_what_masks_nothing_offers_no_look(team):
     with write_transaction():
-        plain = chain.enter(SYSTEM, "pause", "record", reason="because of rain")
+        plain = chain.add_entry(SYSTEM, "pause", "record", reason="because of rain")
 
     assert "Reveal secrets" not in client_of(team["admin"]).get(f"/audit/{plain.seq}/").content.decode()

@@ -15,7 +15,7 @@ from conversations.access.audit import chain
 from conversations.core.principals import user_principal
 from conversations.core.write_transaction import write_transaction
 with write_transaction():
-    chain.enter(user_principal("maria"), "look", "thing:auditor", reason="with {SECRET} in hand")
+    chain.add_entry(user_principal("maria"), "look", "thing:auditor", reason="with {SECRET} in hand")
 """
 
 

@@ -19,7 +19,7 @@ from conversations.access.audit import chain
 from conversations.core.principals import user_principal
 from conversations.core.write_transaction import write_transaction
 with write_transaction():
-    chain.enter(user_principal('maria'), 'arrive', 'thing:1')
+    chain.add_entry(user_principal('maria'), 'arrive', 'thing:1')
 """
 PAGES = {"/": "lighthouse", "/calls/": "nothing has this", "/audit/": "nothing has this"}
 

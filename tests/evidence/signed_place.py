@@ -91,5 +91,5 @@ def request_redaction(by):
     what, about = RedactionScope("gamma", [1]), {"reason": "asked for", "requested_by": str(by), "requested_at": 1}
     with write_transaction():
         made = RedactionRequest.objects.create(scope=what.as_json(), **about)
-        chain.enter(by, "request_redaction", what.target, reason="asked for", correlation={"request": made.pk})
+        chain.add_entry(by, "request_redaction", what.target, reason="asked for", correlation={"request": made.pk})
     return made.pk

@@ -34,7 +34,7 @@ def say(key, text):
 
 def enter(target, reason=""):
     with write_transaction():
-        chain.enter(SYSTEM, "pause", target, reason=reason, correlation={"address": "192.0.2.7"})
+        chain.add_entry(SYSTEM, "pause", target, reason=reason, correlation={"address": "192.0.2.7"})
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ def enter(count: int = 1) -> int:
     """Make entries, each in its own transaction; return the last one's number."""
     for _ in range(count):
         with write_transaction():
-            entry = chain.enter(principals.SYSTEM, "look", "thing:1")
+            entry = chain.add_entry(principals.SYSTEM, "look", "thing:1")
     return entry.seq
 
 
@@ -78,10 +78,10 @@ def test_an_entry_is_not_told_of_before_its_commit_nor_where_it_is_rolled_back()
     stop = commit_listeners.on_audited(lambda: calls.append("entry"))
 
     with write_transaction():
-        chain.enter(principals.SYSTEM, "look", "thing:1")
+        chain.add_entry(principals.SYSTEM, "look", "thing:1")
         transaction.set_rollback(True)
     with write_transaction():
-        chain.enter(principals.SYSTEM, "look", "thing:2")
+        chain.add_entry(principals.SYSTEM, "look", "thing:2")
         assert calls == []
     stop()
 

@@ -22,7 +22,7 @@ WORD = "Quokka-4712"
 def entered(reason="", **more):
     with write_transaction():
         correlation = {"address": "192.0.2.7", "conversation": "erase-a", "query": f"about {WORD}"}
-        return chain.enter(
+        return chain.add_entry(
             user_principal("ida"), "pause", "conversation:erase-a", reason=reason, correlation=correlation, **more
         )
 
@@ -119,8 +119,8 @@ def test_many_entries_are_named_by_several_and_each_counts(team):
 def test_everything_about_a_person_has_their_addresses_and_the_reasons_that_name_them(team):
     entered(f"asked by {WORD.upper()}"), entered()
     with write_transaction():
-        chain.enter(SYSTEM, "pause", "record", reason=f"{WORD} called", correlation={"address": "192.0.2.9"})
-        chain.enter(SYSTEM, "pause", "record", reason="nothing of it", correlation={"address": "192.0.2.8"})
+        chain.add_entry(SYSTEM, "pause", "record", reason=f"{WORD} called", correlation={"address": "192.0.2.9"})
+        chain.add_entry(SYSTEM, "pause", "record", reason="nothing of it", correlation={"address": "192.0.2.8"})
     what = RedactionScope(person="ida", words=[WORD])
 
     seqs = scope.preview_entries(what)

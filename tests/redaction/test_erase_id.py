@@ -109,7 +109,7 @@ def filled(admin):
         created_at=1,
     )
     with write_transaction():
-        chain.enter(SYSTEM, "pause", f"conversation:{ID}", reason=f"{ID} asked", correlation={"conversation": ID})
+        chain.add_entry(SYSTEM, "pause", f"conversation:{ID}", reason=f"{ID} asked", correlation={"conversation": ID})
     index()
     return made
 

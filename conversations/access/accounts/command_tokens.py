@@ -58,6 +58,6 @@ def revoke_command_token(by: Who, token_id: str) -> None:
     with audited_action(by, "revoke_command_token", target, right="tokens") as principal:
         if token is None or not token.is_live:
             raise NotFound("this command has ended, and its token with it")
-        chain.enter(principal, "revoke_command_token", target)
+        chain.add_entry(principal, "revoke_command_token", target)
         token.is_revoked = True
         revoked()

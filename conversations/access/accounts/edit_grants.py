@@ -38,7 +38,7 @@ def give_grant(by: Who, name: str, what: str, target: str, *, until: datetime | 
                 field="target",
             )
         grant_fields = facts_of(grant)
-        chain.enter(
+        chain.add_entry(
             principal,
             "give_grant",
             f"user:{name}",
@@ -60,7 +60,7 @@ def take_grant(by: Who, name: str, what: str, target: str, *, reason: str = "") 
             raise Conflict(f"this grant of {name} is already revoked{who}")
         grant_fields = facts_of(grant)
         grant.delete()
-        chain.enter(
+        chain.add_entry(
             principal,
             "take_grant",
             f"user:{name}",

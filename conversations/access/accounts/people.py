@@ -32,7 +32,9 @@ def create_person(by: Who, name: str, roles: Collection[str], *, password: str =
             raise Conflict(f"the name {name} is taken", field="name")
         _insert(user)
         Role.objects.bulk_create(Role(user=user, name=role) for role in held)
-        chain.enter(principal, "create_person", _target(name), after=chain.digest(held), correlation={"roles": held})
+        chain.add_entry(
+            principal, "create_person", _target(name), after=chain.digest(held), correlation={"roles": held}
+        )
     return user
 
 
@@ -56,7 +58,7 @@ def set_roles(by: Who, name: str, roles: Collection[str], *, expected: Collectio
         Role.objects.bulk_create((Role(user=user, name=role) for role in held), ignore_conflicts=True)
         change = {"roles_before": before, "roles": held}
         old, new = chain.digest(before), chain.digest(held)
-        chain.enter(principal, "set_roles", _target(name), before=old, after=new, correlation=change)
+        chain.add_entry(principal, "set_roles", _target(name), before=old, after=new, correlation=change)
         revoked()
     return user
 
@@ -71,7 +73,7 @@ def deactivate(by: Who, name: str) -> None:
         if not User.objects.filter(pk=user.pk, is_active=True).update(is_active=False):
             raise _beaten("deactivate", name, f"the account {name} is already deactivated")
         end_sessions(user, seated)
-        chain.enter(principal, "deactivate", _target(name))
+        chain.add_entry(principal, "deactivate", _target(name))
         revoked()
 
 
@@ -81,7 +83,7 @@ def activate(by: Who, name: str) -> None:
         user = _locked(name)
         if not User.objects.filter(pk=user.pk, is_active=False).update(is_active=True):
             raise _beaten("activate", name, f"the account {name} is already active")
-        chain.enter(principal, "activate", _target(name))
+        chain.add_entry(principal, "activate", _target(name))
 
 
 def first_owner() -> str | None:

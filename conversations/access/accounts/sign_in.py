@@ -56,7 +56,7 @@ def sign_in(user: User, how: str, *, begin: Callable[[], None]) -> None:
             raise NotAllowed(f"the account {user.username} is deactivated")
         begin()
         Session.objects.filter(expire_date__lt=timezone.now()).delete()
-        chain.enter(principal, "sign_in", f"user:{user.username}", correlation={"how": how})
+        chain.add_entry(principal, "sign_in", f"user:{user.username}", correlation={"how": how})
 
 
 def note_failed_sign_in(name: str, address: str, *, is_locked_out: bool) -> None:
@@ -70,7 +70,7 @@ def sign_out(user: User, *, end: Callable[[], None]) -> None:
     """Audit a sign-out in the transaction in which `end` removes the session; its sockets close."""
     with audited_action(user, "sign_out", f"user:{user.username}") as principal:
         end()
-        chain.enter(principal, "sign_out", f"user:{user.username}")
+        chain.add_entry(principal, "sign_out", f"user:{user.username}")
         revoked()
 
 
@@ -86,7 +86,7 @@ def set_password(by: Who, name: str, password: str) -> User:
         _require_own(by, name)
         User.objects.filter(pk=user.pk).update(password=user.password)
         user.session_salt = end_sessions(user, seated)
-        chain.enter(principal, "set_password", f"user:{name}")
+        chain.add_entry(principal, "set_password", f"user:{name}")
         revoked()
     return user
 
@@ -98,7 +98,7 @@ def sign_out_everywhere(by: Who, name: str) -> User:
     with audited_action(by, "sign_out_everywhere", f"user:{name}") as principal:
         _require_own(by, name)
         user.session_salt = end_sessions(user, seated)
-        chain.enter(principal, "sign_out_everywhere", f"user:{name}")
+        chain.add_entry(principal, "sign_out_everywhere", f"user:{name}")
         revoked()
     return user
 

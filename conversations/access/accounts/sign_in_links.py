@@ -32,7 +32,7 @@ def new_link(by: Who, user: User) -> str:
     secret = one_time_secret.make()
     expires_at = timezone.now() + timedelta(hours=VALID_HOURS)
     SignInLink.objects.create(user=user, digest=one_time_secret.digest(secret), expires_at=expires_at)
-    chain.enter(principal_of(by), "make_link", f"user:{user.username}")
+    chain.add_entry(principal_of(by), "make_link", f"user:{user.username}")
     return secret
 
 
@@ -47,7 +47,7 @@ def use_link(secret: str, *, address: str) -> User:
         good = SignInLink.objects.filter(digest=digest, used_at=None, expires_at__gt=now, user__is_active=True)
         if good.update(used_at=now):
             user = SignInLink.objects.select_related("user").get(digest=digest).user
-            chain.enter(principal_of(user), "use_link", f"user:{user.username}")
+            chain.add_entry(principal_of(user), "use_link", f"user:{user.username}")
             return user
     link = SignInLink.objects.select_related("user").filter(digest=digest).first()
     error = _why_not(link)

@@ -48,7 +48,7 @@ def make_token(by: Who, name: str, role: str, *, agent: str = "") -> str:
             },
         )
         facts = {"role": role, "agent": agent}
-        chain.enter(principal, "make_token", f"token:{name}", after=state_of(token), correlation=facts)
+        chain.add_entry(principal, "make_token", f"token:{name}", after=state_of(token), correlation=facts)
     return secret
 
 
@@ -65,7 +65,7 @@ def revoke_token(by: Who, name: str) -> None:
                 raise NotFound(f"there is no token {name}")
             entry = chain.last("revoke_token", f"token:{name}")
             raise Conflict(f"token {name} is already revoked, by {entry.principal if entry else 'someone else'}")
-        chain.enter(principal, "revoke_token", f"token:{name}")
+        chain.add_entry(principal, "revoke_token", f"token:{name}")
         revoked()
 
 

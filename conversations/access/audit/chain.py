@@ -1,4 +1,4 @@
-"""The audit chain: who did what to what, when, why, with what outcome. Actions call `enter`, endpoints call `refuse`.
+"""The audit chain: who did what to what, when, why, with what outcome. Actions call `add_entry`, endpoints `refuse`.
 
 Format 2 hashes the actor, acting as, target, reason and correlation as one salted digest: the personal part of an entry
 can be erased (`redaction.audit_entries`) without changing the chain. Entries of format 1 have no digest and were hashed
@@ -52,7 +52,7 @@ def during(**circumstances: str) -> Iterator[None]:
         _circumstances.reset(token)
 
 
-def enter(
+def add_entry(
     principal: Principal,
     verb: str,
     target: str,
@@ -70,7 +70,9 @@ def enter(
     `before` and `after` come from `digest`. Raises RuntimeError outside of `write_transaction()`.
     """
     if not in_write_transaction():
-        raise RuntimeError("chain.enter must be called inside write_transaction(): one action, one transaction (law E)")
+        raise RuntimeError(
+            "chain.add_entry must be called inside write_transaction(): one action, one transaction (law E)"
+        )
     entry = AuditEntry(
         at=time.time_ns() // 1000,
         principal=_fit(str(principal), 160),
@@ -91,7 +93,7 @@ def refuse(principal: Principal, verb: str, target: str, *, reason: str = "", ac
     if in_write_transaction():
         raise RuntimeError("chain.refuse must be called after the rollback, outside write_transaction()")
     with write_transaction():
-        return enter(principal, verb, target, outcome="refused", reason=reason, acting_as=acting_as)
+        return add_entry(principal, verb, target, outcome="refused", reason=reason, acting_as=acting_as)
 
 
 def digest(state: object) -> str:

@@ -87,4 +87,4 @@ def _closed(*, everything: bool) -> list[tuple[RefusalKey, _Window]]:
 def _enter(what: RefusalKey, reason: str, times: int) -> None:
     with write_transaction():
         correlation = {"address": what.address, "times": times} if what.address else {"times": times}
-        chain.enter(what.by, what.verb, what.target, outcome="refused", reason=reason, correlation=correlation)
+        chain.add_entry(what.by, what.verb, what.target, outcome="refused", reason=reason, correlation=correlation)

@@ -15,4 +15,4 @@ def reveal(by: Who, seq: int) -> None:
     with audited_action(by, VERB, target, right="reveal") as principal:
         if not AuditEntry.objects.filter(seq=seq).exists():
             raise NotFound(f"the audit log has no entry {seq:,}")
-        chain.enter(principal, VERB, target)
+        chain.add_entry(principal, VERB, target)

@@ -51,7 +51,7 @@ def register(by: Who, remote: RemoteAgent, *, reason: str = "") -> None:
         if _is_taken(remote.name):
             raise Conflict(f"there is already an agent {remote.name}", field="name")
         AgentElsewhere.objects.create(**remote._asdict(), made_by=str(principal), made_at=database_now())
-        chain.enter(
+        chain.add_entry(
             principal, "register_agent", f"agent:{remote.name}", after=_state_of(remote), reason=reason,
             correlation={"to": address_of(remote.url)},
         )  # fmt: skip
@@ -66,7 +66,7 @@ def remove(by: Who, name: str, *, reason: str = "") -> None:
         before, address = _state_of(_remote(row)), address_of(row.url)
         row.delete()
         Agent.objects.filter(team=TEAM, name=row.name).delete()
-        chain.enter(
+        chain.add_entry(
             principal, "remove_agent", f"agent:{row.name}", before=before, reason=reason, correlation={"to": address}
         )
 

@@ -141,4 +141,4 @@ def _decision_body(request: Body, rule: AutoApprovalRule) -> Body:
 def _enter(rule: AutoApprovalRule, key: str, run: str, body: Body) -> None:
     correlation = {"conversation": key, "run": run, "call": body["tool_call"], "decision": "approve", "rule": rule.id}
     reason = f"an auto-approval rule by {rule.made_by}"
-    chain.enter(SYSTEM, "decide", f"approval:{body['approval_id']}", reason=reason, correlation=correlation)
+    chain.add_entry(SYSTEM, "decide", f"approval:{body['approval_id']}", reason=reason, correlation=correlation)

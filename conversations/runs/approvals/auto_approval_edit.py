@@ -79,7 +79,7 @@ def revoke_rule(by: Who, rule: str, *, reason: str = "") -> AutoApprovalRule:
         ):
             row.refresh_from_db()
             raise Conflict(f"{row.revoked_by} already revoked this rule", code="already_revoked")
-        chain.enter(principal, "revoke_rule", f"rule:{rule}", reason=reason, before=digest_of(row))
+        chain.add_entry(principal, "revoke_rule", f"rule:{rule}", reason=reason, before=digest_of(row))
         transaction.on_commit(auto_approval_rules.forget)
     row.refresh_from_db()
     return row
@@ -104,7 +104,9 @@ def _make(
     )  # fmt: skip
     correlation = {"tool": rule.tool, "agent": rule.agent, "arguments": "exact" if rule.is_exact else "partial"}
     correlation |= {name: value for name in ("uses", "until", "approval") if (value := getattr(rule, name))}
-    chain.enter(principal, "make_rule", f"rule:{id_}", reason=reason, after=digest_of(rule), correlation=correlation)
+    chain.add_entry(
+        principal, "make_rule", f"rule:{id_}", reason=reason, after=digest_of(rule), correlation=correlation
+    )
     transaction.on_commit(auto_approval_rules.forget)
     return rule
 

@@ -93,7 +93,7 @@ def apply_decision(principal: Principal, approval: str, answer: DecisionInput, *
         budget_requests.give(row, request)
     correlation = {"conversation": conversation.key, "run": run.id, "call": row.tool_call, "decision": answer.decision}
     before = chain.digest({"args_raw": request_body(row).get("args_raw")}) if answer.decision == "edit" else ""
-    chain.enter(
+    chain.add_entry(
         principal, "decide", f"approval:{approval}", reason=answer.reason, correlation=correlation, before=before,
         after=chain.digest({name: body[name] for name in ("decision", "output", "args_raw") if name in body}),
     )  # fmt: skip

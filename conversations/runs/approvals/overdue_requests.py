@@ -69,7 +69,7 @@ def _facts(approval: Approval) -> Body:
 
 def _enter(verb: str, approval: Approval, key: str) -> None:
     correlation = {"conversation": key, "run": approval.run, "call": approval.tool_call}
-    chain.enter(
+    chain.add_entry(
         SYSTEM,
         verb,
         f"approval:{approval.id}",

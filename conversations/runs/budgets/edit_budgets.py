@@ -39,7 +39,9 @@ def set_budget(
         correlation = {"amount": f"{limit.normalize():f}"} | (
             {"was": f"{before.amount.normalize():f}"} if before else {}
         )
-        chain.enter(principal, "set_budget", target_of(scope, agent, measure), reason=reason, correlation=correlation)
+        chain.add_entry(
+            principal, "set_budget", target_of(scope, agent, measure), reason=reason, correlation=correlation
+        )
         transaction.on_commit(evaluate.forget)
     return row
 
@@ -51,7 +53,7 @@ def remove_budget(by: Who, budget: str, *, reason: str = "") -> None:
     with audited_action(by, "remove_budget", target, right="policies") as principal:
         if row is None or not BudgetLimit.objects.filter(id=row.id).delete()[0]:
             raise NotFound("this budget no longer exists")
-        chain.enter(principal, "remove_budget", target, reason=reason)
+        chain.add_entry(principal, "remove_budget", target, reason=reason)
         transaction.on_commit(evaluate.forget)
 
 

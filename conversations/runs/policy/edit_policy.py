@@ -85,7 +85,7 @@ def load_policies(by: Who, rows: Sequence[PolicyRule], *, reason: str = "") -> L
             _write(principal, row)
         loaded = Loaded(len(added), len(changed), len(gone), len(after) - len(added) - len(changed))
         digests = (digest_of(list(before.values())), digest_of(list(after.values())))
-        chain.enter(
+        chain.add_entry(
             principal, "load_policies", WHOLE, reason=reason, before=digests[0], after=digests[1],
             correlation=loaded._asdict(),
         )  # fmt: skip
@@ -126,7 +126,7 @@ def _enter(
     correlation: dict[str, str] | None = None,
 ) -> None:  # fmt: skip
     whole = {"policies": digest_of(list(evaluate.stored().values()))}
-    chain.enter(
+    chain.add_entry(
         principal, verb, target, before=state_of(before), after=state_of(after), reason=reason,
         correlation={**(correlation or {}), **whole},
     )  # fmt: skip

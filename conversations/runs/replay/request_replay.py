@@ -69,7 +69,7 @@ def request_replay(
         fields |= {"args": sent, "args_raw": text, "digest": text_digest(text), "edited": is_edited}
         fields |= {"reason": reason.strip()} if reason.strip() else {}
         _append_request(principal, conversation.key, event_id, fields)
-        chain.enter(
+        chain.add_entry(
             principal, "replay", f"call:{old.id}", reason=reason.strip(), after=chain.digest({"args_raw": text}),
             correlation={"conversation": conversation.key, "run": new.run, "call": new.call, "tool": eligibility.tool,
                          "effect": eligibility.effect, "edited": is_edited},

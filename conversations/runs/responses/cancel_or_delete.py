@@ -49,7 +49,7 @@ def delete(by: Who, response: str) -> None:
         body: Body = {"event": "response.deleted", "id": new_id(), "response_id": response, **by_whom}
         log.append([log.from_internal(conversation.key, body, writer)])
         correlation = {"conversation": conversation.key, "run": row.run}
-        chain.enter(principal, "delete_response", f"response:{response}", correlation=correlation)
+        chain.add_entry(principal, "delete_response", f"response:{response}", correlation=correlation)
 
 
 def _row(response: str) -> Response:

@@ -50,7 +50,7 @@ def answer_call(by: Who, call: str, output: str, *, reason: str = "") -> str | N
         correlation: dict[str, str | None] = {"conversation": conversation.key, "call": call, "run": row.run}
         is_last = not _calls(response).filter(status="called").exists()
         correlation["response"] = _go_on(principal, conversation.key, response) if is_last else None
-        chain.enter(
+        chain.add_entry(
             principal, "answer_call", f"call:{call}", reason=reason, after=chain.digest(output), correlation=correlation
         )
     return correlation["response"]

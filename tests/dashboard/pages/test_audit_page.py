@@ -43,7 +43,7 @@ def fill(count: int) -> None:
     """Enter some."""
     with write_transaction():
         for number in range(count):
-            chain.enter(MARIA, "look", f"thing:{number}", reason=f"reason {number}", acting_as="agent:Desk")
+            chain.add_entry(MARIA, "look", f"thing:{number}", reason=f"reason {number}", acting_as="agent:Desk")
 
 
 def seqs(answer) -> list[int]:
@@ -66,8 +66,8 @@ def test_a_row_tells_who_did_what_to_what_and_why(browser):
 
 def test_words_of_facts_can_be_erased_where_no_reason_is(team):
     with write_transaction():
-        words = chain.enter(MARIA, "look", "thing:1", correlation={"query": "about Rosa", "conversation": "c"})
-        ids = chain.enter(MARIA, "look", "thing:2", correlation={"conversation": "c"})
+        words = chain.add_entry(MARIA, "look", "thing:1", correlation={"query": "about Rosa", "conversation": "c"})
+        ids = chain.add_entry(MARIA, "look", "thing:2", correlation={"conversation": "c"})
 
     page = client_of(team["admin"]).get("/audit/").content.decode()
 
@@ -138,10 +138,10 @@ def test_pages_lead_on_to_older_entries(browser):
 
 def test_targets_lead_to_what_still_exists_and_to_where_one_may_go(team, browser):
     with write_transaction():
-        chain.enter(MARIA, "look", "conversation:gone")
-        chain.enter(MARIA, "look", "conversation:here", correlation={"seq": 1})
-        chain.enter(MARIA, "look", "user:vera")
-        chain.enter(MARIA, "export_calls", "tool-calls.csv", correlation={"query": "status=failed"})
+        chain.add_entry(MARIA, "look", "conversation:gone")
+        chain.add_entry(MARIA, "look", "conversation:here", correlation={"seq": 1})
+        chain.add_entry(MARIA, "look", "user:vera")
+        chain.add_entry(MARIA, "export_calls", "tool-calls.csv", correlation={"query": "status=failed"})
     log.append([log.from_internal("here", {"event": "log", "text": "x"}, MARIA)])
 
     page, admins = browser.get("/audit/").content.decode(), client_of(team["admin"]).get("/audit/").content.decode()
@@ -320,7 +320,7 @@ def test_the_api_answers_what_the_page_lists_in_the_shape_it_tells(browser):
 def test_hostile_texts_are_drawn_as_text_and_filtered_by(browser):
     for hostile in payloads(15):
         with write_transaction():
-            chain.enter(
+            chain.add_entry(
                 MARIA, hostile[:60], hostile[:300], reason=hostile[:2000], acting_as=hostile[:200],
                 correlation={hostile[:100]: hostile[:1000], "conversation": hostile[:300]},
             )  # fmt: skip

@@ -120,6 +120,6 @@ def _about(conversation: str) -> SqlCondition:
     """Return the condition that an entry is about a conversation: by its target or its correlation."""
     target = _among("target", (f"conversation:{conversation}",))
     start = conversation.removesuffix(BEGINNING)
-    fragment = f'"conversation":{json.dumps(start, ensure_ascii=False)}'  # as `chain.enter` writes it
+    fragment = f'"conversation":{json.dumps(start, ensure_ascii=False)}'  # as `chain.add_entry` writes it
     fragment = fragment if start == conversation else fragment[:-1]
     return SqlCondition(f"({target.sql} OR {HOLDS[connection.vendor]})", (*target.values, fragment))
