@@ -8,7 +8,7 @@ import urllib.request
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser import LOOKS, covered, violations
 from tests.support.live import Server
@@ -110,6 +110,24 @@ def test_who_decided_stays_on_one_line_with_the_name(page: Page, calls: Server, 
     assert page.locator(".table-frame").evaluate("(frame) => frame.scrollWidth - frame.clientWidth") == 0
     if width >= 1280:
         assert who.locator("bdi").evaluate("(name) => name.scrollWidth - name.clientWidth") <= 0, "the name is not cut"
+
+
+@pytest.mark.parametrize(("motion", "running"), [("reduce", 0), ("no-preference", 1)])
+def test_nothing_moves_for_who_prefers_reduced_motion(
+    chromium: Browser, owner: BrowserContext, calls: Server, token: str, motion: Any, running: int
+) -> None:
+    step = {"event": "tool_step", "agent": "Desk", "name": f"at-work-{motion}", "tool_call_id": "w", "status": "start"}
+    assert calls.publish(token, f"stream:at-work-{motion}", step)[0] == 201
+    state = owner.storage_state()
+    context = chromium.new_context(base_url=calls.url, storage_state=state, reduced_motion=motion)
+    page = context.new_page()
+    page.goto(f"/calls/?tool=at-work-{motion}")
+    expect(rows(page)).to_contain_text("running")
+
+    animations = page.evaluate("document.getAnimations().filter((each) => each.playState === 'running').length")
+    context.close()
+
+    assert min(animations, 1) == running
 
 
 def test_a_click_anywhere_in_a_row_opens_the_call(page: Page, calls: Server) -> None:
