@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +13,7 @@ from agents_app.town_hall import TEAM
 from agents_app.town_hall.context import TownHallContext
 from conversations.models import Run, ToolCall
 from conversations.runs.approvals import decide
+from tests.support import programs
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.cast import person
 from tests.support.live import until
@@ -22,12 +21,8 @@ from tests.support.live import until
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
-    process = subprocess.Popen([sys.executable, "-m", "tests.support.demo_provider"], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    yield process.stdout.readline().strip()
-    process.terminate()
-    process.wait(60)
-    process.stdout.close()
+    with programs.printing(["-m", "tests.support.demo_provider"]) as (_, output):
+        yield output.readline().strip()
 
 
 async def report(config: ModelConfig) -> tuple[list[str], str, TownHallContext, int]:

@@ -1,7 +1,5 @@
 """Agents that publish over `HttpBus` are killed, and so is their server: what was acknowledged is stored once."""
 
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from itertools import islice
@@ -12,8 +10,9 @@ import pytest
 
 from switchboard import HttpBus, watch
 from tests.client.test_client_http import publish, stored
+from tests.support import programs
 from tests.support.cutting_proxy import CuttingProxy
-from tests.support.live import ROOT, Server, until
+from tests.support.live import Server, until
 
 AGENT = """
 import sys
@@ -28,12 +27,10 @@ for n in range(1_000_000):
 
 def killed_agent(proxy: CuttingProxy, token: str, topic: str, spool: Path, after: int) -> list[str]:
     """Let an agent publish in its own process, kill it after so many acknowledgements; answer the ids it was told."""
-    command = [sys.executable, "-c", AGENT, proxy.url, token, str(spool), topic]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as agent:
-        assert agent.stdout is not None
-        lines = [agent.stdout.readline().strip() for _ in range(after)]
+    with programs.printing(["-c", AGENT, proxy.url, token, str(spool), topic]) as (agent, output):
+        lines = [output.readline().strip() for _ in range(after)]
         agent.kill()
-        return lines + agent.stdout.read().split("\n")[:-1]
+        return lines + output.read().split("\n")[:-1]
 
 
 @pytest.mark.crash

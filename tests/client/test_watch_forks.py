@@ -1,14 +1,13 @@
 """A program that forks after `watch_agents(bus=…)` records what the new process does with that bus's settings."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
-from tests.support.live import ROOT, Server
+from tests.support import programs
+from tests.support.live import Server
 
 PROGRAM = """
 import os, sys
@@ -34,10 +33,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has
 
 def run(*arguments: str) -> str:
     """Run the program; return what it logged."""
-    command = [sys.executable, "-c", PROGRAM, *arguments]
-    done = subprocess.run(
-        command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False
-    )  # fmt: skip
+    done = programs.run(["-c", PROGRAM, *arguments], ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     return done.stderr
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,8 +17,9 @@ from conversations.core.errors import Conflict, Unavailable
 from conversations.events.payload import check_depth
 from conversations.import_export.session_follower import SessionFollower
 from conversations.models import Conversation, Event, ToolCall, Turn
+from tests.support import programs
 from tests.support.doors import encode, events_of, message
-from tests.support.live import ROOT, Server, until
+from tests.support.live import Server, until
 
 THEIRS = Path(settings.SAMPLES_DIR)
 CLAUDE = THEIRS / "claude-code-log" / "representative_messages.jsonl"
@@ -321,8 +320,8 @@ def test_a_session_is_followed_into_a_server_that_comes_and_goes(tmp_path):
     path = tmp_path / "live.jsonl"
     text = CLAUDE.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(text[:4]))
-    command = [sys.executable, "manage.py", "follow", str(path)]
-    follower = subprocess.Popen(command, cwd=ROOT, env=server.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    printed = tmp_path / "printed"
+    follower = server.spawn(["follow", str(path)], printed, printed)
     try:
         until(lambda: counts(server)[0] == 3, what="the first lines")
         server.kill()
@@ -332,7 +331,7 @@ def test_a_session_is_followed_into_a_server_that_comes_and_goes(tmp_path):
         until(lambda: counts(server) == (7, 2, 0), what="all lines")
     finally:
         follower.terminate()
-        follower.communicate(timeout=60)
+        follower.wait(60)
         server.terminate()
 
 
@@ -355,7 +354,7 @@ def test_a_telemetry_token_follows_a_session_into_a_server_elsewhere(tmp_path, d
     refused = _follow(path, environment | {"SWITCHBOARD_TOKEN": callers["viewer"].token})
 
     assert [done.returncode for done in sent] == [0, 0], sent
-    assert (refused.returncode, "may not report" in refused.stderr.decode()) == (1, True), refused.stderr
+    assert (refused.returncode, "may not report" in refused.stderr) == (1, True), refused.stderr
     events = events_of(door_server, f"claude-code-{session}")
     published = Published()
     followed(path, published)
@@ -378,5 +377,4 @@ def _follow(path, environment):
     clean_environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("SWITCHBOARD_", "DJANGO_"))
     }
-    command = [sys.executable, "manage.py", "follow", "--once", str(path)]
-    return subprocess.run(command, cwd=ROOT, env=clean_environment | environment, capture_output=True, timeout=120)
+    return programs.run(["follow", "--once", str(path)], clean_environment | environment)

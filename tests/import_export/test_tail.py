@@ -1,31 +1,23 @@
 """`switchboard tail`: a conversation in a terminal, over a server that goes away."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 from uuid import uuid4
 
+from tests.support import programs
 from tests.support.cutting_proxy import proxied
-from tests.support.live import ROOT, Server
+from tests.support.live import Server
 
 
 @contextmanager
-def tailed(server: Server, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
-    """Run the command in the block; it is killed by its id."""
-    command = [sys.executable, "manage.py", "tail", *arguments]
-    env = {**os.environ, **server.env(), **environment}
-    with subprocess.Popen(
-        command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as it:
-        try:
-            yield it
-        finally:
-            it.kill()
+def tailed(server: Server, *arguments: str, **environment: str) -> Iterator[TextIO]:
+    """Run the command in the block, with what it prints."""
+    with programs.printing(["tail", *arguments], server.env() | environment) as (_, output):
+        yield output
 
 
 def say(served: Server, token: str, key: str, words: str) -> None:
@@ -44,11 +36,10 @@ def test_words_are_printed_as_they_come(served: Server, served_token: str) -> No
     key = uuid4().hex
     say(served, served_token, key, "hello")
 
-    with tailed(served, key, "--from-start") as command:
-        assert command.stdout is not None
-        first = [command.stdout.readline() for _ in range(2)]
+    with tailed(served, key, "--from-start") as output:
+        first = [output.readline() for _ in range(2)]
         say(served, served_token, key, "still here")
-        later = "".join(iter(lambda: "" if (line := command.stdout.readline()) == "    still here\n" else line, ""))
+        later = "".join(iter(lambda: "" if (line := output.readline()) == "    still here\n" else line, ""))
 
     assert re.fullmatch(r"\[1\] \d\d:\d\d:\d\d UTC A.*\n", first[0])
     assert "hello" in "".join(first) + later
@@ -60,15 +51,14 @@ def test_nothing_is_missed_over_an_interruption(served: Server, served_token: st
         proxy.be("there")
         environment = {"SWITCHBOARD_URL": proxy.url, "SWITCHBOARD_TOKEN": served_token}
         say(served, served_token, key, words[0])
-        with tailed(served, key, "--json", "--from-start", **environment) as command:
-            assert command.stdout is not None
-            read = [json.loads(command.stdout.readline())]
+        with tailed(served, key, "--json", "--from-start", **environment) as output:
+            read = [json.loads(output.readline())]
             proxy.be("away")
             say(served, served_token, key, words[1])
             proxy.be("there")
             for text in words[2:]:
                 say(served, served_token, key, text)
-            read += [json.loads(command.stdout.readline()) for _ in range(5)]
+            read += [json.loads(output.readline()) for _ in range(5)]
 
     assert [event["body"]["content"] for event in read] == words
 
@@ -79,13 +69,12 @@ def test_the_server_of_the_data_directory_is_followed_into_its_next_start(tmp_pa
     try:
         token = server.token()
         say(server, token, "desk", "before")
-        with tailed(server, "--json", "--from-start", "desk") as command:
-            assert command.stdout is not None
-            lines = [command.stdout.readline()]
+        with tailed(server, "--json", "--from-start", "desk") as output:
+            lines = [output.readline()]
             server.terminate()
             server.start()
             say(server, token, "desk", "after")
-            lines.append(command.stdout.readline())
+            lines.append(output.readline())
     finally:
         server.terminate()
 

@@ -28,7 +28,8 @@ from django.core.management.sql import sql_flush
 from django.db import connection, transaction
 
 IS_POSTGRESQL = os.environ.get("SWITCHBOARD_TEST_DATABASE") == "postgresql"
-STARTERS = {"Server", "PostgresServer", "RedisServer", "Popen", "chromium"}  # names that start a process
+# names that start a process
+STARTERS = {"Server", "PostgresServer", "RedisServer", "Popen", "chromium", "programs", "bare_nursery"}
 
 TRUNCATE_EVERY = 50  # tests that committed
 _emptied = itertools.count(1)

@@ -6,11 +6,11 @@ recorded export alone is sent.
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
+from tests.support import programs
 from tests.support.doors import Caller, events_of
 from tests.support.live import ROOT, Server
 from tests.support.otlp import conversations_of, counts_of, raw_export
@@ -35,10 +35,12 @@ def run(name: str, server: Server, caller: Caller, model: ProviderServer) -> set
     """Run a program; return the conversations that came of it."""
     before = conversations_of(server)
     environment = environment_of(server.url, model, caller.token)
-    python = OTHER_PYTHON if name in RECORDED else sys.executable
-    command = [python, "-m", "tests.support.otlp_programs", name]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False)
-    assert done.returncode == 0, done.stderr
+    command = ["-m", "tests.support.otlp_programs", name]
+    if name in RECORDED:
+        subprocess.run([OTHER_PYTHON, *command], cwd=ROOT, env=environment, timeout=200, check=True)
+    else:
+        done = programs.run(command, environment, 200)
+        assert done.returncode == 0, done.stderr
     return conversations_of(server) - before
 
 

@@ -1,9 +1,9 @@
 """An agent elsewhere, in a process of its own, and a worker for whom it is an agent."""
 
+import os
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +11,7 @@ from agents_app.agui.remote_team import team_of
 from agents_app.teams.definition import Team
 from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core.outbound_address import AllowList
+from tests.support.forking import bare_nursery
 from tests.support.live import ROOT, free_port, until
 
 NEAR = AllowList.of(["127.0.0.1"])
@@ -24,13 +25,14 @@ def _is_open(port: int) -> bool:
 @pytest.fixture(scope="session")
 def elsewhere() -> Iterator[str]:
     """The address of an agent that the public package serves."""
-    port = free_port()
-    with subprocess.Popen([sys.executable, "-m", "tests.support.agui_agent", str(port)], cwd=ROOT) as process:
-        try:
-            until(lambda: _is_open(port), within=60, what="the agent elsewhere to listen")
-            yield f"http://127.0.0.1:{port}/"
-        finally:
-            process.kill()
+    port, nowhere = free_port(), Path(os.devnull)
+    command = ["-m", "tests.support.agui_agent", str(port)]
+    process = bare_nursery(ROOT).fork(command, env=os.environ, stdout=nowhere, stderr=nowhere)
+    try:
+        until(lambda: _is_open(port), within=60, what="the agent elsewhere to listen")
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        process.kill()
 
 
 @pytest.fixture
