@@ -164,8 +164,8 @@ def asking(bearers: dict[str, Caller], address: str) -> dict[str, Caller]:
     return {who: caller for who, caller in bearers.items() if who not in ("operator", "approver", "auditor", "revoked")}
 
 
-@pytest.mark.parametrize(("address", "method"), [*CELLS, *DOOR_CELLS])
-def test_tokens_get_in_where_their_role_says(bearers, address, method):
+def wrong_for_tokens(bearers: dict[str, Caller], address: str, method: str) -> Iterator[tuple[object, ...]]:
+    """Make a request by each token; yield the answers that are not what the table says."""
     row = TABLE[address][method]
     is_page = not address.startswith("/api/") and address not in DOORS
     body = b'{"topic":"stream:mine","payload":{}}' if address == "/api/v1/publish" else b"{}"
@@ -175,18 +175,31 @@ def test_tokens_get_in_where_their_role_says(bearers, address, method):
         of_people = ("/account/", "/api/v1/read-markers", "/api/v1/conversations/{cid}/presence")
         is_of_people = address in of_people or (is_page and method == "POST")
         may = (ANYBODY in row or who in row) and not is_of_people
-        if who in ("revoked", "unknown") and not (ANYBODY in row and address in DOORS):
-            assert answer.status == 401, (who, answer)
-        elif not (ANYBODY in row and address in DOORS):
-            assert is_refused(answer.status) is not may, (who, answer)
-        assert answer.status < 500
+        if ANYBODY in row and address in DOORS:
+            is_right = True
+        elif who in ("revoked", "unknown"):
+            is_right = answer.status == 401
+        else:
+            is_right = is_refused(answer.status) is not may
+        if not is_right or answer.status >= 500:
+            yield method, address, who, answer
 
 
-@pytest.mark.parametrize(("address", "method"), DOOR_CELLS)
-def test_a_door_takes_no_cookie_and_nobody(door_server, address, method):
-    for headers in ({}, {"Cookie": "sessionid=x"}, {"Authorization": "Basic eDp5"}, {"Authorization": "Bearer"}):
-        answer = ask(door_server, method, filled(address), None if method == "GET" else b"{}", **headers)
-        assert (answer.status in (401, 403)) is (ANYBODY not in TABLE[address][method]), (headers, answer)
+def test_tokens_get_in_where_their_role_says(bearers):
+    wrong = [case for cell in (*CELLS, *DOOR_CELLS) for case in wrong_for_tokens(bearers, *cell)]
+
+    assert wrong == []
+
+
+def test_a_door_takes_no_cookie_and_nobody(door_server):
+    wrong = []
+    for address, method in DOOR_CELLS:
+        for headers in ({}, {"Cookie": "sessionid=x"}, {"Authorization": "Basic eDp5"}, {"Authorization": "Bearer"}):
+            answer = ask(door_server, method, filled(address), None if method == "GET" else b"{}", **headers)
+            if (answer.status in (401, 403)) is (ANYBODY in TABLE[address][method]):
+                wrong.append((method, address, headers, answer))
+
+    assert wrong == []
 
 
 def test_an_agents_token_gets_in_nowhere_as_another(bearers):
