@@ -161,16 +161,16 @@ def append_run_event(event, run, **fields):
 def test_of_many_failures_nothing_but_their_own_events_is_read():
     rule(grouping="all")
     text = {"event": "output", "agent": "Dialogue", "text": "x" * 200_000}
-    for number in range(30):
+    for number in range(15):
         log.append([log.from_internal(f"c{number}", {"id": new_id(), **text}, SYSTEM) for _ in range(2 * number)])
         fail(f"c{number}")
-        log.append([log.from_internal(f"c{number}", {"id": new_id(), **text}, SYSTEM) for _ in range(60 - 2 * number)])
+        log.append([log.from_internal(f"c{number}", {"id": new_id(), **text}, SYSTEM) for _ in range(30 - 2 * number)])
 
     with peak() as highest:
         look(is_slow=False)
 
-    assert [alarm.count for alarm in opened()] == [30]
-    assert highest.mib < 40  # events of the same numbers in all these conversations have 160 MiB
+    assert [alarm.count for alarm in opened()] == [15]
+    assert highest.mib < 10  # events of the same numbers in all these conversations have 40 MiB
 
 
 def test_a_run_that_waited_behind_the_failed_one_ends_the_alarm_as_well():

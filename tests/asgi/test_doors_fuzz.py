@@ -229,7 +229,7 @@ def test_no_request_breaks_the_server(door_server: Server, callers: dict[str, Ca
 
 @pytest.mark.parametrize("name", variants(["fuzzer", "admin"]))
 def test_no_body_breaks_the_server(callers: dict[str, Caller], name: str) -> None:
-    seen = fuzz_bodies(callers[name], rounds(100, 300))
+    seen = fuzz_bodies(callers[name], rounds(50, 300))
 
     assert {200, 400} <= set(seen)
     assert callers["admin"].publish("stream:alive", {"event": "log"}).status == 201
@@ -238,9 +238,10 @@ def test_no_body_breaks_the_server(callers: dict[str, Caller], name: str) -> Non
 def test_no_frame_breaks_the_server(callers: dict[str, Caller]) -> None:
     callers["admin"].batch(*[token("fuzzed-doors", n) for n in range(3)])
 
-    seen = fuzz_frames(callers["admin"], 1500)
+    frames = rounds(500, 1500)
+    seen = fuzz_frames(callers["admin"], frames)
 
-    assert seen["sent"] > 1000
+    assert seen["sent"] > frames * 2 // 3
     assert {"error", "events", "caught_up", "1009"} <= set(seen)
     assert callers["admin"].publish("stream:alive", {"event": "log"}).status == 201
 

@@ -22,11 +22,14 @@ def admin():
 
 
 def test_filters_take_any_text(admin):
-    queries = [{"q": t, "participant": t, "stream": t, "revoked": t} for t in UNFIT] + [{"before": t} for t in UNFIT]
-    queries += [dict.fromkeys(("who", "verb", "acting_as", "target", "conversation"), t) for t in UNFIT]
-    paths = ("/", "/tokens/", "/ops/", "/ops/quarantine/", "/audit/", "/api/v1/audit", "/api/v1/conversations")
+    of_audit = ("who", "verb", "acting_as", "target", "conversation")
+    filters = dict.fromkeys(("/audit/", "/api/v1/audit"), of_audit)
+    lists = ("/", "/tokens/", "/ops/", "/ops/quarantine/", "/api/v1/conversations")
+    filters |= dict.fromkeys(lists, ("q", "participant", "stream", "revoked"))
 
-    assert {admin.get(path, query).status_code for path in paths for query in queries} <= {200, 400}
+    for path, names in filters.items():
+        queries = [dict.fromkeys(some, text) for some in (names, ("before",)) for text in UNFIT]
+        assert {admin.get(path, query).status_code for query in queries} <= {200, 400}, path
 
 
 def test_addresses_take_any_text(admin):

@@ -15,11 +15,12 @@ from conversations.listing import file_export
 from conversations.listing.file_export import Form
 from conversations.listing.page import WALK, ListPage
 from conversations.listing.url_filters import UrlFilters
+from tests.support.tiers import rounds
 
 Filters = TypeVar("Filters", bound=UrlFilters)
 
 MAX_PAGES = 5_000
-DRAWN = 100  # filters whose addresses are read again
+DRAWN = rounds(25, 100)  # filters whose addresses are read again
 
 
 def read_filters(kind: type[Filters], query: str) -> Filters:
