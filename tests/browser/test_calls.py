@@ -262,10 +262,11 @@ def test_axe_finds_nothing_and_nothing_spills(calls: Server, lenient_page: Page,
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": width, "height": 844})
     faults = []
-    for address in ("/calls/", "/calls/?agent=nobody", "/calls/?min_ms=x&status=done", "/numbers/?last=1h"):
+    few = "/calls/?agent=Permit+Desk"  # not those of other modules, too: axe-core looks at every cell
+    for address in (few, "/calls/?agent=nobody", "/calls/?min_ms=x&status=done", "/numbers/?last=1h"):
         page.goto(address)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
-        if address == "/calls/" and width < 1000:
+        if address == few and width < 1000:
             page.get_by_role("button", name="Filters").click()
             expect(page.get_by_label("Run ID")).to_be_visible()
         for summary in page.locator(".behind > summary").all():
