@@ -46,7 +46,7 @@ from agents_app.approval_gate.edited_outputs import with_change
 from agents_app.run_scope import RunScope, current_scope
 from agents_app.tools import identity
 from conversations.core.json_values import refuse_constant
-from conversations.runs.policy.evaluate import Declared, Effective, PolicyRule, effective, matching
+from conversations.runs.policy.evaluate import RULES, Declared, Effective, PolicyRule, Rows, effective, matching
 from conversations.runs.policy.file_format import describe_target
 
 GUARDED_CALLS = ToolExecutionConfig(pre_approval_tool_input_guardrails=True)
@@ -93,9 +93,10 @@ def guard_agent(agent: Agent[Any]) -> None:
             todo += _reached(current)
 
 
-def guard_tools(agent: Agent[Any]) -> None:
-    """Guard an agent's own function tools. A tool that several agents share becomes one object for each."""
-    tools = [_guarded(tool, agent.name) for tool in agent.tools]
+def guard_tools(agent: Agent[Any], *, is_made_at_run: bool = False) -> None:
+    """Guard an agent's own function tools. A tool that several agents share becomes one object for each. For an agent
+    that is made at run time, maybe as a clone, the rules about the agents whose tools it has hold as well."""
+    tools = [_guarded(tool, agent.name, is_made_at_run=is_made_at_run) for tool in agent.tools]
     if any(new is not old for new, old in zip(tools, agent.tools, strict=True)):
         agent.tools = tools
 
@@ -122,18 +123,26 @@ def guardrails_of(tool: FunctionTool) -> list[ToolInputGuardrail[Any]]:
 
 
 class PolicyGuardrail(ToolInputGuardrail[Any]):
-    """The gate of one tool of one agent. `declared_needs_approval` is the tool's own `needs_approval`."""
+    """The gate of one tool of one agent. `declared_needs_approval` is the tool's own `needs_approval`; `origins` are
+    the agents from which the tool was taken over at run time."""
 
-    def __init__(self, tool: FunctionTool, agent: str) -> None:
+    def __init__(self, tool: FunctionTool, agent: str, origins: tuple[str, ...] = ()) -> None:
         super().__init__(guardrail_function=self._check_call, name="policy")
         self.agent, self.tool, self.declared_needs_approval = agent, tool, tool.needs_approval
+        self.origins = origins
 
     async def verdict(self, agent: str = "") -> Effective:
-        """Return what code and policy say of a call now, by the gate's own agent or the one that is named."""
+        """Return what code and policy say of a call now; `agent` is who calls it, where that is known."""
         scope = current_scope()
         rows = await scope.gatekeeper.rules() if scope is not None and scope.gatekeeper is not None else {}
         declared = Declared("ask" if self.declared_needs_approval is True else "allow")
-        return effective(declared, matching(rows, agent or self.agent, self.tool.qualified_name))
+        return effective(declared, self.matching(rows, agent))
+
+    def matching(self, rows: Rows, agent: str = "") -> list[PolicyRule]:
+        """Return the rules that match a call, of the agent that has the strictest; the most specific first."""
+        names = (agent or self.agent, self.agent, *self.origins)
+        by_agent = [matching(rows, name, self.tool.qualified_name) for name in dict.fromkeys(names)]
+        return max(by_agent, key=lambda rules: RULES.index(effective(Declared("allow"), rules).rule))
 
     def refusal(self, verdict: Effective) -> Refusal | None:
         """Return why a call would not go on, whatever a person says."""
@@ -223,17 +232,18 @@ class NeedsApproval:
         return bool(await needs_approval) if inspect.isawaitable(needs_approval) else bool(needs_approval)
 
 
-def _guarded(tool: Any, agent: str) -> Any:
+def _guarded(tool: Any, agent: str, *, is_made_at_run: bool) -> Any:
     if not isinstance(tool, FunctionTool):
         return tool  # it runs at the model's provider
     existing = gate_of(tool)
     if existing is not None and existing.agent == agent:
         return tool
+    origins = (existing.agent, *existing.origins) if existing is not None and is_made_at_run else ()
     if existing is not None:
         tool = copy.copy(tool)
         tool.tool_input_guardrails = guardrails_of(tool)
         tool.needs_approval = existing.declared_needs_approval
-    gate = PolicyGuardrail(tool, agent)
+    gate = PolicyGuardrail(tool, agent, origins)
     if isinstance(gate.declared_needs_approval, bool) and hasattr(tool.on_invoke_tool, "prepare_arguments"):
         # With a function to ask, the SDK has a person look at every call whose arguments are models or are converted.
         # That protects a team's own function from what it cannot see; where the code says yes or no it would change it.

@@ -51,11 +51,16 @@ def pending_requests(
             item.agent.name, turn, our_id, item.call_id, sent, parent=calls.take_parent_call(call_id, sent)
         )
         body |= {"name": item.name} | (of_tool(tool, item.tool_namespace, item.agent.name, served) if tool else {})
-        about = evaluate.matching(rules, item.agent.name, item.qualified_name or item.name or "")
+        about = _matching(rules, item.agent.name, item.qualified_name or item.name or "", tool)
         bodies.append(
             body | {"why": why(item.qualified_name or item.name or "", tool, about)} | of_call(about).request_fields()
         )
     return bodies
+
+
+def _matching(rules: Rows, agent: str, name: str, tool: FunctionTool | None) -> list[PolicyRule]:
+    guarded = gate.gate_of(tool)
+    return guarded.matching(rules, agent) if guarded is not None else evaluate.matching(rules, agent, name)
 
 
 def build_request(agent: str, turn: int, our_id: str, call_id: str | None, sent: str, *, parent: str | None) -> Body:
@@ -185,7 +190,7 @@ class Gatekeeper:
         our_id = hooks.calls.new(call_id)
         request = build_request(agent.name, hooks.turns.current, our_id, call_id, sent, parent=parent)
         request |= of_tool(tool, context.tool_namespace, agent.name, self._served)
-        about = evaluate.matching(evaluate.latest(), agent.name, tool.qualified_name)
+        about = _matching(evaluate.latest(), agent.name, tool.qualified_name, tool)
         request |= {"why": why(tool.qualified_name, tool, about)}
         try:
             rule = await self._do(auto_approval.approve_call, self._event_writer.claim, truncate_fields(request))

@@ -12,7 +12,7 @@ from agents import Agent, FunctionTool, ModelResponse, RunContextWrapper, RunHoo
 from agents.tool_context import ToolContext
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
-from agents_app.approval_gate.gate import Decision
+from agents_app.approval_gate.gate import Decision, guard_tools
 from agents_app.model_providers.unique_call_ids import original
 from agents_app.recorded_values import mask, reason_of, to_json_value, truncate
 from agents_app.run_scope import current_parent_call
@@ -64,6 +64,7 @@ class RecordingHooks(RunHooks[Any]):
     async def on_agent_start(self, context: Any, agent: Agent[Any]) -> None:
         """Handle an agent's start. The SDK calls this before the agent's own hooks, whose events name the agent."""
         self._acting[current_parent_call()] = agent.name
+        guard_tools(agent, is_made_at_run=True)  # a no-op for agents of the team; the SDK reads the tools after this
 
     async def on_llm_start(self, context: Any, agent: Agent[Any], system_prompt: Any, input_items: Any) -> None:
         """Start a turn when a model is called."""

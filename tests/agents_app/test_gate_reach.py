@@ -4,7 +4,7 @@ import asyncio
 from functools import partial
 
 import pytest
-from agents import Agent, RunContextWrapper, Runner, function_tool, handoff
+from agents import Agent, Handoff, RunContextWrapper, Runner, function_tool, handoff
 from agents.testing import ScriptedModel
 
 from agents_app.approval_gate.gate import PolicyGuardrail, gate_of, guard_agent, guard_tools
@@ -13,12 +13,13 @@ from agents_app.teams.definition import Team
 from agents_app.teams.served_team import ServedTeam
 from agents_app.worker import agent_run
 from agents_app.worker.nested_runs import agent_tool, nested_run
-from conversations.models import Approval, ToolCall
+from conversations.models import Approval, Run, ToolCall
 from conversations.runs.approvals import decide
 from conversations.runs.policy.evaluate import PolicyRule
 from tests.agents_app.test_gate import DENY_PAY, SO, Ledger, call, model_input, rules, statuses, tools_of
 from tests.support.agents_running import MODEL, ended_runs, event_bodies, send_message, team, working
 from tests.support.cast import cast
+from tests.support.live import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -187,3 +188,28 @@ def test_a_guarded_tool_of_nobodys_run_is_as_its_code_says(ledger, tools):
 
     assert (ledger.lines, [item.name for item in result.interruptions]) == (["pay"], ["sign"])
     assert [bool(tool.needs_approval) for tool in clerk.tools] == [False, True]
+
+
+@pytest.mark.parametrize("name", ["Clerk", "Deputy"])
+@pytest.mark.parametrize(
+    ("about", "rule"), [("Clerk", "ask"), ("Clerk", "deny"), ("Deputy", "ask"), ("Deputy", "deny")]
+)
+def test_rules_bind_a_clone_that_is_made_in_a_handoff(ledger, tools, name, about, rule):
+    clerk = Agent(name="Clerk", tools=[tools("pay")])
+    model = ScriptedModel([[call("pay", call_id="c2")], SO])
+
+    async def make(context, arguments):
+        return clerk.clone(name=name, model=model, handoffs=[])
+
+    away = Handoff("deputize", "Have a deputy.", {}, make, agent_name="Deputy", strict_json_schema=False)
+    clerk.handoffs, clerk.model = [away], ScriptedModel([[call("deputize", {}, call_id="c1")]])
+    rules(PolicyRule(about, "pay", rule))
+    with working(Team(name="one", agents=[clerk], entry=["Clerk"])):
+        send_message()
+        until(lambda: Run.objects.filter(status__in=("waiting", "done", "failed", "incompatible")).first())
+
+    is_bound = about in ("Clerk", name)
+    assert ledger.lines == ([] if is_bound else ["pay"])
+    assert list(Approval.objects.values_list("status", flat=True)) == (
+        ["pending"] if is_bound and rule == "ask" else []
+    )
