@@ -70,6 +70,15 @@ _FIELD = re.compile(
     r"(?i)(^|_)((?:api|access|account|shared|private)_?key|secret|password|passwd|passphrase|pwd|token|credentials?"
     r"|authorization)($|_)"
 )
+# The name of a field whose whole value is secret: it ends with what the secret is, of one or of several.
+_SECRET_VALUE = re.compile(
+    r"(?i)(?:^|_)(?:(?:api|access|account|shared|private)_?keys?|secrets?|passwords?|passwd|passphrases?|pwd|tokens?"
+    r"|credentials?|authorization)$"
+)
+_COUNTED = re.compile(r"(?i)tokens$")  # a number there is a count
+_SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})  # fields of a JSON schema, by name
+_SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+_SCHEMA_FIELDS = frozenset({"$ref", "anyOf", "oneOf", "allOf", "enum", "description", "title"})
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")  # where a name in camelCase begins a word
 
 
@@ -91,14 +100,18 @@ def has_secret(text: str) -> bool:
 
 def names_secret(field: str) -> bool:
     """Return whether a field of this name is meant to hold a secret."""
-    return bool(_FIELD.search(_HUMP.sub("_", field.replace("-", "_"))))
+    return bool(_FIELD.search(_in_snake_case(field)))
 
 
 def mask_json(value: Any, field: str = "") -> Any:  # any JSON
-    """Mask the secrets in a JSON value: texts in fields that name a secret, and keys of known forms in any text.
+    """Mask the secrets in a JSON value: texts and numbers in fields that name a secret and below them, and keys of
+    known forms in any text.
 
     Other text stays as it is; the arguments of a call, which are JSON within a text, are masked by field as well.
+    Counts of tokens and JSON schemas of secrets are none.
     """
+    if field and not isinstance(value, list) and _SECRET_VALUE.search(name := _in_snake_case(field)):
+        return _covered(value, keeps_numbers=bool(_COUNTED.search(name)))
     match value:
         case str() if field in _OPAQUE:
             return value
@@ -106,11 +119,38 @@ def mask_json(value: Any, field: str = "") -> Any:  # any JSON
             return MASK
         case str():
             return mask(value) if field in _JSON_TEXTS else _bare(value)
+        case dict() if field in _SCHEMAS and all(map(_is_schema, value.values())):
+            return {_bare(name): mask_json(inner) for name, inner in value.items()}
         case dict():
             return {_bare(name): inner if name in _OPAQUE else mask_json(inner, name) for name, inner in value.items()}
         case list():
             return [mask_json(inner, field) for inner in value]
     return value
+
+
+def _in_snake_case(field: str) -> str:
+    return _HUMP.sub("_", field.replace("-", "_"))
+
+
+def _covered(value: Any, *, keeps_numbers: bool) -> Any:  # any JSON
+    """Mask every text and number of a value; `keeps_numbers`: those that are counts stay."""
+    match value:
+        case dict():
+            return {_bare(name): _covered(inner, keeps_numbers=keeps_numbers) for name, inner in value.items()}
+        case list():
+            return [_covered(inner, keeps_numbers=keeps_numbers) for inner in value]
+        case bool() | None:
+            return value
+    is_number = not isinstance(value, str) or value.isdecimal()
+    return value if is_number and keeps_numbers else MASK
+
+
+def _is_schema(value: Any) -> bool:  # any JSON
+    if not isinstance(value, dict):
+        return isinstance(value, bool)
+    kinds = value.get("type")
+    is_typed = isinstance(kinds, list) or (isinstance(kinds, str) and kinds in _SCHEMA_TYPES)
+    return is_typed or not value or not _SCHEMA_FIELDS.isdisjoint(value)
 
 
 def _bare(text: str) -> str:

@@ -145,11 +145,35 @@ def test_a_text_in_a_field_in_camel_case_is_covered() -> None:
     }
 
 
-def test_texts_of_a_list_belong_to_the_field_that_holds_it() -> None:
-    assert mask_json({"tokens": ["plain"], "token": ["one", {"name": "two", "password": ["three"]}]}) == {
-        "tokens": ["plain"],
-        "token": [MASK, {"name": "two", "password": [MASK]}],
-    }
+@pytest.mark.parametrize(
+    ("value", "masked"),
+    [
+        ({"tokens": ["one", "two"]}, {"tokens": [MASK, MASK]}),
+        ({"token": ["one", {"name": "two"}]}, {"token": [MASK, {"name": MASK}]}),
+        ({"password": 12345}, {"password": MASK}),
+        ({"dbPassword": 1.5, "pwd": True, "secret": None}, {"dbPassword": MASK, "pwd": True, "secret": None}),
+        ({"credentials": {"a": "x", "of": [{"pin": 7}]}}, {"credentials": {"a": MASK, "of": [{"pin": MASK}]}}),
+        ({"apiKeys": {"github": "x"}}, {"apiKeys": {"github": MASK}}),
+        ({"properties": {"password": "hunter2"}}, {"properties": {"password": MASK}}),
+        ({"properties": {"credentials": {"user": "x"}}}, {"properties": {"credentials": {"user": MASK}}}),
+    ],
+)
+def test_what_is_below_the_name_of_a_secret_is_covered(value: object, masked: object) -> None:
+    assert mask_json(value) == masked
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"input_tokens": 5, "max_tokens": 4096, "token_count": 3, "maxOutputTokens": "4096", "tokens": 7},
+        {"tokens": {"input": 5, "output": [7]}, "input_tokens_details": {"cached_tokens": 1}},
+        {"password_length": 12, "token_expires_in": 60, "password_policy": {"hint": "long", "least": 8}},
+        {"properties": {"password": {"type": "string"}, "token": {"anyOf": [{"type": "string"}, {"type": "null"}]}}},
+        {"$defs": {"Credentials": {"type": "object", "properties": {"api_key": {"description": "A key."}}}}},
+    ],
+)
+def test_counts_and_schemas_stay(value: object) -> None:
+    assert mask_json(value) == value
 
 
 @pytest.mark.thorough
