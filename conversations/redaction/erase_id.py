@@ -33,8 +33,9 @@ from conversations.redaction.call_field import spellings
 from conversations.redaction.id_forms import ErasedId
 from conversations.redaction.redact import ID_FIELD, Redacted
 from conversations.redaction.replaced_bodies import NamedDigest
-from conversations.redaction.selection import MAX_EVENTS, MOVED, Part, find_conversation
+from conversations.redaction.selection import MAX_EVENTS, Part, find_conversation
 from conversations.search import index_writer
+from conversations.telemetry.late_names import MOVED
 
 MAX_NAMING = 20_000  # events at once
 MAX_CALLS = 10_000  # that one event names: about 0.5 MB

@@ -10,9 +10,9 @@ from django.db.models import Q
 from conversations.core import json_values, url_converters
 from conversations.redaction.call_field import in_json
 from conversations.redaction.tombstones import CODE, STRUCTURE
+from conversations.telemetry.late_names import MOVED
 
 REFERENCES = ("conversation_id", "conversation", "parent")  # fields whose value is the id of a conversation
-MOVED = "conversation.moved"
 
 
 class ErasedId:

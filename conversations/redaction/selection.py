@@ -6,7 +6,7 @@ Of a tool call it may be one field; of a person it is what they said, what was s
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from django.db import connection
@@ -19,8 +19,9 @@ from conversations.events.log import bounded_reads
 from conversations.events.types.redaction import FIELD_MARK, ID_ERASED, REDACTED
 from conversations.models import Annotation, Approval, Conversation, Event, ToolCall
 from conversations.redaction import call_field
+from conversations.telemetry import late_names
+from conversations.telemetry.late_names import MOVED
 
-MOVED = "conversation.moved"
 NO_WORDS = (REDACTED, MOVED, ID_ERASED)  # these stay: they say what became of others
 MAX_EVENTS = 500  # of one conversation at once
 MAX_OF_PERSON = 20_000  # events at once
@@ -122,7 +123,7 @@ def _without(part: Part, field: str) -> Collection[int]:
 def _with_copies(first: Part, field: str = "") -> list[Part]:
     """Return a part and those of its copies, each with what was noted there about a copied event; with `field`, only
     the notes that say what stands in that field."""
-    parts = [first]
+    parts = [first, *_half_moved(first)]
     for part in parts:  # grows: forks of forks
         first_seq = min(part.seqs, default=1 << 62)
         forks = Conversation.objects.visible().filter(parent=part.conversation, copied_seq__gte=first_seq - 1)
@@ -145,13 +146,25 @@ def _moved_here(part: Part) -> Iterator[Part]:
     hidden = Conversation.objects.published().filter(is_staged=True)
     moves = Event.objects.filter(conversation__in=hidden, kind=MOVED).select_related("conversation")
     from_here = [move.conversation for move in moves if json.loads(move.body)["to"] == part.conversation.key]
-    if from_here:
-        ids = set(
-            Event.objects.filter(conversation=part.conversation, seq__in=part.seqs).values_list("event_id", flat=True)
-        )
-        for conversation in from_here:
-            events = Event.objects.filter(conversation=conversation, event_id__in=ids - {None})
-            yield part_of(conversation, list(events.values_list("seq", flat=True)))
+    yield from _same_events(part, from_here)
+
+
+def _half_moved(part: Part) -> Iterator[Part]:
+    """Return the parts of where a trace is being moved to, and of the traces that are being moved here."""
+    row = part.conversation.pk
+    others = [to if trace == row else trace for trace, to in late_names.half_moved() if row in (trace, to)]
+    yield from _same_events(part, Conversation.objects.filter(pk__in=others))
+
+
+def _same_events(part: Part, conversations: Iterable[Conversation]) -> Iterator[Part]:
+    """Return the parts of these conversations that have the same events under the same ids."""
+    ids: set[str | None] | None = None
+    for conversation in conversations:
+        if ids is None:
+            rows = Event.objects.filter(conversation=part.conversation, seq__in=part.seqs)
+            ids = set(rows.values_list("event_id", flat=True)) - {None}
+        events = Event.objects.filter(conversation=conversation, event_id__in=ids)
+        yield part_of(conversation, list(events.values_list("seq", flat=True)))
 
 
 class _ForkEvent(NamedTuple):

@@ -17,11 +17,12 @@ from conversations.core.principals import Principal
 from conversations.events import log, payload
 from conversations.events.log.records import NewEvent, Stored
 from conversations.events.log.sql import marks
-from conversations.models import Conversation, Event
+from conversations.models import Conversation, Event, Meta
 
 MOVED, WHY = "conversation.moved", "a later span named the conversation"
 BLOCK = 500  # ids of one query
 PAGE = 500  # events of one transaction
+_MOVING = "moving:"  # and a trace's row: the name of a row of `meta` that has the row of where its first pages are
 _PLACES = "SELECT key,is_staged FROM conversations_conversation WHERE key IN"
 
 
@@ -42,6 +43,12 @@ def moved_to(key: str) -> str:
     events = Event.objects.filter(conversation__key=key, conversation__is_staged=True, kind=MOVED)
     body = events.filter(principal=str(principals.SYSTEM)).order_by("-seq").values_list("body", flat=True).first()
     return str(json.loads(body)["to"]) if body else ""
+
+
+def half_moved() -> list[tuple[int, int]]:
+    """Return the rows of each trace of which not all pages are moved, and of the conversation that has the others."""
+    rows = Meta.objects.filter(name__startswith=_MOVING).values_list("name", "value")
+    return [(int(name.removeprefix(_MOVING)), int(to)) for name, to in rows]
 
 
 def move(trace_id: str, conversation: str, by: Principal) -> bool:
@@ -65,12 +72,15 @@ def move(trace_id: str, conversation: str, by: Principal) -> bool:
             if not log.read_after(trace_id, seq, 1):
                 _hide(row, conversation)
                 return True
+            to = Conversation.objects.values_list("pk", flat=True).get(key=conversation)
+            Meta.objects.update_or_create(name=f"{_MOVING}{row.pk}", defaults={"value": str(to)})
 
 
 def _hide(row: Conversation, conversation: str) -> None:
     moved: dict[str, object] = {"event": MOVED, "id": new_id(), "to": conversation, "reason": WHY}
     log.append([log.from_internal(row.key, moved, principals.SYSTEM)])
     Conversation.objects.filter(pk=row.pk).update(is_staged=True)
+    Meta.objects.filter(name=f"{_MOVING}{row.pk}").delete()
 
 
 def _lock(*keys: str) -> None:
