@@ -33,5 +33,5 @@ def _late(event: Event) -> TooLate:
     at = to_datetime(event.at)
     speaker = str(json.loads(event.body).get("sender") or "")
     whose = f" as {speaker}" if speaker != event.principal else ""
-    message = f"{event.principal} replied{whose} at {at:%H:%M:%S} UTC while you were typing: event {event.seq}"
+    message = f"{event.principal} replied{whose} at {at:%Y-%m-%d %H:%M:%S} UTC while you were typing: event {event.seq}"
     return TooLate(message, code=CODE, did="answered", by=event.principal, at=at.isoformat(), seq=event.seq)

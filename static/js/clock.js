@@ -42,6 +42,10 @@ export function timeOfDay(then, now = serverNow(), time = clock) {
   return then.toDateString() === now.toDateString() ? time.format(then) : `${dateOf(then, now)} ${time.format(then)}`;
 }
 
+/** Returns a text of the server with its times, "2026-11-22 08:30:05 UTC", in the browser's time zone. @param {string} text */
+export const withLocalTimes = (text) =>
+  text.replace(/\b(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC\b/gu, (_, date, time) => timeOfDay(new Date(`${date}T${time}Z`)));
+
 /**
  * Render the times below a node at once, before it is inserted; in the document an observer does so for new nodes.
  * @param {ParentNode} [root]

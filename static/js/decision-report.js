@@ -2,6 +2,7 @@
  * The result of a decision, in one live region of the page, until the next result or its dismissal; a good one leaves by itself
  * unless the pointer or the focus is on it. Used by `decision-form`.
  */
+import { withLocalTimes } from "./clock.js";
 
 const SHOWN = 6000; // ms
 let hideTimer = 0;
@@ -13,7 +14,7 @@ let hideTimer = 0;
 export function report(text, tone) {
   const region = existingRegion() ?? newRegion();
   region.dataset.tone = tone;
-  region.querySelector("span").textContent = text;
+  region.querySelector("span").textContent = withLocalTimes(text);
   region.hidden = false;
   clearTimeout(hideTimer);
   if (tone === "done") hideTimer = setTimeout(() => hide(region), SHOWN);

@@ -1,5 +1,5 @@
 /** Requests to our own server, with the CSRF header and one class of errors. Used by all elements and pages. */
-
+import { withLocalTimes } from "./clock.js";
 import { noteServerTime } from "./server-time.js";
 
 /** A request without a successful response. `status` 0: no response at all. */
@@ -27,12 +27,12 @@ export class RequestError extends Error {
 
 /**
  * Returns an error's message as a sentence, with the field's name before a mere predicate ("must be …"). A principal's name
- * at its start is not capitalized.
+ * at its start is not capitalized; times are in the browser's time zone.
  * @param {{message: string, field?: string}} error
  */
 export function sentenceOf({ message, field }) {
   const name = field?.includes(".") ? field : field?.replace(/_s$/u, "").replaceAll("_", " ");
-  const text = name && /^(must|is) /u.test(message) ? `${name} ${message}` : message;
+  const text = withLocalTimes(name && /^(must|is) /u.test(message) ? `${name} ${message}` : message);
   const isPrincipal = /^\w+:\w/u.test(text);
   const sentence = isPrincipal ? text.replace(/^user:/u, "") : text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?…]$/u.test(sentence) ? sentence : `${sentence}.`;

@@ -149,6 +149,21 @@ def test_times_are_drawn_in_the_readers_zone_and_told_in_utc(place: Page) -> Non
     assert minute == ["22 Nov 2001 03:47", "2001-11-21 22:02:07.000 UTC"]
 
 
+MESSAGES = """async (message) => {
+  const { sentenceOf } = await import("/static/js/fetch.js");
+  const { report } = await import("/static/js/decision-report.js");
+  report(message, "failed");
+  return [sentenceOf({ message }), document.querySelector(".report [role=status]").textContent];
+}"""
+
+
+def test_a_message_about_who_was_first_gives_the_time_in_the_readers_zone(place: Page) -> None:
+    sentence, reported = place.evaluate(MESSAGES, "user:maria already decided: approve, at 2001-11-21 22:02:07 UTC")
+
+    assert sentence == "maria already decided: approve, at 22 Nov 2001 03:47:07."
+    assert reported == "user:maria already decided: approve, at 22 Nov 2001 03:47:07"
+
+
 def test_a_draft_keeps_its_id_until_its_words_change(place: Page) -> None:
     content, is_the_same, ids = place.evaluate(DRAFTS)
 

@@ -87,7 +87,7 @@ class Row(NamedTuple):
     """a further verb that it enters, after the first"""
 
 
-BY_FIRST = r"user:\w+ {} at \d\d:\d\d:\d\d UTC"
+BY_FIRST = r"user:\w+ {} at \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
 
 
 ROWS: dict[str, Row] = {
