@@ -1,7 +1,8 @@
 """Which conversations need a person, why, and since when. Used by the list, for a page's rows and for all
 conversations.
 
-Four reasons: a call waits for approval, a person who took over owes a reply, a run looks stuck, a run failed. Across
+Five reasons: a call waits for approval, a person who took over owes a reply, an agent wrote to a person who has not
+answered, a run looks stuck, a run failed. Across
 all conversations each is read by an index of its own, so the cost does not depend on the record's size.
 """
 
@@ -9,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Collection, Iterable, Mapping
+from operator import attrgetter
 from typing import NamedTuple
 
 from django.db import connection
@@ -16,7 +18,8 @@ from django.db.models import Exists, OuterRef, Subquery, Value
 from django.db.models.functions import Substr
 
 from conversations.events.log.sql import any_of
-from conversations.models import Conversation, Event, Run
+from conversations.listing.sql_conditions import fetch_rows
+from conversations.models import Conversation, Event, Participant, Run, User
 from conversations.models.run import FAILED, RunQuerySet
 from conversations.runs import stuck_detection
 from conversations.runs.budgets.evaluate import ORIGIN
@@ -26,14 +29,16 @@ FAILED_FOR = 24 * 3600  # seconds for which a failed run needs a person; after t
 ERROR_READ = 2_000  # characters of the event that ended a failed run
 ERROR_SHOWN = 160  # characters of its error
 _ERROR = re.compile(r'"error":\s*"((?:[^"\\]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)')
+ASKED_FOR = 7 * 24 * 3600  # seconds for which a message to a person needs them; after that it is only shown
 MAX_LISTED = 50  # conversations that are listed before all others
 MAX_LOOKED_AT = 300  # failed, running or taken over, the newest of each
 
 
 class Attention(NamedTuple):
-    """Why a conversation needs a person. `reason`: approval, reply, stuck or failed; `since`: µs UTC. Only when asked
-    about given conversations: `error`, the beginning of the failed run's error, and `agent` and `tool` of the call that
-    waits longest, which may be about a budget instead."""
+    """Why a conversation needs a person. `reason`: approval, reply, message, stuck or failed; `since`: µs UTC;
+    `person`: to whom the message is, as a principal. Only when asked about given conversations: `error`, the beginning
+    of the failed run's error, and `agent` and `tool` of the call that waits longest, which may be about a budget
+    instead."""
 
     reason: str
     since: int
@@ -41,6 +46,7 @@ class Attention(NamedTuple):
     agent: str = ""
     tool: str = ""
     is_budget: bool = False
+    person: str = ""
 
 
 class Owned(NamedTuple):
@@ -53,24 +59,43 @@ class Owned(NamedTuple):
     last_by: str
 
 
+class UnansweredMessage(NamedTuple):
+    """A participant to whom an agent wrote, who has not answered since: conversation, name, and when (µs UTC)."""
+
+    id: int
+    name: str
+    at: int
+
+
 _OLDEST = """SELECT a.conversation_id,MIN(a.asked_at) AS since FROM conversations_approval a WHERE a.status='pending'
 AND EXISTS(SELECT 1 FROM conversations_run r WHERE r.id=a.run AND r.status='waiting')"""
 _NO_CALLS = "SELECT o.conversation_id,o.since,'','','' FROM ({oldest}) o"
 _CALLS = """SELECT o.conversation_id,o.since,c.agent,c.name,c.origin FROM ({oldest}) o
 JOIN conversations_approval a ON a.conversation_id=o.conversation_id AND a.asked_at=o.since AND a.status='pending'
 LEFT JOIN conversations_toolcall c ON c.id=a.tool_call ORDER BY a.asked_seq DESC"""
-LABELS = {"approval": "approval", "reply": "reply", "stuck": "looks stuck", "failed": "failed"}
-TONES = {"approval": "waiting", "reply": "waiting", "stuck": "failed", "failed": "failed"}
+_ASKED = """SELECT p.conversation_id,p.name,p.asked_at FROM conversations_user u CROSS JOIN conversations_participant p
+WHERE u.is_active AND p.name='user:'||u.username AND p.asked_at>0 AND p.asked_at>=%s
+ORDER BY p.asked_at DESC LIMIT %s"""
+LABELS = {"approval": "approval", "reply": "reply", "message": "message", "stuck": "looks stuck", "failed": "failed"}
+TONES = {"approval": "waiting", "reply": "waiting", "message": "waiting", "stuck": "failed", "failed": "failed"}
 
 
 def attention_of(
-    *, waiting: Collection[int], failed: Collection[int], owned: Iterable[Owned], alarms: Mapping[int, StuckRun]
+    *,
+    waiting: Collection[int],
+    failed: Collection[int],
+    owned: Iterable[Owned],
+    unanswered: Iterable[UnansweredMessage] = (),
+    alarms: Mapping[int, StuckRun],
 ) -> dict[int, Attention]:
     """Return why conversations (by row id) need a person: those with a run that waits for approval, those whose newest
-    run failed, those that a person took over, and those with alarms about stuck runs."""
+    run failed, those that a person took over, those where agents wrote to people, and those with alarms about stuck
+    runs."""
     by_failure = _failed(failed) if failed else {}
     by_approval = _approvals(waiting) if waiting else {}
-    return by_failure | _stuck(alarms) | _replies(owned) | by_approval  # an approval request goes before all else
+    by_message = _messages(_present(unanswered))
+    # what comes later goes before: an approval request before all else
+    return by_failure | _stuck(alarms) | by_message | _replies(owned) | by_approval
 
 
 def listed() -> list[int]:
@@ -78,7 +103,9 @@ def listed() -> list[int]:
     running = list(_top_level().filter(status="running").values_list("conversation", flat=True)[:MAX_LOOKED_AT])
     owned = Conversation.objects.exclude(owner="").order_by("-last_at").values_list(*Owned._fields)[:MAX_LOOKED_AT]
     alarms = stuck_detection.stuck_runs(running)
-    needs = _failed() | _stuck(alarms) | _replies(Owned(*row) for row in owned) | _approvals()
+    unanswered = fetch_rows(_ASKED, [_oldest(ASKED_FOR), MAX_LOOKED_AT])
+    by_message = _messages(UnansweredMessage(*row) for row in unanswered)
+    needs = _failed() | _stuck(alarms) | by_message | _replies(Owned(*row) for row in owned) | _approvals()
     shown = set(Conversation.objects.visible().filter(id__in=needs).values_list("id", flat=True))
     return sorted(needs.keys() & shown, key=lambda id_: (needs[id_].since, id_))[:MAX_LISTED]
 
@@ -111,6 +138,31 @@ def _owes_reply(row: Owned) -> bool:
     return is_person and row.last_sender.removeprefix("user:") != row.owner.removeprefix("user:")
 
 
+def unanswered_in(conversation: int) -> list[UnansweredMessage]:
+    """Return the persons of a conversation (a row id) to whom an agent wrote and who have not answered."""
+    unanswered = Participant.objects.filter(conversation=conversation, asked_at__gt=0)
+    return [UnansweredMessage(*row) for row in unanswered.values_list("conversation", "name", "asked_at")]
+
+
+def _present(unanswered: Iterable[UnansweredMessage]) -> list[UnansweredMessage]:
+    """Keep those who have an account here, and whose message is not too old; the oldest come last."""
+    recent = sorted((row for row in unanswered if row.at >= _oldest(ASKED_FOR)), key=attrgetter("at"), reverse=True)
+    if not recent:
+        return []
+    people = User.objects.filter(is_active=True, username__in={row.name.removeprefix("user:") for row in recent})
+    names = {f"user:{username}" for username in people.values_list("username", flat=True)}
+    return [row for row in recent if row.name in names]
+
+
+def _messages(unanswered: Iterable[UnansweredMessage]) -> dict[int, Attention]:
+    """Return the conversations in which agents wrote to people, of which the oldest come last."""
+    return {row.id: Attention("message", row.at, person=row.name) for row in unanswered}
+
+
+def _oldest(seconds: int) -> int:
+    return time.time_ns() // 1000 - seconds * 1_000_000
+
+
 def _stuck(alarms: Mapping[int, StuckRun]) -> dict[int, Attention]:
     return {id_: Attention("stuck", alarm.since) for id_, alarm in alarms.items()}
 
@@ -126,7 +178,7 @@ def _failed(conversations: Collection[int] | None = None) -> dict[int, Attention
         failed = failed.filter(conversation__in=list(conversations))
         body = Subquery(ended.values(start=Substr("body", 1, ERROR_READ))[:1])
     rows = failed.order_by("-id").annotate(at=Subquery(ended[:1]), start=body)
-    oldest = time.time_ns() // 1000 - FAILED_FOR * 1_000_000
+    oldest = _oldest(FAILED_FOR)
     return {
         id_: Attention("failed", at, _error(start or ""))
         for id_, at, start in rows.values_list("conversation", "at", "start")[:MAX_LOOKED_AT]

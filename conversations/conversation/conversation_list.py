@@ -45,7 +45,7 @@ _COLUMNS = (
 
 _owned = itemgetter(*(_COLUMNS.index(name) for name in attention.Owned._fields))
 
-_PARTICIPANTS = "SELECT conversation_id,name,kind,0 FROM conversations_participant WHERE conversation_id{}"
+_PARTICIPANTS = "SELECT conversation_id,name,kind,asked_at FROM conversations_participant WHERE conversation_id{}"
 _MARKERS = """SELECT conversation_id,'','',messages_seen FROM conversations_readmarker
 WHERE conversation_id{} AND user_id=%s"""
 _NEWEST_RUNS = """SELECT conversation_id,status,reason FROM conversations_run r
@@ -213,11 +213,12 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
     ids = [values[0] for values in fetched]
     runs = _runs(ids)
     alarms = stuck_detection.stuck_runs([id_ for id_ in ids if runs.get(id_) == "running"])
-    named, seen = _people(ids, reader)
+    named, unanswered, seen = _people(ids, reader)
     needs = attention.attention_of(
         waiting=[id_ for id_ in ids if runs.get(id_) == "waiting"],
         failed=[id_ for id_ in ids if runs.get(id_) == "failed"],
         owned=[attention.Owned(*_owned(values)) for values in fetched if values[_COLUMNS.index("owner")]],
+        unanswered=unanswered,
         alarms=alarms,
     )
     costs = spending.costs_of(ids)
@@ -237,23 +238,28 @@ def _rows(records: Iterable[tuple[Any, ...]], reader: User | None = None) -> lis
     ]
 
 
-def _people(ids: Sequence[int], reader: User | None) -> tuple[dict[int, list[tuple[str, str]]], dict[int, int]]:
-    """Return the participants by name and kind, and how many messages the reader has read, in one query: a round trip
-    costs more than the query."""
+def _people(
+    ids: Sequence[int], reader: User | None
+) -> tuple[dict[int, list[tuple[str, str]]], list[attention.UnansweredMessage], dict[int, int]]:
+    """Return the participants by name and kind, those of them who have not answered an agent, and how many messages the
+    reader has read, in one query: a round trip costs more than the query."""
     if not ids:
-        return {}, {}
+        return {}, [], {}
     test, values = any_of(ids)
     parts, given = [_PARTICIPANTS.format(test)], [*values]
     if reader is not None:
         parts, given = [*parts, _MARKERS.format(test)], [*given, *values, reader.pk]
     named: dict[int, list[tuple[str, str]]] = {}
+    unanswered: list[attention.UnansweredMessage] = []
     seen: dict[int, int] = {}
-    for conversation, name, kind, messages in fetch_rows(" UNION ALL ".join(parts), given):
+    for conversation, name, kind, number in fetch_rows(" UNION ALL ".join(parts), given):
         if kind:
             named.setdefault(conversation, []).append((name, kind))
         else:
-            seen[conversation] = messages
-    return named, seen
+            seen[conversation] = number
+        if kind and number:
+            unanswered.append(attention.UnansweredMessage(conversation, name, number))
+    return named, unanswered, seen
 
 
 def _unmarked(columns: Mapping[str, Any]) -> int:

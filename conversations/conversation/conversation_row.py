@@ -25,6 +25,7 @@ GROUPS = {"attention": "Need a person", "live": "Live", "quiet": "Quiet"}
 STATES = {"person": "Taken over", "paused": "Paused", "open": "Open"}
 GLYPHS = {
     "approval": ("waiting", "Waiting for approval"),
+    "message": ("waiting", "Waiting for a reply"),
     "stuck": ("stuck", "Looks stuck"),
     "failed": ("failed", "Failed"),
 }

@@ -77,6 +77,7 @@ def states(facts: LiveStateFacts) -> list[LiveState]:
     known = [
         LiveState("waiting", _APPROVAL[facts.can_decide], since) if need == "approval" else None,
         LiveState("waiting", "Waiting for your reply", since) if need == "reply" and _is_mine(facts) else None,
+        LiveState("waiting", _reply_words(facts), since) if need == "message" else None,
         _owned(facts.owned, facts.me),
         _paused(facts.paused, facts.me),
         LiveState("stuck", "Looks stuck", since) if need == "stuck" else None,
@@ -85,6 +86,11 @@ def states(facts: LiveStateFacts) -> list[LiveState]:
         LiveState("running", f"{facts.active_agent} is active") if facts.active_agent and need != "approval" else None,
     ]
     return [state for state in known if state] or [LiveState("open", "Idle")]
+
+
+def _reply_words(facts: LiveStateFacts) -> str:
+    person = facts.need.person if facts.need else ""
+    return "Waiting for your reply" if person == facts.me else f"Waiting for {strip_prefix(person)}'s reply"
 
 
 def _is_mine(facts: LiveStateFacts) -> bool:

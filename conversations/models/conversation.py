@@ -127,11 +127,17 @@ class Participant(models.Model):
         db_default=False,
         help_text="it spoke from outside of our runs, or was spoken to: what is sent to it may be read",
     )
+    asked_at = models.BigIntegerField(
+        default=0,
+        db_default=0,
+        help_text="µs UTC of the first message of an agent that this person has not answered; 0: none",
+    )
 
     class Meta:
         indexes = [
             models.Index(fields=["name", "conversation"], name="participant_by_name"),
             models.Index(fields=["name", "conversation"], name="participant_named", condition=Q(is_named=True)),
+            models.Index(fields=["name", "asked_at"], name="participant_asked", condition=Q(asked_at__gt=0)),
         ]
 
 

@@ -123,6 +123,7 @@ def _facts(
         waiting=[conversation.pk] if is_asking else [],
         failed=[] if runs else [conversation.pk],
         owned=owned,
+        unanswered=attention.unanswered_in(conversation.pk),
         alarms=alarms,
     )
     need = needs.get(conversation.pk)

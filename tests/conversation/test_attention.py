@@ -6,7 +6,9 @@ import pytest
 from django.conf import settings
 
 from conversations.conversation import attention, control, conversation_list, conversation_row, group_trends
-from conversations.models import Approval, Conversation, Event, Run, ToolCall
+from conversations.conversation import fork as forks
+from conversations.events.log.rebuild import rebuild
+from conversations.models import Approval, Conversation, Event, Participant, Run, ToolCall, User
 from conversations.runs import claims
 from conversations.runs.approvals import decide
 from tests.support import teamwork
@@ -153,6 +155,92 @@ def test_whoever_took_over_owes_a_reply_to_a_person_and_not_to_an_agent(team):
 
     teamwork.say(operator, key="taken", client_id="3", content="I am.")
     assert reasons(operator) == {}
+
+
+def write_to(person, key="asked", sender="agent:Robot", **fields):
+    """Let an agent elsewhere write to a person, as its token publishes it."""
+    message = {"type": "message", "sender": sender, "recipient": f"user:{person}", "content": "Which street?"}
+    teamwork.claim_from_outside(key, message | fields)
+
+
+def test_a_message_of_an_agent_to_a_person_needs_them_until_they_say_something(team):
+    operator = team["operator"]
+    write_to(operator.username)
+    first = Event.objects.get()
+    write_to(operator.username)
+
+    (row,) = groups(team["viewer"]).rows["attention"]
+    assert (row.key, row.need.reason, row.need.since) == ("asked", "message", first.at)
+    assert row.need.person == f"user:{operator.username}"
+    assert row.need_drawn[:2] == ("waiting", "message")
+    assert attention.listed() == [row.id]
+
+    teamwork.say(team["admin"], key="asked", client_id="2", content="I do not know.")
+    assert reasons(operator) == {"asked": "message"}
+    teamwork.say(operator, key="asked", client_id="3", content="Elm Street.")
+    assert reasons(operator) == {}
+    assert attention.listed() == []
+
+    write_to(operator.username)
+    (row,) = groups(team["viewer"]).rows["attention"]
+    assert row.need.since == Event.objects.latest("seq").at
+
+
+def test_each_person_answers_for_themselves_also_under_another_name(team):
+    operator, admin = team["operator"], team["admin"]
+    for person in (operator, admin):
+        write_to(person.username)
+
+    teamwork.say(admin, key="asked", client_id="2", sender="agent:Dialogue", reason="Dialogue is away")
+
+    (row,) = groups(operator).rows["attention"]
+    assert row.need.person == f"user:{operator.username}"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"recipient": "user:nobody-here"},
+        {"sender": "user:maria"},
+        {"type": "control"},
+        {"recipient": "agent:Dialogue"},
+        {"recipient": "chat:asked"},
+    ],
+)
+def test_other_messages_need_nobody(team, message):
+    write_to(team["operator"].username, **message)
+
+    assert reasons(team["operator"]) == {}
+    assert attention.listed() == []
+
+
+def test_nobody_answers_for_an_account_that_is_closed_or_after_a_week(team):
+    write_to(team["operator"].username, key="closed")
+    User.objects.filter(pk=team["operator"].pk).update(is_active=False)
+    write_to(team["admin"].username, key="old")
+    week_ago = time.time_ns() // 1000 - attention.ASKED_FOR * 1_000_000 - 1
+    Participant.objects.filter(asked_at__gt=0, conversation__key="old").update(asked_at=week_ago)
+
+    assert reasons(team["viewer"]) == {}
+    assert attention.listed() == []
+
+
+def test_a_fork_asks_nobody_again_and_a_rebuild_changes_nothing(team):
+    operator = team["operator"]
+    write_to(operator.username)
+    forks.fork(operator, "asked", 1, client_id="1")
+    write_to(team["admin"].username)
+    write_to(operator.username, key="answered")
+    teamwork.say(operator, key="answered", client_id="2")
+    before = list(Participant.objects.order_by("pk").values_list("pk", "asked_at"))
+    assert sorted(reasons(operator)) == ["asked"]
+
+    list(rebuild())
+    assert list(Participant.objects.order_by("pk").values_list("pk", "asked_at")) == before
+
+    Participant.objects.update(asked_at=7)
+    list(rebuild())
+    assert list(Participant.objects.order_by("pk").values_list("pk", "asked_at")) == before
 
 
 def test_those_that_need_a_person_stand_first_the_longest_waiting_at_the_top(team):

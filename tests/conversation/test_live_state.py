@@ -34,6 +34,8 @@ def words(**facts):
             ["Waiting for your reply", "You took over"],
         ),
         ({"owned": MARIA, "need": Attention("reply", 9)}, ["maria took over"]),
+        ({"need": Attention("message", 9, person="user:otto")}, ["Waiting for your reply"]),
+        ({"need": Attention("message", 9, person="user:maria")}, ["Waiting for maria's reply"]),
         ({"runs": [RUNNING], "need": Attention("stuck", 3)}, ["Looks stuck", "Triage is working"]),
         ({"need": Attention("failed", 3)}, ["Failed"]),
         ({"active_agent": "Robot"}, ["Robot is active"]),

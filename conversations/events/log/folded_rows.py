@@ -74,7 +74,7 @@ TABLES = {  # in the order in which they are corrected: what one tells, the next
     "usages": Table("conversations_modelusage", "key", USAGE, _usage),
     "responses": Table("conversations_response", "id", _RESPONSE, _response),
     "participants": Table(
-        "conversations_participant", "name", "conversation_id,name,kind,is_named,is_reachable", _of_participant
+        "conversations_participant", "name", "conversation_id,name,kind,is_named,is_reachable,asked_at", _of_participant
     ),
 }
 
@@ -179,12 +179,14 @@ def _fold_of(table: str, there: Sequence[Any]) -> RowChanges:
         elif isinstance(row, ResponseRow):
             changes.responses[row.conversation_id, row.id] = row
         else:
-            conversation, name, kind, is_named, is_reachable = row
+            conversation, name, kind, is_named, is_reachable, asked_at = row
             changes.participants[conversation, name] = kind
             if is_named:
                 changes.named.add((conversation, name))
             if is_reachable:
                 changes.reachable.add((conversation, name))
+            if asked_at:
+                changes.asked_at[conversation, name] = asked_at
     return changes
 
 

@@ -186,13 +186,18 @@ class Refold:
             if table == "calls":
                 row: Any = changes.open_calls[pk].find(key)
             elif table == "participants":
-                kind = changes.participants.get((pk, key))
-                row = kind and (pk, key, kind, (pk, key) in changes.named, (pk, key) in changes.reachable)
+                row = self._participant((pk, key))
             else:
                 row = getattr(changes, table).get((pk, key)) if table not in OF_ONE_EVENT else None
             if row is not None:
                 rows[key] = row
         return rows
+
+    def _participant(self, at: tuple[int, str]) -> tuple[Any, ...] | None:
+        changes = self._changes
+        if (kind := changes.participants.get(at)) is None:
+            return None
+        return *at, kind, at in changes.named, at in changes.reachable, changes.asked_at.get(at, 0)
 
     def _is_head_right(self, cursor: CursorWrapper) -> bool:
         self.head.settle()

@@ -76,6 +76,9 @@ ON CONFLICT(conversation_id,name) DO UPDATE SET is_named=excluded.is_named OR co
 is_reachable=excluded.is_reachable OR conversations_participant.is_reachable
 WHERE excluded.is_named AND NOT conversations_participant.is_named
 OR excluded.is_reachable AND NOT conversations_participant.is_reachable"""
+_ASK = """WITH v(conversation_id,name,asked_at,has_answered) AS (VALUES %s) UPDATE conversations_participant AS p
+SET asked_at=v.asked_at FROM v WHERE p.conversation_id=v.conversation_id AND p.name=v.name AND p.asked_at<>v.asked_at
+AND (v.has_answered OR p.asked_at=0)"""
 _SPEND = f"""INSERT INTO conversations_modelusage({USAGE}) VALUES %s ON CONFLICT(conversation_id,key) DO UPDATE SET
 {",".join(f"{name}=conversations_modelusage.{name}+excluded.{name}" for name in USAGE_SUMS.split(","))}"""
 _END_CALLS = """WITH v(id,conversation_id,finished_seq,status,duration_ms,output_bytes,approver,
@@ -228,6 +231,10 @@ def write_changes(cursor: CursorWrapper, changes: RowChanges) -> None:
         key = (conversation, name)
         people += (*key, kind, key in changes.named, key in changes.reachable)
     insert(cursor, _TAKE_PART, 5, people)
+    questions: list[Any] = []
+    for key in sorted(changes.answered_by | changes.asked_at.keys()):
+        questions += (*key, changes.asked_at.get(key, 0), key in changes.answered_by)
+    insert(cursor, _ASK, 4, questions)
     if changes.new_calls or changes.changed_calls:
         _write_calls(cursor, changes)
     if changes.turns or changes.usages:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from conversations.core import principals
 from conversations.core.ids import text_digest
 from conversations.events.payload import ParsedPayload
-from conversations.events.projections import captions, forks, token_access, turns
+from conversations.events.projections import captions, forks, questions, token_access, turns
 from conversations.events.projections.participants import add_participants
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges
 
@@ -20,6 +20,7 @@ def message(changes: RowChanges, head: ConversationHead, event: EventFacts) -> N
     if not repeats_output(payload, head.was_repeatable):
         head.messages += 1
     _take_part(changes, head, event)
+    questions.ask_or_answer(changes, head, event)
     captions.speak(head, payload, event.principal)
 
 
@@ -92,6 +93,7 @@ def output(changes: RowChanges, head: ConversationHead, event: EventFacts) -> No
 def user_message(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
     """Note what a person typed."""
     _take_part(changes, head, event)
+    questions.ask_or_answer(changes, head, event)
     captions.speak(head, event.payload, event.principal)
 
 

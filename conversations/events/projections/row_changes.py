@@ -217,6 +217,10 @@ class RowChanges(msgspec.Struct):
     participants: dict[tuple[int, str], str] = msgspec.field(default_factory=dict)
     named: set[tuple[int, str]] = msgspec.field(default_factory=set)  # participants whom somebody else spoke to
     reachable: set[tuple[int, str]] = msgspec.field(default_factory=set)  # who spoke from outside, or was spoken to
+    asked_at: dict[tuple[int, str], int] = msgspec.field(
+        default_factory=dict
+    )  # persons to whom an agent spoke, and when first; no answer since
+    answered_by: set[tuple[int, str]] = msgspec.field(default_factory=set)  # persons who spoke before that, if any did
     met: set[tuple[Any, ...]] = msgspec.field(
         default_factory=set
     )  # who spoke to whom: folded once, however often it is
