@@ -18,5 +18,21 @@ export const headFrom = (template, key, mark, name) => {
   return laneOf(head);
 };
 
-/** Return a lane's properties from its head. @param {HTMLElement} head */
-export const laneOf = (head) => ({ head, hue: head.dataset.hue, isTool: head.dataset.kind === "tool" });
+/** Return a lane's properties from its head, whose name may break at separators from now on. @param {HTMLElement} head */
+export const laneOf = (head) => {
+  allowBreaks(head.querySelector(".name"));
+  return { head, hue: head.dataset.hue, isTool: head.dataset.kind === "tool" };
+};
+
+const BREAKS = /(?<=[_./:-])(?=[^_./:-])|(?<=[\p{Ll}\d])(?=\p{Lu})/u;
+
+/** Let a name break after its separators and before capitals, rather than wherever the line ends. */
+function allowBreaks(name) {
+  const walker = document.createTreeWalker(name, NodeFilter.SHOW_TEXT);
+  const texts = [];
+  while (walker.nextNode()) texts.push(walker.currentNode);
+  for (const text of texts) {
+    const parts = text.data.split(BREAKS);
+    text.replaceWith(...parts.flatMap((part, n) => (n ? [document.createElement("wbr"), part] : [part])));
+  }
+}

@@ -66,3 +66,31 @@ def test_a_card_that_was_alone_in_its_stretch_and_is_folded_begins_no_day(lanes:
     stretches = lanes.evaluate(FOLDED)
 
     assert [row for stretch in stretches for row in stretch] == ["day", *map(str, range(1, 12)), "14"]
+
+
+NAMED = """async (name) => {
+  document.body.innerHTML = '<div class="lane-head"><b class="name"></b></div>';
+  const element = document.querySelector(".name");
+  element.textContent = name;
+  const { laneOf } = await import("/static/js/lane-head.js");
+  laneOf(document.querySelector(".lane-head"));
+  return [element.textContent, element.innerHTML];
+}"""
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("PermitVerificationDesk", ["Permit", "Verification", "Desk"]),
+        ("triage_and_routing", ["triage_", "and_", "routing"]),
+        ("geo.locate__address-2", ["geo.", "locate__", "address-", "2"]),
+        ("MCP/ВодныйДом", ["MCP/", "Водный", "Дом"]),
+        ("Wassermeister", ["Wassermeister"]),
+        ("", [""]),
+    ],
+)
+def test_the_name_of_a_lane_breaks_at_its_separators(empty_page: Page, name: str, parts: list[str]) -> None:
+    text, html = empty_page.evaluate(NAMED, name)
+
+    assert text == name
+    assert html == "<wbr>".join(parts)

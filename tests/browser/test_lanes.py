@@ -32,6 +32,21 @@ def heads(page: Page) -> list[str]:
     return page.locator(".lane-head .name").all_inner_texts()
 
 
+def test_a_card_shows_its_number_under_the_pointer_in_place_of_its_time(lanes: Transcript) -> None:
+    lanes.open(VIEW)
+    card = lanes.row(2)
+    top = """(row) => {
+      const box = row.querySelector(".seq").getBoundingClientRect();
+      return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2).localName;
+    }"""
+    assert card.evaluate(top) == "time"
+
+    card.locator(".lane-card").hover()
+
+    assert card.evaluate(top) == "a"
+    expect(card.locator(".seq")).to_have_text("2")
+
+
 @pytest.mark.thorough
 def test_events_come_live_and_none_is_lost_or_doubled_over_a_cut_connection(lanes: Transcript) -> None:
     wires = Wires(lanes.page)
