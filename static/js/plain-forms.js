@@ -1,12 +1,14 @@
 /**
  * Forms that no element sends, on every page: the browser sends them once the server is known to respond, since its own error
- * page would replace this one and lose what was typed.
+ * page would replace this one and lose what was typed. The page that follows says what was done once, not after each reload.
  */
 import { markup } from "./fetch.js";
 
 const TIMEOUT_MS = 10_000;
 const SENT_MS = 30_000; // for which a form that was sent is not sent again; the reader may have stopped the browser since
 const AWAY = [0, 502, 503, 504]; // no response, and statuses of a proxy whose server does not respond
+
+const RESULTS = ["done", "revoked", "saved", "always"]; // in the address after a form: what the page says of it
 
 const checked = new WeakSet(); // forms whose server has just responded
 const busy = new Set(); // forms that wait for that response, or were sent
@@ -54,3 +56,11 @@ function show(form, submitter) {
   if (!hasForm) document.querySelector("main")?.prepend(note);
   else (submitter?.isConnected && !form.contains(submitter) ? submitter.parentElement : form).append(note);
 }
+
+function forgetResults() {
+  const url = new URL(location.href);
+  for (const name of RESULTS) url.searchParams.delete(name);
+  if (url.href !== location.href) history.replaceState(history.state, "", url);
+}
+
+forgetResults();

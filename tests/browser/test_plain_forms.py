@@ -3,6 +3,8 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser import EMPTY
+
 NOT_SENT = "Not sent: the server did not respond. What you entered is still here; try again."
 FORM = """async () => {
   document.body.innerHTML = `<main><form method="post" action="/sent"><input name="text" value="typed">
@@ -35,6 +37,21 @@ def test_what_was_typed_stays_until_the_server_is_back(page: Page) -> None:
 
     expect(page.get_by_text("Budget saved.")).to_be_visible()
     expect(page.get_by_text(NOT_SENT)).to_have_count(0)
+    page.reload()
+    expect(page.get_by_text("70,000 tokens").first).to_be_visible()
+    expect(page.get_by_text("Budget saved.")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("query", "rest"),
+    [("?done=saved", ""), ("?q=a+b&done=roles&name=maria", "?q=a+b&name=maria"), ("?q=a+b", "?q=a+b"), ("", "")],
+)
+def test_what_a_form_has_done_is_not_said_again_after_a_reload(empty_page: Page, query: str, rest: str) -> None:
+    empty_page.goto(f"{EMPTY}{query}#maria")
+
+    empty_page.evaluate("import('/static/js/plain-forms.js')")
+
+    assert empty_page.url == f"{EMPTY}{rest}#maria"
 
 
 def test_a_proxy_whose_server_is_away_counts_too_and_the_pressed_button_is_sent_once(empty_page: Page) -> None:
