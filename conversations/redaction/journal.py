@@ -92,15 +92,21 @@ def apply(path: Path) -> int:
     """Take out again what the file lists and the database does not know of: it is older than the file. Return how many
     events lost their words. What was done has its old mark, so that doing it again does nothing."""
     count = 0
-    known = set(Redaction.objects.values_list("mark", flat=True))
-    for line in read(path) if path.exists() else ():
-        if line.mark in known or (erase := _erasure(line)) is None:
-            continue
+    for mark, erase in pending(path):
         with write_transaction():
             lock_actions()
-            if not Redaction.objects.filter(mark=line.mark).exists():  # else by another process that starts, too
+            if not Redaction.objects.filter(mark=mark).exists():  # else by another process that starts, too
                 count += erase()
     return count
+
+
+def pending(path: Path) -> Iterator[tuple[str, Callable[[], int]]]:
+    """Give what the file lists and the database does not know of: its mark, and what erases it and returns how many
+    events lost their words."""
+    known = set(Redaction.objects.values_list("mark", flat=True))
+    for line in read(path) if path.exists() else ():
+        if line.mark not in known and (erase := _erasure(line)) is not None:
+            yield line.mark, erase
 
 
 def _erasure(line: JournalLine) -> Callable[[], int] | None:

@@ -47,6 +47,20 @@ class RedactionScope(NamedTuple):
         """Return whether it is about a person, in whatever conversations."""
         return bool(self.person or self.words)
 
+    def require_one(self) -> None:
+        """Raise Invalid if it selects in two ways: only one of them would be heeded."""
+        if self.field and not self.call:
+            raise Invalid("must be a field of a tool call", field="field")
+        ways = {
+            "events": bool(self.events) or bool(self.conversation and not self.is_id),
+            "the id of a conversation": self.is_id,
+            "a tool call": bool(self.call),
+            "a person or words": self.is_about_person,
+            "audit entries": bool(self.entries),
+        }
+        if len(given := [name for name, is_given in ways.items() if is_given]) > 1:
+            raise Invalid(f"a redaction cannot combine {' and '.join(given)}: redact each on its own")
+
     @property
     def target(self) -> str:
         """Return how the audit log calls it: of a person a digest, since the log keeps what it says."""
@@ -91,6 +105,7 @@ class RedactionOutcome(NamedTuple):
 
 def preview(scope: RedactionScope) -> list[RedactedPlace]:
     """Return what would go and where; change nothing. Raises Invalid, NotFound."""
+    scope.require_one()
     if scope.is_id:
         return _places_of_id(selection.find_conversation(scope.conversation))
     merged: dict[int, tuple[Conversation, dict[int, str]]] = {}
@@ -117,6 +132,7 @@ def preview_entries(scope: RedactionScope) -> list[int]:
 def carry_out(by: Who, scope: RedactionScope, reason: str, **facts: Any) -> RedactionOutcome:
     """Redact it. Of a person, where one conversation is refused (held, or a run is at work), the others are done.
     Raises as `redact` does; `facts` are for the audit entries."""
+    scope.require_one()
     if scope.is_id:
         return RedactionOutcome(erase_id.erase_id(by, scope.conversation, reason, **facts), ())
     if scope.call:
@@ -155,8 +171,6 @@ def _parts(scope: RedactionScope) -> Iterator[list[Part]]:
         return
     elif scope.call:
         yield selection.parts_of_call(scope.call, scope.field)
-    elif scope.field:
-        raise Invalid("must be a field of a tool call", field="field")
     else:
         yield selection.parts_of(scope.conversation, scope.events)
 

@@ -1,9 +1,14 @@
-"""The numbers that the commands `redact` and `expire` take: one that cannot be is refused, and costs no memory."""
+"""What the commands `redact`, `expire` and `hold` refuse: numbers that cannot be, and options that would do nothing."""
 
 import tracemalloc
 
 import pytest
 from django.core.management import CommandError, call_command
+
+from conversations.core.principals import SYSTEM
+from conversations.models import Conversation, Event, LegalHold, Redaction
+from conversations.redaction import journal, legal_holds, retention_rules
+from tests.redaction.test_redact import aged, spoken
 
 pytestmark = pytest.mark.django_db
 
@@ -26,3 +31,66 @@ def test_numbers_that_cannot_be_are_refused_before_they_are_listed(numbers, opti
 def test_a_number_of_days_that_cannot_be_is_refused(days):
     with pytest.raises(CommandError, match="--days must be a number greater than 0"):
         call_command("expire", f"--days={days}", "--reason", "r")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_dry_run_of_a_journal_counts_what_it_would_redact_and_changes_nothing(tmp_path, capsys):
+    spoken("journal-a", "hedgehog", "wombat")
+    before = dict(Event.objects.values_list("pk", "body"))
+    call_command("redact", "journal-a", "1", "--reason", "asked for")
+    journal.update(tmp_path)
+    path = tmp_path / journal.NAME
+    Redaction.objects.all().delete()  # as an older copy of the database is
+    Event.objects.filter(seq=1).update(body=before[Event.objects.get(seq=1).pk], erased_by=None)
+    older = list(Event.objects.order_by("pk").values_list("pk", "body"))
+
+    call_command("redact", "--journal", str(path), "--dry-run")
+
+    assert "1 redaction of this journal would be repeated. Nothing was changed." in capsys.readouterr().out
+    assert list(Event.objects.order_by("pk").values_list("pk", "body")) == older
+    assert not Redaction.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [["talk"], ["talk", "1"], ["--id"], ["--call", "c"], ["--field", "output"], ["--person", "ida"], ["--word", "w"],
+     ["--audit", "1"], ["--reason", "r"]],
+)  # fmt: skip
+def test_a_journal_is_repeated_whole_so_nothing_else_may_be_named_with_it(beside, tmp_path):
+    path = tmp_path / journal.NAME
+    path.write_text("")
+
+    with pytest.raises(CommandError, match="--journal cannot be combined with"):
+        call_command("redact", *beside, "--journal", str(path))
+
+
+@pytest.mark.parametrize(
+    "options", [["--conversation", "only-this"], ["--team", "Desk"], ["--kind", "token"], ["--reason", "r"]]
+)
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_what_limits_an_expiry_is_refused_without_days_and_the_rules_do_not_run(options, dry):
+    spoken("expire-a", "hedgehog")
+    aged("expire-a", 1)
+    retention_rules.set_rule(SYSTEM, days=1, reason="a day")
+
+    with pytest.raises(CommandError, match=f"^{options[0]} needs --days$"):
+        call_command("expire", *options, *dry)
+
+    assert not Redaction.objects.exists()
+
+
+@pytest.mark.parametrize("beside", [["hold-b"], ["--regulated"]])
+def test_a_release_takes_nothing_that_it_would_ignore(beside):
+    Conversation.objects.create(key="hold-a")
+    made = legal_holds.place(SYSTEM, "hold-a", "a lawsuit")
+
+    with pytest.raises(CommandError, match="--release cannot be combined with"):
+        call_command("hold", *beside, "--release", str(made.pk), "--reason", "over")
+
+    assert list(legal_holds.in_force()) == [LegalHold.objects.get()]
+
+
+@pytest.mark.parametrize("option", [["--regulated"], ["--reason", "a lawsuit"]])
+def test_what_describes_a_hold_is_refused_where_holds_are_listed(option):
+    with pytest.raises(CommandError, match=f"^{option[0]} needs CONVERSATION"):
+        call_command("hold", *option)

@@ -58,6 +58,29 @@ def test_a_field_of_a_call_goes_wherever_the_call_says_it_and_the_rest_stays(tea
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("what", [
+    RedactionScope("scope-a", [1], person="ida"),
+    RedactionScope("scope-a", words=["quokka"]),
+    RedactionScope("scope-a", [1], is_id=True),
+    RedactionScope("scope-a", [1], call="c1"),
+    RedactionScope("scope-a", [1], field="output"),
+    RedactionScope("scope-a", [1], entries=[1]),
+    RedactionScope(call="c1", words=["quokka"]),
+    RedactionScope(person="ida", entries=[1]),
+    RedactionScope(person="ida", field="output"),
+])  # fmt: skip
+def test_a_redaction_of_two_things_at_once_is_refused_and_nothing_is_redacted(team, what):
+    called("scope-a")
+
+    with pytest.raises(Invalid, match=r"cannot combine|must be a field of a tool call"):
+        scope.preview(what)
+    with pytest.raises(Invalid, match=r"cannot combine|must be a field of a tool call"):
+        scope.carry_out(team["admin"], what, "asked for")
+
+    assert not Redaction.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
 def test_what_lost_a_field_can_still_be_redacted_and_an_older_copy_loses_the_same(team, tmp_path):
     call = called("scope-b")
     before = {row.pk: (row.body, row.salt) for row in Event.objects.all()}

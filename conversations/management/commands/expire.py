@@ -13,6 +13,7 @@ from conversations.core import schema_state
 from conversations.core.errors import SwitchboardError
 from conversations.core.principals import SYSTEM
 from conversations.import_export.progress import ProgressLine
+from conversations.management import option_rules
 from conversations.management.commands.redact import purge
 from conversations.redaction import expiry, journal, retention_job, retention_rules
 from conversations.redaction.expiry import Expiring
@@ -41,6 +42,7 @@ class Command(BaseCommand):
         """Expire, or count."""
         schema_state.ensure()
         if days is None:
+            option_rules.require("--days", options, ("kind", "conversation", "team", "reason"))
             self._by_rules(is_dry=options["dry_run"])
             return
         if not 0 < days < math.inf:

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from conversations.core import micros, schema_state
 from conversations.core.errors import SwitchboardError
 from conversations.core.principals import SYSTEM
+from conversations.management import option_rules
 from conversations.redaction import legal_holds
 
 
@@ -27,6 +28,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, conversation: str | None, **options: Any) -> None:
         """Do it and say so."""
         schema_state.ensure()
+        given = options | {"conversation": conversation}
+        if options["release"] is not None:
+            option_rules.refuse_beside("--release", given, ("CONVERSATION", "regulated"))
+        elif not conversation:
+            option_rules.require("CONVERSATION", options, ("regulated", "reason"))
         try:
             if options["release"] is not None:
                 legal_holds.release(SYSTEM, options["release"], options["reason"])

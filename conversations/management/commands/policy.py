@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from conversations.core import schema_state
 from conversations.core.errors import SwitchboardError, reason_of
 from conversations.core.principals import SYSTEM
+from conversations.management import option_rules
 from conversations.runs.policy import evaluate, file_format
 from conversations.runs.policy.edit_policy import load_policies
 
@@ -35,6 +36,7 @@ class Command(BaseCommand):
         """Print it, or load the file and say what changed."""
         schema_state.ensure()
         if file is None:
+            option_rules.require("FILE", {"reason": reason}, ("reason",))
             self.stdout.write(file_format.text(evaluate.stored().values()), ending="")
             return
         try:

@@ -11,11 +11,14 @@ from django.db import connection
 from conversations.core import data_dir, schema_state
 from conversations.core.errors import SwitchboardError, Unavailable
 from conversations.core.principals import SYSTEM
+from conversations.management import option_rules
 from conversations.realtime import redaction_watch
 from conversations.redaction import journal, requests, scope
 from conversations.redaction.audit_entries import MAX_ENTRIES
 from conversations.redaction.scope import RedactionScope
 from conversations.redaction.selection import MAX_EVENTS, range_of
+
+NOT_WITH_JOURNAL = ("CONVERSATION", "id", "call", "field", "person", "word", "audit", "reason")
 
 
 class Command(BaseCommand):
@@ -52,7 +55,7 @@ class Command(BaseCommand):
         """Redact, or say what would be."""
         schema_state.ensure()
         if options["journal"]:
-            self._again(options["journal"])
+            self._again(options["journal"], options | {"conversation": conversation})
             return
         if not any((conversation, options["audit"], *(options[name] for name in ("call", "person", "word")))):
             raise CommandError(
@@ -89,10 +92,16 @@ class Command(BaseCommand):
         journal.update(settings.DATA_DIR)
         purge(self.stdout)
 
-    def _again(self, path: Path) -> None:
+    def _again(self, path: Path, options: dict[str, Any]) -> None:
+        option_rules.refuse_beside("--journal", options, NOT_WITH_JOURNAL)
         if not path.is_file():
             raise CommandError(f"there is no file {path}")
         try:
+            if options["dry_run"]:
+                count = sum(1 for _ in journal.pending(path))
+                were = "redaction of this journal" if count == 1 else "redactions of this journal"
+                self.stdout.write(f"{count:,} {were} would be repeated. Nothing was changed.")
+                return
             count = journal.apply(path)
         except Unavailable as error:
             raise CommandError(error.full_message) from None

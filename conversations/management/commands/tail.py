@@ -35,8 +35,9 @@ class Command(BaseCommand):
         """Take the conversation, how to write, and where to begin."""
         parser.add_argument("conversation", metavar="ID")
         parser.add_argument("--json", action="store_true", help="one line of JSON per event, with all fields")
-        parser.add_argument("--from-start", action="store_true", help="start with the first event (default: now)")
-        parser.add_argument("--after", metavar="PLACE", help="start after this feed id, as printed by --json")
+        start = parser.add_mutually_exclusive_group()
+        start.add_argument("--from-start", action="store_true", help="start with the first event (default: now)")
+        start.add_argument("--after", metavar="PLACE", help="start after this feed id, as printed by --json")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Print until it is stopped."""
@@ -79,9 +80,11 @@ class Command(BaseCommand):
 @contextmanager
 def _access() -> Iterator[ServerAccess]:
     """Give the server and a token for it: of the environment, else of this data directory until the block ends. A
-    server of this data directory that begins anew gives another one."""
+    server of this data directory that begins anew gives another one. Raises ValueError for a server without a token."""
     url, token = os.environ.get("SWITCHBOARD_URL", ""), os.environ.get("SWITCHBOARD_TOKEN", "")
-    if url and token:
+    if url:
+        if not token:
+            raise ValueError("SWITCHBOARD_TOKEN is not set")
         yield ServerAccess(url, token)
     else:
         with server_client.access(settings.DATA_DIR, "tail") as access:

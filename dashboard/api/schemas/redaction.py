@@ -12,7 +12,7 @@ Name = Annotated[str, Field(max_length=200)]
 
 
 class ToPreviewRedaction(BaseModel):
-    """What to redact: events of a conversation, or its id (`erase_id`); or a tool call, or one field of it
+    """One thing to redact: events of a conversation, or its id (`erase_id`); or a tool call, or one field of it
     (`args.phone`); or everything that a person said, received or is named in (`person`, a user name), and everything
     that contains one of these `words`; or `entries` of the audit log."""
 
