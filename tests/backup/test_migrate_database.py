@@ -1,4 +1,4 @@
-"""What `migrate-database` says of a place that it cannot write to; nothing is copied then."""
+"""What `migrate-database` takes along beside the rows, and what it says of a place that it cannot write to."""
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -25,3 +25,48 @@ def test_a_database_that_is_not_there_is_named_without_a_traceback():
 
     assert str(refused.value).startswith("The database 127.0.0.1/record cannot be used: ")
     assert "Traceback" not in str(refused.value)
+
+
+def test_the_secret_and_the_keys_go_along_to_a_directory(filled, place):
+    server, other = filled(place("sqlite")), place("sqlite")
+
+    printed = server.command("migrate-database", str(other.data_dir))
+
+    assert content(other.data_dir) == content(server.data_dir)
+    assert {"secret", "keys/checkpoint-key.json", "keys/last-checkpoint", "redactions.jsonl"} <= set(
+        content(other.data_dir)
+    )
+    modes = {path.stat().st_mode & 0o777 for path in kept_files(other.data_dir)}
+    assert (modes, (other.data_dir / "keys").stat().st_mode & 0o777) == ({0o600}, 0o700)
+    assert "keys" not in printed
+    assert "is there again" not in printed
+    assert "leaves are intact" in other.command("verify")
+
+
+def test_another_secret_at_the_target_is_not_replaced_and_nothing_is_copied(filled, place):
+    server, other = filled(place("sqlite")), place("sqlite")
+    other.data_dir.mkdir(exist_ok=True)
+    (other.data_dir / "secret").write_text("s" * 64)
+
+    with pytest.raises(AssertionError, match=r"the file .*secret differs from .*secret: move it away first"):
+        server.command("migrate-database", str(other.data_dir))
+
+    assert [path.name for path in kept_files(other.data_dir)] == ["secret"]
+
+
+def test_a_move_to_postgresql_says_which_secret_to_set(filled, place):
+    server, other = filled(place("sqlite")), place("postgresql")
+
+    printed = server.command("migrate-database", other.environment["SWITCHBOARD_DATABASE_URL"])
+
+    assert f"Set SWITCHBOARD_SECRET_KEY to the contents of {server.data_dir / 'secret'}" in printed
+
+
+def kept_files(data_dir):
+    """Return the files that a data directory has beside the database, and that a record needs."""
+    files = [data_dir / "secret", data_dir / "redactions.jsonl", *sorted((data_dir / "keys").glob("*"))]
+    return [path for path in files if path.exists()]
+
+
+def content(data_dir):
+    return {str(path.relative_to(data_dir)): path.read_bytes() for path in kept_files(data_dir)}

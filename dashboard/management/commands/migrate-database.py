@@ -22,6 +22,7 @@ from conversations.core.principals import SYSTEM
 from conversations.evidence.checkpoints import Signer
 from conversations.import_export.progress import ProgressLine
 from conversations.models import Node
+from dashboard import kept_files
 
 RESTORE = "from dashboard.cli import main; main()"  # our own command line, which says in words what a database refuses
 SEEN_WITHIN = 15_000_000  # µs: a process that told of itself so lately still runs
@@ -55,10 +56,16 @@ class Command(BaseCommand):
 
     def _restore(self, file: Path, target: str) -> None:
         command = [sys.executable, "-c", RESTORE, "restore", str(file)]
-        done = subprocess.run(command, env=_environment(target), capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise CommandError(_reason(done.stderr) or done.stdout.strip())
+        with _files_of_record(target):
+            done = subprocess.run(command, env=_environment(target), capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise CommandError(_reason(done.stderr) or done.stdout.strip())
         self.stdout.write(done.stdout.strip())
+        if _is_postgresql(target) and not settings.CONFIG.secret_key:
+            secret = settings.DATA_DIR / "secret"
+            self.stdout.write(
+                f"Set SWITCHBOARD_SECRET_KEY to the contents of {secret}, so that waiting runs can go on."
+            )
         self.stdout.write(
             "Start the server with the new address. The old database was not changed; remove it yourself."
         )
@@ -74,9 +81,28 @@ def _environment(target: str) -> dict[str, str]:
     """Return the settings of the place that the record goes to, with the same secret key."""
     environment = {name: value for name, value in os.environ.items() if name != "SWITCHBOARD_DATABASE_URL"}
     environment |= {"DJANGO_SETTINGS_MODULE": "dashboard.settings", "SWITCHBOARD_SECRET_KEY": settings.SECRET_KEY}
-    if target.startswith(("postgresql://", "postgres://")):
+    if _is_postgresql(target):
         return environment | {"SWITCHBOARD_DATABASE_URL": target, "SWITCHBOARD_DATA_DIR": str(settings.DATA_DIR)}
     return environment | {"SWITCHBOARD_DATA_DIR": str(Path(target).absolute())}
+
+
+def _is_postgresql(target: str) -> bool:
+    return target.startswith(("postgresql://", "postgres://"))
+
+
+@contextmanager
+def _files_of_record(target: str) -> Iterator[None]:
+    """Have the files beside the database in the target, if that is a directory; remove them if nothing is restored."""
+    copied: list[Path] = []
+    if not _is_postgresql(target):
+        with_secret = not settings.CONFIG.secret_key
+        copied = kept_files.copy(settings.DATA_DIR, Path(target).absolute(), with_secret=with_secret)
+    try:
+        yield
+    except BaseException:
+        for path in copied:
+            path.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager
