@@ -31,13 +31,14 @@ _lock = Lock()
 
 
 class ConversationHues:
-    """The agents of one conversation in order of appearance, up to event `seq`."""
+    """The agents of one conversation in order of appearance, up to event `seq`. Used by several threads at once."""
 
     def __init__(self, first: str) -> None:
         self.first = first  # the hash of event 1: of another history nothing holds
         self.head: tuple[int, str] | None = None  # up to which nothing is left to read
         self.seq = 0
-        self.names: dict[str, None] = {}
+        self.names: dict[str, None] = {}  # replaced, never changed: other threads go through it
+        self._learning = Lock()
 
     @property
     def is_full(self) -> bool:
@@ -46,10 +47,11 @@ class ConversationHues:
 
     def learn(self, seq: int, beginning: str) -> None:
         """Add the agents that the next event names."""
-        for name in _agents_in(beginning):
-            if not self.is_full:
-                self.names.setdefault(name)
-        self.seq = seq
+        with self._learning:
+            for name in _agents_in(beginning):
+                if not self.is_full and name not in self.names:
+                    self.names = {**self.names, name: None}
+            self.seq = max(self.seq, seq)
 
     def hues(self) -> Mapping[str, int]:
         """Return the slot of each agent, by displayed name."""

@@ -108,3 +108,18 @@ def test_outside_of_a_conversation_an_agent_has_its_own() -> None:
     with in_conversation({name: 7}):
         assert mark_for(f"agent:{name}").hue == 7
     assert mark_for(f"agent:{name}").hue == 3
+
+
+def test_agents_may_come_while_another_thread_assigns_the_hues(monkeypatch) -> None:
+    hues, assign = ConversationHues(""), participant_marks.distinct_slots
+    hues.learn(1, '{"sender": "agent:Ada"}')
+
+    def interrupted(names):
+        for seq, name in enumerate(names, 2):
+            hues.learn(seq, f'{{"sender": "agent:{name} again"}}')
+            yield name
+
+    monkeypatch.setattr(participant_marks, "distinct_slots", lambda names: assign(interrupted(names)))
+
+    assert [*hues.hues()] == ["Ada"]
+    assert [*hues.hues()] == ["Ada", "Ada again"]
