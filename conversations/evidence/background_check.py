@@ -18,6 +18,7 @@ from django.db import DatabaseError, connections, transaction
 from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
+from conversations.core.db_threads import release_connection
 from conversations.core.errors import Conflict, SwitchboardError
 from conversations.core.micros import to_datetime
 from conversations.core.write_transaction import write_transaction
@@ -112,6 +113,7 @@ def check(begun: Progress, known: Settings) -> None:
             progress.say(words, is_ok=is_ok)
     except (SwitchboardError, DatabaseError, OSError) as error:
         logger.exception("the verification of the record could not be completed")
+        release_connection()  # it may be broken
         progress.say(f"The verification could not be completed: {error}", is_ok=False)
     finally:
         progress.end()

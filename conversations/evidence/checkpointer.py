@@ -8,6 +8,7 @@ from pathlib import Path
 
 from django.db import DatabaseError, connections
 
+from conversations.core.db_threads import release_connection
 from conversations.core.errors import SwitchboardError
 from conversations.core.outbound_address import AllowList
 from conversations.evidence import checkpoints, witnesses
@@ -38,6 +39,7 @@ class Checkpointer(threading.Thread):
         """Sign now and each minute until the end."""
         while True:
             self._round()
+            release_connection()
             if self._ends.wait(EVERY):
                 break
         self._round(is_last=True)

@@ -3,12 +3,14 @@
 import time
 
 import pytest
+from django.db import connection
 
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.evidence import background_check
 from conversations.models import AuditEntry, Event, Meta
 from tests.support.cast import client_of, person
+from tests.support.databases import IS_POSTGRESQL
 from tests.support.live import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,6 +55,20 @@ def test_a_check_names_what_was_changed(auditor):
 
     assert "conversation &#39;tram&#39;, event 2: the body was changed after it was written" in words(auditor)
     assert not background_check.current().is_ok
+
+
+@pytest.mark.skipif(not IS_POSTGRESQL, reason="SQLite has no connection that breaks")
+def test_a_check_that_loses_its_connection_says_so(auditor, monkeypatch):
+    def lose_connection(_):
+        with connection.cursor() as cursor:
+            yield cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    monkeypatch.setattr(background_check, "verdicts", lose_connection)
+
+    auditor.post(PAGE)
+    until(lambda: background_check.current().ended, what="the check to end")
+
+    assert "The verification could not be completed: terminating connection" in words(auditor)
 
 
 def test_of_two_who_begin_one_the_second_is_told_and_a_lost_one_is_begun_again(auditor, monkeypatch):
