@@ -130,6 +130,7 @@ class McpTools:
                 self._shadowed_names[id(connection)] = sorted({*self._shadowed_names[id(connection)], tool.name})
             else:
                 offered.append(tool)
+                names.add(tool.name)
         agent.tools = [*others, *offered]
         return list(collisions([*others, *every], agent.handoffs))
 

@@ -1,0 +1,93 @@
+"""An MCP server that lies, breaks or sends too much costs its own tools and calls, never a run. In the tests' own
+process: `Faulty` is both the server and its transport."""
+
+import json
+from dataclasses import dataclass, field
+
+import pytest
+from agents import Agent
+from agents.testing import ScriptedModel, assistant_message, function_call
+from mcp.types import CallToolResult, TextContent
+from mcp.types import Tool as McpTool
+
+from agents_app.mcp import connections
+from agents_app.mcp.servers import McpServer
+from agents_app.teams.definition import Team
+from conversations.models import Agent as AgentRow
+from tests.support.agents_running import ended_runs, send_message, working
+from tests.support.live import until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
+
+SO = [assistant_message("So be it.")]
+
+
+def listed(name, description=""):
+    return McpTool(name=name, description=description, inputSchema={"type": "object"})
+
+
+@dataclass(frozen=True)
+class Faulty(McpServer):
+    """A server whose list, answer and state a test sets."""
+
+    name: str = "desk"
+    url: str = "http://desk.invalid/mcp"
+    tools: list[McpTool] = field(default_factory=lambda: [listed("stamp")])
+    answer: list[str] = field(default_factory=lambda: ["stamped"])
+    problems: list[Exception] = field(default_factory=list)
+
+    def transport(self):
+        return self
+
+    async def connect(self):
+        pass
+
+    async def list_tools(self):
+        if self.problems:
+            raise self.problems[0]
+        return list(self.tools)
+
+    async def call_tool(self, name, arguments, meta=None):
+        content = [TextContent(type="text", text=text) for text in self.answer]
+        return CallToolResult(content=content, isError=bool(self.problems))
+
+    async def cleanup(self):
+        pass
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(connections, "BACK_OFF", (0.05, 0.2))
+    monkeypatch.setattr(connections, "LOOK_EVERY", 0.05)
+
+
+def team_of(*steps, server):
+    clerk = Agent(name="Clerk", model=ScriptedModel(steps))
+    return Team(name="office", agents=[clerk], entry=["Clerk"], mcp_servers=[server])
+
+
+def names(team):
+    return [tool.name for tool in team.agents[0].tools]
+
+
+def offered(team, number):
+    return [tool.name for tool in team.agents[0].model.calls[number].tools]
+
+
+def call(name="stamp", call_id="c1"):
+    return function_call(name, {}, call_id=call_id)
+
+
+def test_of_two_tools_with_one_name_the_first_is_offered_and_the_other_told():
+    server = Faulty(tools=[listed("stamp", "Stamp."), listed("stamp", "Stamp again."), listed("file")])
+    team = team_of([call()], SO, server=server)
+    with working(team) as worker:
+        until(lambda: "file" in names(team), what="the server's tools")
+        send_message()
+        (run,) = ended_runs()
+        problem = worker.trouble()
+
+    assert (run.status, offered(team, 0)) == ("done", ["stamp", "file"])
+    assert problem.endswith("(give the server a prefix): stamp")
+    (collision,) = json.loads(AgentRow.objects.get(name="Clerk").problems)
+    assert "has two tools or handoffs called 'stamp'" in collision
