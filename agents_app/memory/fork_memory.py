@@ -210,7 +210,7 @@ class _Memory:
 
     def _approval_decided(self, step: ForkStep) -> None:
         item = self._open.get(_key(step))
-        if item is not None and (edited := recorded_arguments.edited(step.body)) is not None:
+        if item is not None and (edited := recorded_arguments.edited(step.body)):  # "" if redacted
             self._edited[item["call_id"]] = edited
         if item is not None and step.body.get("decision") == "reject":
             del self._open[_key(step)]

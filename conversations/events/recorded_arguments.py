@@ -31,6 +31,15 @@ def arguments_of(body: dict[str, Any]) -> str:
     return raw if isinstance(raw, str) else json.dumps(body.get("args") or {}, ensure_ascii=False)
 
 
+def value_of(text: str) -> Any:  # any JSON
+    """Return the value of a stored JSON text: None for the empty text that a redaction leaves; else, if it is not JSON,
+    the text itself."""
+    try:
+        return payload.decoded(text.encode("utf-8", "replace")) if text else None
+    except (ValueError, RecursionError):
+        return text
+
+
 def arguments_changed(approvals: QuerySet[Approval]) -> dict[str, tuple[str, str]]:
     """Return what was asked and what ran, as JSON texts, of those whose arguments a person changed, by their ids."""
     changed: dict[str, tuple[str, str]] = {}

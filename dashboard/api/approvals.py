@@ -6,7 +6,7 @@ from django.urls import reverse
 
 from conversations.core.errors import Conflict
 from conversations.core.micros import to_datetime
-from conversations.events import payload
+from conversations.events import recorded_arguments
 from conversations.models import Approval
 from conversations.runs.approvals import decide, inbox, request_terms
 from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
@@ -86,7 +86,7 @@ def _item(card: inbox.ApprovalCard) -> dict[str, object]:
         **{name: request.get(name) for name in layers},
         "arguments": request.get("args"),
         "args_raw": request.get("args_raw"),
-        "ran_with": request.get("args") if card.edited is None else payload.decoded(card.edited.encode()),
+        "ran_with": request.get("args") if card.edited is None else recorded_arguments.value_of(card.edited),
         "changed_by": None if card.edited is None else row.decided_by,
         "why": request.get("why"),
         "effect": card.effect,

@@ -8,7 +8,7 @@ from django.urls import reverse
 from conversations.core.errors import Conflict
 from conversations.core.json_values import text_of
 from conversations.core.micros import to_datetime
-from conversations.events import payload
+from conversations.events.recorded_arguments import value_of
 from conversations.models import ToolCall
 from conversations.runs.replay import recorded_call, request_replay
 from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, idempotency_key
@@ -83,9 +83,9 @@ def _item(call: CallRecord) -> Json:
         "id": row.id, "conversation_id": call.conversation_key, "run_id": row.run, "call_id": row.call_id,
         "nth": row.nth, "agent": row.agent, "name": row.name, "namespace": row.namespace, "qualified_name": call.tool,
         "lookup_key": row.lookup_key, "origin": row.origin, "mcp_server": text_of(fields.get("mcp_server")),
-        "schema": row.schema, "arguments": _value(call.arguments), "args_raw": text_of(fields.get("args_raw")),
-        "ran_with": _value(call.ran), "changed_by": _changed_by(call),
-        "output": _value(call.output), "error": _value(call.error), "status": row.status, "started_at": at,
+        "schema": row.schema, "arguments": value_of(call.arguments), "args_raw": text_of(fields.get("args_raw")),
+        "ran_with": value_of(call.ran), "changed_by": _changed_by(call),
+        "output": value_of(call.output), "error": value_of(call.error), "status": row.status, "started_at": at,
         "duration_ms": row.duration_ms, "replay_of": row.replay_of, "parent_call": text_of(fields.get("parent_call")),
         "called_seq": row.called_seq, "finished_seq": row.finished_seq,
         "approval": decided | {"by": approval.decided_by} if approval else None,
@@ -99,10 +99,3 @@ def _changed_by(call: CallRecord) -> str | None:
 
 def _replay(replay: ToolCall) -> Json:
     return {"id": replay.id, "run_id": replay.run, "status": replay.status}
-
-
-def _value(text: str) -> Any:
-    try:
-        return payload.decoded(text.encode("utf-8", "replace")) if text else None
-    except (ValueError, RecursionError):
-        return text

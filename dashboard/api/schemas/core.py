@@ -287,8 +287,8 @@ class Answered(Shape):
 class Approval(Shape):
     """A request for approval of one tool call. `arguments` is the object with which it was requested, `args_raw` its
     text; secrets are masked. `ran_with` are the `arguments`, unless a person changed them with the decision
-    (`changed_by`). `effect` is what the call does, by the team's code and the operators' policy; `decisions` are those
-    that the requester accepts."""
+    (`changed_by`); null if those are redacted. `effect` is what the call does, by the team's code and the operators'
+    policy; `decisions` are those that the requester accepts."""
 
     approval_id: str
     conversation_id: str

@@ -28,7 +28,7 @@ class CallReplay(Shape):
 
 class RecordedCall(CallTold):
     """A tool call as recorded. Without a run it was only observed. `ran_with` are the `arguments`, unless a person
-    changed them before it ran (`changed_by`)."""
+    changed them before it ran (`changed_by`); null if those are redacted."""
 
     nth: int
     ran_with: Any
