@@ -48,18 +48,23 @@ class RedactionScope(NamedTuple):
         return bool(self.person or self.words)
 
     def require_one(self) -> None:
-        """Raise Invalid if it selects in two ways: only one of them would be heeded."""
+        """Raise Invalid, with the field, if it names two kinds of things: each is redacted on its own."""
+        kinds = {
+            "conversation": "events of a conversation" if self.conversation and not self.is_id else "",
+            "events": "events of a conversation" if self.events else "",
+            "id": "the ID of a conversation" if self.is_id else "",
+            "call": "a tool call" if self.call else "",
+            "entries": "entries of the audit log" if self.entries else "",
+            "person": "a person" if self.person else "",
+            "words": "words" if self.words else "",
+        }
+        named = {field: kind for field, kind in kinds.items() if kind}
+        distinct = list(dict.fromkeys(named.values()))
+        if len(distinct) > 1 and distinct != ["a person", "words"]:
+            field = next(field for field in reversed(named) if field != "id")
+            raise Invalid(f"choose one: {', '.join(distinct[:-1])} or {distinct[-1]}", field=field)
         if self.field and not self.call:
             raise Invalid("must be a field of a tool call", field="field")
-        ways = {
-            "events": bool(self.events) or bool(self.conversation and not self.is_id),
-            "the id of a conversation": self.is_id,
-            "a tool call": bool(self.call),
-            "a person or words": self.is_about_person,
-            "audit entries": bool(self.entries),
-        }
-        if len(given := [name for name, is_given in ways.items() if is_given]) > 1:
-            raise Invalid(f"a redaction cannot combine {' and '.join(given)}: redact each on its own")
 
     @property
     def target(self) -> str:
@@ -131,7 +136,7 @@ def preview_entries(scope: RedactionScope) -> list[int]:
 
 def carry_out(by: Who, scope: RedactionScope, reason: str, **facts: Any) -> RedactionOutcome:
     """Redact it. Of a person, where one conversation is refused (held, or a run is at work), the others are done.
-    Raises as `redact` does; `facts` are for the audit entries."""
+    Raises as `redact` does, and Invalid; `facts` are for the audit entries."""
     scope.require_one()
     if scope.is_id:
         return RedactionOutcome(erase_id.erase_id(by, scope.conversation, reason, **facts), ())

@@ -94,3 +94,9 @@ def test_a_release_takes_nothing_that_it_would_ignore(beside):
 def test_what_describes_a_hold_is_refused_where_holds_are_listed(option):
     with pytest.raises(CommandError, match=f"^{option[0]} needs CONVERSATION"):
         call_command("hold", *option)
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_conversation_and_a_word_at_once_are_refused(dry_run):
+    with pytest.raises(CommandError, match="choose one: events of a conversation or words"):
+        call_command("redact", "talk", "1", "--word", "quokka", "--reason", "r", dry_run=dry_run)

@@ -1,6 +1,8 @@
 """The admin's pages of redaction, legal holds and retention, and the same by the API."""
 
+import itertools
 import json
+import re
 import time
 
 import pytest
@@ -97,6 +99,38 @@ def test_what_is_wrong_is_said(admin, spoken, fields, words):
 
     assert answer.status_code in (404, 422)
     assert words.lower() in text_of(answer).lower()
+
+
+ALONE = {
+    "events": {"conversation": KEY, "events": "2"},
+    "id": {"conversation": KEY, "id": "1"},
+    "call": {"call": "c1"},
+    "entries": {"entries": "1"},
+    "person": {"person": "zoe"},
+    "words": {"words": "quokka"},
+}
+TWO = [(a, b) for a, b in itertools.combinations(ALONE, 2) if (a, b) != ("person", "words")]
+
+
+@pytest.mark.parametrize(("one", "other"), TWO)
+@pytest.mark.parametrize("do", ["preview", "redact"])
+def test_two_kinds_at_once_are_refused_at_the_field(admin, spoken, one, other, do):
+    answer = admin.post("/redaction/", ALONE[one] | ALONE[other] | {"do": do, "reason": "asked for"})
+
+    at = other if other != "id" else "events"
+    (hint,) = re.findall(f'id="field-{at}-hint" data-tone="failed">([^<]*)<', answer.content.decode())
+    assert (answer.status_code, hint.startswith("Choose one: ")) == (422, True)
+    assert not Redaction.objects.exists()
+
+
+def test_a_conversation_beside_words_and_a_field_without_a_call_are_refused(admin, spoken):
+    beside = posted(admin, "/api/v1/redactions", conversation_id=KEY, words=["quokka"], reason="asked for")
+    without = posted(admin, "/api/v1/redactions/preview", words=["quokka"], field="args.phone")
+
+    assert (beside.status_code, beside.json()["error"]["field"]) == (400, "words")
+    assert beside.json()["error"]["message"] == "choose one: events of a conversation or words"
+    assert (without.status_code, without.json()["error"]["field"]) == (400, "field")
+    assert not Redaction.objects.exists()
 
 
 def test_a_second_admin_confirms_where_the_setting_says_so(team, admin, spoken, settings):
