@@ -8,8 +8,9 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakSet
 
-from agents import Agent, FunctionTool, Handoff, RunContextWrapper
+from agents import Agent, FunctionTool, Handoff, RunContextWrapper, RunHooks
 from agents.mcp import MCPUtil
 from mcp.types import Tool as McpTool
 
@@ -163,17 +164,23 @@ class McpTools:
 
 
 class _Offered:
-    """The `is_enabled` of a server's tool: true while the server is connected, and in a run that resumes after an
-    approval."""
+    """The `is_enabled` of a server's tool: true while the server is connected, in a run that was offered it, and in one
+    that resumes after an approval. The SDK asks again before it makes a call, and ends the run if the answer is no; the
+    call itself says that the server is away."""
 
     name = "while its server is connected"  # for people
 
     def __init__(self, connection: McpConnection) -> None:
         self.connection = connection
+        self._offered_in: WeakSet[RunHooks[Any]] = WeakSet()  # attempts of runs, by their hooks
 
     def __call__(self, context: RunContextWrapper[Any], agent: Any) -> bool:
         scope = current_scope()
-        return self.connection.is_up or (scope is not None and scope.is_resumed)
+        if scope is None or scope.hooks is None:
+            return self.connection.is_up
+        if self.connection.is_up:
+            self._offered_in.add(scope.hooks)
+        return scope.is_resumed or scope.hooks in self._offered_in
 
 
 def _model_schema(tool: FunctionTool) -> tuple[Any, ...]:

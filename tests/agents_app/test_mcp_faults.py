@@ -1,12 +1,13 @@
 """An MCP server that lies, breaks or sends too much costs its own tools and calls, never a run. In the tests' own
 process: `Faulty` is both the server and its transport."""
 
+import asyncio
 import json
 from dataclasses import dataclass, field
 
 import pytest
 from agents import Agent
-from agents.testing import ScriptedModel, assistant_message, function_call
+from agents.testing import ModelStep, ScriptedModel, assistant_message, function_call
 from mcp.types import CallToolResult, TextContent
 from mcp.types import Tool as McpTool
 
@@ -14,7 +15,7 @@ from agents_app.mcp import connections
 from agents_app.mcp.servers import McpServer
 from agents_app.teams.definition import Team
 from conversations.models import Agent as AgentRow
-from tests.support.agents_running import ended_runs, send_message, working
+from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.live import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
@@ -91,3 +92,27 @@ def test_of_two_tools_with_one_name_the_first_is_offered_and_the_other_told():
     assert problem.endswith("(give the server a prefix): stamp")
     (collision,) = json.loads(AgentRow.objects.get(name="Clerk").problems)
     assert "has two tools or handoffs called 'stamp'" in collision
+
+
+def test_a_call_of_a_server_that_has_just_broken_off_is_told_so():
+    server, workers = Faulty(), []
+
+    async def as_it_breaks(request):
+        server.problems.append(OSError("no route"))
+        await asyncio.to_thread(until, lambda: workers[0].trouble(), what="the loss to be seen")
+        return [call()]
+
+    team = team_of(ModelStep.respond(as_it_breaks), [call(call_id="c2")], SO, SO, server=server)
+    with working(team) as worker:
+        workers.append(worker)
+        until(lambda: names(team), what="the server's tools")
+        send_message()
+        (run,) = ended_runs()
+        send_message("again")
+        ended_runs(2)
+
+    assert run.status == "done"
+    steps = [step for step in event_bodies("tool_step") if step["status"] == "error"]
+    assert [step["tool_call_id"] for step in steps] == ["c1", "c2"]
+    assert all("desk is not connected (down: no route): nothing was called" in step["output"] for step in steps)
+    assert offered(team, 3) == []  # the next run's
