@@ -112,12 +112,12 @@ ALONE = {
 TWO = [(a, b) for a, b in itertools.combinations(ALONE, 2) if (a, b) != ("person", "words")]
 
 
-@pytest.mark.parametrize(("one", "other"), TWO)
+@pytest.mark.parametrize(("first", "second"), TWO)
 @pytest.mark.parametrize("do", ["preview", "redact"])
-def test_two_kinds_at_once_are_refused_at_the_field(admin, spoken, one, other, do):
-    answer = admin.post("/redaction/", ALONE[one] | ALONE[other] | {"do": do, "reason": "asked for"})
+def test_two_kinds_at_once_are_refused_at_the_field(admin, spoken, first, second, do):
+    answer = admin.post("/redaction/", ALONE[first] | ALONE[second] | {"do": do, "reason": "asked for"})
 
-    at = other if other != "id" else "events"
+    at = second if second != "id" else "events"
     (hint,) = re.findall(f'id="field-{at}-hint" data-tone="failed">([^<]*)<', answer.content.decode())
     assert (answer.status_code, hint.startswith("Choose one: ")) == (422, True)
     assert not Redaction.objects.exists()
