@@ -57,9 +57,10 @@ class Checkpointer(threading.Thread):
                 witnesses.submit_all(self._witnesses, self._keys, self._allowed)
             self._tell_of_key()
             self._problem = ""
-        except (SwitchboardError, DatabaseError, OSError) as error:
+        except Exception as error:  # whatever it is, the thread must live
             if str(error) != self._problem:  # it is said once
-                logger.error("the record is not signed: %s", error)
+                is_expected = isinstance(error, SwitchboardError | DatabaseError | OSError)
+                logger.error("the record is not signed: %s", error, exc_info=None if is_expected else error)
             self._problem = str(error)
 
     def _tell_of_key(self) -> None:

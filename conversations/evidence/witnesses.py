@@ -7,6 +7,7 @@ given a proof that the tree only grew since it last signed, and answers with its
 
 import base64
 import json
+import logging
 import os
 import shlex
 import subprocess
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from asgiref.sync import async_to_sync
+from django.db import DatabaseError
 
 from conversations.core import http_post
 from conversations.core.errors import Conflict, SwitchboardError
@@ -26,6 +28,8 @@ from conversations.evidence.notes import SignedNote, TreeHead, VerifierKey
 from conversations.evidence.witness_settings import Witness
 from conversations.models import Checkpoint as CheckpointRow
 from conversations.models import Witnessed
+
+logger = logging.getLogger(__name__)
 
 TIMEOUT_S = 15.0
 STAMP = "rfc3161 "  # before a token, where signatures are stored
@@ -51,6 +55,12 @@ def submit_all(witnesses: Sequence[Witness], keys: Sequence[VerifierKey], allowe
             row = Witnessed(witness.name, newest.size, time.time_ns() // 1000, signatures)
         except (SwitchboardError, OSError, ValueError, subprocess.SubprocessError) as error:
             row.problem = str(error)[:500] or type(error).__name__
+        except DatabaseError:
+            raise
+        except Exception as error:  # whatever it is, the others see the checkpoint
+            if row.problem != (problem := f"internal error: {error}"[:500]):
+                logger.exception("%s was not shown the checkpoint", witness.name)
+            row.problem = problem
         with write_transaction():
             row.save()
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from conversations.access.audit.listing import newest_entry
 from conversations.conversation import conversation_list
-from conversations.core.background_loop import cancel_all
+from conversations.core.background_loop import cancel_all, run_forever
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.failpoints import should_drop
 from conversations.events import commit_listeners
@@ -20,8 +19,6 @@ from conversations.realtime import frames
 from conversations.realtime.conversation_subscription import SocketWriter, report_failure
 from conversations.redaction import erase_id
 from conversations.runs.approvals import live_requests
-
-logger = logging.getLogger(__name__)
 
 COALESCE = 0.25  # seconds between two frames
 HEAL_EVERY = 1.0  # seconds
@@ -77,8 +74,8 @@ class StateTopic:
 
         self._stop_listening = self._listen(note)
         self._tasks = [
-            asyncio.create_task(self._publish_changes(), name=f"{self.topic}-tell"),
-            asyncio.create_task(self._heal(), name=f"{self.topic}-heal"),
+            asyncio.create_task(run_forever(work, what=f"{name} of {self.topic}"), name=f"{self.topic}: {name}")
+            for name, work in {"publishing rows": self._publish_changes, "looking at rows": self._heal}.items()
         ]
 
     async def stop(self) -> None:
@@ -116,41 +113,31 @@ class StateTopic:
         self._wake.set()
 
     async def _publish_changes(self) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            keys, self._changed = list(self._changed), {}
-            try:
-                versions = dict(self._versions)
-                rows = await self._pool.run(self._source.changed_rows, keys, versions) if self.subscribers else []
-                if rows:
-                    self.waiting_counts = await self._pool.run(self._source.waiting_counts)
-            except Exception:
-                logger.exception("the rows of %s could not be read", self.topic)
-                rows = []
-            for row in rows:
-                self._versions[row["key"]] = row["version"]
-            for subscriber in list(self.subscribers):
-                subscriber.offer(rows)
-            await asyncio.sleep(COALESCE)
+        """Wait for changes, read the rows, offer them to the subscribers."""
+        await self._wake.wait()
+        self._wake.clear()
+        keys, self._changed = list(self._changed), {}
+        versions = dict(self._versions)
+        rows = await self._pool.run(self._source.changed_rows, keys, versions) if self.subscribers else []
+        if rows:
+            self.waiting_counts = await self._pool.run(self._source.waiting_counts)
+        for subscriber in list(self.subscribers):
+            subscriber.offer(rows)
+        self._versions |= {row["key"]: row["version"] for row in rows}
+        await asyncio.sleep(COALESCE)
 
     async def _heal(self) -> None:
         """Query once a second, and publish changes whose notification was lost."""
-        while True:
-            await asyncio.sleep(HEAL_EVERY)
-            if not self.subscribers:
-                self._versions.clear()
-                self._newest_redaction = -1
-                continue
-            try:
-                await self._look_for_erased_ids()
-                versions = await self._pool.run(self._source.versions, SNAPSHOT)
-            except Exception:
-                logger.exception("the rows of %s could not be looked at", self.topic)
-                continue
-            self._versions = {key: self._versions[key] for key in versions if key in self._versions}
-            if missed := {of for key, (of, version) in versions.items() if self._versions.get(key) != version}:
-                self._note(missed)
+        await asyncio.sleep(HEAL_EVERY)
+        if not self.subscribers:
+            self._versions.clear()
+            self._newest_redaction = -1
+            return
+        await self._look_for_erased_ids()
+        versions = await self._pool.run(self._source.versions, SNAPSHOT)
+        self._versions = {key: self._versions[key] for key in versions if key in self._versions}
+        if missed := {of for key, (of, version) in versions.items() if self._versions.get(key) != version}:
+            self._note(missed)
 
     async def _look_for_erased_ids(self) -> None:
         """Have pages loaded again once a conversation's id was erased: their rows have the old one."""

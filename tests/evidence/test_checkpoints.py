@@ -6,18 +6,20 @@ import stat
 import pytest
 from django.db import connection
 
+from conversations.core import http_post
 from conversations.core.errors import Conflict, Invalid
 from conversations.core.outbound_address import NONE, AllowList
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import in_write_transaction, write_transaction
 from conversations.events import log
-from conversations.evidence import checkpoints, merkle, notes, state, tree, witnesses
+from conversations.evidence import checkpointer, checkpoints, merkle, notes, state, tree, witnesses
 from conversations.evidence.checkpoints import LAST, Signer
 from conversations.evidence.witness_settings import parse
 from conversations.models import AuditEntry, Checkpoint, Conversation, TreeChain, TreeLeaf, TreeNode, Witnessed
 from dashboard.config import Config
 from tests.evidence.stand_in_witness import StandInWitness, serving
 from tests.support.cast import client_of, person
+from tests.support.live import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LOOPBACK = AllowList.of(["127.0.0.1"])
@@ -227,6 +229,45 @@ def test_a_file_and_a_command_are_given_each_checkpoint(signer, tmp_path):
     assert witnesses.newest_of_file(witnessed.read_text()).text == newest().text
     assert notes.parse(copied.read_text()).text == newest().text
     assert state.current().words.endswith("ago, witnessed by 2")
+
+
+def test_an_unforeseen_error_of_one_witness_is_its_problem_and_the_others_are_shown_the_checkpoint(
+    signer, tmp_path, monkeypatch
+):
+    async def broken(url, *args, **options):
+        raise Exception("Upgrade")  # as a parser's error that derives from nothing else
+
+    monkeypatch.setattr(http_post, "post", broken)
+    say("a")
+    checkpoints.make(signer)
+
+    witnesses.submit_all([parse("https://w.example/a"), parse(f"file:{tmp_path / 'w'}")], [], NONE)
+
+    assert Witnessed.objects.get(witness="w.example").problem == "internal error: Upgrade"
+    assert witnesses.newest_of_file((tmp_path / "w").read_text()).text == newest().text
+
+
+def test_the_thread_that_signs_goes_on_after_any_error(tmp_path, monkeypatch, caplog):
+    rounds = []
+
+    def broken_once(*args):
+        rounds.append(args)
+        if len(rounds) == 1:
+            raise Exception("unforeseen")
+
+    monkeypatch.setattr(checkpointer, "EVERY", 0.01)
+    monkeypatch.setattr(witnesses, "submit_all", broken_once)
+    thread = checkpointer.Checkpointer(tmp_path / "keys" / "k.json", "example.com/evidence", [], [], NONE)
+    say("a")
+    thread.start()
+    try:
+        until(lambda: len(rounds) > 3 or not thread.is_alive(), what="further rounds, or the end of the thread")
+        assert thread.is_alive()
+    finally:
+        thread.close()
+
+    assert "the record is not signed: unforeseen" in caplog.text
+    assert "Traceback" in caplog.text
 
 
 def test_two_witnesses_of_the_same_command_are_each_given_a_checkpoint(signer, tmp_path):

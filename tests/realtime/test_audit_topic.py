@@ -64,6 +64,20 @@ def test_an_entry_whose_notification_is_lost_is_found_by_the_next_look(monkeypat
     assert asyncio.run(versions_sent(enter))[-1] == 1
 
 
+def test_rows_that_could_not_be_offered_once_are_offered_by_the_next_look(monkeypatch):
+    monkeypatch.setattr(state_topics, "HEAL_EVERY", 0.02)
+    offer, failures = StateSubscription.offer, ["unforeseen"]
+
+    def offer_later(subscription, rows):
+        if rows and failures:
+            raise Exception(failures.pop())
+        offer(subscription, rows)
+
+    monkeypatch.setattr(StateSubscription, "offer", offer_later)
+
+    assert asyncio.run(versions_sent(enter))[-1] == 1
+
+
 def test_many_entries_are_few_frames(monkeypatch):
     monkeypatch.setattr(state_topics, "HEAL_EVERY", 3600)
     began = time.monotonic()
