@@ -57,6 +57,16 @@ def pending() -> QuerySet[RedactionRequest]:
     return RedactionRequest.objects.filter(decided_at=None).order_by("id")
 
 
+def count_for(by: Who) -> int:
+    """Return how many wait that somebody else asked for, where two people are needed."""
+    if not settings.CONFIG.redaction_four_eyes:
+        return 0
+    principal = str(permissions.principal_of(by))
+    requested = list(pending().values_list("requested_by", flat=True))
+    behind = four_eyes.people_behind([principal, *requested]) if requested else {}
+    return sum(behind[requester].isdisjoint(behind[principal]) for requester in requested)
+
+
 def confirm(by: Who, number: int) -> RedactionOutcome:
     """Redact what somebody else asked for. Raises NotFound, Conflict; NotAllowed for whoever asked.
 

@@ -10,6 +10,7 @@ from django.shortcuts import render
 from conversations.access import permissions
 from conversations.conversation import visits
 from conversations.models import User
+from conversations.redaction import requests as redaction_requests
 from conversations.runs.approvals import pending_counts
 
 
@@ -26,7 +27,8 @@ def viewer_context(request: HttpRequest) -> dict[str, object]:
     """Return `person` (None for nobody and for a token), `may` (permitted verbs) and `roles`, both separated by spaces,
     `waiting` (how many approval requests this person can decide now), `waiting_in_demo` (of all, those of the demo),
     `barred` (how many more wait for somebody else's decision), `waiting_since` (when the oldest was made), and
-    `escalated` (how many were escalated to one of their roles)."""
+    `escalated` (how many were escalated to one of their roles), and `redactions` (how many redactions wait for them as
+    the second person)."""
     who = getattr(request, "user", None)
     if who is None or not who.is_authenticated:
         return {"person": None, "may": "", "roles": "", "waiting": 0, "escalated": 0}
@@ -39,4 +41,5 @@ def viewer_context(request: HttpRequest) -> dict[str, object]:
     oldest = now.get("oldest")
     fields |= {"waiting_in_demo": now.get("demo", 0), "barred": barred}
     fields |= {"waiting_since": datetime.fromisoformat(oldest) if oldest else None}
+    fields["redactions"] = redaction_requests.count_for(who) if "redact" in allowed.split() else 0
     return {"person": who if isinstance(who, User) else None, "may": allowed, **fields}

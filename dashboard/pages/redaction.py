@@ -9,12 +9,14 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.db.models.query import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
+from conversations.access import four_eyes, permissions
 from conversations.core import hidden_characters
 from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
 from conversations.core.micros import to_datetime
@@ -30,6 +32,7 @@ from dashboard.pages.require_permission import require_permission
 ENTERED = ("conversation", "events", "id", "call", "field", "entries", "person", "words", "reason")
 IN_ADDRESS = ("conversation", "events", "id", "call", "field", "entries")
 LATEST = 20
+PREVIEWED = 5  # requests that wait: each preview may search all events
 
 
 class EventNumbers(NamedTuple):
@@ -134,7 +137,8 @@ def _draw(
         ids=[(key, hidden_characters.spelled_out(key)) for key in ids],
         error="" if at_field else sentence,
         fault={name: sentence if name == at_field else "" for name in ENTERED},
-        waiting_requests=[_request(pending_request) for pending_request in requests.pending()],
+        waiting_requests=_waiting(request),
+        needs_second=settings.CONFIG.redaction_four_eyes,
         latest=[_latest(made) for made in _newest()],
         done=request.GET.get("done", "") if error is None else "",
         figures={
@@ -147,7 +151,8 @@ def _place(place: RedactedPlace) -> dict[str, Any]:
     return {
         "conversation": place.conversation,
         "name": hidden_characters.spelled_out(place.conversation),
-        "events": _listed(place.seqs),
+        "seqs": place.seqs[:LATEST],
+        "more": max(len(place.seqs) - LATEST, 0),
         "first": place.seqs[0] if place.seqs else 1,
         "kinds": place.kinds,
         "elsewhere": place.elsewhere,
@@ -156,14 +161,42 @@ def _place(place: RedactedPlace) -> dict[str, Any]:
     }
 
 
-def _request(pending_request: RedactionRequest) -> dict[str, Any]:
+def _waiting(request: HttpRequest) -> list[dict[str, Any]]:
+    """Return the requests that wait; the oldest, and the one that the address names, with what they would remove."""
+    waiting, principal = list(requests.pending()), str(permissions.principal_of(request.user))
+    shown = {str(pending_request.pk) for pending_request in waiting[:PREVIEWED]} | {request.GET.get("request", "")}
+    return [
+        _request(pending_request, principal) | (_would_go(pending_request) if str(pending_request.pk) in shown else {})
+        for pending_request in waiting
+    ]
+
+
+def _would_go(pending_request: RedactionRequest) -> dict[str, Any]:
+    what = RedactionScope.from_json(pending_request.scope)
+    try:
+        places, entries = scope.preview(what), scope.preview_entries(what)
+    except SwitchboardError as error:
+        return {"is_previewed": True, "places": [], "audit_entries": 0, "events": 0, "fault": hidden_characters.spelled_out(error.sentence)}
+    return {
+        "is_previewed": True,
+        "places": [_place(place) for place in places],
+        "events": sum(len(place.seqs) for place in places),
+        "audit_entries": len(entries),
+        "audit_numbers": _listed(entries),
+    }
+
+
+def _request(pending_request: RedactionRequest, principal: str) -> dict[str, Any]:
     return {
         "id": pending_request.pk,
         "what": hidden_characters.spelled_out(RedactionScope.from_json(pending_request.scope).name),
         "reason": hidden_characters.spelled_out(pending_request.reason),
         "by": hidden_characters.spelled_out(pending_request.requested_by.removeprefix("user:")),
-        "principal": pending_request.requested_by,
+        "is_own": four_eyes.is_same_person(principal, pending_request.requested_by),
         "at": to_datetime(pending_request.requested_at),
+        "is_previewed": False,
+        "events": 0,
+        "fault": "",
     }
 
 

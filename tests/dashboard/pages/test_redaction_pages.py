@@ -8,7 +8,8 @@ import time
 import pytest
 
 from conversations.events import log
-from conversations.models import AuditEntry, Event, LegalHold, Redaction, RetentionRule
+from conversations.models import AuditEntry, Event, LegalHold, Redaction, RedactionRequest, RetentionRule
+from conversations.redaction.scope import RedactionScope
 from tests.events.test_log import message_event
 from tests.support.cast import CAST, client_of, person
 from tests.support.visits import text_of
@@ -148,6 +149,68 @@ def test_a_second_admin_confirms_where_the_setting_says_so(team, admin, spoken, 
 
     assert "1 event redacted." in text_of(second.get(done["Location"]))
     assert Event.objects.get(conversation__key=KEY, seq=2).salt is None
+
+
+@pytest.fixture
+def second(settings):
+    settings.CONFIG = settings.CONFIG.model_copy(update={"redaction_four_eyes": True})
+    return client_of(person("bess", "admin"))
+
+
+def asked_for(admin, **fields):
+    answer = admin.post("/redaction/", fields | {"reason": "asked for", "do": "redact"})
+    assert answer["Location"].endswith("done=requested")
+
+
+def test_a_second_admin_sees_what_a_request_would_remove_before_confirming_it(admin, second, spoken):
+    asked_for(admin, words="quokka")
+
+    page = second.get("/redaction/").content.decode()
+
+    (card,) = re.findall(r'<article.*?id="request-\d+".*?</article>', page, re.S)
+    assert f'href="/conversations/{KEY}/?event=2#e2">2</a>' in card
+    assert "1 message" in card
+    (button,) = re.findall(r'<button[^>]*value="confirm"[^>]*>(.*?)</button>', card)
+    assert re.sub("<[^>]*>", "", button) == "Confirm and redact 1 event: everything about quokka"
+
+
+def test_of_many_requests_only_one_with_a_preview_can_be_confirmed(admin, second, spoken):
+    for _ in range(7):
+        asked_for(admin, words="quokka")
+
+    page = second.get("/redaction/").content.decode()
+    last = RedactionRequest.objects.latest("pk").pk
+    of_last = second.get(f"/redaction/?request={last}").content.decode()
+
+    assert (page.count('value="confirm"'), page.count('value="decline"')) == (5, 7)
+    assert of_last.count('value="confirm"') == 6
+
+
+def test_a_request_of_nothing_any_more_still_draws_the_page(admin, second, spoken):
+    asked_for(admin, conversation=KEY, events="2")
+    RedactionRequest.objects.update(scope=RedactionScope("gone", [1]).as_json())
+
+    assert "There is no conversation" in text_of(second.get("/redaction/"))
+
+
+def test_every_page_tells_the_second_admin_and_nobody_else_that_a_request_waits(team, admin, second, spoken):
+    asked_for(admin, words="quokka")
+
+    assert "redactions waiting: 1" in text_of(second.get("/"))
+    assert "1 request waits for you" in text_of(second.get("/redaction/"))
+    for client in (admin, client_of(team["auditor"])):
+        assert "redactions waiting" not in text_of(client.get("/"))
+    assert "waits for you" not in text_of(admin.get("/redaction/"))
+
+
+@pytest.mark.parametrize(("is_needed", "label"), [(True, "Request redaction"), (False, "Redact for good")])
+def test_the_button_says_whether_it_requests_or_redacts(admin, spoken, settings, is_needed, label):
+    settings.CONFIG = settings.CONFIG.model_copy(update={"redaction_four_eyes": is_needed})
+
+    page = admin.post("/redaction/", {"words": "quokka", "do": "preview"}).content.decode()
+
+    (button,) = re.findall(r'<button[^>]*value="redact"[^>]*>(.*?)</button>', page)
+    assert button == label
 
 
 def test_holds_are_placed_and_released_on_the_page(admin, spoken):
