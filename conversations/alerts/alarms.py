@@ -57,13 +57,12 @@ def differs(rule: AlertRule, groups: Groups, *, is_cut: bool = False) -> bool:
 
 
 def close(alarm: Alarm, by: str, now: int) -> bool:
-    """Close an alarm, with a notification if the rule wants one and its opening was sent. Return whether it was
-    open."""
+    """Close an alarm, with a notification if the rule wants one and its opening was sent, shelved or not: else it would
+    stay open for the receiver. Return whether it was open."""
     if not Alarm.objects.filter(id=alarm.id, closed_at=None).update(closed_at=now, closed_by=by, subjects="[]"):
         return False
     alarm.closed_at, alarm.closed_by = now, by
-    was_sent = alarm.rule.sends_end and alarm.notified_at is not None
-    if was_sent and Alarm.objects.unshelved(now).filter(id=alarm.id).exists():
+    if alarm.rule.sends_end and alarm.notified_at is not None:
         deliveries.enqueue(alarm.rule, "alarm.closed", now, alarm)
     return True
 

@@ -35,6 +35,21 @@ def test_an_alarm_that_is_over_when_its_shelf_ends_is_never_sent(people):
     assert (opened(), sent()) == ([], [])
 
 
+@pytest.mark.parametrize("is_whole_rule", [True, False])
+def test_the_end_of_an_alarm_that_was_sent_is_sent_while_it_is_shelved(people, is_whole_rule):
+    shelved = rule(sends_end=True)
+    fail()
+    look()
+    (alarm,) = opened()
+    handle_alarms.shelve(people["admin"], shelved.id, 7200, alarm=None if is_whole_rule else alarm.id)
+
+    look(61)
+
+    assert sent() == [("alarm.opened", "c", 1), ("alarm.closed", "c", 1)]
+    look(121)
+    assert len(sent()) == 2
+
+
 def test_one_alarm_is_shelved_and_its_like_with_it_but_no_other(people):
     noisy_rule = rule()
     fail("noisy")
