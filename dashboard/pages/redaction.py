@@ -176,7 +176,13 @@ def _would_go(pending_request: RedactionRequest) -> dict[str, Any]:
     try:
         places, entries = scope.preview(what), scope.preview_entries(what)
     except SwitchboardError as error:
-        return {"is_previewed": True, "places": [], "audit_entries": 0, "events": 0, "fault": hidden_characters.spelled_out(error.sentence)}
+        return {
+            "is_previewed": True,
+            "places": [],
+            "audit_entries": 0,
+            "events": 0,
+            "fault": hidden_characters.spelled_out(error.sentence),
+        }
     return {
         "is_previewed": True,
         "places": [_place(place) for place in places],
