@@ -8,6 +8,7 @@ from django.conf import settings
 from conversations.conversation import attention, control, conversation_list, conversation_row, group_trends
 from conversations.conversation import fork as forks
 from conversations.events.log.rebuild import rebuild
+from conversations.events.log.refold_check import Differs, RefoldCheck
 from conversations.models import Approval, Conversation, Event, Participant, Run, ToolCall, User
 from conversations.runs import claims
 from conversations.runs.approvals import decide
@@ -241,6 +242,18 @@ def test_a_fork_asks_nobody_again_and_a_rebuild_changes_nothing(team):
     Participant.objects.update(asked_at=7)
     list(rebuild())
     assert list(Participant.objects.order_by("pk").values_list("pk", "asked_at")) == before
+
+
+def test_a_row_from_before_the_column_is_right_and_one_with_another_time_is_not(team):
+    write_to(team["operator"].username)
+    row = Conversation.objects.get(key="asked")
+
+    Participant.objects.update(asked_at=0)
+    RefoldCheck(row.pk, row.key).run()
+
+    Participant.objects.filter(name__startswith="user:").update(asked_at=7)
+    with pytest.raises(Differs, match=r"participant user:.* does not match its events"):
+        RefoldCheck(row.pk, row.key).run()
 
 
 def test_those_that_need_a_person_stand_first_the_longest_waiting_at_the_top(team):
