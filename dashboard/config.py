@@ -141,7 +141,9 @@ class Config(BaseModel):
     approval_expiry: Literal["wait", "reject", "notify"] = Field(
         default="wait", description="what happens then: keep waiting, reject the call, or notify a role"
     )
-    approval_role: str = Field(default="admin", description="the role to notify")
+    approval_role: Literal["viewer", "operator", "approver", "auditor", "admin"] = Field(
+        default="admin", description="the role to notify"
+    )
     four_eyes: bool = Field(
         default=False,
         description="people cannot decide on a run whose input they wrote or sent, or asked an agent to send",

@@ -17,12 +17,23 @@ from django.http.request import validate_host
 from pydantic import ValidationError
 
 from conversations.core.db_threads import POOL_SIZE
+from conversations.models.people import ROLES
 from dashboard import databases
 from dashboard.config import Config, load, variables
 from dashboard.config_values import unknown_variables
 from dashboard.server.uvicorn_config import DrainingServer
 from dashboard.stored_secret import secret_key
 from tests.support.live import ROOT, free_port
+
+
+@pytest.mark.parametrize("role", ["aprover", "approver,admin,auditor", "Admin", ""])
+def test_a_role_that_nobody_can_have_is_refused(role):
+    with pytest.raises(ValidationError, match="approval_role\n  Input should be 'viewer', 'operator', 'approver'"):
+        Config.model_validate({"approval_role": role})
+
+
+def test_each_role_can_be_notified():
+    assert [Config.model_validate({"approval_role": role}).approval_role for role in ROLES] == list(ROLES)
 
 
 @pytest.mark.parametrize(
