@@ -137,8 +137,10 @@ class Command(BaseCommand):
                 stamp.update(f"{path} {path.stat().st_mtime_ns} {path.stat().st_size}\n".encode())
         mark = Path(settings.STATIC_ROOT).with_suffix(".stamp")
         with data_dir.turn(settings.DATA_DIR, "static.lock"):
-            if mark.exists() and mark.read_text() == stamp.hexdigest():
+            is_whole = (Path(settings.STATIC_ROOT) / "staticfiles.json").exists()
+            if is_whole and mark.exists() and mark.read_text() == stamp.hexdigest():
                 return
+            mark.unlink(missing_ok=True)  # this may fail halfway
             call_command("collectstatic", verbosity=0, interactive=False, clear=is_alone)
             mark.write_text(stamp.hexdigest())
 
