@@ -330,6 +330,9 @@ def test_the_command_writes_a_bundle(signer, tmp_path, settings):
 
     assert "Wrote evidence for 2 conversations" in out.getvalue()
     assert "verify.py" in zipfile.ZipFile(path).namelist()
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(CommandError, match=r"no evidence was written: .*Is a directory"):
+        call_command("evidence", "other", "--output", ".")
     call_command("evidence", "--q", "other", "--output", str(path), stdout=out)
     assert "Wrote evidence for 1 conversation to" in out.getvalue()
     with pytest.raises(CommandError, match="nobody"):

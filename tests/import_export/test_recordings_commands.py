@@ -23,6 +23,25 @@ def test_command_exports_to_a_file_or_not_at_all(tmp_path, settings):
     assert len((tmp_path / "x.jsonl").read_text().splitlines()) == 11
 
 
+def test_an_export_is_readable_by_its_owner_alone(tmp_path):
+    ours()
+
+    call_command("export", "town", output=tmp_path / "x.jsonl")
+
+    assert (tmp_path / "x.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("place", [".", "/", ".."])
+def test_a_directory_is_no_file_to_export_to(place, tmp_path, monkeypatch):
+    ours()
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(CommandError, match=r"^town was not exported: .*Is a directory$"):
+        call_command("export", "town", "--output", place)
+
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_command_imports_and_says_what_it_became(tmp_path, settings, capsys):
     settings.DATA_DIR = tmp_path
 

@@ -1,6 +1,5 @@
 """`evidence ID`: a zip of conversations that anybody can check without this server."""
 
-import os
 import shutil
 from argparse import ArgumentParser
 from functools import partial
@@ -14,6 +13,7 @@ from conversations.core import schema_state
 from conversations.core.errors import SwitchboardError, reason_of
 from conversations.evidence import bundle, witnesses
 from conversations.evidence.checkpoints import Signer
+from conversations.management import whole_file
 
 
 class Command(BaseCommand):
@@ -39,7 +39,6 @@ class Command(BaseCommand):
         """Write it; the file appears whole or not at all."""
         schema_state.ensure()
         config, path = settings.CONFIG, options["output"]
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             keys = list(options["conversation"])
             for name in ("approval", "call"):
@@ -49,13 +48,13 @@ class Command(BaseCommand):
                 keys += bundle.keys_matching(**filters)
             signer = Signer(config.signing_key_path, config.record_name)
             show = partial(witnesses.submit_all, config.witness_list, config.witness_key_list, config.alert_allow_list)
-            with bundle.write(signer, keys, config.witness_key_list, show=show) as made, draft.open("xb") as file:
+            with (
+                bundle.write(signer, keys, config.witness_key_list, show=show) as made,
+                whole_file.written_whole(path) as file,
+            ):
                 shutil.copyfileobj(made, file)
-            draft.replace(path)
         except (SwitchboardError, OSError) as error:
             raise CommandError(f"no evidence was written: {reason_of(error)}") from None
-        finally:
-            draft.unlink(missing_ok=True)
         count = len(set(keys))
         noun = "conversation" if count == 1 else "conversations"
         self.stdout.write(f"Wrote evidence for {count} {noun} to {path}; check it with the verify.py inside")

@@ -1,6 +1,5 @@
 """`export ID`: one conversation as lines of JSON, for another record or an auditor (§5), as a text or as a trace."""
 
-import os
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
@@ -9,8 +8,10 @@ from typing import IO, Any
 from django.core.management.base import BaseCommand, CommandError
 
 from conversations.conversation.conversation_files import FORMATS, FileFormat, pieces
+from conversations.core import schema_state
 from conversations.core.errors import SwitchboardError, reason_of
 from conversations.import_export.progress import ProgressLine
+from conversations.management import whole_file
 
 
 class Command(BaseCommand):
@@ -28,12 +29,14 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Export; a file appears whole or not at all."""
+        schema_state.ensure()
         progress = ProgressLine(self.stderr, "Exporting: {} of {} events")
         try:
             if options["output"] is None:
                 _write(options["conversation"], options["format"], sys.stdout.buffer, progress)
             else:
-                _write_file(options["conversation"], options["format"], options["output"], progress)
+                with whole_file.written_whole(options["output"]) as file:
+                    _write(options["conversation"], options["format"], file, progress)
         except (SwitchboardError, OSError) as error:
             raise CommandError(f"{options['conversation']} was not exported: {reason_of(error)}") from None
         finally:
@@ -44,13 +47,3 @@ def _write(key: str, form: FileFormat, file: IO[bytes], progress: ProgressLine) 
     for piece in pieces(key, form, progress=progress.tell):
         file.write(piece)
     file.flush()
-
-
-def _write_file(key: str, form: FileFormat, path: Path, progress: ProgressLine) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with draft.open("xb") as file:
-            _write(key, form, file, progress)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
