@@ -9,6 +9,8 @@ from pathlib import Path
 
 from conversations.core.errors import Unavailable
 
+HELD = "held"  # code of Unavailable: another process holds the directory
+
 
 @contextmanager
 def hold(data_dir: Path) -> Iterator[None]:
@@ -20,7 +22,7 @@ def hold(data_dir: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.pread(descriptor, 40, 0).decode(errors="replace").strip() or "?"
-            raise Unavailable(f"{data_dir} is in use by another Switchboard (process {holder})", code="held") from None
+            raise Unavailable(f"{data_dir} is in use by another Switchboard (process {holder})", code=HELD) from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         yield

@@ -46,9 +46,8 @@ class Command(BaseCommand):
                     relay_start.ensure_start()
                 asyncio.run(self._serve(teams))
         except Unavailable as error:
-            raise CommandError(
-                f"{error.message}. SQLite allows one process only; the server that uses it also runs agents."
-            ) from None
+            advice = ". SQLite allows one process only; the server that uses it also runs agents."
+            raise CommandError(error.message + advice * (error.code == data_dir.HELD)) from None
 
     async def _serve(self, teams: list[Any]) -> None:
         from agents_app.worker.worker import Worker

@@ -47,10 +47,11 @@ class Command(BaseCommand):
                 sys.setswitchinterval(SWITCH_INTERVAL)
                 asyncio.run(self._record(from_now=from_now))
         except Unavailable as error:
-            raise CommandError(
-                f"{error.message}. SQLite allows one process only; a server that uses it also records"
+            advice = (
+                ". SQLite allows one process only; a server that uses it also records"
                 " if it is started with SWITCHBOARD_REDIS_URL."
-            ) from None
+            )
+            raise CommandError(error.message + advice * (error.code == data_dir.HELD)) from None
 
     async def _record(self, *, from_now: bool) -> None:
         service = RecorderService(settings.CONFIG.redis_url, from_now=from_now)

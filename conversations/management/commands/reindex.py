@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from conversations.core import data_dir
+from conversations.core import data_dir, schema_state
 from conversations.core.errors import Unavailable
 from conversations.search import index_writer
 from conversations.search.indexer import Indexer
@@ -23,13 +23,14 @@ class Command(BaseCommand):
         """Do it and say how much."""
         try:
             with data_dir.hold(settings.DATA_DIR) if connection.vendor == "sqlite" else nullcontext():
+                schema_state.ensure()
                 index_writer.begin()
                 index_writer.empty()
                 indexer = Indexer()
                 while index_writer.lag().events:
                     self._step(indexer)
         except Unavailable as error:
-            raise CommandError(f"{error.message}: stop it first") from None
+            raise CommandError(error.message + ": stop it first" * (error.code == data_dir.HELD)) from None
         self.stdout.write(f"Indexed {indexer.indexed:,} events.")
 
     def _step(self, indexer: Indexer) -> None:

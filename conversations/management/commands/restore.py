@@ -57,7 +57,8 @@ class Command(BaseCommand):
                 signer = Signer(config.signing_key_path, config.record_name)
                 done = restore(file, settings.DATA_DIR, signer, progress.tell)
         except Unavailable as error:
-            raise CommandError(f"{error.message}: stop it first, and restore into an empty place") from None
+            advice = ": stop it first, and restore into an empty place" * (error.code == data_dir.HELD)
+            raise CommandError(error.message + advice) from None
         finally:
             progress.end()
         facts = done.manifest
