@@ -220,9 +220,13 @@ class Worker:
         await self._renewed.wait()
         self._renewed.clear()
         served_here = {served.team.name: [agent.name for agent in served.team.agents] for served in self.served_teams}
-        await self._do(_look_after, served_here)
+        await self._do(_look_after, served_here, self._holds)
         if servers := self._mcp.connected():
             await self._do(blocked_runs.requeue_runs_with_server, servers)
+
+    def _holds(self, run: Run) -> bool:
+        """Return whether a running run is one of this worker's own; from any thread."""
+        return run.worker == self.name and run.id in self._active_runs
 
     async def _listen(self) -> None:
         """Check what people request for the active runs."""
@@ -294,11 +298,11 @@ def _stop_requests(worker: str) -> list[tuple[str, str]]:
     return list(Run.objects.filter(status="running", worker=worker).exclude(stop="").values_list("id", "stop"))
 
 
-def _look_after(served_here: Mapping[str, Collection[str]]) -> None:
+def _look_after(served_here: Mapping[str, Collection[str]], is_held: Callable[[Run], bool]) -> None:
     """Interrupt dead workers' runs, and look after waiting ones."""
     there_are = unfinished_work()
     if there_are.running:
-        leases.interrupt_expired()
+        leases.interrupt_expired(is_held)
     if there_are.open_requests:
         auto_approval.approve_waiting()
         overdue_requests.expire_due()

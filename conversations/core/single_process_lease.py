@@ -77,8 +77,8 @@ class SingleProcessLease:
         return True
 
     def _write(self, was: str, *, until: int | None = None) -> bool:
-        value = self._text(until)
         with write_transaction():
+            value = self._text(until)  # not before the wait for the turn
             is_mine = Meta.objects.filter(name=self.name, value=was).update(value=value) == 1
         self._value = value if is_mine else ""
         return is_mine

@@ -174,14 +174,13 @@ def renew(claims: Collection[Claim]) -> dict[str, str]:
     """Renew the leases of these runs; return what is requested of each that is still held: "", pause, stop…"""
     if not claims:
         return {}
-    until = leases.end_of_new()
     mine = {claimed.run: claimed.attempt for claimed in claims}
     with write_transaction():
         held = (
             Run.objects.filter(id__in=mine, status="running").select_for_update().values_list("id", "attempt", "stop")
         )
         stops = {run: stop for run, attempt, stop in held.order_by("id") if mine[run] == attempt}
-        Run.objects.filter(id__in=stops).update(lease_until=until)
+        Run.objects.filter(id__in=stops).update(lease_until=leases.end_of_new())  # not before the wait for the turn
     return stops
 
 

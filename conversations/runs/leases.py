@@ -6,7 +6,7 @@ Taken and renewed in `claims`; checked by workers periodically and at start, and
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from django.db.models import Q
 
@@ -33,9 +33,9 @@ def end_of_new() -> int:
     return database_now() + int(RUN_LEASE_S * 1e6)
 
 
-def interrupt_expired() -> list[str]:
+def interrupt_expired(is_held: Callable[[Run], bool] = lambda _: False) -> list[str]:
     """End runs whose worker was silent for a lease: they become `interrupted`, and calls that were executing become
-    `unknown` permanently.
+    `unknown` permanently. Not those that the caller holds itself: it renews them late, but is not gone.
 
     A lease that ends later than any valid one was taken by a clock that was ahead; an agent's run or a replay has none
     if a rebuild made its row again. Both expire if they were not renewed for the length of a lease, by this process's
@@ -45,7 +45,7 @@ def interrupt_expired() -> list[str]:
     is_void = Q(lease_until__gt=_furthest(now)) | Q(lease_until=None, kind__in=("agent", "replay"))
     dead = list(Run.objects.filter(status="running", lease_until__lt=now).order_by("id")[:100])
     void = list(Run.objects.filter(is_void, status="running").order_by("id")[:100])
-    return [run.id for run in (*dead, *_unrenewed(void, RUN_LEASE_S)) if _interrupt(run)]
+    return [run.id for run in (*dead, *_unrenewed(void, RUN_LEASE_S)) if not is_held(run) and _interrupt(run)]
 
 
 def interrupt_all() -> list[str]:

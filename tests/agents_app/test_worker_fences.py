@@ -18,7 +18,7 @@ from conversations.core.principals import Principal
 from conversations.events import log
 from conversations.models import Agent as Row
 from conversations.models import AuditEntry, Conversation, Event, Run, ToolCall
-from conversations.runs import leases
+from conversations.runs import claims, leases
 from tests.support import toolcalls
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, team, working
 from tests.support.live import until
@@ -178,7 +178,7 @@ def test_leases_are_renewed_while(monkeypatch, what):
         go.wait(60)
         return "acted"
 
-    def take_long():
+    def take_long(*_):
         is_looking.set()
         go.wait(60)
 
@@ -198,3 +198,39 @@ def test_leases_are_renewed_while(monkeypatch, what):
         finally:
             go.set()
         ended_runs()
+
+
+def test_a_worker_that_was_starved_does_not_end_its_own_runs(monkeypatch):
+    entered, go, looks = threading.Event(), threading.Event(), []
+    renew, interrupt_expired = claims.renew, leases.interrupt_expired
+
+    @function_tool
+    def act() -> str:
+        """Act."""
+        entered.set()
+        go.wait(60)
+        return "acted"
+
+    def renew_late(held):
+        """As when the lease ends between its renewal and the look after it."""
+        renewed = renew(held)
+        Run.objects.filter(status="running").update(lease_until=1)
+        return renewed
+
+    def look(*args):
+        looks.append(interrupt_expired(*args))
+
+    monkeypatch.setattr(workers, "RENEW_EVERY_S", 0.05)
+    monkeypatch.setattr(leases, "interrupt_expired", look)
+    with working(team([function_call("act", {}, call_id="c1")], [assistant_message("so")], tools=[act])):
+        try:
+            send_message()
+            until(entered.is_set, what="the tool to be entered")
+            monkeypatch.setattr(claims, "renew", renew_late)
+            before = len(looks)
+            until(lambda: len(looks) > before + 2 or Run.objects.get().status != "running", what="three looks")
+        finally:
+            go.set()
+        (run,) = ended_runs()
+
+    assert (run.status, ToolCall.objects.get().status) == ("done", "done")

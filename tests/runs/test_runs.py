@@ -7,6 +7,7 @@ import pytest
 from conversations.conversation import post_message
 from conversations.core import principals
 from conversations.core.errors import Conflict, Fenced, IdReused, Invalid, NotAllowed
+from conversations.core.write_transaction import in_write_transaction
 from conversations.events import commit_listeners, log
 from conversations.events.payload import parse
 from conversations.models import Agent, Approval, AuditEntry, Conversation, Event, Run, ToolCall
@@ -182,6 +183,15 @@ def test_a_worker_that_lost_its_run_writes_nothing_more():
 
     assert kinds() == before
     assert claims.renew([claim]) == {}
+
+
+def test_a_lease_begins_when_the_turn_to_write_has_come(monkeypatch):
+    claim = claimed()
+    monkeypatch.setattr(leases, "database_now", lambda: 20_000_000 if in_write_transaction() else 10_000_000)
+
+    claims.renew([claim])
+
+    assert Run.objects.get().lease_until == 20_000_000 + leases.RUN_LEASE_S * 1_000_000
 
 
 def test_a_call_that_was_executing_when_its_worker_died_is_unknown_and_never_entered_again():

@@ -89,7 +89,8 @@ def opener_of(conversation: str) -> str:
 
 def renew(approval: Approval) -> None:
     """Renew the lease of a request."""
-    Run.objects.filter(id=approval.run, status="waiting").update(lease_until=_lease())
+    with write_transaction():
+        Run.objects.filter(id=approval.run, status="waiting").update(lease_until=_lease())
 
 
 def outcome(approval: Approval) -> ExternalOutcome | None:
