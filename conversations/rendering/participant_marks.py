@@ -88,15 +88,15 @@ def distinct_slots(names: Iterable[str]) -> dict[str, int]:
 
 
 def mark_for(sender: str, principal: str = "") -> ParticipantMark:
-    """Return the mark of a sender or recipient, of as many characters as a key. Only `user:*` speaking as themselves is
-    an operator; a claim of it is a person."""
+    """Return the mark of a sender or recipient. Only `user:*` speaking as themselves is an operator; a claim of it is a
+    person. A long name is cut as the record's participants are."""
     return _here(_mark_for(sender[:MAX_KEY], principal))
 
 
 def mark_for_name(name: str, kind: str = "agent") -> ParticipantMark:
     """Return the mark of a bare name whose kind is known: agent, person, operator, system; anything else is a
     person."""
-    return _here(_mark_for_name(name[:MAX_KEY], kind))
+    return _here(_mark_for_name(name[: MAX_KEY - len("agent:")] if kind == "agent" else name[:MAX_KEY], kind))
 
 
 def _here(mark: ParticipantMark) -> ParticipantMark:

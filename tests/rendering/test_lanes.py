@@ -203,3 +203,15 @@ def test_the_two_views_keep_their_drawings_apart() -> None:
     both = [str(pen(KEY).draw(event).html) for pen in (EventRenderer, LaneRenderer, EventRenderer)]
 
     assert [("lane-card" in html) for html in both] == [False, True, False]
+
+
+@pytest.mark.parametrize("length", [190, 195, 200, 300])
+def test_an_agent_with_a_long_name_has_one_lane(browser: Client, length: int) -> None:
+    name = "N" * length
+    store(message_payload(f"agent:{name}", "Rosa"), message_payload("Rosa", f"agent:{name}"))
+    store(output("hello") | {"agent": name}, {"event": "agent.handoff", "from_agent": "Desk", "to_agent": name})
+
+    heads = HEAD.findall(page(browser))
+
+    assert [head for head in heads if "N" in head] == [f"agent:{name}"[:200]]
+    assert len(heads) == 3
