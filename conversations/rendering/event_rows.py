@@ -124,7 +124,7 @@ def row(
         voice=voice(name, _recipient(parsed, event), principal or event.principal, is_demo),
         times=timestamps.of_event(event.at, event.principal, body),
         within=within,
-        is_redacted=body.get("redacted") is True,
+        is_redacted=is_redacted(read),
     )
 
 
@@ -154,6 +154,11 @@ def is_claim(read: ParsedEvent) -> bool:
     """Return whether an event comes from someone who may not say it, so it has no effect."""
     event_type = registry.find(read.event.kind)
     return event_type is not None and not event_type.may_be_said_by(read.event.principal)
+
+
+def is_redacted(read: ParsedEvent) -> bool:
+    """Return whether a tombstone stands in place of what an event said."""
+    return read.body.get("redacted") is True
 
 
 def default_speaker(kind: str) -> str:

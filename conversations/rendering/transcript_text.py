@@ -34,7 +34,8 @@ NotesOf = Callable[[int], Iterable[RecordedAnnotation]]  # of an event, by its s
 
 
 class TextEntry(NamedTuple):
-    """An event in words: when, sender and recipient, what they did, the text, and what is code."""
+    """An event in words: when, sender and recipient, what they did, the text, what is code, and that it is
+    redacted."""
 
     day: str
     clock: str
@@ -44,6 +45,7 @@ class TextEntry(NamedTuple):
     did: str
     words: str
     code: str
+    mark: str
 
 
 def pieces(
@@ -85,7 +87,8 @@ def _entry(event: Stored, repeats: RepeatWatch) -> TextEntry | None:
     when = timestamps.of_event(event.at, event.principal, read.body).shown
     did, words, code = _words_of(read)
     to = "everyone" if event_rows.is_to_all(read) else recipient.title if recipient else ""
-    return TextEntry(when.iso[:10], when.clock, event.seq, sender.title, to, did, words, code)
+    mark = " · redacted" if event_rows.is_redacted(read) else ""
+    return TextEntry(when.iso[:10], when.clock, event.seq, sender.title, to, did, words, code, mark)
 
 
 def _notes(style: "_Style", notes: Iterable[RecordedAnnotation], place: str = "") -> Iterator[str]:
@@ -154,7 +157,7 @@ def _markdown_entry(entry: TextEntry) -> str:
     if entry.recipient:
         who += f" to **{_escaped(_line(entry.recipient))}**"
     did = f" {_escaped(entry.did)}" if entry.did else ""
-    parts = [f"{who}{did} · {entry.clock} · {entry.seq}"]
+    parts = [f"{who}{did} · {entry.clock} · {entry.seq}{entry.mark}"]
     if entry.words:
         parts.append(_prefixed("> ", hidden_characters.spelled_out(entry.words)))
     if entry.code:
@@ -170,7 +173,7 @@ def _fenced(code: str) -> str:
 
 def _plain_entry(entry: TextEntry) -> str:
     who = _line(entry.sender) + (f" to {_line(entry.recipient)}" if entry.recipient else "")
-    first = f"[{entry.seq}] {entry.clock} {who}{f' {entry.did}' if entry.did else ''}"
+    first = f"[{entry.seq}] {entry.clock} {who}{f' {entry.did}' if entry.did else ''}{entry.mark}"
     texts = [_prefixed("    ", hidden_characters.spelled_out(text)) for text in (entry.words, entry.code) if text]
     return "\n".join([first, *texts]) + "\n\n"
 

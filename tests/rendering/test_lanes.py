@@ -8,8 +8,10 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.models import Conversation
+from conversations.redaction.redact import redact
 from conversations.rendering import outline_rows
 from conversations.rendering.event_renderer import EventRenderer
 from conversations.rendering.lane_cards import LaneRenderer
@@ -215,3 +217,14 @@ def test_an_agent_with_a_long_name_has_one_lane(browser: Client, length: int) ->
 
     assert [head for head in heads if "N" in head] == [f"agent:{name}"[:200]]
     assert len(heads) == 3
+
+
+def test_a_redacted_message_says_so(browser: Client) -> None:
+    store(message_payload("Rosa", "agent:Desk"), message_payload("agent:Desk", "Rosa", "quokka"))
+    redact(SYSTEM, KEY, [2], "asked for")
+
+    html = page(browser)
+
+    cards = dict(re.findall(r'<article [^>]*id="e(\d+)".*?<p class="says"[^>]*>(.*?)</p>', html, re.S))
+    assert ">redacted</span>" in cards["2"]
+    assert "redacted</span>" not in cards["1"]

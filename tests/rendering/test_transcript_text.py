@@ -3,6 +3,8 @@
 import pytest
 
 from conversations.conversation import conversation_files
+from conversations.core.principals import SYSTEM
+from conversations.redaction.redact import redact
 from tests.dashboard.pages.test_conversation_page import KEY, output, store, token
 
 pytestmark = pytest.mark.django_db
@@ -76,3 +78,13 @@ def test_a_conversation_of_several_pages_is_whole() -> None:
     written = text("text")
 
     assert all(f"line {n}." in written for n in range(1_200))
+
+
+@pytest.mark.parametrize("form", ["markdown", "text"])
+def test_a_redacted_event_says_so(form: conversation_files.FileFormat) -> None:
+    store(message("quokka"), {**STEP, "status": "start", "args": {"street": "Elm"}}, message("goodbye"))
+    redact(SYSTEM, KEY, [1, 2], "asked for")
+
+    lines = [line for line in text(form).splitlines() if "Rosa" in line or " called rain" in line]
+
+    assert [line.endswith(" · redacted") for line in lines] == [True, True, False]
