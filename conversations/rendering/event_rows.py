@@ -289,10 +289,8 @@ def output(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     is_comment = read.body.get("phase") == "commentary"
     is_known = is_comment or read.body.get("phase") == "final_answer"
     extra = message_body.more(read.body, message_body.SPOKEN | {"phase"} if is_known else message_body.SPOKEN)
-    fields = row(read, group=group)
-    return render(
-        "output", fields, message_body.words(read.payload.words), extra, usage(read.body.get("usage")), is_comment
-    )
+    fields, tokens = row(read, group=group), message_body.usage(read.body.get("usage"))
+    return render("output", fields, message_body.words(read.payload.words), extra, tokens, is_comment)
 
 
 @view
@@ -393,13 +391,3 @@ def _changed(read: ParsedEvent) -> EditedText | None:
     if not 1 <= len(parent) <= payload.MAX_KEY or not 0 < seq < 1 << 53:
         return None
     return EditedText(parent, seq, richtext.plain(text[:8000]), mark_for(line(changed.get("sender"))[:200]).name)
-
-
-def usage(counts: object) -> str:
-    """Return a model's token usage as text, as far as it is known: 0 means not counted."""
-    if not isinstance(counts, dict):
-        return ""
-    spent, usage_text, total = (counts.get(f"{side}_tokens") for side in ("input", "output", "total"))
-    if type(spent) is int and type(usage_text) is int and spent and usage_text:
-        return f"{spent:,} tokens in, {usage_text:,} out"
-    return f"{total:,} tokens" if type(total) is int and total else ""

@@ -186,3 +186,13 @@ def _long(text: str) -> int:
     """Return the estimated rows on screen; 0 if they are few enough to show at once."""
     rows = max(text.count("\n") + 1, len(text) // _ROW)
     return rows if rows > LONG_ROWS else 0
+
+
+def usage(counts: object) -> str:
+    """Return a model's token usage as text, as far as it is known: 0 means not counted."""
+    if not isinstance(counts, dict):
+        return ""
+    spent, usage_text, total = (counts.get(f"{side}_tokens") for side in ("input", "output", "total"))
+    if type(spent) is int and type(usage_text) is int and spent and usage_text:
+        return f"{spent:,} tokens in, {usage_text:,} out"
+    return f"{total:,} tokens" if type(total) is int and total else ""

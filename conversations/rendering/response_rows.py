@@ -88,7 +88,7 @@ def response_completed(read: ParsedEvent, group: str | None, repeat: Repeat) -> 
     reason = incomplete.get("reason") if isinstance(incomplete, dict) else None
     message = error.get("message") if isinstance(error, dict) else None
     details = (
-        event_rows.usage(body.get("usage")),
+        message_body.usage(body.get("usage")),
         f"{calls} call{'' if calls == 1 else 's'} for the client" if calls else "",
         hidden_characters.spelled_out(event_rows.line(reason)[:WORD]),
     )

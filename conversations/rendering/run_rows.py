@@ -130,7 +130,7 @@ def run_resumed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
 @view
 def run_done(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw that a run finished, with its usage."""
-    details = (_duration(read), event_rows.usage(read.body.get("usage")))
+    details = (_duration(read), message_body.usage(read.body.get("usage")))
     return _line(read, RunLine("s-done", "finished", facts=details))
 
 
@@ -185,7 +185,7 @@ def model_turn(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
         "agent",
         "asked the model",
         None if is_demo and "demo" in name.lower() else richtext.inline(name or "unknown"),
-        facts=tuple(filter(None, (_duration(read), event_rows.usage(read.body.get("usage"))))),
+        facts=tuple(filter(None, (_duration(read), message_body.usage(read.body.get("usage"))))),
         tag="demo model" if is_demo else "",
     )
     if tools is None:
@@ -202,7 +202,7 @@ def model_call(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
         "s-failed" if error else "agent",
         "called the model",
         richtext.inline(name) if name else None,
-        facts=tuple(filter(None, (_duration(read), event_rows.usage(read.body.get("usage"))))),
+        facts=tuple(filter(None, (_duration(read), message_body.usage(read.body.get("usage"))))),
         fault=richtext.plain(error[:8000]) if isinstance(error, str) and error else None,
     )
     fields = event_rows.row(read, "chat" if error else "", state="failed" if error else "")
