@@ -35,6 +35,8 @@ class BoundedHttp(HttpToolsProtocol):
     _marked = 0.0  # since when nothing much came, loop time
     _is_coming = True  # a head or a body is awaited
     _other = 0  # bytes of this request that are no body
+    _is_begun = False  # a request has begun and is not complete
+    _in_read = 0  # requests that are, at least in part, in the bytes that arrived last
     _unread = 0  # bytes that waited to be sent when the reader was seen to read last
     _unread_since = 0.0  # when that was, loop time
     _has_resumed = False  # there was room for more since
@@ -137,6 +139,7 @@ class BoundedHttp(HttpToolsProtocol):
         """Start counting the bytes of a new request."""
         self._at_begin = self._at_answer = self._body
         self._other, self._is_coming, self._at_mark, self._marked = 0, True, self._body, self.loop.time()
+        self._is_begun, self._in_read = True, self._in_read + 1
         super().on_message_begin()
         self.scope["extensions"] = self._extensions
 
@@ -151,14 +154,15 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Note that the request is complete."""
-        self._is_coming = False
+        self._is_coming = self._is_begun = False
         super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
         """Parse what arrived; answer 431 and close the connection if the head is too large."""
-        before = self._body
+        before, self._in_read = self._body, int(self._is_begun)
         super().data_received(data)
-        self._other += len(data) - (self._body - before)
+        if self._in_read <= 1:  # else it is not known how many of these bytes are of the last request: none count
+            self._other += len(data) - (self._body - before)
         allowed = MAX_HEAD + FRAMING * min(CREDIT, self._body - self._at_begin)
         if self._other > allowed and not self.transport.is_closing():
             self.transport.write(REFUSAL)

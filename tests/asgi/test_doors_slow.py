@@ -119,6 +119,32 @@ def test_an_answer_may_take_its_time(port):
         assert line.recv(4096).startswith(b"HTTP/1.1 200")
 
 
+ONE = b"POST / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 150 + b"\r\nContent-Length: 2\r\n\r\n{}"
+TINY_CHUNKS = (
+    b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 20_000 + b"0\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(("requests", "count"), [(ONE * 1000, 1000), (TINY_CHUNKS + ONE, 2)], ids=["many", "chunks"])
+def test_requests_that_come_in_one_piece_are_each_answered(port, requests, count):
+    with connect(port) as line:
+        sending = threading.Thread(target=line.sendall, args=[requests])
+        sending.start()
+        answers = b""
+        while answers.count(b"HTTP/1.1 ") < count and (part := line.recv(1 << 16)):
+            answers += part
+        sending.join()
+
+    assert answers.count(b"HTTP/1.1 200 OK") == count
+
+
+def test_an_endless_head_after_others_is_refused(port):
+    with connect(port) as line:
+        line.sendall(ONE * 2 + b"GET / HTTP/1.1\r\nX: ")
+
+        assert b"HTTP/1.1 431" in trickle(line, b"a" * (16 << 10))
+
+
 @pytest.mark.parametrize("path", ["/whole", "/parts"])
 def test_a_reader_that_does_not_read_is_hung_up_on(server, port, path):
     with connect(port) as line:
