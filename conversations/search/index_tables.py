@@ -8,7 +8,7 @@ says in which block of ids a word occurs.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Protocol
@@ -41,8 +41,8 @@ class Tables(Protocol):
     def empty(self, cursor: CursorWrapper) -> None:
         """Delete all rows."""
 
-    def occurs(self, cursor: CursorWrapper, word: str, block: int) -> bool:
-        """Return whether a word still occurs in a block."""
+    def forget_words(self, cursor: CursorWrapper, pairs: Collection[tuple[str, int]]) -> None:
+        """Delete those of these words, each with its block, that no row of the block has, in one statement."""
 
     def find(
         self, cursor: CursorWrapper, query: Wanted, low: int, high: int, limit: int, deadline: float

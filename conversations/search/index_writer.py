@@ -17,10 +17,9 @@ from conversations.core.failpoints import failpoint
 from conversations.core.write_transaction import write_transaction
 from conversations.events.log import bounded_reads
 from conversations.events.log.sql import marks
-from conversations.events.log.sql_blocks import insert
 from conversations.models import Meta
 from conversations.search import recorded_times, title_index
-from conversations.search.index_rows import WORDS_TABLE, IndexRow, Wanted
+from conversations.search.index_rows import IndexRow, Wanted
 from conversations.search.index_tables import Tables, of_conversation, of_this, row_of, version
 
 logger = logging.getLogger(__name__)
@@ -177,7 +176,7 @@ def forget(conversation: int, seqs: Sequence[int] | None = None) -> None:
         for page in _indexed(cursor, conversation, seqs):
             if rows := _there(cursor, tables, conversation, page):
                 tables.delete(cursor, rows)
-                _forget_words(cursor, tables, rows)
+                tables.forget_words(cursor, {(word, row.id >> tables.block) for row in rows for word in row.words})
         title_index.remove(cursor, [conversation])
 
 
@@ -261,18 +260,6 @@ def _there(cursor: CursorWrapper, tables: Tables, conversation: int, rows: Seque
     indexed_ids, _ = tables.find(cursor, of_it, min(ids), max(ids) + 1, len(ids) + MAX_BODIES, math.inf)
     indexed = set(indexed_ids)
     return [row for row in rows if row.id in indexed]
-
-
-def _forget_words(cursor: CursorWrapper, tables: Tables, rows: Sequence[IndexRow]) -> None:
-    gone = {(word, row.id >> tables.block) for row in rows for word in row.words}
-    flat = [value for word, block in sorted(gone) if not tables.occurs(cursor, word, block) for value in (word, block)]
-    insert(
-        cursor,
-        f"WITH gone(word,block) AS (VALUES %s) DELETE FROM {WORDS_TABLE} WHERE EXISTS(SELECT 1 FROM gone WHERE"
-        f" gone.word={WORDS_TABLE}.word AND gone.block={WORDS_TABLE}.block)",
-        2,
-        flat,
-    )
 
 
 def _erased(cursor: CursorWrapper, ids: Sequence[int]) -> dict[int, str]:

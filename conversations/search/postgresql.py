@@ -7,7 +7,7 @@ it would test row by row for rare words.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from django.db.backends.utils import CursorWrapper
 
@@ -51,10 +51,14 @@ class Postgres:
         """Delete all rows."""
         cursor.execute(f"TRUNCATE {TABLE}, {WORDS_TABLE}")
 
-    def occurs(self, cursor: CursorWrapper, word: str, block: int) -> bool:
-        """Return whether a word still occurs in a block."""
-        cursor.execute(f"SELECT 1 FROM {TABLE} WHERE words @@ %s::tsquery LIMIT 1", [f"'{word}' & ':b{block}'"])
-        return cursor.fetchone() is not None
+    def forget_words(self, cursor: CursorWrapper, pairs: Collection[tuple[str, int]]) -> None:
+        """Delete those that occur nowhere in their block."""
+        cursor.execute(
+            f"DELETE FROM {WORDS_TABLE} w USING unnest(%s::text[],%s::bigint[]) gone(word,block)"
+            " WHERE w.word=gone.word AND w.block=gone.block AND NOT EXISTS"
+            f"(SELECT 1 FROM {TABLE} WHERE words @@ format('%%L & %%L',gone.word,':b'||gone.block)::tsquery)",
+            [[word for word, _ in pairs], [block for _, block in pairs]],
+        )
 
     def find(
         self, cursor: CursorWrapper, query: Wanted, low: int, high: int, limit: int, deadline: float

@@ -3,8 +3,9 @@
 The ascii tokenizer splits only at ASCII signs, which our words do not contain, so they stay as they are.
 """
 
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from django.db.backends.utils import CursorWrapper
 
@@ -38,10 +39,13 @@ class Sqlite:
         cursor.execute(f"INSERT INTO {TABLE}({TABLE}) VALUES('delete-all')")
         cursor.execute(f"DELETE FROM {WORDS_TABLE}")
 
-    def occurs(self, cursor: CursorWrapper, word: str, block: int) -> bool:
-        """Return whether a word still occurs anywhere."""
-        cursor.execute(f"SELECT 1 FROM {TABLE} WHERE {TABLE} MATCH %s LIMIT 1", [f'words : "{word}"'])
-        return cursor.fetchone() is not None
+    def forget_words(self, cursor: CursorWrapper, pairs: Collection[tuple[str, int]]) -> None:
+        """Delete those that occur nowhere: there is one block."""
+        cursor.execute(
+            f"DELETE FROM {WORDS_TABLE} WHERE word IN (SELECT value FROM json_each(%s)) AND NOT EXISTS"
+            f"(SELECT 1 FROM {TABLE} WHERE {TABLE} MATCH 'words : \"'||{WORDS_TABLE}.word||'\"')",
+            [json.dumps([word for word, _ in pairs])],
+        )
 
     def find(
         self, cursor: CursorWrapper, query: Wanted, low: int, high: int, limit: int, deadline: float

@@ -8,6 +8,7 @@ from math import inf
 import pytest
 from django.core.management import call_command
 from django.db import DataError, connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from conversations import search
 from conversations.asgi.metrics import MetricsCollector
@@ -172,6 +173,19 @@ def test_a_demo_conversation_that_goes_takes_its_words_along():
 
     assert search_all("zebra") == []
     assert not known("zebra")
+
+
+def test_many_words_are_forgotten_by_few_statements_and_those_of_others_stay():
+    say("desk", " ".join(f"word{n}" for n in range(1000)))
+    say("other", "word7 here")
+    catch_up()
+
+    with CaptureQueriesContext(connection) as statements, log.write_transaction():
+        search.forget(Conversation.objects.get(key="desk").id)
+
+    assert len(statements) < 20
+    assert [n for n in range(1000) if known(f"word{n}")] == [7]
+    assert search_all("word7") == [("other", 1)]
 
 
 def test_reindex_makes_the_same_again():
