@@ -12,6 +12,8 @@ from typing import Any
 
 from openai.types.responses import ResponseFunctionToolCall
 
+from agents_app.model_providers.sent_arguments import harmless
+
 _OURS = re.compile(r"(?<=.)~[0-9a-f]{8}$", re.DOTALL)
 
 
@@ -25,9 +27,11 @@ class CallIds:
                 self._calls.setdefault(str(item.get("call_id")), (str(item.get("name")), str(item.get("arguments"))))
 
     def separate(self, items: Iterable[Any]) -> None:
-        """Give each function call of an answer an id that no other call has; done again it changes nothing."""
+        """Give each function call of an answer an id that no other call has, and arguments that the SDK can hold; done
+        again it changes nothing."""
         for item in items:
             if isinstance(item, ResponseFunctionToolCall):
+                item.arguments = harmless(item.arguments)
                 item.call_id = self._separate(item.call_id, (item.name, item.arguments))
 
     def _separate(self, call_id: str, call: tuple[str, str]) -> str:

@@ -23,9 +23,10 @@ from agents_app.worker.call_ids import CallIdMap
 from agents_app.worker.event_writer import RunEventWriter
 from agents_app.worker.model_turns import ModelAnswer, ModelTurns, StreamedMessage, TurnTooLarge, said_in
 from agents_app.worker.saved_state import Incompatible
-from conversations.core.errors import Fenced
+from conversations.core.errors import Fenced, TooLarge
 from conversations.core.failpoints import failpoint
 from conversations.core.ids import text_digest
+from conversations.events.payload import check_depth
 from conversations.runs import claims
 from conversations.runs.claims import Body
 
@@ -225,10 +226,12 @@ def requested_arguments(context: ToolContext[Any]) -> str:
 
 
 def arguments(sent: str) -> Body:
-    """Return the arguments as they arrived and, if they are an object, parsed; an empty text is an empty object."""
+    """Return the arguments as they arrived and, if they are an object that an event can hold, parsed; an empty text is
+    an empty object."""
     try:
+        check_depth(sent.encode("utf-8", "surrogatepass"))
         read = json.loads(sent) if sent.strip() else {}
-    except ValueError:
+    except (ValueError, TooLarge):
         read = None
     return {"args_raw": sent, **({"args": read} if isinstance(read, dict) else {})}
 
