@@ -8,6 +8,7 @@ without them. A call is never sent twice: if the connection breaks, nobody knows
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -17,17 +18,19 @@ from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, CallToolResult, GetPromptResult, ListPromptsResult
 from mcp.types import Tool as McpTool
 
+from agents_app.mcp.limits import StdoutNoise, serving_name, within_list, within_result
 from agents_app.mcp.servers import McpServer, Transport
 from agents_app.recorded_values import mask, reason_of
 from conversations.core.background_loop import cancel_all
 from conversations.core.status import OK
 
 logger = logging.getLogger(__name__)
+logging.getLogger("mcp.client.stdio").addFilter(StdoutNoise())
 
 LOOK_EVERY = 5.0  # seconds between two looks at what the server offers, which tells that it is there
 LOOK_S = 5.0  # seconds it may take to answer
 BACK_OFF = (0.5, 30.0)  # seconds before the next try: the first, and the longest
-MAX_TOOLS = 500  # of one server
+MAX_REST = 3600.0  # seconds between two changes of a list that is another one at each look
 CLOSE_S = 5.0  # seconds for a connection to end
 
 Changed = Callable[["McpConnection"], Awaitable[None]]
@@ -56,6 +59,7 @@ class McpConnection(MCPServer):
         self._news = asyncio.Event()
         self._closing = asyncio.Event()
         self._running = 0
+        self._rest, self._rests_until = 0.0, float("-inf")  # seconds, and monotonic
 
     @property
     def name(self) -> str:
@@ -115,9 +119,10 @@ class McpConnection(MCPServer):
             if not call.done() or _is_closed(error):
                 raise McpDown(f"the connection to the MCP server {self.name} broke: the call may have taken effect")
             result = call.result()
+            content = within_result(result.content)
             if result.is_error:  # an error in the record, too
-                raise McpFailed("\n".join(p.text for p in result.content if p.type == "text") or "it failed")
-            return result
+                raise McpFailed("\n".join(p.text for p in content if p.type == "text") or "it failed")
+            return result.model_copy(update={"content": content})
         finally:
             self._running -= 1
             await cancel_all((call, broken))
@@ -152,6 +157,7 @@ class McpConnection(MCPServer):
         return was_up
 
     async def _hold(self, inner: Transport) -> None:
+        serving_name.set(self.name)
         try:
             async with asyncio.timeout(self.spec.connect_s):
                 await inner.connect()  # type: ignore[no-untyped-call]
@@ -186,14 +192,30 @@ class McpConnection(MCPServer):
         await self._listed(listed)
 
     async def _listed(self, listed: Sequence[McpTool]) -> None:
-        tools = [tool for tool in listed if self.spec.takes(tool.name)][:MAX_TOOLS]
-        if self.state == OK and tools == self.tools:
+        tools = within_list([tool for tool in listed if self.spec.takes(tool.name)])
+        is_changed = self._is_due(tools)
+        if self.state == OK and not is_changed:
             return
         if self.state != OK:
             logger.info("the MCP server %s is connected: %s tools", self.name, len(tools))
-        self.state, self.tools = OK, tools
+        self.state = OK
+        if is_changed:
+            self.tools = tools
         await self._changed(self)
         self.first_try.set()
+
+    def _is_due(self, tools: list[McpTool]) -> bool:
+        """Return whether to take over a changed list. The record keeps every schema: a list that changes all the time
+        is taken over more and more rarely."""
+        now = time.monotonic()
+        if now < self._rests_until or tools == self.tools:
+            if now >= self._rests_until:
+                self._rest = 0.0
+            return False
+        if self.tools:
+            self._rest = min(max(LOOK_EVERY, 2 * self._rest), MAX_REST)
+            self._rests_until = now + self._rest
+        return True
 
     async def _down(self, reason: str) -> None:
         was_told = self.state not in (OK, "connecting")

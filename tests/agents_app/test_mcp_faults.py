@@ -3,6 +3,8 @@ process: `Faulty` is both the server and its transport."""
 
 import asyncio
 import json
+import os
+import sys
 from dataclasses import dataclass, field
 
 import pytest
@@ -11,12 +13,13 @@ from agents.testing import ModelStep, ScriptedModel, assistant_message, function
 from mcp.types import CallToolResult, TextContent
 from mcp.types import Tool as McpTool
 
-from agents_app.mcp import connections
+from agents_app.mcp import connections, limits
 from agents_app.mcp.servers import McpServer
 from agents_app.teams.definition import Team
 from conversations.models import Agent as AgentRow
+from conversations.models import ToolSchema
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
-from tests.support.live import until
+from tests.support.live import ROOT, until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 
@@ -36,6 +39,8 @@ class Faulty(McpServer):
     tools: list[McpTool] = field(default_factory=lambda: [listed("stamp")])
     answer: list[str] = field(default_factory=lambda: ["stamped"])
     problems: list[Exception] = field(default_factory=list)
+    looks: list[int] = field(default_factory=list)
+    fails: bool = False
 
     def transport(self):
         return self
@@ -50,7 +55,7 @@ class Faulty(McpServer):
 
     async def call_tool(self, name, arguments, meta=None):
         content = [TextContent(type="text", text=text) for text in self.answer]
-        return CallToolResult(content=content, isError=bool(self.problems))
+        return CallToolResult(content=content, isError=self.fails)
 
     async def cleanup(self):
         pass
@@ -116,3 +121,69 @@ def test_a_call_of_a_server_that_has_just_broken_off_is_told_so():
     assert [step["tool_call_id"] for step in steps] == ["c1", "c2"]
     assert all("desk is not connected (down: no route): nothing was called" in step["output"] for step in steps)
     assert offered(team, 3) == []  # the next run's
+
+
+def test_what_a_model_is_given_of_a_result_is_limited(monkeypatch):
+    monkeypatch.setattr(limits, "MAX_TEXT", 10)
+    server = Faulty(answer=["12345", "6789012", "never"])
+    team = team_of([call()], SO, server=server)
+    with working(team):
+        until(lambda: names(team), what="the server's tools")
+        send_message()
+        ended_runs()
+
+    (output,) = (item for item in team.agents[0].model.calls[1].input if item.get("type") == "function_call_output")
+    assert [part["text"] for part in output["output"]] == ["12345", "67890", limits.CUT]
+
+
+def test_the_text_of_an_error_is_limited(monkeypatch):
+    monkeypatch.setattr(limits, "MAX_TEXT", 10)
+    server = Faulty(answer=["12345678901234567890"], fails=True)
+    team = team_of([call()], SO, server=server)
+    with working(team):
+        until(lambda: names(team), what="the server's tools")
+        send_message()
+        ended_runs()
+
+    assert event_bodies("tool_step")[-1]["output"] == f"1234567890\n{limits.CUT}"
+
+
+def test_a_list_that_is_another_one_at_each_look_is_taken_over_rarely(monkeypatch):
+    monkeypatch.setattr(connections, "LOOK_EVERY", 0.01)
+
+    class Ticking(Faulty):
+        """A server whose descriptions say how often it was asked."""
+
+        async def list_tools(self):
+            self.looks.append(1)
+            return [listed("stamp", f"Asked {len(self.looks)} times.")]
+
+    server = Ticking()
+    team = team_of(SO, server=server)
+    with working(team):
+        until(lambda: len(server.looks) > 100, what="a hundred looks")
+
+    assert 1 < ToolSchema.objects.filter(name="stamp").count() < 20
+
+
+def test_the_tools_of_a_list_beyond_its_limit_are_not_offered(monkeypatch):
+    monkeypatch.setattr(limits, "MAX_LIST", 500)
+    server = Faulty(tools=[listed("stamp"), listed("file", "x" * 500), listed("shred")])
+    team = team_of(SO, server=server)
+    with working(team):
+        until(lambda: names(team), what="the server's tools")
+        assert names(team) == ["stamp"]
+
+
+def test_lines_on_standard_output_that_are_no_messages_are_told_once(tmp_path, caplog):
+    program = "import runpy, sys; print('debug ' * 9 + chr(10), flush=True); print('more' + chr(10), flush=True);"
+    program += "runpy.run_module('tests.support.mcp_serial_desk', run_name='x')"
+    command = [sys.executable, "-c", program, str(tmp_path / "effects")]
+    server = McpServer("noisy", command=command, cwd=str(ROOT), env={"PATH": os.environ["PATH"]}, connect_s=60)
+    team = team_of(SO, server=server)
+    with working(team):
+        until(lambda: names(team), what="the server's tools")
+
+    (record,) = (record for record in caplog.records if record.name == "mcp.client.stdio")
+    assert record.getMessage().startswith("the MCP server noisy writes lines to its standard output")
+    assert record.exc_info is None
