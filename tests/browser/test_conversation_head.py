@@ -88,6 +88,37 @@ def test_no_control_of_a_wide_head_is_squeezed(served: Server, window: Page, ask
     assert opened(window, asking).evaluate(SQUEEZED) == []
 
 
+TITLED = "(title) => { title.textContent = 'A street lamp fell on Oak Road 7'; return title.offsetWidth; }"
+PLACES = """() => [...document.querySelectorAll(".conversation-head :is(.verbs > button, .switch, .button)")]
+  .filter((control) => control.checkVisibility() && !["stop", "abort"].includes(control.value))
+  .map((control) => { const { left, right } = control.getBoundingClientRect(); return [left, right]; })"""
+
+
+@pytest.mark.parametrize("width", [700, 1024, 1280, 1440, 1700])
+def test_no_control_of_a_head_moves_as_the_state_changes(served: Server, window: Page, width: int) -> None:
+    key = f"moving-{width}"
+    work(served, f"t.say(o, {key!r}, content='A street lamp fell on Oak Road 7 and hurt a dog', client_id={key!r})")
+    window.set_viewport_size({"width": width, "height": 800})
+    opened(window, f"/conversations/{key}/")
+    idle = window.evaluate(PLACES)
+
+    work(served, f"t.ask(o, {key!r})")
+    expect(window.locator("[data-standing]")).to_contain_text("Waiting for you")
+    expect(window.locator(".conversation-head [value=stop]")).to_have_count(1)
+    waiting = window.evaluate(PLACES)
+    title = window.locator(".conversation-head h1").evaluate(TITLED)
+    window.get_by_role("button", name="Pause").click()
+    expect(window.get_by_role("button", name="Resume")).to_be_visible()
+    paused = window.evaluate(PLACES)
+    window.get_by_role("button", name="Resume").click()
+    expect(window.get_by_role("button", name="Pause")).to_be_visible()
+
+    assert waiting == idle
+    assert paused == idle
+    if width >= 1280:
+        assert title >= 200
+
+
 def test_who_waits_is_never_cut_however_long_the_title_is(served: Server, window: Page, asking: str) -> None:
     work(served, LONG_TITLE)
     opened(window, asking)
