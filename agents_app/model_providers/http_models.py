@@ -12,6 +12,7 @@ from agents.items import ModelResponse, TResponseStreamEvent
 from agents.models import get_default_model_settings, gpt_5_reasoning_settings_required
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
 
+from agents_app.model_providers.sent_arguments import encodable
 from agents_app.model_providers.unique_call_ids import CallIds
 from conversations.core.secret_masking import mask
 
@@ -34,6 +35,7 @@ class _Bounded:
         self, system_instructions: Any, input: Any, model_settings: ModelSettings, *args: Any, **named: Any
     ) -> ModelResponse:
         """Return as the SDK's model does. Raises ModelFailed."""
+        system_instructions, input = encodable(system_instructions), encodable(input)
         try:
             async with asyncio.timeout(self.timeout_s):
                 settled = _settled(model_settings, self.model)
@@ -48,6 +50,7 @@ class _Bounded:
         self, system_instructions: Any, input: Any, model_settings: ModelSettings, *args: Any, **named: Any
     ) -> AsyncIterator[TResponseStreamEvent]:
         """Stream as the SDK's model does, to a completed response. Raises ModelFailed."""
+        system_instructions, input = encodable(system_instructions), encodable(input)
         deadline = asyncio.get_running_loop().time() + self.timeout_s
         settled = _settled(model_settings, self.model)
         events = super().stream_response(system_instructions, input, settled, *args, **named)  # type: ignore[misc]

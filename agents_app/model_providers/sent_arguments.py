@@ -1,11 +1,12 @@
-"""The arguments of a model's calls, as text that the SDK and the record can hold. Used by the served models.
+"""The arguments of a model's calls, and other text to and from it, as the SDK, the record and a model's server can
+hold them. Used by the served models.
 
 The SDK encodes the parsed arguments as UTF-8, and parses them without a limit on depth: half of a surrogate pair, and
 a list inside a list a thousand times, would end the run in place of the call.
 """
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from conversations.core.errors import TooLarge
 from conversations.events.payload import MAX_DEPTH, check_depth
@@ -20,7 +21,7 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|[\[{\]}]', re.DOTALL)
 def harmless(sent: str) -> str:
     """Return arguments with U+FFFD for half of a surrogate pair; nested deeper than an event may be, only what comes
     before that, which is no JSON: the call fails, and the model is told."""
-    text = sent if sent.isascii() else _HALF.sub("\ufffd", sent)
+    text: str = encodable(sent)
     if "\\u" in text:
         text = _ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
     try:
@@ -28,6 +29,18 @@ def harmless(sent: str) -> str:
     except TooLarge:
         return f"{text[: _end_of_depth(text)]}…"
     return text
+
+
+def encodable(value: Any) -> Any:
+    """Return a text, or JSON, with U+FFFD for half of a surrogate pair, which is no UTF-8: the name of a file may have
+    one."""
+    if isinstance(value, str):
+        return value if value.isascii() else _HALF.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [encodable(item) for item in value]
+    if isinstance(value, dict):
+        return {encodable(name): encodable(item) for name, item in value.items()}
+    return value
 
 
 def _end_of_depth(text: str) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from openai.types.responses import ResponseFunctionToolCall
 
-from agents_app.model_providers.sent_arguments import harmless
+from agents_app.model_providers.sent_arguments import encodable, harmless
 
 _OURS = re.compile(r"(?<=.)~[0-9a-f]{8}$", re.DOTALL)
 
@@ -27,11 +27,13 @@ class CallIds:
                 self._calls.setdefault(str(item.get("call_id")), (str(item.get("name")), str(item.get("arguments"))))
 
     def separate(self, items: Iterable[Any]) -> None:
-        """Give each function call of an answer an id that no other call has, and arguments that the SDK can hold; done
+        """Give each function call of an answer an id that no other call has, and texts that the SDK can hold; done
         again it changes nothing."""
         for item in items:
             if isinstance(item, ResponseFunctionToolCall):
                 item.arguments = harmless(item.arguments)
+                item.id, item.call_id = encodable(item.id), encodable(item.call_id)
+                item.name, item.namespace = encodable(item.name), encodable(item.namespace)
                 item.call_id = self._separate(item.call_id, (item.name, item.arguments))
 
     def _separate(self, call_id: str, call: tuple[str, str]) -> str:

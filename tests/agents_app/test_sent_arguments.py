@@ -15,6 +15,7 @@ from conversations.models import ToolCall
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.provider_answers import call, message, streamed
 from tests.support.provider_server import Answer, served_apart
+from tests.support.responses import ask
 
 DEEP = '{"text": "so", "more": ' + "[" * 150 + "]" * 150 + "}"
 
@@ -25,13 +26,13 @@ def echo(text: str) -> str:
     return text
 
 
-def streamed_call(sent):
-    return streamed([call("echo", {}, "c1") | {"arguments": sent}])
+def streamed_call(sent, name="echo"):
+    return streamed([call(name, {}, "c1") | {"arguments": sent}])
 
 
-def chatted_call(sent):
+def chatted_call(sent, name="echo"):
     """The same as chat completions."""
-    tool = {"index": 0, "id": "c1", "type": "function", "function": {"name": "echo", "arguments": sent}}
+    tool = {"index": 0, "id": "c1", "type": "function", "function": {"name": name, "arguments": sent}}
     head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "usage": None}
     chunk = head | {"choices": [{"index": 0, "delta": {"tool_calls": [tool]}, "finish_reason": "tool_calls"}]}
     return Answer(f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode())
@@ -74,6 +75,48 @@ def test_arguments_that_no_column_holds_are_those_of_one_call(api, sent, recorde
     assert start["args_raw"] == recorded
     assert ToolCall.objects.get().status == ("failed" if output == "error" else "done")
     assert output in end["output"]
+
+
+@function_tool
+def list_names() -> str:
+    """Return the name of a file that is not UTF-8."""
+    return "b\udcff.txt"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.any_database
+@pytest.mark.parametrize("api", ["responses", "chat"])
+def test_an_output_with_half_a_character_goes_to_the_models_server_without_it(api):
+    answers = (streamed_call("{}", "list_names"), streamed([message("so")]))
+    if api == "chat":
+        answers = (chatted_call("{}", "list_names"), chatted_end("{}"))
+    clerk = Agent(name="Clerk", model=f"{api}:m", tools=[list_names])
+    with served_apart(lambda n, request: answers[n]) as server:
+        config = ModelConfig(api_key="sk-test-1234", base_url=server.url, retries=0)
+        with working(Team(name="t", agents=[clerk], entry=["Clerk"]), config=config):
+            send_message()
+            (run,) = ended_runs()
+
+    assert run.status == "done"
+    assert "b\ufffd.txt" in json.dumps(server.requests[1].body, ensure_ascii=False)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.any_database
+@pytest.mark.parametrize("more", [{"name": "ec\ud83d"}, {"call_id": "c\ud83d"}, {"namespace": "n\ud83d"}], ids=repr)
+def test_a_call_whose_name_or_id_has_half_a_character_is_a_call(more):
+    answers = (streamed([call("echo", {"text": "so"}, "c1") | more]), streamed([message("so")]))
+    clerk = Agent(name="Clerk", model="responses:m", tools=[echo])
+    with served_apart(lambda n, request: answers[n]) as server:
+        config = ModelConfig(api_key="sk-test-1234", base_url=server.url, retries=0)
+        with working(Team(name="t", agents=[clerk], entry=["Clerk"]), config=config):
+            response = ask()
+            (run,) = ended_runs()
+
+    assert (run.status, len(server.requests)) == ("done", 2)
+    (name, value), body = *more.items(), json.dumps(server.requests[1].body, ensure_ascii=False)
+    assert value.replace("\ud83d", "\ufffd") in body
+    assert len(event_bodies("policy.refused", response)) == (name != "call_id")
 
 
 JSON = st.recursive(
