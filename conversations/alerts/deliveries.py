@@ -16,7 +16,7 @@ from django.db.models import F
 from conversations.alerts import delivery_texts
 from conversations.core.ids import new_id
 from conversations.core.micros import to_datetime
-from conversations.models import Alarm, AlertDelivery, AlertRule
+from conversations.models import Alarm, AlertDelivery, AlertRule, Conversation
 
 MAX_TRIES = 15
 MAX_DELAY_S = 3600.0
@@ -82,9 +82,18 @@ def claim(now: int, busy: Mapping[int, int], at_most: int) -> list[AlertDelivery
             attempts=F("attempts") + 1, due_at=now + int(lease_s() * 1e6), is_sending=True
         )
         taken += fresh
+    titles = _titles(taken)
     for row in taken:
         row.attempts += 1
+        row.conversation_title = titles.get(row.id, "")
     return taken
+
+
+def _titles(taken: Sequence[AlertDelivery]) -> dict[str, str]:
+    """Return by delivery the title that its conversation has now. It is not stored, so no redaction has to find it."""
+    keys = {row.id: json.loads(row.body).get("data", {}).get("conversation_id") or "" for row in taken}
+    titles = dict(Conversation.objects.filter(key__in=set(keys.values())).values_list("key", "title"))
+    return {id_: titles.get(key, "") for id_, key in keys.items()}
 
 
 def record(outcomes: Sequence[Outcome], now: int) -> None:

@@ -28,7 +28,7 @@ def webhook_body(delivery: AlertDelivery, site: str) -> bytes:
     `https://host`."""
     payload = _payload(delivery, site)
     if delivery.rule.form == "slack":
-        payload = _slack(delivery, payload["data"]["url"])
+        payload = _slack(delivery, payload["data"])
     return json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
 
 
@@ -44,18 +44,20 @@ def _payload(delivery: AlertDelivery, site: str) -> dict[str, Any]:
     payload: dict[str, Any] = json.loads(delivery.body)
     data = payload["data"]
     path = page_urls.event_url(data["conversation_id"], data["seq"]) if data.get("conversation_id") else "/alerts/"
+    if data.get("conversation_id"):
+        data["conversation_title"] = delivery.conversation_title
     data["url"] = site + quote(path, safe="/?=&#%~")
     return payload
 
 
-def _slack(delivery: AlertDelivery, url: str) -> dict[str, Any]:
+def _slack(delivery: AlertDelivery, data: dict[str, Any]) -> dict[str, Any]:
     title = hidden_characters.spelled_out(delivery.subject)
-    facts = "\n".join(_facts(json.loads(delivery.body)["data"]))[:SLACK_TEXT]
+    facts = "\n".join(_facts(data))[:SLACK_TEXT]
     texts = [text for text in (title, facts) if text]
     sections: list[dict[str, Any]] = [
         {"type": "section", "text": {"type": "plain_text", "text": text[:SLACK_TEXT], "emoji": False}} for text in texts
     ]
-    link = {"type": "section", "text": {"type": "mrkdwn", "text": f"<{_escaped(url)}|Open in Switchboard>"}}
+    link = {"type": "section", "text": {"type": "mrkdwn", "text": f"<{_escaped(data['url'])}|Open in Switchboard>"}}
     return {"text": _escaped(title), "blocks": [*sections, link], "unfurl_links": False}
 
 
@@ -66,13 +68,18 @@ def _facts(data: dict[str, Any]) -> list[str]:
     count = int(data["count"])
     lines = [
         str(data["detail"]),
-        f"Conversation: {data['conversation_id']}" if data["conversation_id"] else "",
+        f"Conversation: {_named(data)}" if data["conversation_id"] else "",
         f"Agent: {data['agent']}" if data["agent"] else "",
         f"{count:,} times since {data['opened_at']}" if count > 1 else f"Since {data['opened_at']}",
         f"Closed at {data['closed_at']}" if data["closed_at"] else "",
         f"Rule: {data['rule']}",
     ]
     return [hidden_characters.spelled_out(line) for line in lines if line]
+
+
+def _named(data: Mapping[str, Any]) -> str:
+    title, key = data.get("conversation_title", ""), data["conversation_id"]
+    return f"{title} ({key})" if title and title != key else str(key)
 
 
 def _escaped(text: str) -> str:

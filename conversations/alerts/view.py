@@ -10,7 +10,7 @@ from conversations.alerts.rule_fields import FORMS, masked_url
 from conversations.core import page_urls
 from conversations.core.micros import to_datetime
 from conversations.core.node_heartbeat import database_now
-from conversations.models import Alarm, AlertDelivery, AlertRule, Shelf
+from conversations.models import Alarm, AlertDelivery, AlertRule, Conversation, Shelf
 from conversations.runs.policy.file_format import time_of
 
 HOUR = 3600 * 1_000_000  # µs
@@ -37,6 +37,7 @@ class ShownAlarm(NamedTuple):
     alarm: Alarm
     label: str
     href: str
+    title: str  # of the conversation of its newest case
     can_end: bool
     shelf: Shelf | None
 
@@ -113,14 +114,20 @@ def alarms(*, state: str = "open", before: int | None = None, limit: int = 50) -
         (shelf.rule_id, shelf.group): shelf
         for shelf in Shelf.objects.filter(rule__in={alarm.rule_id for alarm in page}, until__gt=now)
     }
+    titles = _titles(page)
     shown = [
         ShownAlarm(
-            alarm, KINDS[alarm.kind].label, href_of(alarm),
+            alarm, KINDS[alarm.kind].label, href_of(alarm), titles.get(alarm.conversation, ""),
             alarm.closed_at is None and not KINDS[alarm.kind].is_lasting, shelves.get((alarm.rule_id, alarm.group)),
         )
         for alarm in page[:limit]
     ]  # fmt: skip
     return shown, str(page[limit - 1].id) if len(page) > limit else None
+
+
+def _titles(rows: Sequence[Alarm]) -> dict[str, str]:
+    keys = {alarm.conversation for alarm in rows if alarm.conversation}
+    return dict(Conversation.objects.filter(key__in=keys).exclude(title="").values_list("key", "title"))
 
 
 def href_of(alarm: Alarm) -> str:
@@ -170,7 +177,8 @@ def alarm_item(shown: ShownAlarm) -> dict[str, Any]:
     alarm = shown.alarm
     return {
         "id": alarm.id, "rule_id": alarm.rule_id, "rule": alarm.rule.name, "kind": alarm.kind, "cause": alarm.cause,
-        "detail": alarm.detail, "conversation_id": alarm.conversation or None, "seq": alarm.seq, "agent": alarm.agent,
+        "detail": alarm.detail, "conversation_id": alarm.conversation or None,
+        "conversation_title": shown.title, "seq": alarm.seq, "agent": alarm.agent,
         "count": alarm.count, "opened_at": _iso(alarm.opened_at), "last_at": _iso(alarm.last_at),
         "closed_at": _iso(alarm.closed_at), "closed_by": alarm.closed_by, "notified_at": _iso(alarm.notified_at),
         "shelved_until": _iso(shown.shelf.until) if shown.shelf else None,

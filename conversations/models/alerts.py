@@ -139,6 +139,8 @@ class AlertDelivery(models.Model):
     http_status = models.IntegerField(null=True, help_text="of the last answer")
     error = models.CharField(max_length=300, default="", help_text="of the last attempt")
 
+    conversation_title = ""  # as it is when the delivery is claimed; not stored
+
     class Meta:
         indexes = [
             models.Index(fields=["due_at"], name="delivery_due", condition=Q(status="waiting")),

@@ -114,6 +114,7 @@ class Alarm(Shape):
     cause: str
     detail: str
     conversation_id: str | None
+    conversation_title: str
     seq: int
     agent: str
     count: int
