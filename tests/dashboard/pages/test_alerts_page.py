@@ -6,6 +6,7 @@ import re
 import pytest
 
 from conversations.alerts import deliveries, evaluation
+from conversations.core.micros import to_datetime
 from conversations.core.node_heartbeat import database_now
 from conversations.models import Alarm, AlertDelivery, AlertRule, AuditEntry, Shelf
 from tests.support import alerting
@@ -223,3 +224,14 @@ def test_the_api_lists_alarms_by_cursor_and_dead_letters(admin, rule):
     assert admin.post(f"/api/v1/alert-deliveries/{delivery.id}/retry").json() == {"id": delivery.id}
     alarm = first["items"][0]["id"]
     assert admin.post(f"/api/v1/alarms/{alarm}/end", {}, content_type="application/json").json() == {"id": alarm}
+
+
+def test_a_shelf_says_until_when_in_the_readers_time_zone(team, rule):
+    client = client_of(team["admin"])
+    do(client, rule, "shelves", **{"for": "1800"})
+    until = to_datetime(Shelf.objects.get().until)
+
+    page = client.get("/alerts/").content.decode()
+
+    shown = f'<time datetime="{until.isoformat()}" data-clock="minute"'
+    assert f"shelved until {shown}" in page
