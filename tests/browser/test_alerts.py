@@ -69,7 +69,7 @@ def test_a_rule_is_added_tested_and_a_failure_is_sent_and_shown_live(
     alerts.goto("/alerts/")
     expect(alerts.get_by_text(secret)).to_have_count(0)
 
-    alerts.get_by_role("button", name="Send a test of On call").click()
+    alerts.get_by_role("button", name="Send test of On call").click()
     expect(alerts.get_by_text("Test queued")).to_be_visible()
     until(lambda: len(receiver.posts) == 1, within=30, what="the test to arrive")
     work(served, "from tests.support import alerting; alerting.fail('tram', error='out of power')")
@@ -140,7 +140,7 @@ def test_a_rule_is_shelved_with_an_end_and_removed(alerts: Page, served: Server)
 def test_a_dead_letter_is_sent_again(alerts: Page, receiver: Receiver) -> None:
     receiver.answers += [410]
     add(alerts, "Fragile", receiver.url)
-    alerts.get_by_role("button", name="Send a test of Fragile").click()
+    alerts.get_by_role("button", name="Send test of Fragile").click()
     expect(alerts.get_by_text("Test queued")).to_be_visible()
     until(lambda: receiver.requests == 1, within=30, what="the refusal")
 

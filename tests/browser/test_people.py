@@ -92,7 +92,7 @@ def test_signing_out_elsewhere_is_seen_on_an_open_page(page: Page, stranger: Bro
     open_page.goto("/")
     expect(open_page.locator("live-state")).to_have_text("Live")
 
-    page.get_by_role("button", name="Sign walter out everywhere").click()
+    page.get_by_role("button", name="Sign out walter everywhere").click()
 
     expect(open_page.get_by_text("You are signed out")).to_be_visible()
     open_page.reload()

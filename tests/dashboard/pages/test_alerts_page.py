@@ -235,3 +235,11 @@ def test_a_shelf_says_until_when_in_the_readers_time_zone(team, rule):
 
     shown = f'<time datetime="{until.isoformat()}" data-clock="minute"'
     assert f"shelved until {shown}" in page
+
+
+def test_the_name_of_a_button_contains_its_label(team, rule):
+    page = client_of(team["admin"]).get("/alerts/").content.decode()
+
+    labels = re.findall(r'<(?:button|a)[^>]* aria-label="([^"]*)"[^>]*>([^<]+)</', page)
+    assert "Send test" in dict(map(reversed, labels))
+    assert [label for name, label in labels if label not in name] == []
