@@ -3,6 +3,7 @@
 Filters combine: each must match. Of several values for one name (`status=failed&status=timeout`) any may match.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import Field, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,8 @@ TIME_SPANS = {
     "7d": ("7 days", timedelta(days=7)),
     "30d": ("30 days", timedelta(days=30)),
 }
+MINUTE = 60_000_000  # µs
+_TO_THE_MINUTE = re.compile(r"^[^:]*[T ]\d\d:\d\d(Z|[+-]\d\d:?\d\d)?$", re.IGNORECASE)
 FIELDS = {"from": "since", "to": "until"}  # names in the address → fields, where they differ
 NAMES = {field: name for name, field in FIELDS.items()}
 
@@ -110,7 +113,8 @@ class UrlFilters:
             if field.name in self.many:
                 pairs += [(field.name, text) for text in value]
             elif field.name in NAMES:
-                pairs += [(NAMES[field.name], to_iso(value))] if value is not None else []
+                write = end_to_iso if field.name == "until" else to_iso
+                pairs += [(NAMES[field.name], write(value))] if value is not None else []
             elif value is not None and value != "":
                 pairs.append((field.name, f"{value:.15g}" if isinstance(value, float) else value))
         return pairs
@@ -178,10 +182,22 @@ def parse_time(text: str) -> int:
     return to_micros(at)
 
 
+def parse_end(text: str) -> int:
+    """Parse as `parse_time` does the last moment of a range: a time without seconds includes its whole minute."""
+    return parse_time(text) + (MINUTE - 1 if _TO_THE_MINUTE.search(text) else 0)
+
+
+def end_to_iso(at: int) -> str:
+    """Write µs UTC as `parse_end` reads it: with seconds, unless it is the last moment of a minute."""
+    if (at + 1) % MINUTE == 0:
+        return to_iso(at + 1 - MINUTE)
+    return to_datetime(at).isoformat().replace("+00:00", "Z")
+
+
 def to_iso(at: int) -> str:
     """Write µs UTC as ISO 8601, no longer than necessary."""
     text = to_datetime(at).isoformat().replace("+00:00", "")
     return f"{text.removesuffix(':00')}Z"
 
 
-TIMES: dict[str, Reader] = {"from": parse_time, "to": parse_time, "last": one_of(*TIME_SPANS)}
+TIMES: dict[str, Reader] = {"from": parse_time, "to": parse_end, "last": one_of(*TIME_SPANS)}

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from conversations.core import hidden_characters, model_prices
 from conversations.core.errors import Invalid
 from conversations.core.micros import to_datetime
-from conversations.listing.url_filters import TIME_SPANS, to_iso
+from conversations.listing.url_filters import TIME_SPANS, end_to_iso, to_iso
 from conversations.rendering import agent_colors, participant_marks, richtext, svg_chart, timestamps
 from conversations.tool_calls.listing import statistics as reading
 from conversations.tool_calls.listing.statistics import Numbers, rank
@@ -67,7 +67,7 @@ def numbers(request: HttpRequest) -> HttpResponse:
         charts=[_calls(stats), _latency(stats), _waiting(stats), _tokens(stats)] if stats else [],
         spent=_spent(stats) if stats else [], reviews=_reviews(stats) if stats else [], found=stats, bounds=reading,
         ends=[to_datetime(stats.range.start), to_datetime(stats.range.end)] if stats else [],
-        calls_query=f"from={to_iso(stats.range.start)}&to={to_iso(stats.range.end)}" if stats else "",
+        calls_query=f"from={to_iso(stats.range.start)}&to={end_to_iso(stats.range.end)}" if stats else "",
         totals=_totals(stats) if stats else {},
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ from conversations.access.audit.listing.export import EXPORT
 from conversations.access.audit.listing.filters import AuditFilters
 from conversations.core import principals
 from conversations.core.errors import Invalid
+from conversations.core.micros import to_datetime
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import AuditEntry, AuditSpan
@@ -35,6 +36,14 @@ def test_filters_find_what_a_look_at_every_entry_finds():
     listed.assert_filters_match(
         listed_seqs, drawn_filters, brute, random.Random(21), count=50, limit=7, walks=[25, 60], least=6
     )
+
+
+def test_a_range_of_one_minute_finds_its_entries():
+    record(3)
+    first = AuditEntry.objects.order_by("seq").first()
+    minute = to_datetime(first.at).strftime("%Y-%m-%dT%H:%MZ")
+
+    assert first.seq in listed_seqs(listed.read_filters(AuditFilters, f"from={minute}&to={minute}"))
 
 
 def test_a_time_range_is_found_in_a_long_log_by_a_few_looks(monkeypatch):

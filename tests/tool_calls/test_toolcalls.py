@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from conversations.core.errors import Invalid
 from conversations.core.principals import token_principal
 from conversations.events import log, payload
+from conversations.listing.url_filters import parse_time
 from conversations.models import Conversation, ToolCall
 from conversations.tool_calls.listing import facets, sql_filters
 from conversations.tool_calls.listing import query as listing
@@ -185,6 +186,30 @@ def test_a_time_without_a_zone_is_utc_and_another_is_that_moment(time):
     filters = listed.read_filters(CallFilters, f"from={time}")
 
     assert filters.query == "from=2026-11-22T08%3A30Z"
+
+
+@pytest.mark.parametrize(
+    ("end", "written"),
+    [
+        ("2026-11-22T08:30Z", "08%3A30Z"), ("2026-11-22T08:30", "08%3A30Z"), ("2026-11-22T14:15%2B05:45", "08%3A30Z"),
+        ("2026-11-22T08:30:59.999999Z", "08%3A30Z"),
+    ],
+)  # fmt: skip
+def test_the_end_of_a_range_includes_its_minute(end, written):
+    filters = listed.read_filters(CallFilters, f"from=2026-11-22T08:30Z&to={end}")
+
+    assert filters.until - filters.since == 59_999_999
+    assert filters.query == f"from=2026-11-22T08%3A30Z&to=2026-11-22T{written}"
+
+
+@pytest.mark.parametrize(
+    "end", ["2026-11-22T08:30:00Z", "2026-11-22T08:30:07Z", "2026-11-22T08:30:00.5Z", "2026-11-22"]
+)
+def test_the_end_of_a_range_in_seconds_is_that_moment_and_is_read_back(end):
+    filters = listed.read_filters(CallFilters, f"to={end}")
+
+    assert filters.until == parse_time(end)
+    assert listed.read_filters(CallFilters, filters.query) == filters
 
 
 @pytest.mark.parametrize("cursor", ["x", "1.2", "1.2.3.4", "-1.2.3", "1.2.9999999999999999999", "١.2.3"])
