@@ -18,6 +18,7 @@ _STOPPING = {
     "cancel": "is being stopped",
     "abort": "is being aborted",
 }
+NAME = 40  # characters of a name in the head
 _APPROVAL = {True: "Waiting for you", False: "Waiting for approval"}
 
 
@@ -83,7 +84,9 @@ def states(facts: LiveStateFacts) -> list[LiveState]:
         LiveState("stuck", "Looks stuck", since) if need == "stuck" else None,
         _working(facts.runs, has_open_request=need == "approval"),
         LiveState("failed", "Failed", since) if need == "failed" else None,
-        LiveState("running", f"{facts.active_agent} is active") if facts.active_agent and need != "approval" else None,
+        LiveState("running", f"{_short(facts.active_agent)} is active")
+        if facts.active_agent and need != "approval"
+        else None,
     ]
     return [state for state in known if state] or [LiveState("open", "Idle")]
 
@@ -100,25 +103,30 @@ def _is_mine(facts: LiveStateFacts) -> bool:
 def _owned(hold: ControlHold | None, me: str) -> LiveState | None:
     if hold is None:
         return None
-    words = "You took over" if hold.by == me else f"{strip_prefix(hold.by)} took over"
+    words = "You took over" if hold.by == me else f"{_short(strip_prefix(hold.by))} took over"
     return LiveState("person", words, hold.since, hold.seq, hold.reason)
 
 
 def _paused(hold: ControlHold | None, me: str) -> LiveState | None:
     if hold is None:
         return None
-    who = "you" if hold.by == me else strip_prefix(hold.by)
+    who = "you" if hold.by == me else _short(strip_prefix(hold.by))
     return LiveState("paused", f"Paused by {who}", hold.since, hold.seq, hold.reason)
 
 
 def _working(runs: Sequence[OpenRun], *, has_open_request: bool) -> LiveState | None:
     for run in runs:
         if run.status == "running":
-            return LiveState("running", f"{run.agent} {_STOPPING.get(run.stop, 'is working')}")
+            return LiveState("running", f"{_short(run.agent)} {_STOPPING.get(run.stop, 'is working')}")
         if run.status == "waiting" and run.reason == "server":
-            return LiveState("paused", f"{run.agent} is waiting for a server")
+            return LiveState("paused", f"{_short(run.agent)} is waiting for a server")
         if run.status == "waiting" and run.reason != "approval":
-            return LiveState("paused", f"{run.agent} is paused")
+            return LiveState("paused", f"{_short(run.agent)} is paused")
     if runs and not has_open_request:
         return LiveState("queued", "Queued")
     return None
+
+
+def _short(name: str) -> str:
+    """Cut a long name, so that what follows it is seen."""
+    return name if len(name) <= NAME else f"{name[: NAME - 1]}…"

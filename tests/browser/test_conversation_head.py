@@ -119,6 +119,17 @@ def test_no_control_of_a_head_moves_as_the_state_changes(served: Server, window:
         assert title >= 200
 
 
+def test_a_state_with_a_long_name_ends_in_an_ellipsis(served: Server, window: Page, asking: str) -> None:
+    window.set_viewport_size({"width": 1280, "height": 800})
+    opened(window, asking)
+    window.locator(".live-state .clip").first.evaluate(
+        "(words) => { words.textContent = 'Sehr-langer-Name'.repeat(9) }"
+    )
+
+    over = "(box) => box.querySelector('.clip').getBoundingClientRect().right - box.getBoundingClientRect().right"
+    assert window.locator(".live-state").evaluate(over) <= 1
+
+
 def test_who_waits_is_never_cut_however_long_the_title_is(served: Server, window: Page, asking: str) -> None:
     work(served, LONG_TITLE)
     opened(window, asking)

@@ -50,6 +50,24 @@ def test_the_most_urgent_goes_first(facts, expected):
     assert words(**facts) == expected
 
 
+LONG = "Sehr-langer-Name" * 12
+CUT = f"{LONG[:39]}…"
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        ({"active_agent": LONG}, f"{CUT} is active"),
+        ({"runs": [RUNNING._replace(agent=LONG)]}, f"{CUT} is working"),
+        ({"runs": [OpenRun("waiting", "pause", LONG, "")]}, f"{CUT} is paused"),
+        ({"owned": MARIA._replace(by=f"user:{LONG}")}, f"{CUT} took over"),
+        ({"paused": MARIA._replace(by=f"user:{LONG}")}, f"Paused by {CUT}"),
+    ],
+)
+def test_a_long_name_leaves_room_for_what_is_said_of_it(facts, expected):
+    assert words(**facts) == [expected]
+
+
 def test_a_hold_says_since_when_by_which_event_and_why():
     (state,) = states(LiveStateFacts("user:otto", paused=MARIA))
 
