@@ -168,13 +168,13 @@ def test_a_read_that_waits_for_a_late_look_ends_when_that_sends_its_reader_away(
     async def read():
         watch, has_read = SocketRegistry(), asyncio.Event()
         watch.send_gate.passed(time.monotonic() - 60)
-        opened = watch.send_gate.opened
+        opened = watch.send_gate.wait_until_open
 
         async def wait():
             has_read.set()
             await opened()
 
-        watch.send_gate.opened = wait
+        watch.send_gate.wait_until_open = wait
         door, gone = TopicEndpoint(token_auth.TokenAuthenticator(), watch), asyncio.get_running_loop().create_future()
         reading = asyncio.ensure_future(door._guarded(caller, TopicRequest("stream:c", "0", 10, 1), "all", gone, {}))
         await asyncio.wait_for(has_read.wait(), 30)

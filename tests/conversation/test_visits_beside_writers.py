@@ -83,9 +83,9 @@ def turn_held() -> Iterator[threading.Event]:
 
     def hold() -> None:
         let_go.wait()
-        turn.leave()
+        turn.release()
 
-    assert turn.take(0)
+    assert turn.acquire(0)
     thread = threading.Thread(target=hold)
     thread.start()
     with until_waited_for(let_go) as waited:
