@@ -1,7 +1,9 @@
 """Short excerpts of an event around the words that were searched for, which are marked. Text is escaped piece by
 piece."""
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -16,6 +18,7 @@ BEFORE, MAX_EXCERPT = 60, 280  # characters before the first mark, and of a whol
 MAX_PARTS = 2  # of one event
 MAX_OF_ALL = 1_000_000  # characters of all events of one page: half a second
 MAX_READ = 100_000  # characters of one event that are looked through; past them it is found, not marked
+MAX_COMPARED = 1_000_000  # words of all events of one page that are compared with a further word of a phrase
 _MARK = Markup("<mark>{}</mark>")
 
 Span = tuple[int, int]
@@ -46,81 +49,125 @@ class Excerpt(NamedTuple):
         return hidden_characters.spelled_out(self.label[:60])
 
 
+class Matches(NamedTuple):
+    """The spans of a text that match, in order, as far as one excerpt shows them; `terms`: how many terms match
+    anywhere in it."""
+
+    spans: list[Span]
+    terms: int
+
+
+@dataclass(slots=True)
+class ExcerptBudget:
+    """What may still be read of an event, in characters, and compared, in words."""
+
+    characters: int
+    comparisons: int
+
+
 def of_hits(hits: Sequence[SearchHit], query: Query) -> Iterator[list[Excerpt]]:
-    """Yield the excerpts of each hit of a page, in order; at most `MAX_READ` characters are read per hit, `MAX_OF_ALL`
-    in all."""
-    left = MAX_OF_ALL
+    """Yield the excerpts of each hit of a page, in order. At most `MAX_READ` characters are read per hit, `MAX_OF_ALL`
+    in all, and `MAX_COMPARED` words are compared; matches past these bounds are not marked."""
+    characters, comparisons = MAX_OF_ALL, MAX_COMPARED
     for at, hit in enumerate(hits):
-        most = min(MAX_READ, max(left // (len(hits) - at), MAX_EXCERPT))
-        excerpts, looked_at = _of_hit(hit, query, most)
-        left -= looked_at
-        yield excerpts
+        share = min(MAX_READ, max(characters // (len(hits) - at), MAX_EXCERPT)), comparisons // (len(hits) - at)
+        budget = ExcerptBudget(*share)
+        yield _of_hit(hit, query, budget)
+        characters -= share[0] - budget.characters
+        comparisons -= share[1] - budget.comparisons
 
 
-def _of_hit(hit: SearchHit, query: Query, most: int) -> tuple[list[Excerpt], int]:
-    """Return the first match in each of the two fields with the most matching words, else the beginning of the event;
-    with how many characters were read."""
-    left, candidates = most, []
+def _of_hit(hit: SearchHit, query: Query, budget: ExcerptBudget) -> list[Excerpt]:
+    """Return the first match in each of the two fields in which the most terms match, else the beginning of the
+    event."""
+    candidates = []
     parts = searchable_text.parts_of(hit.event.kind, searchable_text.read(hit.event.body))
     for part in parts if query.terms else ():
-        text = tokenizer.composed(" ".join(part.text[:left].split()))
-        left -= len(text)
-        text, spans = _marked(part.label, text, query.terms)
-        if spans:
-            candidates.append(
-                (len({text[start:end].casefold() for start, end in spans}), _cut(part.label, text, spans))
-            )
-        if left <= 0:
+        text = tokenizer.composed(" ".join(part.text[: budget.characters].split()))
+        budget.characters -= len(text)
+        text, matches = _marked(part.label, text, query.terms, budget)
+        if matches.spans:
+            candidates.append((matches.terms, _cut(part.label, text, matches.spans)))
+        if budget.characters <= 0:
             break
     if candidates:
         best = sorted(candidates, key=lambda candidate: -candidate[0])[:MAX_PARTS]
-        return [excerpt for _, excerpt in candidates if any(excerpt is candidate for _, candidate in best)], most - left
+        return [excerpt for _, excerpt in candidates if any(excerpt is candidate for _, candidate in best)]
     lines = [(part.label, tokenizer.composed(" ".join(part.text[: 2 * MAX_EXCERPT].split()))) for part in parts[:1]]
-    begins = [_cut(label, line if label else without_markers(line), ()) for label, line in lines]
-    return begins, most - left
+    return [_cut(label, line if label else without_markers(line), ()) for label, line in lines]
 
 
-def _marked(label: str, text: str, terms: Sequence[Term]) -> tuple[str, list[Span]]:
+def _marked(label: str, text: str, terms: Sequence[Term], budget: ExcerptBudget) -> tuple[str, Matches]:
     """Find terms in spoken text without its Markdown, in a field, or, if only an address contains them, in the raw
     text."""
     plain = text if label else without_markers(text)
-    spans = places(plain, terms)
-    return (plain, spans) if spans else (text, places(text, terms))
+    matches = _matches(plain, terms, budget)
+    return (plain, matches) if matches.spans or plain == text else (text, _matches(text, terms, budget))
 
 
-def places(text: str, terms: Sequence[Term]) -> list[Span]:
-    """Return the spans in a composed text that match these terms, in order, overlapping ones joined."""
+def _matches(text: str, terms: Sequence[Term], budget: ExcerptBudget) -> Matches:
+    """Find terms in a composed text; overlapping spans are joined."""
     tokens = list(tokenizer.read(text))
-    spans = list(_together(tokens, [term for term in terms if not term.is_character]))
-    spans += [span for term in terms if term.is_character for span in _alone(text, term)]
+    matches = list(_together(tokens, [term for term in terms if not term.is_character], budget))
+    matches += _alone(text, [term for term in terms if term.is_character])
     joined: list[Span] = []
-    for start, end in sorted(spans):
+    for start, end in sorted(span for span, _ in matches):
         if joined and start <= joined[-1][1]:
             joined[-1] = joined[-1][0], max(end, joined[-1][1])
         else:
             joined.append((start, end))
-    return joined
+    return Matches(joined, len({term for _, term in matches}))
 
 
-def _together(tokens: Sequence[tokenizer.Word], terms: Sequence[Term]) -> Iterator[Span]:
-    """Find terms in one pass: by their first words, and by prefixes."""
-    exact: dict[str, list[Term]] = {}
+def _together(
+    tokens: Sequence[tokenizer.Word], terms: Sequence[Term], budget: ExcerptBudget
+) -> Iterator[tuple[Span, Term]]:
+    """Find terms in one pass: by their first words, and by prefixes. After one excerpt's length only terms without a
+    match are looked for."""
+    by_first: dict[str, list[Term]] = {}
     for term in terms:
         if len(term.words) > 1 or not term.is_prefix:
-            exact.setdefault(term.words[0], []).append(term)
-    begins = [term for term in terms if len(term.words) == 1 and term.is_prefix]
-    beginnings = tuple(term.words[0] for term in begins)
+            by_first.setdefault(term.words[0], []).append(term)
+    prefixes = {term.words[0]: term for term in terms if len(term.words) == 1 and term.is_prefix}
+    beginnings, matched, shown_to = tuple(prefixes), set[Term](), float("inf")
     for at, word in enumerate(tokens):
+        if word.start > shown_to and len(matched) == len(terms):
+            return
+        candidates = by_first.get(word.text, [])
         if beginnings and word.text.startswith(beginnings):
-            yield word.start, word.end
-        for term in exact.get(word.text, ()):
-            last = at + len(term.words) - 1
-            if last < len(tokens) and all(term.fits(n, tokens[at + n].text) for n in range(1, len(term.words))):
-                yield word.start, tokens[last].end
+            candidates = candidates + [term for begin, term in prefixes.items() if word.text.startswith(begin)]
+        for term in candidates:
+            if word.start > shown_to and term in matched:
+                continue
+            if len(term.words) > budget.comparisons:
+                return
+            if _follows(tokens, at, term, budget):
+                matched.add(term)
+                shown_to = min(shown_to, word.start + MAX_EXCERPT)
+                yield (word.start, tokens[at + len(term.words) - 1].end), term
 
 
-def _alone(text: str, term: Term) -> list[Span]:
-    return [(at, at + 1) for at, character in enumerate(text) if tokenizer.fold(character) == term.words[0]]
+def _follows(tokens: Sequence[tokenizer.Word], at: int, term: Term, budget: ExcerptBudget) -> bool:
+    """Return whether the words after this one match the rest of a term."""
+    if at + len(term.words) > len(tokens):
+        return False
+    for n in range(1, len(term.words)):
+        budget.comparisons -= 1
+        if not term.fits(n, tokens[at + n].text):
+            return False
+    return True
+
+
+def _alone(text: str, terms: Sequence[Term]) -> Iterator[tuple[Span, Term]]:
+    """Find single characters: each term's first one, and all up to one excerpt's length after the first of all."""
+    by_character = {term.words[0]: term for term in terms}
+    wanted = {character: by_character.get(tokenizer.fold(character)) for character in set(text)} if terms else {}
+    present = {character: term for character, term in wanted.items() if term}
+    first = min((text.index(character) for character in present), default=0)
+    for character, term in present.items():
+        for match in re.compile(re.escape(character)).finditer(text, first, first + MAX_EXCERPT):
+            yield match.span(), term
+        yield (at := text.index(character), at + 1), term
 
 
 def _cut(label: str, text: str, spans: Sequence[Span]) -> Excerpt:
