@@ -24,7 +24,7 @@ MAX_WORDS = 16_000  # of one event that are searched: a tsvector counts so far
 MAX_BYTES = 400_000  # of its different words: a tsvector holds 1 MiB
 MAX_CHECKED = 1_500  # words that are within both, whatever they are: 64 characters of 4 bytes each
 MAX_SENDERS = 1_000  # characters of an event's senders whose marks are remembered
-FORMAT = 3  # raise it where words, blocks or times change
+FORMAT = 4  # raise it where words, blocks or times change
 
 
 class Tables(Protocol):

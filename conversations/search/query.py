@@ -79,7 +79,7 @@ def read(
 
 
 def _term(text: str, *, is_prefix: bool) -> Term | None:
-    tokens = list(tokenizer.read(tokenizer.composed(text)))[:MAX_WORDS]
+    tokens = tokenizer.read_part(tokenizer.composed(text))[:MAX_WORDS]
     if not tokens:
         return None
     is_character = len(tokens) == 1 and tokens[0].is_part and len(tokens[0].text) == 1

@@ -3,10 +3,11 @@ nothing themselves.
 
 Words are runs of letters, digits and their marks, folded: no case, accents, vowel points or width. Scripts without
 spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese), and Korean, whose words take endings, are cut into
-overlapping pairs of characters, so that any part of two or more characters is found; a single character is a word of
-its own. Measured over sample texts: FTS5's trigrams take 7 times the index for English (2.5 of the text instead of
-0.37) and find nothing of two characters, the commonest length of a word in Chinese; its unicode61 is as small as ours
-and finds in these scripts only what stands between signs (권리: 20 of 820 places).
+overlapping pairs of characters, so that any part of two or more characters is found. The first and the last character
+of such a run are words of their own as well, next to the word before or after it: 100円 is found in 100円です. Measured
+over sample texts: FTS5's trigrams take 7 times the index for English (2.5 of the text instead of 0.37) and find nothing
+of two characters, the commonest length of a word in Chinese; its unicode61 is as small as ours and finds in these
+scripts only what stands between signs (권리: 20 of 820 places).
 """
 
 import re
@@ -75,18 +76,31 @@ def split_words(text: str) -> tuple[list[str], set[str]]:
     return [word.text for word in tokens], {piece for word in tokens if word.is_part for piece in word.text}
 
 
+def read_part(text: str) -> list[Word]:
+    """Return the words that a composed text has wherever it is a part of another: a run at its beginning or end may go
+    on there."""
+    words = list(read(text))
+    if len(words) > 1 and words[0].start == words[1].start:
+        words = words[1:]
+    if len(words) > 1 and words[-1].end == words[-2].end:
+        words = words[:-1]
+    return words
+
+
 def fold(text: str) -> str:
     """Return a word in the form that is compared."""
     return text.translate(_folds)
 
 
 def _pairs(run: str, start: int) -> Iterator[Word]:
-    """Cut a run of a script without spaces into overlapping pairs; a single character stays as it is."""
-    characters = [(folded, start + at) for at, character in enumerate(run) if (folded := fold(character))]
-    if len(characters) == 1:
-        yield Word(characters[0][0], characters[0][1], characters[0][1] + 1, True)
-    for (first, at), (second, last) in pairwise(characters):
-        yield Word(first + second, at, last + 1, True)
+    """Cut a run of a script without spaces into its first character, overlapping pairs, and its last character."""
+    characters = [
+        Word(folded, at, at + 1, True) for at, character in enumerate(run, start) if (folded := fold(character))
+    ]
+    yield from characters[:1]
+    for first, second in pairwise(characters):
+        yield Word(first.text + second.text, first.start, second.end, True)
+    yield from characters[1:][-1:]
 
 
 class _Folds(dict[int, str]):
