@@ -107,9 +107,9 @@ def _marked(label: str, text: str, terms: Sequence[Term], budget: ExcerptBudget)
 
 def _matches(text: str, terms: Sequence[Term], budget: ExcerptBudget) -> Matches:
     """Find terms in a composed text; overlapping spans are joined."""
-    tokens = list(tokenizer.read(text))
-    matches = list(_together(tokens, [term for term in terms if not term.is_character], budget))
-    matches += _alone(text, [term for term in terms if term.is_character])
+    matches = list(_alone(text, [term for term in terms if term.is_character]))
+    if word_terms := [term for term in terms if not term.is_character]:
+        matches += _together(list(tokenizer.read(text)), word_terms, budget)
     joined: list[Span] = []
     for start, end in sorted(span for span, _ in matches):
         if joined and start <= joined[-1][1]:
