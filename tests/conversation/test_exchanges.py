@@ -27,7 +27,8 @@ from tests.support.tiers import rounds
 
 pytestmark = pytest.mark.django_db
 ROW = re.compile(
-    r"<tr [^>]*><td>.*?title=\"([^\"]*)\".*?class=\"quiet\">([^<]*)<.*?title=\"([^\"]*)\".*?number\"[^>]*>([^<]*)<", re.S
+    r"<tr [^>]*><td>.*?title=\"([^\"]*)\".*?class=\"quiet\">([^<]*)<.*?title=\"([^\"]*)\".*?number\"[^>]*>([^<]*)<",
+    re.S,
 )
 STEP = {"event": "tool_step", "agent": "Triage", "name": "locate", "status": "start"}
 

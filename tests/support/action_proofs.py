@@ -69,7 +69,9 @@ ELSEWHERE: dict[str, str] = {
     "redact.redact": "test_redact.py::test_only_an_admin_redacts_and_holds",
     "redact.redact_call": "test_scope.py::test_a_field_of_a_call_goes_wherever_the_call_says_it_and_the_rest_stays",
     "requests.confirm": "test_scope.py::test_where_two_people_are_needed_a_second_one_confirms",
-    "requests.count_for": "test_redaction_pages.py::test_every_page_tells_the_second_admin_and_nobody_else_that_a_request_waits",
+    "requests.count_for": (
+        "test_redaction_pages.py::test_every_page_tells_the_second_admin_and_nobody_else_that_a_request_waits"
+    ),
     "requests.decline": "test_scope.py::test_a_declined_request_changes_nothing_and_one_about_a_person_keeps_no_words",
     "requests.submit": "test_scope.py::test_where_two_people_are_needed_a_second_one_confirms",
     "retention_rules.remove_rule": "test_retention.py::test_only_an_admin_sets_and_removes_rules_and_each_is_audited",
