@@ -157,7 +157,7 @@ class ImportJobs:
 
     def _make(self, by: Who, name: str, size: int) -> ImportJob:
         self._clear()
-        id_ = secrets.token_urlsafe(16)
+        id_ = secrets.token_hex(16)
         folder = _home() / id_
         folder.mkdir(mode=0o700, parents=True)
         job = ImportJob(id_, str(permissions.principal_of(by)), folder / _fit(name), size)
