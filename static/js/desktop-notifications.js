@@ -7,6 +7,7 @@ import { localStore } from "./safe-storage.js";
 
 const STORAGE_KEY = "switchboard.notifications"; // "on", or absent
 const LOCK = "switchboard-notifications"; // held by the tab that shows them
+const WAIT_MS = 500; // for the lock of a tab that is being closed
 const LABELS = { on: "on", off: "off", denied: "blocked by the browser", missing: "not available" };
 
 let lastCount; // as of the previous call of `notifyOf`
@@ -18,8 +19,10 @@ export async function notifyOf(count) {
   const hasIncreased = lastCount !== undefined && count > lastCount;
   lastCount = count;
   if (!hasIncreased || !document.hidden || state() !== "on") return;
-  if (!heldLock) await takeLock({ ifAvailable: true });
-  if (!heldLock || count !== lastCount) return;
+  if (navigator.locks && !heldLock) { // without HTTPS there are no locks: each tab notifies
+    await takeLock({ signal: AbortSignal.timeout(WAIT_MS) });
+    if (!heldLock || count !== lastCount) return;
+  }
   const body = count === 1 ? "1 request is waiting for your approval." : `${count} requests are waiting for your approval.`;
   const notification = createNotification({ body, tag: "switchboard-waiting", renotify: true });
   notification?.addEventListener("click", () => {
@@ -39,12 +42,15 @@ function takeLock(options) {
       resolve();
       return lock && new Promise(() => {});
     };
-    navigator.locks.request(LOCK, options, hold).catch(() => heldLock === taken && (heldLock = null));
+    navigator.locks.request(LOCK, options, hold).catch(() => {
+      if (heldLock === taken) heldLock = null;
+      resolve();
+    });
   });
 }
 
 function takeLockInSight() {
-  if (!document.hidden && !heldLock && state() === "on") takeLock({ steal: true });
+  if (navigator.locks && !document.hidden && !heldLock && state() === "on") takeLock({ steal: true });
 }
 
 function createNotification(options) {

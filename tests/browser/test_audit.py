@@ -11,22 +11,23 @@ from tests.support.live import Server
 
 LONG = "a.very.long.name." * 5 + "@example.org"
 ENTER = f"""
-from conversations.access.audit import chain as audit
+from conversations.access.audit import chain
 from conversations.core.write_transaction import write_transaction
 from conversations.core.principals import user_principal
 with write_transaction():
     for n in range(60):
-        audit.enter(user_principal("maria"), "look", f"thing:{{n}}", reason="العربية and " + "x" * 300, after="a" * 64)
-    audit.enter(user_principal("{LONG}"), "send_it_far", "conversation:" + "x" * 200, acting_as="agent:" + "D" * 80)
+        reason = "العربية and " + "x" * 300
+        chain.add_entry(user_principal("maria"), "look", f"thing:{{n}}", reason=reason, after="a" * 64)
+    chain.add_entry(user_principal("{LONG}"), "send_it_far", "conversation:" + "x" * 200, acting_as="agent:" + "D" * 80)
 """
 
 ARRIVE = """
-from conversations.access.audit import chain as audit
+from conversations.access.audit import chain
 from conversations.core.write_transaction import write_transaction
 from conversations.core.principals import user_principal
 with write_transaction():
     for n in range(3):
-        audit.enter(user_principal("maria"), "arrive", f"thing:{n}")
+        chain.add_entry(user_principal("maria"), "arrive", f"thing:{n}")
 """
 
 

@@ -26,7 +26,7 @@ def add(page: Page, name: str) -> str:
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_role("group", name="Roles", exact=True).get_by_label("viewer").check()
     page.get_by_role("button", name="Add person").click()
-    return page.get_by_label(f"Sign-in link for {name}", exact=True).input_value()
+    return page.get_by_role("textbox", name=f"Sign-in link for {name}", exact=True).input_value()
 
 
 def test_a_newcomer_comes_in_by_a_link_and_stays_by_a_password(page: Page, stranger: BrowserContext) -> None:
