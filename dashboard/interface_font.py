@@ -57,7 +57,7 @@ def prepare() -> None:
 def font_faces() -> str:
     """Return the CSS that names the files, for a sheet in the folder `css`."""
     return "".join(
-        f'@font-mark {{ font-family: "Inter"; font-weight: {WEIGHTS[0]} {WEIGHTS[1]}; font-display: optional; '
+        f'@font-face {{ font-family: "Inter"; font-weight: {WEIGHTS[0]} {WEIGHTS[1]}; font-display: optional; '
         f'src: url("../fonts/{name}") format("woff2"); unicode-range: {ranges}; }}\n'
         for name, ranges in UNICODE_RANGES.items()
     )

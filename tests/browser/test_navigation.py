@@ -175,3 +175,12 @@ def test_the_help_lists_all_shortcuts_without_scrolling_sideways(page: Page) -> 
         assert shortcuts.evaluate("(region) => region.scrollWidth - region.clientWidth") == 0, width
         shortcuts.get_by_text("Abort now").scroll_into_view_if_needed()
         expect(shortcuts.get_by_text("Abort now")).to_be_in_viewport(ratio=1)
+
+
+def test_pages_are_drawn_in_the_bundled_font(page: Page) -> None:
+    page.goto("/")
+
+    assert page.evaluate(
+        "document.fonts.load('16px Inter', 'Abc').then((faces) => faces.map((face) => face.status))"
+    ) == ["loaded"]
+    assert page.evaluate("getComputedStyle(document.body).fontFamily").startswith("Inter")

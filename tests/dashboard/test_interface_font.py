@@ -74,5 +74,5 @@ def test_the_sheet_of_every_page_names_it_where_it_is_there(has_font: bool, tmp_
 
     sheet = next(path for path in (tmp_path / "css").glob("app.*.css") if len(path.name) > len("app.css")).read_text()
     named = [str(path.relative_to(tmp_path)) for path in (tmp_path).glob("fonts/*.*.woff2")]
-    assert sheet.count("@font-mark") == len(named) == (2 if has_font else 0)
+    assert sheet.count("@font-face") == len(named) == (2 if has_font else 0)
     assert all(f'url("../{path}")' in sheet for path in named)
