@@ -1,7 +1,6 @@
 """The keys that sign checkpoints: one file, outside of the database and of its backups. Made at the first start."""
 
 import json
-import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.mldsa import MLDSA44PrivateKey
 
+from conversations.core import private_file
 from conversations.core.errors import Unavailable
 from conversations.evidence import notes
 from conversations.evidence.notes import ED25519, MLDSA44, Signature, TreeHead, VerifierKey
@@ -75,19 +75,7 @@ def make(path: Path, origin: str = "") -> SigningKey:
         "ed25519": secrets.token_hex(32),
         "ml-dsa-44": secrets.token_hex(32),
     }
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump(fields, file, indent=1)
-        file.flush()
-        os.fsync(descriptor)
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()
+    private_file.create(path, json.dumps(fields, indent=1).encode())
     key = load(path)
     if key is None:
         raise Unavailable(f"{path} was removed while it was being created", code="signing_key")

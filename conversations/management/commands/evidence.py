@@ -9,11 +9,10 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from conversations.core import schema_state
+from conversations.core import private_file, schema_state
 from conversations.core.errors import SwitchboardError, reason_of
 from conversations.evidence import bundle, witnesses
 from conversations.evidence.checkpoints import Signer
-from conversations.management import whole_file
 
 
 class Command(BaseCommand):
@@ -50,7 +49,7 @@ class Command(BaseCommand):
             show = partial(witnesses.submit_all, config.witness_list, config.witness_key_list, config.alert_allow_list)
             with (
                 bundle.write(signer, keys, config.witness_key_list, show=show) as made,
-                whole_file.written_whole(path) as file,
+                private_file.written_whole(path) as file,
             ):
                 shutil.copyfileobj(made, file)
         except (SwitchboardError, OSError) as error:

@@ -8,10 +8,9 @@ from typing import IO, Any
 from django.core.management.base import BaseCommand, CommandError
 
 from conversations.conversation.conversation_files import FORMATS, FileFormat, pieces
-from conversations.core import schema_state
+from conversations.core import private_file, schema_state
 from conversations.core.errors import SwitchboardError, reason_of
 from conversations.import_export.progress import ProgressLine
-from conversations.management import whole_file
 
 
 class Command(BaseCommand):
@@ -35,7 +34,7 @@ class Command(BaseCommand):
             if options["output"] is None:
                 _write(options["conversation"], options["format"], sys.stdout.buffer, progress)
             else:
-                with whole_file.written_whole(options["output"]) as file:
+                with private_file.written_whole(options["output"]) as file:
                     _write(options["conversation"], options["format"], file, progress)
         except (SwitchboardError, OSError) as error:
             raise CommandError(f"{options['conversation']} was not exported: {reason_of(error)}") from None
