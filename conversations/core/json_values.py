@@ -44,7 +44,7 @@ def parse(text: str) -> Any:  # any JSON
         return None
 
 
-def object_of(text: str) -> dict[str, Any] | None:
+def parse_object(text: str) -> dict[str, Any] | None:
     """Parse a text that is an object, or empty; None for any other."""
     try:
         value = json.loads(text) if text else {}

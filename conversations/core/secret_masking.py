@@ -66,15 +66,11 @@ _HINTS = (
 _FORMS = _SECRETS[:-1]  # without what only a name before it says
 _OPAQUE = frozenset({"image_url", "video_url", "file_data", "encrypted_content", "logprobs"})  # data, not words
 _JSON_TEXTS = frozenset({"arguments"})
-_FIELD = re.compile(
-    r"(?i)(^|_)((?:api|access|account|shared|private)_?key|secret|password|passwd|passphrase|pwd|token|credentials?"
-    r"|authorization)($|_)"
+_NOUNS = (
+    "(?:api|access|account|shared|private)_?key|secret|password|passwd|passphrase|pwd|token|credential|authorization"
 )
-# The name of a field whose whole value is secret: it ends with what the secret is, of one or of several.
-_SECRET_VALUE = re.compile(
-    r"(?i)(?:^|_)(?:(?:api|access|account|shared|private)_?keys?|secrets?|passwords?|passwd|passphrases?|pwd|tokens?"
-    r"|credentials?|authorization)$"
-)
+_FIELD = re.compile(f"(?i)(^|_)({_NOUNS}|credentials)($|_)")
+_SECRET_VALUE = re.compile(f"(?i)(?:^|_)(?:{_NOUNS})s?$")  # all of the value is secret: of one, or of several
 _COUNTED = re.compile(r"(?i)tokens$")  # a number there is a count
 _SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})  # fields of a JSON schema, by name
 _SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})

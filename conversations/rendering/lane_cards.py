@@ -120,14 +120,8 @@ def _of_event(event: Stored, group: str | None, repeat: Repeat) -> Card:
     event_type = registry.find(event.kind)
     if event_type is None or (lane := event_type.lane) is None or not read.body:
         row = event_rows.row(read, "all", group=group, sender=_sender(read) or NOBODY)
-        return _card(
-            row,
-            event,
-            None,
-            text=_short(event.body[:_READ]),
-            verb=hidden_characters.spelled_out(event.kind[:64]),
-            code=True,
-        )
+        kind = hidden_characters.spelled_out(event.kind[:64])
+        return _card(row, event, None, text=_short(event.body[:_READ]), verb=kind, code=True)
     is_claim = event_rows.is_claim(read)
     state = "" if is_claim else event_type.state
     is_echo = repeat == "same" and event.kind == "user_message"

@@ -12,7 +12,7 @@ from conversations.access import grants, permissions
 from conversations.core import hidden_characters
 from conversations.core.errors import Invalid, SwitchboardError
 from conversations.core.ids import new_id
-from conversations.core.json_values import object_of
+from conversations.core.json_values import parse_object
 from conversations.rendering import diff_rows, json_tree, richtext
 from conversations.runs.replay import request_replay
 from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, idempotency_key
@@ -47,7 +47,7 @@ def form_context(
 ) -> Part:
     """Return the form as it was filled in, with the request that would result."""
     schema = schema_of(eligibility)
-    sent = object_of(recorded.ran.strip())
+    sent = parse_object(recorded.ran.strip())
     prepared, wrong = ((sent or {}, "", False), None)
     if not eligibility.why_not:
         prepared, wrong = _requested(recorded, eligibility, entered)
@@ -89,7 +89,7 @@ def posted_arguments(
         return posted.get("raw", "")
     if not any(name.startswith(argument_form.PREFIX) for name in posted):
         return None
-    schema, sent = schema_of(eligibility), object_of(recorded.ran.strip())
+    schema, sent = schema_of(eligibility), parse_object(recorded.ran.strip())
     untouched = {f"{argument_form.PREFIX}{entry.name}": entry.value for entry in argument_form.entries(schema, sent)}
     now = {name: posted.get(name, "").replace("\r\n", "\n") for name in untouched}
     return None if now == untouched and sent is not None else argument_form.read(schema, posted)

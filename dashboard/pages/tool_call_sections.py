@@ -8,7 +8,7 @@ from django.urls import reverse
 from markupsafe import Markup
 
 from conversations.core import hidden_characters, page_urls, principals
-from conversations.core.json_values import as_text, object_of
+from conversations.core.json_values import as_text, parse_object
 from conversations.core.micros import to_datetime
 from conversations.events import log
 from conversations.events.log.records import Stored
@@ -129,8 +129,8 @@ def arguments(recorded: CallRecord, schema: str) -> Part:
     """Return the arguments as sent, as a person edited them, and as they ran, checked against the schema at the time
     and the current one (`schema`: its hash, empty if the tool is no longer offered)."""
     text, edited = recorded.arguments, recorded.edited
-    sent, raw = object_of(recorded.ran), recorded.called_body.get("args_raw")
-    before = object_of(text) if edited is not None else None
+    sent, raw = parse_object(recorded.ran), recorded.called_body.get("args_raw")
+    before = parse_object(text) if edited is not None else None
     then, now = versions.body_of(recorded.row.schema or ""), versions.body_of(schema)
     return {
         "tree": json_tree.draw(text) if text else None,

@@ -72,9 +72,7 @@ class _Fold:
     def __init__(self, pk: int, key: str) -> None:
         self.guard = threading.Lock()
         self._pk = pk
-        begun = ConversationHead(id=pk, key=key, copied_seq=refold.copied_upto(pk))
-        call_ids = refold.kept_call_ids(pk, begun.copied_seq)
-        self._last = (begun, RowChanges(is_whole=True, call_ids=call_ids))
+        self._last = refold.begin(pk, key)
         self._checkpoints = [(0, pickle.dumps(self._last))]  # of our own making: nothing else is ever loaded
 
     def upto(self, seq: int) -> tuple[ConversationHead, RowChanges]:

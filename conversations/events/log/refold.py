@@ -30,6 +30,7 @@ from conversations.events.projections import ConversationHead, EventFacts, RowCh
 from conversations.events.types.redaction import ID_ERASED, kept_calls_of
 from conversations.models import Event
 
+FORKED = "conversation.forked"
 PAGE = 2_000  # events of one read
 LOCKED = 200  # events folded, and rows compared, under one lock
 LOOKS = 3  # tries to compare without a lock
@@ -55,10 +56,9 @@ class Refold:
     """A conversation's fold so far, and the keys of the rows still to be compared, by table."""
 
     def __init__(self, pk: int, key: str) -> None:
-        self.head = ConversationHead(id=pk, key=key, copied_seq=copied_upto(pk))
+        self.head, self._changes = begin(pk, key)
         self.corrected = 0  # rows
         self._put_off = 0  # times in a row that more was appended than is folded under the lock
-        self._changes = RowChanges(is_whole=True, call_ids=kept_call_ids(pk, self.head.copied_seq))
         self._remaining: dict[str, dict[Key, None]] = {table: {} for table in TABLES}
 
     def run(self) -> None:
@@ -226,20 +226,18 @@ class Refold:
         return tuple(row)
 
 
-def copied_upto(conversation: int) -> int:
-    """Return the last event that a fork copied: the last event that names a fork directly follows its copies, because a
-    fork of a fork has also copied its parent's."""
-    events = Event.objects.filter(conversation_id=conversation, kind="conversation.forked")
-    rows = events.order_by("-seq").values_list("seq", "principal", "body")
-    return max((forks.copies(body, seq) for seq, principal, body in rows if is_people(principal)), default=0)
+def begin(pk: int, key: str) -> tuple[ConversationHead, RowChanges]:
+    """Return a conversation's head and rows before its first event, with what later events say about earlier ones:
+    which are copies, and the ids of observed calls that the erasure of its id kept.
 
-
-def kept_call_ids(conversation: int, copied: int) -> dict[tuple[int, int], str]:
-    """Return the ids of observed calls, by conversation and seq, that the erasure of the conversation's id kept; what
-    events up to `copied` say is of the conversation that a fork copied."""
-    events = Event.objects.filter(conversation_id=conversation, kind=ID_ERASED, seq__gt=copied)
-    ids: dict[tuple[int, int], str] = {}
-    for principal, body in events.values_list("principal", "body"):
-        if is_people(principal):
-            ids |= {(conversation, seq): id_ for seq, id_ in kept_calls_of(body).items()}
-    return ids
+    The last event that names a fork directly follows its copies, because a fork of a fork has also copied its parent's.
+    What a copied event says is of the conversation that was copied.
+    """
+    events = Event.objects.filter(conversation_id=pk, kind__in=(FORKED, ID_ERASED))
+    rows = [row for row in events.values_list("seq", "kind", "body", "principal") if is_people(row[3])]
+    copied = max((forks.copies(body, seq) for seq, kind, body, _ in rows if kind == FORKED), default=0)
+    call_ids: dict[tuple[int, int], str] = {}
+    for seq, kind, body, _ in rows:
+        if kind == ID_ERASED and seq > copied:
+            call_ids |= {(pk, called): id_ for called, id_ in kept_calls_of(body).items()}
+    return ConversationHead(id=pk, key=key, copied_seq=copied), RowChanges(is_whole=True, call_ids=call_ids)

@@ -1,6 +1,7 @@
 """Who takes part: whoever speaks or is spoken to by name, and whom of them control messages can reach."""
 
 from conversations.core import principals
+from conversations.events.payload import MAX_KEY
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges
 
 
@@ -8,7 +9,7 @@ def add_participants(changes: RowChanges, head: ConversationHead, event: EventFa
     """Note the sender and the recipient; `lets_in`: an agent spoken to may view the conversation (`token_access`)."""
     payload, is_heard = event.payload, not principals.is_imported(event.principal)
     add_speaker(changes, head, event)
-    recipient = (payload.recipient or "")[:200]
+    recipient = (payload.recipient or "")[:MAX_KEY]
     if recipient and not recipient.startswith("chat:"):
         changes.participants[head.id, recipient] = kind_of(recipient)
         if is_heard:

@@ -1,6 +1,7 @@
 """Messages of agents to persons → since when a person has not answered, in the participants' rows (law I)."""
 
 from conversations.core import principals
+from conversations.events.payload import MAX_KEY
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges
 
 
@@ -10,7 +11,7 @@ def ask_or_answer(changes: RowChanges, head: ConversationHead, event: EventFacts
     if principals.is_imported(event.principal) or head.head_seq <= head.copied_seq:
         return
     payload = event.payload
-    speaker, recipient = payload.speaker, (payload.recipient or "")[:200]
+    speaker, recipient = payload.speaker, (payload.recipient or "")[:MAX_KEY]
     for name in {speaker, event.principal}:
         if name.startswith("user:"):
             changes.answered_by.add((head.id, name))

@@ -217,9 +217,8 @@ class RowChanges(msgspec.Struct):
     participants: dict[tuple[int, str], str] = msgspec.field(default_factory=dict)
     named: set[tuple[int, str]] = msgspec.field(default_factory=set)  # participants whom somebody else spoke to
     reachable: set[tuple[int, str]] = msgspec.field(default_factory=set)  # who spoke from outside, or was spoken to
-    asked_at: dict[tuple[int, str], int] = msgspec.field(
-        default_factory=dict
-    )  # persons to whom an agent spoke, and when first; no answer since
+    # Persons to whom an agent spoke, and when first; no answer since.
+    asked_at: dict[tuple[int, str], int] = msgspec.field(default_factory=dict)
     answered_by: set[tuple[int, str]] = msgspec.field(default_factory=set)  # persons who spoke before that, if any did
     met: set[tuple[Any, ...]] = msgspec.field(
         default_factory=set
@@ -227,9 +226,8 @@ class RowChanges(msgspec.Struct):
     new_calls: dict[str, FoldedCall] = msgspec.field(default_factory=dict)
     changed_calls: dict[str, FoldedCall] = msgspec.field(default_factory=dict)
     open_calls: defaultdict[int, OpenCalls] = msgspec.field(default_factory=lambda: defaultdict(OpenCalls))
-    call_ids: dict[tuple[int, int], str] = msgspec.field(
-        default_factory=dict
-    )  # of observed calls, by conversation and seq, whose conversation's id was erased
+    # Of observed calls, by conversation and seq, whose conversation's id was erased.
+    call_ids: dict[tuple[int, int], str] = msgspec.field(default_factory=dict)
     uses: dict[tuple[int, str | None, str], int] = msgspec.field(default_factory=dict)
     runs: dict[tuple[int, str], RunRow] = msgspec.field(default_factory=dict)
     run_steps: dict[tuple[int, str], RunStep] = msgspec.field(default_factory=dict)
