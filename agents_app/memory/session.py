@@ -22,7 +22,7 @@ from django.db.models import Q
 from agents_app.memory.interjections import MissedMessages
 from agents_app.recorded_values import mask_value
 from conversations.core.node_heartbeat import database_now
-from conversations.events.log.sql_blocks import insert
+from conversations.events.log.sql_blocks import execute_rows
 from conversations.events.payload import clean_text
 from conversations.models import SessionItem
 
@@ -140,7 +140,7 @@ class DjangoSession:
             new += self._changed(team, context, run)
         rows = [(self.session_id, seq, now, payload) for seq, payload in enumerate(new, self._last + 1)]
         with connection.wrap_database_errors, connection.cursor() as cursor:
-            insert(cursor, INSERT, 4, [value for row in rows for value in row])
+            execute_rows(cursor, INSERT, 4, [value for row in rows for value in row])
 
     def _changed(self, team: str, context: str, run: str) -> list[str]:
         """Return the rows of the earlier context, and of the one since the run's end."""

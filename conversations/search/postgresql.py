@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from django.db.backends.utils import CursorWrapper
 
-from conversations.events.log import sql_blocks as statements
+from conversations.events.log import sql_blocks
 from conversations.search.index_rows import WORDS_TABLE, IndexRow, Wanted, blocks_of
 
 TABLE = "conversations_search"
@@ -31,7 +31,7 @@ class Postgres:
     def insert(self, cursor: CursorWrapper, rows: Sequence[IndexRow]) -> None:
         """Insert rows."""
         flat = [value for row in rows for value in (row.id, _vector(row, self.block))]
-        statements.insert(cursor, f"INSERT INTO {TABLE}(id,words) VALUES %s ON CONFLICT DO NOTHING", 2, flat)
+        sql_blocks.execute_rows(cursor, f"INSERT INTO {TABLE}(id,words) VALUES %s ON CONFLICT DO NOTHING", 2, flat)
         words_by_block = blocks_of(rows, self.block)
         for name, sign in (("characters", "."), ("marks", ":")):
             for block, entries in blocks_of(rows, self.block, name).items():

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from conversations.events.log.sql_blocks import insert
+from conversations.events.log.sql_blocks import execute_rows
 
 TABLE = "conversations_searchtime"
 BITS = 11  # of an id that do not count: a span is 2,048 ids
@@ -24,7 +24,7 @@ def note(cursor: CursorWrapper, moments: Mapping[int, int]) -> None:
     for id_, at in moments.items():
         spans.setdefault(id_ >> BITS, []).append(at)
     lower, upper = _SMALLER_AND_LARGER[connection.vendor]
-    insert(
+    execute_rows(
         cursor,
         f"INSERT INTO {TABLE}(span,earliest,latest) VALUES %s ON CONFLICT(span) DO UPDATE SET"
         f" earliest={lower}({TABLE}.earliest,excluded.earliest),latest={upper}({TABLE}.latest,excluded.latest)",

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from django.db.backends.utils import CursorWrapper
 
-from conversations.events.log import sql_blocks as blocks
+from conversations.events.log import sql_blocks
 from conversations.search.index_rows import WORDS_TABLE, IndexRow, Wanted
 
 TABLE = "conversations_search"
@@ -24,15 +24,15 @@ class Sqlite:
     def insert(self, cursor: CursorWrapper, rows: Sequence[IndexRow]) -> None:
         """Insert rows."""
         flat = [value for row in rows for value in _values(row)]
-        blocks.insert(cursor, f"INSERT INTO {TABLE}(rowid,words,characters,marks) VALUES %s", 4, flat)
+        sql_blocks.execute_rows(cursor, f"INSERT INTO {TABLE}(rowid,words,characters,marks) VALUES %s", 4, flat)
         distinct_words = sorted({word for row in rows for word in row.words})
         flat = [value for word in distinct_words for value in (word, 0)]
-        blocks.insert(cursor, f"INSERT OR IGNORE INTO {WORDS_TABLE}(word,block) VALUES %s", 2, flat)
+        sql_blocks.execute_rows(cursor, f"INSERT OR IGNORE INTO {WORDS_TABLE}(word,block) VALUES %s", 2, flat)
 
     def delete(self, cursor: CursorWrapper, rows: Sequence[IndexRow]) -> None:
         """Delete rows; without stored text, FTS5 needs their words again."""
         flat = [value for row in rows for value in ("delete", *_values(row))]
-        blocks.insert(cursor, f"INSERT INTO {TABLE}({TABLE},rowid,words,characters,marks) VALUES %s", 5, flat)
+        sql_blocks.execute_rows(cursor, f"INSERT INTO {TABLE}({TABLE},rowid,words,characters,marks) VALUES %s", 5, flat)
 
     def empty(self, cursor: CursorWrapper) -> None:
         """Delete all rows."""

@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from conversations.events.log.sql import marks
-from conversations.events.log.sql_blocks import insert
+from conversations.events.log.sql_blocks import execute_rows
 
 TABLE = "conversations_caption"  # SQLite's grams
 TEXT = "conversations_captiontext"  # what was indexed; on PostgreSQL with its grams
@@ -73,11 +73,11 @@ def store(cursor: CursorWrapper, captions: Mapping[int, str]) -> None:
     remove(cursor, [id_ for id_ in changed if id_ in stored])
     if connection.vendor == "sqlite":
         rows = [value for id_, text in changed.items() for value in (id_, " ".join(sorted(grams(text))))]
-        insert(cursor, f"INSERT INTO {TABLE}(rowid,grams) VALUES %s", 2, rows)
-        insert(cursor, f"INSERT INTO {TEXT}(id,said) VALUES %s", 2, [v for row in changed.items() for v in row])
+        execute_rows(cursor, f"INSERT INTO {TABLE}(rowid,grams) VALUES %s", 2, rows)
+        execute_rows(cursor, f"INSERT INTO {TEXT}(id,said) VALUES %s", 2, [v for row in changed.items() for v in row])
     else:
         values = [value for id_, text in changed.items() for value in (id_, text, sorted(grams(text)))]
-        insert(
+        execute_rows(
             cursor,
             f"WITH made(id,said,grams) AS (VALUES %s) INSERT INTO {TEXT}(id,said,grams)"
             " SELECT id,said,array_to_tsvector(CAST(grams AS text[])) FROM made ON CONFLICT DO NOTHING",
@@ -93,7 +93,7 @@ def remove(cursor: CursorWrapper, conversations: Sequence[int]) -> None:
     if connection.vendor == "sqlite":  # without the grams, FTS5 has to be told what they were
         stored = _indexed_titles(cursor, conversations)
         rows = [value for id_, text in stored.items() for value in ("delete", id_, " ".join(sorted(grams(text))))]
-        insert(cursor, f"INSERT INTO {TABLE}({TABLE},rowid,grams) VALUES %s", 3, rows)
+        execute_rows(cursor, f"INSERT INTO {TABLE}({TABLE},rowid,grams) VALUES %s", 3, rows)
     cursor.execute(f"DELETE FROM {TEXT} WHERE id IN ({marks(len(conversations))})", list(conversations))
 
 

@@ -19,7 +19,7 @@ common.set_up()
 from django.db import connection
 
 from conversations.core.write_transaction import write_transaction
-from conversations.events.log.sql_blocks import insert
+from conversations.events.log.sql_blocks import execute_rows
 from conversations.models import AuditEntry, AuditHead, AuditSpan, User
 from tests.benchmarks.seed import WORDS
 from tests.support.cast import client_of, person
@@ -52,7 +52,7 @@ def store() -> None:
     for at in range(1, ENTRIES + 1, BLOCK):
         some = range(at, min(ENTRIES + 1, at + BLOCK))
         with write_transaction(), connection.cursor() as cursor:
-            insert(cursor, _ENTRIES, 13, [value for seq in some for value in entry(seq, dice)])
+            execute_rows(cursor, _ENTRIES, 13, [value for seq in some for value in entry(seq, dice)])
     size = 1 << bits
     spans = [
         AuditSpan(span=n, earliest=BEGAN + n * size * 1_000_000, latest=BEGAN + ((n + 1) * size - 1) * 1_000_000)

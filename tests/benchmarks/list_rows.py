@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from conversations.core.write_transaction import write_transaction
-from conversations.events.log.sql_blocks import insert
+from conversations.events.log.sql_blocks import execute_rows
 from conversations.models import Approval, Conversation, Run
 from conversations.search import title_index
 from tests.benchmarks.seed import fill, message
@@ -59,7 +59,7 @@ def _store_conversations(cursor: CursorWrapper, base: int, count: int) -> None:
     dice = random.Random(9)
     for at in range(0, count, BLOCK):
         some = range(at, min(count, at + BLOCK))
-        insert(cursor, _CONVERSATIONS, 8, [value for n in some for value in (base + n, *_made(n, count, dice))])
+        execute_rows(cursor, _CONVERSATIONS, 8, [value for n in some for value in (base + n, *_made(n, count, dice))])
 
 
 def _made(n: int, count: int, dice: random.Random) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from django.db.backends.utils import CursorWrapper
 
 from conversations.core.errors import Busy
 from conversations.events.log import hash_chain, sql_responses, sql_runs
-from conversations.events.log.sql_blocks import BLOCK, insert
+from conversations.events.log.sql_blocks import BLOCK, execute_rows
 from conversations.events.projections import ConversationHead, RowChanges
 from conversations.models.tool_call import class_of
 
@@ -184,7 +184,7 @@ def make(cursor: CursorWrapper, keys: Sequence[str], chained_as: Mapping[str, st
         values += (key, "", "open", "", "", False, key in chained_as, 0, seed, 0)
         values += (0, "", "", 0, 0, 0, "", 0, 0, 0, 0, "", "", 0, "", salt, key_digest)
     sql = f"INSERT INTO conversations_conversation({NEW_CONVERSATION}) VALUES %s ON CONFLICT DO NOTHING"
-    insert(cursor, sql, 27, values)
+    execute_rows(cursor, sql, 27, values)
 
 
 def advance(cursor: CursorWrapper, heads: Collection[ConversationHead]) -> None:
@@ -200,7 +200,7 @@ def advance(cursor: CursorWrapper, heads: Collection[ConversationHead]) -> None:
     if len(heads) == 1:
         _execute(cursor, update.of_single, flat)
     else:
-        insert(cursor, update.of_many, update.width, flat)
+        execute_rows(cursor, update.of_many, update.width, flat)
 
 
 def insert_events(cursor: CursorWrapper, flat: list[Any]) -> None:
@@ -230,11 +230,11 @@ def write_changes(cursor: CursorWrapper, changes: RowChanges) -> None:
     for (conversation, name), kind in sorted(changes.participants.items()):
         key = (conversation, name)
         people += (*key, kind, key in changes.named, key in changes.reachable)
-    insert(cursor, _TAKE_PART, 5, people)
+    execute_rows(cursor, _TAKE_PART, 5, people)
     questions: list[Any] = []
     for key in sorted(changes.answered_by | changes.asked_at.keys()):
         questions += (*key, changes.asked_at.get(key, 0), key in changes.answered_by)
-    insert(cursor, _ASK, 4, questions)
+    execute_rows(cursor, _ASK, 4, questions)
     if changes.new_calls or changes.changed_calls:
         _write_calls(cursor, changes)
     if changes.turns or changes.usages:
@@ -246,7 +246,7 @@ def write_changes(cursor: CursorWrapper, changes: RowChanges) -> None:
         causes: list[Any] = []
         for cause in changes.alarm_causes:
             causes += (cause.conversation_id, cause.seq, cause.alarm, cause.at, cause.run)
-        insert(cursor, f"INSERT INTO conversations_alarmcause({ALARM_CAUSE}) VALUES %s", 5, causes)
+        execute_rows(cursor, f"INSERT INTO conversations_alarmcause({ALARM_CAUSE}) VALUES %s", 5, causes)
     if changes.runs or changes.run_steps or changes.approvals or changes.decisions or changes.escalations:
         sql_runs.write(cursor, changes)
     if changes.responses or changes.answered or changes.deleted or changes.forks:
@@ -265,13 +265,13 @@ def _write_calls(cursor: CursorWrapper, changes: RowChanges) -> None:
     for c in changes.changed_calls.values():
         ends += (c.id, c.conversation_id, c.finished_seq, c.status, c.duration_ms, c.output_bytes, c.approver)
         ends += (class_of(c.duration_ms), class_of(c.output_bytes))
-    insert(cursor, _END_CALLS, 9, ends)
+    execute_rows(cursor, _END_CALLS, 9, ends)
 
 
 def _write_spent(cursor: CursorWrapper, changes: RowChanges) -> None:
     _store(cursor, "conversations_turn", TURN, [value for turn in changes.turns for value in _turn(turn)])
     usages = [value for _, usage in sorted(changes.usages.items()) for value in _usage(usage)]
-    insert(cursor, _SPEND, 12, usages)
+    execute_rows(cursor, _SPEND, 12, usages)
 
 
 def _execute(cursor: CursorWrapper, statement: str, values: Sequence[Any]) -> None:
@@ -288,7 +288,7 @@ def _store(cursor: CursorWrapper, table: str, columns: str, flat: list[Any]) -> 
         return
     width = columns.count(",") + 1
     if cursor.db.vendor == "sqlite" or len(flat) <= MAX_VALUES_ROWS * width:
-        insert(cursor, f"INSERT INTO {table}({columns}) VALUES %s", width, flat)
+        execute_rows(cursor, f"INSERT INTO {table}({columns}) VALUES %s", width, flat)
         return
     with cursor.copy(f"COPY {table}({columns}) FROM STDIN") as copy:
         for at in range(0, len(flat), width):

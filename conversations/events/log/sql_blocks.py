@@ -13,7 +13,7 @@ BLOCK = 512  # rows a statement
 AT_ONCE = 8  # rows that are one statement, whatever their number
 
 
-def insert(cursor: CursorWrapper, sql: str, width: int, flat: list[Any]) -> None:
+def execute_rows(cursor: CursorWrapper, sql: str, width: int, flat: list[Any]) -> None:
     """Run `sql` with its `%s` replaced by rows of `width` values: a few in one statement, more in power-of-two blocks,
     so that statements are prepared once."""
     if not flat:

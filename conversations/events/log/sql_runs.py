@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.backends.utils import CursorWrapper
 
-from conversations.events.log.sql_blocks import insert
+from conversations.events.log.sql_blocks import execute_rows
 from conversations.events.projections import RowChanges, RunStep
 
 _RUN = """INSERT INTO conversations_run(id,conversation_id,kind,agent,status,reason,parent_call,input_seq,queued_seq,
@@ -52,7 +52,7 @@ def _write_steps(cursor: CursorWrapper, steps: Mapping[tuple[int, str], RunStep]
     conversation may be active at a time."""
     rows = [(r, c, s.status, s.reason, s.ended_seq, s.attempt, s.delivered_to) for (c, r), s in steps.items()]
     if len({conversation for conversation, _ in steps}) == len(steps):
-        insert(cursor, _STEPS, 7, [value for row in rows for value in row])
+        execute_rows(cursor, _STEPS, 7, [value for row in rows for value in row])
         return
     for row in rows:
-        insert(cursor, _STEPS, 7, [*row])
+        execute_rows(cursor, _STEPS, 7, [*row])
