@@ -181,7 +181,7 @@ def test_refused_message_that_the_disk_cannot_take_holds_up_nothing(
     until(lambda: len(stored(served, topic)) == 7, what="what came after the refused message")
     newer = publish(bus, topic, 8)
     until(lambda: stored(served, topic)[-1:] == newer, what="a newer message")
-    assert bus.waiting == 1
+    until(lambda: bus.waiting == 1, what="the refused message alone to be left")
 
     aside.rmdir()
     assert bus.flush(20)
