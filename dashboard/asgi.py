@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
@@ -73,6 +73,7 @@ SWITCH_INTERVAL = 0.0001  # seconds: the loop and the writer get their turn besi
 ABANDONED_EVERY = 5.0  # seconds between two looks for approval requests whose asker is gone
 REFUSALS_EVERY = 20.0  # seconds between two looks at what was counted
 ALWAYS = ("/healthz", "/readyz")  # answered before the start is over, too
+TEAMS, LOADING = "teams", "loading its agents"  # a part that is not ready until they are imported
 PUBLISH = "/api/v1/publish"
 RESPONSES = "/v1/responses"
 PROXIES = settings.CONFIG.trusted_proxies
@@ -82,6 +83,8 @@ SECURE_HOSTS = https_hosts(settings.CONFIG.allowed_origins)
 class Application:
     """Routes by path; owns the runtime's life."""
 
+    start_failure: Exception | None = None  # why it could not start, for `serve` to say
+    end: Callable[[], object] = staticmethod(lambda: None)  # set by `serve`: ends the process in order
     _exporter: Any = None  # `telemetry_export`'s, imported where it is asked for
     _checkpointer: Checkpointer | None = None
     _checkpoint = CheckpointEndpoint()
@@ -94,7 +97,7 @@ class Application:
         self.url = ""  # set by `serve` when it holds the data directory: its address
         self.is_web_only = False  # waits for a database that others bring up to date
         self.with_demo = False
-        self.start_failure: Unavailable | None = None  # why it could not start, for `serve` to say
+        self.agents_settled = asyncio.Event()  # they are loaded, or will not be
         context = ResponsesContext(self.runtime, self.authenticator)
         responses = ResponsesRoutes(context)
         telemetry = TelemetryEndpoint(self.runtime, self.authenticator)
@@ -135,12 +138,14 @@ class Application:
         scope = apply_forwarded_for(with_browser_scheme(scope, SECURE_HOSTS, PROXIES), PROXIES)
         if scope["type"] == "websocket":
             endpoint = self._sockets.get(scope["path"]) if self._has_started else None
+            await self._until_agents_are_known(scope)
             await (endpoint or _no_such_socket)(scope, receive, send)
         else:
             await with_request_id(self._answer, scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
+        await self._until_agents_are_known(scope)
         if path not in ALWAYS and not self._has_started:
             starting = Unavailable(f"this server is {self.runtime.state}")
             if path == PUBLISH:
@@ -153,6 +158,13 @@ class Application:
                 await (refuse_openly if path.startswith(OPEN) else refuse)(send, starting)
             return
         await self._endpoint(path)(scope, receive, send)
+
+    async def _until_agents_are_known(self, scope: Scope) -> None:
+        """Let what changes anything or names an agent wait until agents are loaded: a message to one that nobody knows
+        yet would start no run."""
+        is_read = scope.get("method", "GET") in ("GET", "HEAD") and not scope["path"].startswith(OPEN)
+        if self._has_started and not is_read:
+            await self.agents_settled.wait()
 
     def _endpoint(self, path: str) -> Endpoint:
         if endpoint := self._endpoints.get(path):
@@ -197,16 +209,32 @@ class Application:
         self._sign()
         if self.url:
             self.local_token.open(self.url)
-            await self._work()
-            self._record()
-        if self.with_demo:
-            self._keep(self.demo.run(), "demo")
         self._keep(run_forever(_write_refusals, what="counting refusals"), "refusals")
         self._keep(run_forever(_withdraw_abandoned, what="withdrawing approval requests"), "approval requests")
         self._has_started = True
-        gc.freeze()  # without a collection before: it takes 0.2 s and frees some 60 objects
         gc.set_threshold(*COLLECT)
-        self._keep(asyncio.to_thread(_import_pages), "importing pages")  # last: readiness does not wait for pages
+        if self.url:
+            self.runtime.further_parts[TEAMS] = lambda: LOADING
+        self._keep(self._begin_agents(), "agents")
+
+    async def _begin_agents(self) -> None:
+        """Import pages, then the agents' SDK and the teams, which is most of a start; pages are served meanwhile."""
+        try:
+            await asyncio.to_thread(_import_pages)
+            if self.url:
+                await asyncio.to_thread(self.load_agents)
+                await self._work()
+                self._record()
+        except Exception as error:
+            self.start_failure = error
+            self.end()
+        else:
+            self.runtime.further_parts.pop(TEAMS, None)
+            if self.with_demo:
+                self._keep(self.demo.run(), "demo")
+            gc.freeze()  # without a collection before: it takes 0.2 s and frees some 60 objects
+        finally:
+            self.agents_settled.set()
 
     def _record(self) -> None:
         """Record Redis in this process, where it is the only one: with PostgreSQL `record` does."""
@@ -255,13 +283,13 @@ class Application:
         self._checkpointer.start()
 
     def load_agents(self) -> None:
-        """Import the agents' SDK and the teams, before the port answers. Raises Unavailable for a wrong team."""
+        """Import the agents' SDK and the teams. Raises Unavailable for a wrong team."""
         if settings.WORKER:
             self._worker = import_string(settings.WORKER)(self.runtime.writer)
 
     async def _work(self) -> None:
         """Run agents in this process, in a thread of their own; go on when the record knows them."""
-        if (worker := self._worker) is not None:
+        if (worker := self._worker) is not None and self.runtime.is_ready:  # else it ends already
             worker.start()
             self.runtime.further_parts["agents"] = lambda: worker.state
             await asyncio.to_thread(worker.wait_until_registered)

@@ -1,7 +1,6 @@
-"""A worker inside `serve`: its teams are loaded before the port is opened, and its runs have a separate thread.
+"""A worker inside `serve`: its teams are loaded while pages are already served, and its runs have a separate thread.
 
-Anyone who can reach the server can therefore use its agents: no request finds them unknown because they are still being
-imported.
+No request finds an agent unknown because it is still being imported: those for agents wait (`dashboard.asgi`).
 """
 
 import asyncio

@@ -26,23 +26,36 @@ AFTER_DRAIN = 20.0  # seconds for all else: threads that wait for a database can
 
 class DrainingServer(uvicorn.Server):
     """Stops in the order of §9: not ready, no new requests, queues flushed; then sockets closed with 1012, then the
-    end. `on_listening` is called in a thread once the port answers."""
+    end. `on_listening` is awaited once the port answers; if it fails, the server ends with its exception."""
 
     def __init__(
         self,
         config: uvicorn.Config,
         drain: Callable[[], Awaitable[None]],
-        on_listening: Callable[[], None] = lambda: None,
+        on_listening: Callable[[], Awaitable[None]],
     ) -> None:
         super().__init__(config)
         self._drain, self._on_listening = drain, on_listening
         self._wake: Callable[[], object] = lambda: None
+        self.failure: Exception | None = None  # what `on_listening` raised
+
+    def end(self) -> None:
+        """Stop in order. For any thread."""
+        self.should_exit = True
+        self._wake()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start the application, open the port, then say so."""
+        """Start the application, open the port, then say so, which may take as long as it wants."""
         await super().startup(sockets)
         if self.started:
-            await asyncio.to_thread(self._on_listening)
+            self._greeting = asyncio.create_task(self._greet())
+
+    async def _greet(self) -> None:
+        try:
+            await self._on_listening()
+        except Exception as error:
+            self.failure = error
+            self.end()
 
     async def main_loop(self) -> None:
         """Wait for the stop, and update the Date header once a second; uvicorn's own loop wakes ten times a second."""

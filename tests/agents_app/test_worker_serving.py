@@ -6,6 +6,7 @@ import json
 import shutil
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -53,17 +54,58 @@ def test_the_first_request_of_all_is_answered_by_an_agent(server):
     token = server.token()
     server.launch()
     body = json.dumps({"model": "Dialogue", "input": "Hello."}).encode()
-    status, answer = until(lambda: once_it_listens(server, "/v1/responses", body, token), within=60, what="the port")
+    status, answer = until(
+        lambda: once_it_listens(server, "POST", "/v1/responses", body, token), within=60, what="the port"
+    )
 
     assert (status, answer["status"]) == (200, "completed")
 
 
-def once_it_listens(server, path, body, token):
+def once_it_listens(server, method, path, body=None, token=""):
     with contextlib.suppress(ConnectionRefusedError):
-        return server.request("POST", path, body, token)
+        return server.request(method, path, body, token)
 
 
-@pytest.mark.thorough
+def loading(server, tmp_path):
+    """Start a server whose agents are loaded once a file is there; return that."""
+    gate = tmp_path / "gate"
+    server.environment |= {"SWITCHBOARD_TEAMS": "tests.teams.late", "LATE_TEAM_GATE": str(gate)}
+    server.launch()
+    status, starting = until(lambda: once_it_listens(server, "GET", "/readyz"), within=60, what="the port")
+    assert (status, starting["not_ready"]) == (503, ["teams"])
+    return gate
+
+
+def test_pages_are_served_while_agents_are_loaded(server, tmp_path):
+    gate = loading(server, tmp_path)
+
+    assert server.request("GET", "/")[0] == 302
+    assert "Switchboard is running" not in server.output()
+
+    gate.touch()
+    until(lambda: server.request("GET", "/readyz")[0] == 200, what="the agents")
+    until(lambda: "Switchboard is running" in server.output(), what="the address")
+
+
+def test_what_is_for_agents_waits_until_they_are_loaded(server, tmp_path):
+    """No request finds them unknown, and no message is stored without its run."""
+    token = server.token()
+    gate = loading(server, tmp_path)
+    body = json.dumps({"model": "Dialogue", "input": "Hello."}).encode()
+
+    with ThreadPoolExecutor() as pool:
+        request = pool.submit(server.request, "POST", "/v1/responses", body, token)
+        published = pool.submit(server.publish, token, "chat:c", MESSAGE | {"content": "Hello."}, "m1")
+        assert server.request("GET", "/readyz")[0] == 503  # a request after them is answered
+        assert not request.done()
+        assert not published.done()
+        gate.touch()
+        status, answer = request.result(60)
+        assert (status, answer["status"], published.result(60)[0]) == (200, "completed", 201)
+
+    until(lambda: rows(server, "SELECT status FROM conversations_run") == ["done"] * 2, what="both runs")
+
+
 def test_a_wrong_team_ends_the_start_with_its_reason(server):
     server.environment["SWITCHBOARD_TEAMS"] = "no.such.team"
     server.launch()

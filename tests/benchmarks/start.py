@@ -58,13 +58,17 @@ class Newcomer:
         )
         return str(link[1])
 
-    def is_ready(self) -> bool:
-        """Return whether it serves."""
+    def serves(self, path: str) -> bool:
+        """Return whether it answers there with no error."""
         try:
-            with urllib.request.urlopen(f"{self.url}/readyz", timeout=5) as answer:
+            with urllib.request.urlopen(f"{self.url}{path}", timeout=5) as answer:
                 return bool(self._alive() and answer.status == 200)
         except OSError:
             return False
+
+    def is_ready(self) -> bool:
+        """Return whether all of it serves, agents included."""
+        return self.serves("/readyz")
 
     def _alive(self) -> bool:
         if self.process.poll() is not None:
@@ -128,13 +132,14 @@ def cold(newcomer: Newcomer, browser: Browser) -> tuple[float, float, BrowserCon
 
 
 def warm(newcomer: Newcomer, page: Page) -> tuple[float, float]:
-    """Start again; answer seconds until ready and until the first screen is drawn."""
+    """Start again; answer seconds until all is ready, agents included, and until the first screen is drawn."""
     start = time.monotonic()
     newcomer.run()
-    until(newcomer.is_ready, within=30, what="the server to be ready")
-    ready = time.monotonic() - start
+    until(lambda: newcomer.serves("/healthz"), within=30, what="the port")
     show(page)
-    return ready, time.monotonic() - start
+    drawn = time.monotonic() - start
+    until(newcomer.is_ready, within=30, what="the server to be ready")
+    return time.monotonic() - start, drawn
 
 
 def measure(context: BrowserContext, browser: Browser, port: int) -> Wire:

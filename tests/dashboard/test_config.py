@@ -167,7 +167,7 @@ def test_a_server_ends_no_tool_that_may_go_on_while_it_stops(monkeypatch, stop_s
     monkeypatch.setattr("dashboard.server.uvicorn_config.threading.Timer", timer)
     monkeypatch.setattr("dashboard.server.uvicorn_config.asyncio.wait_for", waited)
     monkeypatch.setattr("uvicorn.Server.shutdown", nothing)
-    asyncio.run(DrainingServer(uvicorn.Config(nothing), nothing).shutdown())
+    asyncio.run(DrainingServer(uvicorn.Config(nothing), nothing, nothing).shutdown())
 
     end_within, drain_within = limits
     assert drain_within >= runs_end + 2
@@ -186,21 +186,35 @@ def test_a_server_says_that_it_runs_once_its_port_answers(monkeypatch):
     )
     port, peers = free_port(), []
 
-    def greet():
+    async def greet():
         with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
             peers.append(connection.getpeername())
+        server.end()
 
-    async def start_and_stop():
-        config = uvicorn.Config(answer, port=port, lifespan="off", log_config=None)
-        server = DrainingServer(config, drain, greet)
-        config.load()
-        server.lifespan = config.lifespan_class(config)
-        await server.startup()
-        await server.shutdown()
+    server = DrainingServer(uvicorn.Config(answer, port=port, lifespan="off", log_config=None), drain, greet)
+    asyncio.run(server.serve())
 
-    asyncio.run(start_and_stop())
+    assert (peers, server.failure) == ([("127.0.0.1", port)], None)
 
-    assert peers == [("127.0.0.1", port)]
+
+def test_a_server_that_cannot_say_that_it_runs_ends(monkeypatch):
+    async def answer(scope, receive, send):
+        """Answer nothing."""
+
+    async def drain():
+        """Have nothing to write."""
+
+    async def greet():
+        raise OSError("no terminal")
+
+    monkeypatch.setattr(
+        "dashboard.server.uvicorn_config.threading.Timer", lambda *_: SimpleNamespace(start=lambda: None)
+    )
+    config = uvicorn.Config(answer, port=free_port(), lifespan="off", log_config=None)
+    server = DrainingServer(config, drain, greet)
+    asyncio.run(server.serve())
+
+    assert str(server.failure) == "no terminal"
 
 
 def test_a_file_of_prices_is_read_at_the_start(monkeypatch, tmp_path):

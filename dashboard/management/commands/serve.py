@@ -1,11 +1,11 @@
 """`serve`: one process with everything in it, holding the data directory, or one web node of many (§3.8, 9)."""
 
+import asyncio
 import hashlib
 import os
-import signal
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -88,10 +88,8 @@ class Command(BaseCommand):
             )
         application.url = listen_addresses.local_url(host, port)
         application.with_demo = with_demo
-        with _ended_by_interrupt():
-            application.load_agents()
         url = listen_addresses.public_url(host, port, settings.CONFIG.allowed_origins)
-        self._run(host, port, partial(with_connection, self._greet, host, port, url, is_alone=True))
+        self._run(host, port, partial(self._greet_with_agents, host, port, url))
 
     def _serve_web_only(self, host: str, port: int) -> None:
         """Serve beside others: tables are theirs to make, and so is everything that one process alone does."""
@@ -100,17 +98,28 @@ class Command(BaseCommand):
 
         application.is_web_only = True
         application.runtime.url = listen_addresses.local_url(host, port)
-        self._run(host, port, partial(self._greet, host, port, application.runtime.url, is_alone=False))
+        greet = partial(self._greet, host, port, application.runtime.url, is_alone=False)
+        self._run(host, port, partial(asyncio.to_thread, greet))
 
-    def _run(self, host: str, port: int, greet: Callable[[], None]) -> None:
+    def _run(self, host: str, port: int, greet: Callable[[], Awaitable[None]]) -> None:
         from dashboard.asgi import application, with_static
 
+        server = DrainingServer(config(with_static(application), host, port), application.drain, greet)
+        application.end = server.end
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after an orderly end
             try:
-                DrainingServer(config(with_static(application), host, port), application.drain, greet).run()
+                server.run()
             finally:  # uvicorn exits by itself, with a code of its own
-                if failure := application.start_failure:
+                if failure := application.start_failure or server.failure:
                     raise failure
+
+    async def _greet_with_agents(self, host: str, port: int, url: str) -> None:
+        """Say where it runs once its agents are loaded: until then the start may fail."""
+        from dashboard.asgi import application
+
+        await application.agents_settled.wait()
+        if application.runtime.is_ready and not application.start_failure:
+            await asyncio.to_thread(with_connection, partial(self._greet, host, port, url, is_alone=True))
 
     def _greet(self, host: str, port: int, url: str, *, is_alone: bool) -> None:
         from conversations.access.accounts.people import first_owner
@@ -149,13 +158,3 @@ def _port(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= listen_addresses.MAX_PORT):
         raise ArgumentTypeError(f"must be a number from 1 to {listen_addresses.MAX_PORT}")
     return int(text)
-
-
-@contextmanager
-def _ended_by_interrupt() -> Iterator[None]:
-    """Let Ctrl-C end the process at once while libraries are imported: some of them catch KeyboardInterrupt."""
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
