@@ -2,7 +2,8 @@
 
 import json
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from json.encoder import encode_basestring
 from typing import Any
 
 from conversations.events.log.records import Stored
@@ -11,6 +12,7 @@ from conversations.rendering.event_renderer import Fragment
 MAX_EVENTS = 500  # of one frame
 MAX_TEXT = 256 * 1024  # characters of one frame, unless one event is longer
 LARGE = 64 * 1024  # bytes of a frame; of larger ones only a few go out in one turn of the event loop
+_quoted: Callable[[str], str] = encode_basestring  # a JSON string, every character beyond ASCII as it is
 OVERHEAD = 200  # bytes of a frame beside its own: two objects, three integers, a place in a ring
 
 
@@ -82,18 +84,19 @@ def data(stored: Iterable[Stored]) -> list[tuple[int, str]]:
 
 def drawn(event: Stored, fragment: Fragment) -> str:
     """Encode one event as it was drawn."""
-    item: dict[str, object] = {"seq": event.seq, "kind": event.kind, "at": event.at}
+    item = f'{{"seq":{event.seq},"kind":{_kind(event.kind)},"at":{event.at}'
     if fragment.group:
-        item["group"] = fragment.group
+        item += f',"group":{_quoted(fragment.group)}'
     if fragment.html is not None:
-        item["html"] = fragment.html
+        item += f',"html":{_quoted(fragment.html)}'
     elif fragment.text:
-        item["text"] = fragment.text
+        item += f',"text":{_quoted(fragment.text)}'
     if fragment.opens is not None:
-        item["opens"] = fragment.opens
+        item += f',"opens":{_quoted(fragment.opens)}'
     if fragment.also:
-        item["also"] = [{"group": group, "html": html} for group, html in fragment.also]
-    return json.dumps(item, separators=(",", ":"), ensure_ascii=False)
+        also = ",".join([f'{{"group":{_quoted(group)},"html":{_quoted(html)}}}' for group, html in fragment.also])
+        item += f',"also":[{also}]'
+    return item + "}"
 
 
 def _kind(kind: str) -> str:

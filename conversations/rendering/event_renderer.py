@@ -9,6 +9,8 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from conversations.core import hidden_characters
+from conversations.core.errors import SwitchboardError
+from conversations.events import payload
 from conversations.events.log.call_events import STEPS
 from conversations.events.log.records import CallEvents, Cut, Stored
 from conversations.events.payload import ParsedPayload
@@ -79,7 +81,8 @@ class EventRenderer:
         try:
             repeat = self._repeats.of(event)
             fragment = self._draw(event, call, repeat)
-            fragment = fragment._replace(within=event_rows.parent_group(call.called if call else event))
+            if within := event_rows.parent_group(call.called if call else event):
+                fragment = fragment._replace(within=within)
             if ended:
                 fragment = fragment._replace(also=tuple(self._block(ended_call) for ended_call in ended))
         except Exception:
@@ -108,9 +111,8 @@ class EventRenderer:
         group = self.group(event)
         opens = None if group in self._opened else self.open_block(group, "", event)
         self._opened.add(group)
-        return Fragment(
-            group, text=hidden_characters.spelled_out(event_rows.parse_event(event).payload.text or ""), opens=opens
-        )
+        text = hidden_characters.spelled_out(_payload(event).text or "")
+        return Fragment(group, text=text, opens=opens)
 
     def _call(self, event: Stored, call: CallEvents | None) -> Fragment:
         if call is not None:
@@ -180,7 +182,11 @@ class RepeatWatch:
 
 
 def _payload(event: Stored) -> ParsedPayload:
-    return event_rows.parse_event(event).payload
+    """Parse a body as `event_rows.parse_event` does, without its other fields."""
+    try:
+        return payload.parse(event.body.encode("utf-8", "replace"))
+    except (SwitchboardError, ValueError, RecursionError):
+        return ParsedPayload()
 
 
 def remember_hues(hues: Mapping[str, int]) -> None:

@@ -59,7 +59,7 @@ ALLOWED = {
     "ol": {"start"},
     "permission-gate": {"data-right"},
 }
-BARE = {"del", "ul", "li", "em", "strong", "s", "code", "pre", "blockquote", "hr", "br", "dl", "dt", "dd"} | {
+BARE = {"bdi", "del", "ul", "li", "em", "strong", "s", "code", "pre", "blockquote", "hr", "br", "dl", "dt", "dd"} | {
     "table",
     "thead",
     "tbody",
