@@ -165,8 +165,8 @@ class McpTools:
 
 class _Offered:
     """The `is_enabled` of a server's tool: true while the server is connected, in a run that was offered it, and in one
-    that resumes after an approval. The SDK asks again before it makes a call, and ends the run if the answer is no; the
-    call itself says that the server is away."""
+    that resumes after an approval. The SDK asks again before it makes a call, and tells the model that there is no such
+    tool if the answer is no; the call itself says that the server is away."""
 
     name = "while its server is connected"  # for people
 

@@ -49,7 +49,10 @@ logger = logging.getLogger(__name__)
 GRACE = 5.0  # seconds that calls which have begun get to end when a person cancels their run
 STOP_LEVELS = ("", "park", "pause", "stop", "cancel", "abort")  # each overrides those on its left
 UNWIND = 5.0  # seconds for the SDK's own tasks to end
-BASE_RUN_CONFIG = RunConfig(tracing_disabled=True, tool_name_collision_policy="error", tool_execution=GUARDED_CALLS)
+BASE_RUN_CONFIG = RunConfig(
+    tracing_disabled=True, tool_name_collision_policy="error", tool_execution=GUARDED_CALLS,
+    tool_not_found_behavior="return_error_to_model",
+)  # fmt: skip
 """Copied for each run: making one with a tool execution reads every type hint of the class, 1 ms."""
 
 
@@ -177,7 +180,6 @@ class AgentRun(ClaimedRun):
         """Return the SDK's run configuration."""
         config = copy.copy(BASE_RUN_CONFIG)
         config.model_provider = self._served.provider
-        config.tool_not_found_behavior = "return_error_to_model" if self._reply else "raise_error"
         config.tool_error_formatter = lambda args: self._hooks.format_error(args)
         config.call_model_input_filter = None if self._reply else self._interjection_filter
         config.workflow_name = self._served.team.name

@@ -23,6 +23,7 @@ from agents_app.worker.call_ids import CallIdMap
 from agents_app.worker.event_writer import RunEventWriter
 from agents_app.worker.model_turns import ModelAnswer, ModelTurns, StreamedMessage, TurnTooLarge, said_in
 from agents_app.worker.saved_state import Incompatible
+from agents_app.worker.unknown_calls import UnknownCalls
 from conversations.core.errors import Fenced, TooLarge
 from conversations.core.failpoints import failpoint
 from conversations.core.ids import text_digest
@@ -56,6 +57,7 @@ class RecordingHooks(RunHooks[Any]):
             tuple[str | None, str], tuple[Any, Any]
         ] = {}  # what a model is told, and what a tool gave
         self._acting: dict[str | None, str] = {}
+        self._unknown_calls = UnknownCalls()
 
     @property
     def acting(self) -> str:
@@ -68,16 +70,19 @@ class RecordingHooks(RunHooks[Any]):
         guard_tools(agent, is_made_at_run=True)  # a no-op for agents of the team; the SDK reads the tools after this
 
     async def on_llm_start(self, context: Any, agent: Agent[Any], system_prompt: Any, input_items: Any) -> None:
-        """Start a turn when a model is called."""
+        """Start a turn when a model is called. Raises Unfit if it goes on calling what is not there."""
+        names = [schema.name for schema in self._served.schemas(agent)]
+        self._unknown_calls.check(current_parent_call(), agent.name, names)
         self.turns.begin(current_parent_call(), agent.name, self._served.offered(agent))
 
     async def on_llm_end(self, context: Any, agent: Agent[Any], response: ModelResponse) -> None:
         """Record a model's answer: its outputs, if there are any, and the turn."""
         turn = await self.turns.end(current_parent_call())
         self._check_size(turn, response)
-        for item in response.output:
-            if isinstance(item, ResponseFunctionToolCall):
-                self.calls.expect_call(turn.parent_call, item.call_id, item.arguments)
+        calls = [item for item in response.output if isinstance(item, ResponseFunctionToolCall)]
+        for call in calls:
+            self.calls.expect_call(turn.parent_call, call.call_id, call.arguments)
+        repeated = self._unknown_calls.request(turn.parent_call, calls)
         spoken = self.turns.spoken(turn, said_in(response.output))
         is_last = turn.parent_call is None and all(_is_message(item) or _is_thought(item) for item in response.output)
         bodies = _outputs(turn, spoken, is_last=is_last)
@@ -93,7 +98,7 @@ class RecordingHooks(RunHooks[Any]):
         if fresh := self._served.unkept(agent):  # of an agent inside a tool, the first time that it is asked
             await self._do(agent_registry.save_schemas, self._served, fresh)
         bodies.append({"event": "model.turn", **turn.facts, **fields, "duration_ms": ms_since(turn.began)})
-        await self._event_writer.store(*bodies)
+        await self._event_writer.store(*bodies, *map(self._refused, repeated))
         await self._notify_progress(agent.name)
 
     async def on_handoff(self, context: Any, from_agent: Agent[Any], to_agent: Agent[Any]) -> None:
@@ -173,10 +178,14 @@ class RecordingHooks(RunHooks[Any]):
         """Record the actual exception of a running call."""
         self._errors.setdefault((current_parent_call(), call_id), error)
 
-    def format_error(self, args: ToolErrorFormatterArgs[Any]) -> None:
-        """Record the exception behind a tool's default failure text; the text is not changed."""
+    async def format_error(self, args: ToolErrorFormatterArgs[Any]) -> None:
+        """Record the exception behind a tool's default failure text, or a call of a tool that is not there; the text
+        is not changed."""
         if args.error is not None:
             self.failed(args.call_id, args.error)
+        call = self._unknown_calls.requested(current_parent_call(), args.call_id)
+        if args.kind == "tool_not_found" and call is not None:
+            await self._event_writer.store(self._refused(call))
 
     def ended_by(self, error: BaseException) -> list[Body]:
         """Return the end events of calls whose exception ended the run."""
@@ -187,6 +196,14 @@ class RecordingHooks(RunHooks[Any]):
                 step: Body = {"event": "tool_step", "name": "", "tool_call": our_id, "tool_call_id": original(call_id)}
                 bodies.append(self._started_steps.pop(our_id, step) | _outcome(raised))
         return bodies
+
+    def _refused(self, call: ResponseFunctionToolCall) -> Body:
+        """Count a call of a tool that is not there; return its event."""
+        self._unknown_calls.refuse(current_parent_call(), call)
+        body: Body = {"event": "policy.refused", "agent": self.acting, "turn": self.turns.current, "name": call.name}
+        body |= {"namespace": call.namespace} if call.namespace else {}
+        body |= {"tool_call": self.calls.new(call.call_id), "tool_call_id": original(call.call_id)}
+        return body | arguments(mask(call.arguments)) | {"reason": "there is no such tool"} | _inside()
 
     def _check_size(self, turn: ModelAnswer, response: ModelResponse) -> None:
         """Count what was not streamed. Raises TurnTooLarge, except inside a call, where that would end only the

@@ -123,6 +123,52 @@ def test_a_call_of_a_server_that_has_just_broken_off_is_told_so():
     assert offered(team, 3) == []  # the next run's
 
 
+def given_outputs(team, number):
+    """Return the outputs of calls that a model was given, by call id."""
+    items = team.agents[0].model.calls[number].input
+    return {item["call_id"]: item["output"] for item in items if item.get("type") == "function_call_output"}
+
+
+def without_stamp(server, team, answer):
+    """A model's step during which the server drops `stamp`."""
+
+    async def step(request):
+        server.tools[:] = [tool for tool in server.tools if tool.name != "stamp"]
+        await asyncio.to_thread(until, lambda: "stamp" not in names(team[0]), what="the shorter list")
+        return [answer]
+
+    return ModelStep.respond(step)
+
+
+def test_a_call_of_a_tool_that_the_server_has_dropped_is_refused_and_the_run_goes_on():
+    server, team = Faulty(tools=[listed("stamp"), listed("file")]), []
+    team.append(team_of(without_stamp(server, team, call("file")), [call(call_id="c2")], SO, server=server))
+    with working(team[0]):
+        until(lambda: "stamp" in names(team[0]), what="the server's tools")
+        send_message()
+        (run,) = ended_runs()
+
+    (refused,) = event_bodies("policy.refused")
+    assert (run.status, refused["name"], refused["tool_call_id"]) == ("done", "stamp", "c2"), run.reason
+    assert refused["reason"] == "there is no such tool"
+    assert given_outputs(team[0], 2)["c2"] == "Tool 'stamp' not found."
+
+
+def test_a_call_of_a_server_that_is_away_since_before_the_run_is_refused_and_the_run_goes_on():
+    server = Faulty()
+    team = team_of(SO, [call()], SO, server=server)
+    with working(team) as worker:
+        until(lambda: names(team), what="the server's tools")
+        send_message()
+        ended_runs()
+        server.problems.append(OSError("no route"))
+        until(lambda: worker.trouble(), what="the loss to be seen")
+        send_message("again")
+        run = ended_runs(2)[-1]
+
+    assert (run.status, event_bodies("policy.refused")[0]["name"]) == ("done", "stamp"), run.reason
+
+
 def test_what_a_model_is_given_of_a_result_is_limited(monkeypatch):
     monkeypatch.setattr(limits, "MAX_TEXT", 10)
     server = Faulty(answer=["12345", "6789012", "never"])
