@@ -12,8 +12,8 @@ from agents.items import ModelResponse, TResponseStreamEvent
 from agents.models import get_default_model_settings, gpt_5_reasoning_settings_required
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
 
-from agents_app.model_providers.sent_arguments import encodable
-from agents_app.model_providers.unique_call_ids import CallIds
+from agents_app.model_providers import fit_calls
+from agents_app.model_providers.fit_calls import FitCalls
 from conversations.core.secret_masking import mask
 
 SHOWN = 500  # characters of a server's own words
@@ -23,7 +23,7 @@ class ModelFailed(AgentsException):
     """A model gave no whole answer. The text says why, without keys."""
 
 
-class _Bounded:
+class _Bounded(FitCalls):
     """Mixed in before an SDK model: its calls end in time, and end as `ModelFailed`."""
 
     timeout_s: float
@@ -35,14 +35,11 @@ class _Bounded:
         self, system_instructions: Any, input: Any, model_settings: ModelSettings, *args: Any, **named: Any
     ) -> ModelResponse:
         """Return as the SDK's model does. Raises ModelFailed."""
-        system_instructions, input = encodable(system_instructions), encodable(input)
         try:
             async with asyncio.timeout(self.timeout_s):
                 settled = _settled(model_settings, self.model)
-                answer = super().get_response(system_instructions, input, settled, *args, **named)  # type: ignore[misc]
-                response: ModelResponse = await answer
-                CallIds(input).separate(response.output)
-                return response
+                inner = super().get_response  # type: ignore[misc]
+                return await fit_calls.respond(inner, system_instructions, input, settled, *args, **named)
         except Exception as error:
             raise self._failed(error) from error
 
@@ -50,11 +47,11 @@ class _Bounded:
         self, system_instructions: Any, input: Any, model_settings: ModelSettings, *args: Any, **named: Any
     ) -> AsyncIterator[TResponseStreamEvent]:
         """Stream as the SDK's model does, to a completed response. Raises ModelFailed."""
-        system_instructions, input = encodable(system_instructions), encodable(input)
         deadline = asyncio.get_running_loop().time() + self.timeout_s
         settled = _settled(model_settings, self.model)
-        events = super().stream_response(system_instructions, input, settled, *args, **named)  # type: ignore[misc]
-        is_whole, ids = False, CallIds(input)
+        inner = super().stream_response  # type: ignore[misc]
+        events: Any = fit_calls.stream(inner, system_instructions, input, settled, *args, **named)
+        is_whole = False
         async with aclosing(events):
             while True:
                 try:
@@ -66,11 +63,7 @@ class _Bounded:
                     break
                 if not hasattr(event, "type"):
                     raise ModelFailed(f"{self.model}: the server sent an invalid event")
-                if event.type == "response.output_item.done":
-                    ids.separate([event.item])
-                elif event.type == "response.completed":
-                    is_whole = True
-                    ids.separate(event.response.output)
+                is_whole = is_whole or event.type == "response.completed"
                 yield event
         if not is_whole:
             raise ModelFailed(f"{self.model}: the stream ended before the answer was complete")

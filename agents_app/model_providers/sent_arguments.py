@@ -1,5 +1,5 @@
 """The arguments of a model's calls, and other text to and from it, as the SDK, the record and a model's server can
-hold them. Used by the served models.
+hold them. Used by `fit_calls`.
 
 The SDK encodes the parsed arguments as UTF-8, and parses them without a limit on depth: half of a surrogate pair, and
 a list inside a list a thousand times, would end the run in place of the call.

@@ -13,6 +13,7 @@ from agents.tool_context import ToolContext
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage
 
 from agents_app.approval_gate.gate import Decision, guard_tools
+from agents_app.model_providers.fit_calls import fit
 from agents_app.model_providers.unique_call_ids import original
 from agents_app.recorded_values import mask, reason_of, to_json_value, truncate
 from agents_app.run_scope import current_parent_call
@@ -73,6 +74,7 @@ class RecordingHooks(RunHooks[Any]):
         """Start a turn when a model is called. Raises Unfit if it goes on calling what is not there."""
         names = [schema.name for schema in self._served.schemas(agent)]
         self._unknown_calls.check(current_parent_call(), agent.name, names)
+        fit(agent.model)
         self.turns.begin(current_parent_call(), agent.name, self._served.offered(agent))
 
     async def on_llm_end(self, context: Any, agent: Agent[Any], response: ModelResponse) -> None:

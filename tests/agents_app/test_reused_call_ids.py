@@ -4,6 +4,7 @@ import json
 
 import pytest
 from agents import Agent, function_tool
+from agents.testing import ScriptedModel, assistant_message, function_call
 
 from agents_app.model_providers.providers import ModelConfig
 from agents_app.teams.definition import Team
@@ -84,6 +85,17 @@ def test_each_call_of_one_id_is_made_and_kept_apart(api, answer, turns):
             ("c1", "Elm", "Elm is dry"),
             ("c1", "Mill", "Mill is dry"),
         ]
+
+
+def test_a_model_that_a_team_brings_itself_may_use_an_id_again():
+    steps = [[function_call("look", street, call_id="c1")] for street in (ELM, MILL)] + [[assistant_message("Dry.")]]
+    team, ran = look_team()
+    team.agents[0].model = ScriptedModel(steps)
+    with working(team):
+        send_message()
+        (run,) = ended_runs()
+
+    assert (run.status, ran, joined()) == ("done", ["Elm", "Mill"], BOTH)
 
 
 def test_the_same_call_of_the_same_id_is_not_made_again():

@@ -5,18 +5,22 @@ import json
 
 import pytest
 from agents import Agent, function_tool
+from agents.testing import ScriptedModel, assistant_message, function_call
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.types.responses import ResponseFunctionToolCall
 
 from agents_app.model_providers.providers import ModelConfig
 from agents_app.model_providers.sent_arguments import harmless
 from agents_app.teams.definition import Team
+from agents_app.worker.nested_runs import agent_tool
 from conversations.models import ToolCall
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.provider_answers import call, message, streamed
 from tests.support.provider_server import Answer, served_apart
 from tests.support.responses import ask
 
+SO = [assistant_message("so")]
 DEEP = '{"text": "so", "more": ' + "[" * 150 + "]" * 150 + "}"
 
 
@@ -44,10 +48,7 @@ def chatted_end(_):
     return Answer(f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode())
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.any_database
-@pytest.mark.parametrize("api", ["responses", "chat"])
-@pytest.mark.parametrize(
+ODD = pytest.mark.parametrize(
     ("sent", "recorded", "output"),
     [
         (r'{"text": "half of \ud83d"}', r'{"text": "half of \ufffd"}', "half of \ufffd"),
@@ -59,6 +60,12 @@ def chatted_end(_):
     ],
     ids=["half a character", "half a name", "half, unescaped", "150 levels", "no end", "a list without end"],
 )
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.any_database
+@pytest.mark.parametrize("api", ["responses", "chat"])
+@ODD
 def test_arguments_that_no_column_holds_are_those_of_one_call(api, sent, recorded, output):
     answers = (streamed_call(sent), streamed([message("so")]))
     if api == "chat":
@@ -117,6 +124,41 @@ def test_a_call_whose_name_or_id_has_half_a_character_is_a_call(more):
     (name, value), body = *more.items(), json.dumps(server.requests[1].body, ensure_ascii=False)
     assert value.replace("\ud83d", "\ufffd") in body
     assert len(event_bodies("policy.refused", response)) == (name != "call_id")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.any_database
+@ODD
+@pytest.mark.parametrize("is_inside", [False, True], ids=["the run", "a run inside a call"])
+def test_such_arguments_of_a_model_that_a_team_brings_itself_are_those_of_one_call(is_inside, sent, recorded, output):
+    odd_call = ResponseFunctionToolCall(type="function_call", name="echo", call_id="c1", arguments=sent)
+    clerk = Agent(name="Clerk", model=ScriptedModel([[odd_call], SO]), tools=[echo])
+    if is_inside:
+        around = agent_tool(clerk, "ask", "Ask.")
+        steps = [[function_call("ask", {"input": "?"}, call_id="c0")], SO]
+        clerk = Agent(name="Desk", model=ScriptedModel(steps), tools=[around])
+    with working(Team(name="t", agents=[clerk], entry=[clerk.name])):
+        send_message(to=f"agent:{clerk.name}")
+        (run,) = ended_runs()
+
+    assert run.status == "done", run.reason
+    start, end = (step for step in event_bodies("tool_step") if step["tool_call_id"] == "c1")
+    assert (start["args_raw"], ToolCall.objects.get(name="echo").status) == (
+        recorded,
+        "failed" if output == "error" else "done",
+    )
+    assert output in end["output"]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.any_database
+def test_a_model_that_a_team_brings_itself_is_sent_no_half_character():
+    model = ScriptedModel([[function_call("list_names", {}, call_id="c1")], SO])
+    with working(Team(name="t", agents=[Agent(name="Clerk", model=model, tools=[list_names])], entry=["Clerk"])):
+        send_message()
+        ended_runs()
+
+    assert model.last_call.input[-1]["output"] == "b\ufffd.txt"
 
 
 JSON = st.recursive(
