@@ -33,11 +33,10 @@ def to_json_value(value: Any) -> tuple[Any, int]:
 
 def mask_value(value: Any, text: str) -> Any:
     """Return a JSON value with its secrets masked; `text` is its JSON."""
-    if not secret_masking.may_hold(text) and not any(
-        json.dumps(own)[1:-1] in text or own in text for own in _own_secrets()
-    ):
+    is_possible = secret_masking.may_hold(text) or secret_masking.may_name_secret(text)
+    if not is_possible and not any(json.dumps(own)[1:-1] in text or own in text for own in _own_secrets()):
         return value
-    masked = mask(text)
+    masked = mask_json_text(text)
     whole = value if masked == text else _loaded(masked, value)
     each = _masked(whole)  # a text inside may be JSON itself, quoted once more
     return value if each == value else each
@@ -45,9 +44,19 @@ def mask_value(value: Any, text: str) -> Any:
 
 def mask(text: str) -> str:
     """Mask what looks like a secret, and the secrets known to this process."""
+    return secret_masking.mask(_own_masked(text))
+
+
+def mask_json_text(text: str) -> str:
+    """Mask as `mask` does; if a text is JSON, as the arguments of a call are, also what is below the name of a
+    secret."""
+    return secret_masking.mask_json_text(_own_masked(text))
+
+
+def _own_masked(text: str) -> str:
     for secret in _own_secrets():
         text = text.replace(secret, secret_masking.MASK)
-    return secret_masking.mask(text)
+    return text
 
 
 def _own_secrets() -> list[str]:
@@ -85,7 +94,7 @@ def _loaded(masked: str, value: Any) -> Any:
 def _masked(value: Any) -> Any:
     match value:
         case str():
-            return mask(value)
+            return mask_json_text(value)
         case dict():
             return {mask(str(key)): _masked(inner) for key, inner in value.items()}
         case list():

@@ -15,7 +15,7 @@ from agents_app.approval_gate import gate
 from agents_app.approval_gate.gate import Decision, Refusal
 from agents_app.model_providers.unique_call_ids import original
 from agents_app.open_responses.request_tools import is_external
-from agents_app.recorded_values import mask, truncate_fields
+from agents_app.recorded_values import mask_json_text, truncate_fields
 from agents_app.run_scope import current_parent_call
 from agents_app.teams.served_team import ServedTeam
 from agents_app.tools import identity
@@ -67,7 +67,7 @@ def build_request(agent: str, turn: int, our_id: str, call_id: str | None, sent:
     """Make an `approval.requested`, apart from what the tool tells; `sent` are the arguments as the model sent them."""
     body: Body = {"event": "approval.requested", "approval_id": new_id(), "tool_call": our_id, "agent": agent}
     own = original(call_id) if call_id is not None else None
-    body |= {"turn": turn, "tool_call_id": own, **arguments(mask(sent)), "digest": text_digest(sent)}
+    body |= {"turn": turn, "tool_call_id": own, **arguments(mask_json_text(sent)), "digest": text_digest(sent)}
     return body | ({"parent_call": parent} if parent else {})
 
 
@@ -215,7 +215,7 @@ class Gatekeeper:
         body: Body = {"event": "policy.refused", "agent": agent.name, "turn": hooks.turns.current, "tool_call": our_id}
         body |= {"tool_call_id": original(call_id), "effect": self._served.effect(tool, agent.name)}
         body |= identity.layers(tool, context.tool_namespace)
-        body |= arguments(mask(context.tool_arguments)) | ({"parent_call": parent} if parent else {})
+        body |= arguments(mask_json_text(context.tool_arguments)) | ({"parent_call": parent} if parent else {})
         body |= {"reason": refusal.reason, "by": refusal.by}
         await self._event_writer.store(body | ({"rule": _rule(refusal.row)} if refusal.row else {}))
 

@@ -6,7 +6,7 @@ from agents import ToolApprovalItem
 
 from agents_app.open_responses.history import ChainLink
 from agents_app.open_responses.request import Item, RunRequest
-from agents_app.recorded_values import mask, to_json_value
+from agents_app.recorded_values import mask_json_text, to_json_value
 from agents_app.tools import identity
 from agents_app.worker.call_ids import CallIdMap
 from agents_app.worker.run_hooks import arguments
@@ -24,7 +24,7 @@ def called_bodies(items: Iterable[ToolApprovalItem], calls: CallIdMap, turn: int
     """Return a started call for each: it stays open, although the run is over, until its output comes back."""
     bodies: list[Body] = []
     for item in items:
-        sent = mask(item.arguments or "")
+        sent = mask_json_text(item.arguments or "")
         body: Body = {"event": "tool_step", "agent": item.agent.name, "turn": turn, "tool_call_id": item.call_id}
         body |= {"tool_call": calls.new(item.call_id or ""), "name": item.name} | arguments(sent)
         if (tool := tool_of(item)) is not None:

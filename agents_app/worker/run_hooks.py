@@ -15,7 +15,7 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessa
 from agents_app.approval_gate.gate import Decision, guard_tools
 from agents_app.model_providers.fit_calls import fit
 from agents_app.model_providers.unique_call_ids import original
-from agents_app.recorded_values import mask, reason_of, to_json_value, truncate
+from agents_app.recorded_values import mask_json_text, reason_of, to_json_value, truncate
 from agents_app.run_scope import current_parent_call
 from agents_app.teams import agent_registry
 from agents_app.teams.served_team import ServedTeam
@@ -112,7 +112,7 @@ class RecordingHooks(RunHooks[Any]):
         """Commit that the call is executing; only then is the function entered. Raises Fenced if it must not be."""
         if not isinstance(context, ToolContext) or not isinstance(tool, FunctionTool):
             return
-        sent = mask(context.tool_arguments)
+        sent = mask_json_text(context.tool_arguments)
         digests = recorded_digests(requested_arguments(context))
         our_id = self.calls.begin(current_parent_call(), context.tool_call_id, tool.name, digests)
         step = self._started_steps[our_id] = self._tool_step_body(context, agent, tool, our_id)
@@ -205,7 +205,7 @@ class RecordingHooks(RunHooks[Any]):
         body: Body = {"event": "policy.refused", "agent": self.acting, "turn": self.turns.current, "name": call.name}
         body |= {"namespace": call.namespace} if call.namespace else {}
         body |= {"tool_call": self.calls.new(call.call_id), "tool_call_id": original(call.call_id)}
-        return body | arguments(mask(call.arguments)) | {"reason": "there is no such tool"} | _inside()
+        return body | arguments(mask_json_text(call.arguments)) | {"reason": "there is no such tool"} | _inside()
 
     def _check_size(self, turn: ModelAnswer, response: ModelResponse) -> None:
         """Count what was not streamed. Raises TurnTooLarge, except inside a call, where that would end only the
@@ -258,7 +258,7 @@ def arguments(sent: str) -> Body:
 def recorded_digests(sent: str) -> tuple[str, ...]:
     """Return the digests that a call with these arguments can have in the record: of all of them, masked, and if they
     are large, of the part that an event contains."""
-    masked = mask(sent)
+    masked = mask_json_text(sent)
     part = truncate(masked)
     return (text_digest(masked),) if part == masked else (text_digest(masked), text_digest(part))
 

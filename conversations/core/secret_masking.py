@@ -4,7 +4,9 @@ Used for log lines (`log_format`) and for what agents bring into the record: err
 remember. A secret has at least four characters. Every pattern takes linear time.
 """
 
+import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 MASK = "•••"
@@ -71,6 +73,7 @@ _NOUNS = (
 )
 _FIELD = re.compile(f"(?i)(^|_)({_NOUNS}|credentials)($|_)")
 _SECRET_VALUE = re.compile(f"(?i)(?:^|_)(?:{_NOUNS})s?$")  # all of the value is secret: of one, or of several
+_NAMED = re.compile(f"(?i){_NOUNS.replace('_?', '[_-]?')}")  # what each such name has, in any spelling
 _COUNTED = re.compile(r"(?i)tokens$")  # a number there is a count
 _SCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})  # fields of a JSON schema, by name
 _SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
@@ -89,6 +92,11 @@ def may_hold(text: str) -> bool:
     return any(hint in folded for hint in _HINTS)
 
 
+def may_name_secret(text: str) -> bool:
+    """Return whether a text, if it is JSON, could have a field that names a secret."""
+    return bool(_NAMED.search(text))
+
+
 def has_secret(text: str) -> bool:
     """Return whether the text holds something that looks like a key, a token or a password."""
     return mask(text) != text
@@ -103,25 +111,53 @@ def mask_json(value: Any, field: str = "") -> Any:  # any JSON
     """Mask the secrets in a JSON value: texts and numbers in fields that name a secret and below them, and keys of
     known forms in any text.
 
-    Other text stays as it is; the arguments of a call, which are JSON within a text, are masked by field as well.
-    Counts of tokens and JSON schemas of secrets are none.
+    Other text stays as it is; the arguments of a call, which are JSON within a text, are masked as `mask_json_text`
+    does. Counts of tokens and JSON schemas of secrets are none.
     """
-    if field and not isinstance(value, list) and _SECRET_VALUE.search(name := _in_snake_case(field)):
+    return _by_field(value, field, _text_masked)
+
+
+def mask_json_text(text: str) -> str:
+    """Mask a text as `mask` does; if it is JSON, also numbers, objects and lists in fields that name a secret."""
+    if may_name_secret(text):
+        try:
+            value = json.loads(text)
+            covered = _by_field(value, "", lambda inner, field: inner)
+        except (ValueError, RecursionError):  # no JSON, or none that an event holds
+            return mask(text)
+        if covered != value:
+            text = json.dumps(covered, ensure_ascii="\\u" in text)  # half of a surrogate pair stays an escape
+    return mask(text)
+
+
+def _by_field(value: Any, field: str, mask_text: Callable[[str, str], str]) -> Any:  # any JSON
+    """Mask what is in or below a field that names a secret; texts elsewhere, and such a field's own, by `mask_text`."""
+    if field and not isinstance(value, str) and _SECRET_VALUE.search(name := _in_snake_case(field)):
         return _covered(value, keeps_numbers=bool(_COUNTED.search(name)))
     match value:
-        case str() if field in _OPAQUE:
-            return value
-        case str() if names_secret(field):
-            return MASK
         case str():
-            return mask(value) if field in _JSON_TEXTS else _bare(value)
+            return mask_text(value, field)
         case dict() if field in _SCHEMAS and all(map(_is_schema, value.values())):
-            return {_bare(name): mask_json(inner) for name, inner in value.items()}
+            return {_bare(name): _by_field(inner, "", mask_text) for name, inner in value.items()}
         case dict():
-            return {_bare(name): inner if name in _OPAQUE else mask_json(inner, name) for name, inner in value.items()}
+            return {
+                _bare(name): inner if name in _OPAQUE else _by_field(inner, name, mask_text)
+                for name, inner in value.items()
+            }
         case list():
-            return [mask_json(inner, field) for inner in value]
+            return [_by_field(inner, field, mask_text) for inner in value]
     return value
+
+
+def _text_masked(text: str, field: str) -> str:
+    name = _in_snake_case(field)
+    if _SECRET_VALUE.search(name):
+        return str(_covered(text, keeps_numbers=bool(_COUNTED.search(name))))
+    if field in _OPAQUE:
+        return text
+    if _FIELD.search(name):
+        return MASK
+    return mask_json_text(text) if field in _JSON_TEXTS else _bare(text)
 
 
 def _in_snake_case(field: str) -> str:

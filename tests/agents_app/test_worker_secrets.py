@@ -2,6 +2,7 @@
 
 import json
 import logging
+from typing import Any
 
 import pytest
 from agents import Agent, RunContextWrapper, function_tool
@@ -56,12 +57,12 @@ def lines():
 WITHOUT_TEXTS = ("conversations_search", "conversations_caption")
 
 
-def stored():
-    """Every text of every table."""
+def stored(*besides):
+    """Every text of every table but these."""
     places = []
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names():
-            if connection.vendor == "sqlite" and table in WITHOUT_TEXTS:
+            if table in besides or (connection.vendor == "sqlite" and table in WITHOUT_TEXTS):
                 continue  # indexes without their texts; these stand in tables of their own, which are read
             cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
             places += [str(value) for row in cursor.fetchall() for value in row]
@@ -130,6 +131,31 @@ def test_planted_secrets_are_nowhere_in_the_record_the_pages_or_the_log(lines, m
     assert pages.count("•••") > 150
     for place, text in (("record", stored()), ("log", "\n".join(lines)), ("pages", pages)):
         assert [name for name, (secret, _) in SECRETS.items() if secret in text] == [], place
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("is_gated", [False, True], ids=["called", "waiting"])
+def test_what_is_below_the_name_of_a_secret_in_arguments_is_nowhere_in_the_record(is_gated):
+    called = []
+
+    def sign_in(credentials: dict[str, Any]) -> str:
+        """Sign in."""
+        called.append(credentials)
+        return "in"
+
+    tool = function_tool(sign_in, strict_mode=False, needs_approval=is_gated)
+    secret = {"user": "PLANTED-user", "pins": [7531594, {"old": "PLANTED-old"}]}
+    steps = [[function_call("sign_in", {"credentials": secret}, call_id="c1")], [assistant_message("So.")]]
+    clerk = Agent(name="Clerk", model=ScriptedModel(steps), tools=[tool])
+    with working(Team(name="t", agents=[clerk], entry=["Clerk"])):
+        send_message()
+        ended_runs()
+
+    assert called == ([] if is_gated else [secret])
+    rows = stored("conversations_run")  # a run that waits keeps its state, signed
+    assert [value for value in ("PLANTED-user", "7531594", "PLANTED-old") if value in rows] == []
+    steps = event_bodies("approval.requested" if is_gated else "tool_step")
+    assert steps[0]["args"] == {"credentials": {"user": "•••", "pins": ["•••", {"old": "•••"}]}}
 
 
 def test_a_context_with_a_secret_is_not_kept_and_the_run_says_so():

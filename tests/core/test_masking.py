@@ -6,7 +6,7 @@ import random
 import pytest
 
 from conversations.core import secret_masking
-from conversations.core.secret_masking import MASK, has_secret, mask, mask_json, may_hold, names_secret
+from conversations.core.secret_masking import MASK, has_secret, mask, mask_json, mask_json_text, may_hold, names_secret
 from tests.support.growth import ratio
 
 INDEX_TOKEN = "py" + "pi-"  # apart, as no file may name that index
@@ -160,6 +160,39 @@ def test_a_text_in_a_field_in_camel_case_is_covered() -> None:
 )
 def test_what_is_below_the_name_of_a_secret_is_covered(value: object, masked: object) -> None:
     assert mask_json(value) == masked
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ('{"password": {"old": "tulip", "n": 7}}', '{"password": {"old": "•••", "n": "•••"}}'),
+        ('{"api_key": 12345, "q": 1}', '{"api_key": "•••", "q": 1}'),
+        ('{"login": {"apiKeys": ["one", {"of": 2.5}]}}', '{"login": {"apiKeys": ["•••", {"of": "•••"}]}}'),
+        ('{"credentials": {"user": "\\ud83d", "é": "x"}}', '{"credentials": {"user": "•••", "\\u00e9": "•••"}}'),
+        ('[{"tokens": ["one"]}]', '[{"tokens": ["•••"]}]'),
+    ],
+)
+def test_what_is_below_the_name_of_a_secret_is_covered_in_json_that_is_a_text(text: str, masked: str) -> None:
+    assert json.loads(mask_json_text(text)) == json.loads(masked)
+    assert mask_json({"arguments": text}) == {"arguments": mask_json_text(text)}
+    assert mask_json_text(mask_json_text(text)) == mask_json_text(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"password":"",  "token_count": 3}', '{"max_tokens": 4096, "tokens": {"input": 5}}', '{"key": {"a": 1.10}}',
+        '{"parameters": {"properties": {"password": {"type": "string"}}}}', '{"password": {"old": "tu', "12345", "null",
+        '{"password_policy": {"least": 8}}',
+    ],
+)  # fmt: skip
+def test_other_json_that_is_a_text_stays_as_it_is(text: str) -> None:
+    assert mask_json_text(text) == text
+
+
+@pytest.mark.parametrize("text", ["password=tulips and sk-abcdefgh", '{"secret": ' + "[" * 5_000, '{"token": "tulip'])
+def test_a_text_that_is_no_json_is_covered_as_any_text(text: str) -> None:
+    assert mask_json_text(text) == mask(text) != text
 
 
 @pytest.mark.parametrize(

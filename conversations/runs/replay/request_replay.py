@@ -87,7 +87,7 @@ def read_arguments(
     sent, text = edited_arguments.read(
         recorded_arguments.arguments_of(body) or "{}" if arguments is None else arguments, schema
     )
-    if secret_masking.mask(text) != text:
+    if secret_masking.mask_json_text(text) != text:
         raise Invalid("must not contain a key or password, because arguments are kept in the record", field="arguments")
     return sent, text, _is_edited(body, sent)
 
