@@ -279,8 +279,9 @@ class Application:
         config = settings.CONFIG
         whom, keys = config.witness_list, config.witness_key_list
         path, allowed = config.signing_key_path, config.alert_allow_list
-        self._checkpointer = Checkpointer(path, config.record_name, whom, keys, allowed)
-        self._checkpointer.start()
+        checkpointer = self._checkpointer = Checkpointer(path, config.record_name, whom, keys, allowed)
+        checkpointer.start()
+        self.runtime.further_parts["signing"] = lambda: checkpointer.state
 
     def load_agents(self) -> None:
         """Import the agents' SDK and the teams. Raises Unavailable for a wrong team."""

@@ -1,8 +1,10 @@
 """The thread that signs the record each minute, where something moved, and shows it to the witnesses. One in each
 serving process; on PostgreSQL the one that has the keys does it."""
 
+import contextlib
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,14 +13,17 @@ from django.db import DatabaseError, connections
 from conversations.core.db_threads import release_connection
 from conversations.core.errors import SwitchboardError
 from conversations.core.outbound_address import AllowList
-from conversations.evidence import checkpoints, witnesses
+from conversations.core.status import OK
+from conversations.evidence import checkpoints, tree, witnesses
 from conversations.evidence.checkpoints import Signer
 from conversations.evidence.notes import VerifierKey
+from conversations.evidence.state import age
 from conversations.evidence.witness_settings import Witness
 
 logger = logging.getLogger(__name__)
 
 EVERY = 60.0  # seconds
+STALLED = 5 * EVERY  # seconds without a checkpoint, although something moved, that are worth telling
 CLOSE_S = 5.0  # that a stop waits: a witness may be slow, and what is not signed now is signed at the next start
 
 
@@ -34,6 +39,19 @@ class Checkpointer(threading.Thread):
         self._ends = threading.Event()
         self._is_new = not path.exists()
         self._problem = ""
+        self._all_signed_at = time.monotonic()  # when nothing waited to be signed for long
+        self._newest_at: float | None = None  # of the newest checkpoint, seconds UTC
+
+    @property
+    def state(self) -> str:
+        """`ok`, or how old the newest checkpoint is, whoever signs: for `/readyz`."""
+        waited = time.monotonic() - self._all_signed_at
+        if waited < STALLED:
+            return OK
+        if self._newest_at is None:
+            return f"nothing has been signed for {age(int(waited))}: see the log"
+        seconds = max(0, int(time.time() - self._newest_at))
+        return f"the newest checkpoint is {age(seconds)} old, and what was written since is not signed: see the log"
 
     def run(self) -> None:
         """Sign now and each minute until the end."""
@@ -62,6 +80,16 @@ class Checkpointer(threading.Thread):
                 is_expected = isinstance(error, SwitchboardError | DatabaseError | OSError)
                 logger.error("the record is not signed: %s", error, exc_info=None if is_expected else error)
             self._problem = str(error)
+        with contextlib.suppress(DatabaseError, SwitchboardError):  # the database is a part of its own
+            self._note_age()
+
+    def _note_age(self) -> None:
+        """Note whether something has waited long: the newest checkpoint of an idle server may be old."""
+        row = checkpoints.newest()
+        self._newest_at = row.at / 1e6 if row else None
+        is_recent = self._newest_at is not None and time.time() - self._newest_at < STALLED
+        if is_recent or not tree.moved(1):
+            self._all_signed_at = time.monotonic()
 
     def _tell_of_key(self) -> None:
         if self._is_new and self._signer.path.exists():
