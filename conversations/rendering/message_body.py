@@ -23,6 +23,13 @@ STEP = ENVELOPE | frozenset(
     | {"tool_call", "parent_call", "namespace", "qualified_name", "lookup_key", "origin", "mcp_server", "schema"}
     | {"effect", "replay_of", "edited_by", "answered_by"}
 )
+_USAGE_DETAILS = frozenset(f"{side}_tokens_details" for side in ("input", "output", "prompt", "completion"))
+_USAGE_COUNTS = frozenset(
+    {"requests", "cache_read_input_tokens", "cache_creation_input_tokens"}
+    | {f"{side}_tokens" for side in ("input", "output", "prompt", "completion", "total")}
+    | {f"{part}_tokens" for part in ("cached", "cache_read", "cache_write", "reasoning", "audio", "text", "image")}
+    | {f"{part}_prediction_tokens" for part in ("accepted", "rejected")}
+)
 _IMPORTED = {"principal", "at", "erased_by", "before"}
 _ROLES = ("user", "assistant", "system", "developer", "tool")
 _TIME = re.compile(r"[0-9TZ :.+-]{0,40}")
@@ -113,7 +120,7 @@ def _says_nothing(name: str, value: Any, body: Mapping[str, Any]) -> bool:
         case "turn" | "index" | "final" | "demo":
             return isinstance(value, int | float)
         case "usage":
-            return isinstance(value, dict) and all(isinstance(count, int) for count in value.values())
+            return usage_counts(value) is not None
         case "imported":
             return isinstance(value, dict) and value.keys() <= _IMPORTED and all(map(_is_id, map(str, value.values())))
     return True
@@ -196,3 +203,18 @@ def usage(counts: object) -> str:
     if type(spent) is int and type(usage_text) is int and spent and usage_text:
         return f"{spent:,} tokens in, {usage_text:,} out"
     return f"{total:,} tokens" if type(total) is int and total else ""
+
+
+def usage_counts(usage: object) -> dict[str, int] | None:
+    """Return the counts of a model's token usage by name, those of its details by path; None if there is anything else
+    in it."""
+    if not isinstance(usage, dict):
+        return None
+    counts: dict[str, int] = {}
+    for name, value in usage.items():
+        is_nested = name in _USAGE_DETAILS and isinstance(value, dict)
+        for part, number in value.items() if is_nested else [(name, value)]:
+            if number is not None and (part not in _USAGE_COUNTS or type(number) is not int):
+                return None
+            counts |= {f"{name}.{part}" if is_nested else name: number} if number is not None else {}
+    return counts

@@ -15,7 +15,7 @@ from conversations.core.micros import to_datetime
 from conversations.events import log
 from conversations.events.log import Stored, annotation_reads, run_history
 from conversations.models import Conversation, Event, Participant, Run
-from conversations.rendering import event_rows, run_results, timeline
+from conversations.rendering import event_rows, message_body, run_results, timeline
 from conversations.rendering.participant_marks import mark_for
 from conversations.rendering.timestamps import moment, of_event
 
@@ -94,7 +94,8 @@ def event_facts(conversation: Conversation, seq: int, who: Who) -> dict[str, Any
     link = Event.objects.filter(conversation=conversation, seq=seq).values_list("hash", flat=True).first()
     if event is None or link is None:
         raise NotFound(f"Event {seq} is not in this conversation.")
-    parsed = event_rows.parse_event(event).payload
+    parsed, body = event_rows.parse_event(event)[1:]
+    counts = message_body.usage_counts(body.get("usage")) or {}
     texts = {
         "Kind": event.kind,
         "Principal": event.principal,
@@ -103,9 +104,10 @@ def event_facts(conversation: Conversation, seq: int, who: Who) -> dict[str, Any
         "Run": event.run or "",
         "Turn": "" if event.turn is None else str(event.turn),
         "Event ID": event.event_id or "",
+        "Usage": ", ".join(f"{name} {number:,}" for name, number in counts.items()),
     }
     fields = {term: spelled_out(text) for term, text in texts.items() if text}
-    times = of_event(event.at, event.principal, event_rows.parse_event(event).body)
+    times = of_event(event.at, event.principal, body)
     committed = moment(event.at)
     first = times.shown if committed is None or times.shown.iso != committed.iso else None
     about = {"conversation": conversation, "annotation": _annotation(conversation, event, who)}

@@ -32,6 +32,10 @@ def _undrawn():
         {"demo": WORDS},
         {"usage": WORDS},
         {"usage": {"input_tokens": WORDS}},
+        {"usage": {WORDS: 5}},
+        {"usage": {"input_tokens_details": {WORDS: 5}}},
+        {"usage": {"input_tokens_details": {"cached_tokens": [WORDS]}}},
+        {"usage": {WORDS: {"cached_tokens": 5}}},
         {"imported": WORDS},
         {"imported": {"principal": WORDS}},
         {"recipient": "x" * 300 + WORDS},
@@ -71,6 +75,17 @@ def test_an_envelope_as_our_own_has_no_raw_fields():
     }  # fmt: skip
 
     assert "Raw fields" not in Seen(draw(stored(**body))).text
+
+
+def test_details_of_a_token_usage_are_no_raw_fields():
+    usage = {"input_tokens": 1_200, "output_tokens": 5, "total_tokens": 1_205}
+    usage |= {"input_tokens_details": {"cached_tokens": 1_000, "audio_tokens": None}}
+    usage |= {"output_tokens_details": {"reasoning_tokens": 3}}
+
+    drawn = Seen(draw(stored(kind="output", agent="Clerk", text="hi", usage=usage))).text
+
+    assert "1,200 tokens in, 5 out" in drawn
+    assert "Raw fields" not in drawn
 
 
 def test_a_name_of_any_length_costs_as_much_as_a_key():

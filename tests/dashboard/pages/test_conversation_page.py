@@ -281,3 +281,12 @@ def test_a_page_takes_the_same_number_of_queries_however_long_the_history(
 
     with django_assert_max_num_queries(22):
         shown(browser)
+
+
+def test_the_facts_of_an_event_have_every_count_of_its_token_usage(browser: Client) -> None:
+    usage = {"input_tokens": 1_200, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 1_000}}
+    store(output("hello") | {"usage": usage})
+
+    panel = browser.get(f"/conversations/{KEY}/panel/?event=1").content.decode()
+
+    assert "input_tokens 1,200, output_tokens 5, input_tokens_details.cached_tokens 1,000" in panel
