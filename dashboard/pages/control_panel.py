@@ -69,6 +69,7 @@ class ControlPanel:
     erased_id: str
 
 
+LOOKED_AT = 20  # events, the newest, that are searched for one by an agent elsewhere
 ACTIVE_FOR = 30  # seconds after its last event for which an agent elsewhere is called active; it tells of no run
 
 PAUSE = ControlButton("pause", "Pause", "pause", "p")
@@ -141,17 +142,17 @@ def _facts(
 def _active_agent(conversation: Conversation) -> str:
     """Return the external agent that was active here within the last seconds; empty for none, or if its run has ended.
     Our own agents have runs."""
-    if time.time_ns() // 1000 - conversation.last_at > ACTIVE_FOR * 1_000_000:
+    since = time.time_ns() // 1000 - ACTIVE_FOR * 1_000_000
+    if conversation.last_at < since:
         return ""
-    newest = Event.objects.filter(conversation=conversation, seq=conversation.head_seq).first()
-    if (
-        newest is None
-        or newest.kind in registry.run_ends()
-        or not (conversation.is_demo or newest.principal.startswith(("token:", "bus:")))
-    ):
-        return ""
-    speaker = payload.parse(newest.body.encode("utf-8", "replace")).speaker
-    return conversation_row.strip_prefix(speaker) if speaker.startswith("agent:") else ""
+    newest = Event.objects.filter(conversation=conversation, seq__gt=conversation.head_seq - LOOKED_AT)
+    for event in newest.order_by("-seq"):  # a person, or the system, may have said something meanwhile
+        if event.at < since or event.kind in registry.run_ends():
+            return ""
+        speaker = payload.parse(event.body.encode("utf-8", "replace")).speaker
+        if speaker.startswith("agent:") and (conversation.is_demo or event.principal.startswith(("token:", "bus:"))):
+            return conversation_row.strip_prefix(speaker)
+    return ""
 
 
 def _open_request(conversation: Conversation, runs: Sequence[Run]) -> int:

@@ -14,7 +14,7 @@ import { askReason } from "./reason-dialog.js";
 
 const DELAY_MS = 300; // from an event or an action to the request
 const STATE_INTERVAL_MS = 2_000; // at least, between two requests while the conversation's state changes
-const RUN_INTERVAL_MS = 10_000; // at least, between two requests while events come only from within a run
+const RUN_INTERVAL_MS = 10_000; // at least, between two requests while events come only from within a run that is shown
 const RETRY_MS = 2_000; // after a failed request: maybe no event follows that would cause another
 const POLL_MS = 15_000; // while an agent works
 const KEYS = { p: "p", t: "t", s: "s", S: "Shift+S" }; // key of the event → `aria-keyshortcuts` of the button
@@ -57,7 +57,7 @@ class ConversationControl extends HTMLElement {
   #onDrawn({ seq, changesState }) {
     if (seq === this.#seq) return;
     this.#seq = seq;
-    this.#schedule({ intervalMs: changesState ? STATE_INTERVAL_MS : RUN_INTERVAL_MS, isForced: false });
+    this.#schedule({ intervalMs: !changesState && this.#state.hasAttribute("data-working") ? RUN_INTERVAL_MS : STATE_INTERVAL_MS, isForced: false });
   }
 
   /**

@@ -119,6 +119,8 @@ CONTROL = """async (standing) => {
   document.body.innerHTML = `<conversation-control data-address="/control/">${standing}</conversation-control>`;
   await import("/static/js/conversation-control.js");
 }"""
+TOKEN = """(seq) => document.dispatchEvent(
+  new CustomEvent("transcript:drawn", { detail: { seq, changesState: false } }))"""
 DRAWN = """(seq) => document.dispatchEvent(
   new CustomEvent("transcript:drawn", { detail: { seq, changesState: true } }))"""
 
@@ -176,6 +178,19 @@ def test_how_a_conversation_stands_is_what_was_asked_for_last(place: Page) -> No
 
     settled(place)
     expect(place.locator("[data-standing]")).to_have_text("done")
+
+
+def test_an_agent_elsewhere_that_begins_to_write_is_told_of_within_seconds(place: Page) -> None:
+    """No event says that it begins: its first token comes while the head says Idle."""
+    place.evaluate(CONTROL, STANDING.format(4, "Idle"))
+    place.evaluate(DRAWN, 5)
+    place.wait_for_function("() => waiting.length === 1")
+    answer(place, STANDING.format(5, "Idle"))
+    expect(place.locator("[data-standing]")).to_have_attribute("data-head", "5")
+
+    place.evaluate(TOKEN, 6)
+
+    place.wait_for_function("() => waiting.length === 2", timeout=6_000)  # not 10 s after the last request
 
 
 VERBS = """<h1>c</h1><div data-standing data-head="{}"></div><div data-verbs="folded"></div><div data-alarm></div>

@@ -351,6 +351,16 @@ def test_an_agent_elsewhere_is_active_while_its_events_come(browsers):
     assert "data-working" not in bar(browsers["viewer"], "elsewhere")
 
 
+def test_an_agent_elsewhere_goes_on_being_active_when_somebody_else_says_something(browsers):
+    teamwork.claim_from_outside("elsewhere", {"event": "token", "agent": "Robot", "text": "one mo", "turn": 1})
+    teamwork.claim_from_outside("elsewhere", {"event": "user_message", "sender": "user:Rosa", "content": "well?"})
+
+    assert ">Robot is active</b>" in bar(browsers["viewer"], "elsewhere")
+    teamwork.claim_from_outside("elsewhere", {"event": "run.done", "run_id": "theirs", "agent": "Robot"})
+    teamwork.claim_from_outside("elsewhere", {"event": "user_message", "sender": "user:Rosa", "content": "thanks"})
+    assert ">Idle</b>" in bar(browsers["viewer"], "elsewhere")
+
+
 def test_an_agent_of_ours_is_not_called_active_after_its_run(browsers, otto):
     teamwork.say(otto)
     output = {"event": "output", "text": "It is filed.", "turn": 1, "final": True}
