@@ -82,18 +82,12 @@ def claim(now: int, busy: Mapping[int, int], at_most: int) -> list[AlertDelivery
             attempts=F("attempts") + 1, due_at=now + int(lease_s() * 1e6), is_sending=True
         )
         taken += fresh
-    titles = _titles(taken)
-    for row in taken:
+    keys = [json.loads(row.body).get("data", {}).get("conversation_id") or "" for row in taken]
+    titles = Conversation.objects.titles(keys)  # as they are now: none is stored, so no redaction has to find them
+    for row, key in zip(taken, keys, strict=True):
         row.attempts += 1
-        row.conversation_title = titles.get(row.id, "")
+        row.conversation_title = titles.get(key, "")
     return taken
-
-
-def _titles(taken: Sequence[AlertDelivery]) -> dict[str, str]:
-    """Return by delivery the title that its conversation has now. It is not stored, so no redaction has to find it."""
-    keys = {row.id: json.loads(row.body).get("data", {}).get("conversation_id") or "" for row in taken}
-    titles = dict(Conversation.objects.filter(key__in=set(keys.values())).values_list("key", "title"))
-    return {id_: titles.get(key, "") for id_, key in keys.items()}
 
 
 def record(outcomes: Sequence[Outcome], now: int) -> None:

@@ -114,7 +114,7 @@ def alarms(*, state: str = "open", before: int | None = None, limit: int = 50) -
         (shelf.rule_id, shelf.group): shelf
         for shelf in Shelf.objects.filter(rule__in={alarm.rule_id for alarm in page}, until__gt=now)
     }
-    titles = _titles(page)
+    titles = Conversation.objects.titles(alarm.conversation for alarm in page)
     shown = [
         ShownAlarm(
             alarm, KINDS[alarm.kind].label, href_of(alarm), titles.get(alarm.conversation, ""),
@@ -123,11 +123,6 @@ def alarms(*, state: str = "open", before: int | None = None, limit: int = 50) -
         for alarm in page[:limit]
     ]  # fmt: skip
     return shown, str(page[limit - 1].id) if len(page) > limit else None
-
-
-def _titles(rows: Sequence[Alarm]) -> dict[str, str]:
-    keys = {alarm.conversation for alarm in rows if alarm.conversation}
-    return dict(Conversation.objects.filter(key__in=keys).exclude(title="").values_list("key", "title"))
 
 
 def href_of(alarm: Alarm) -> str:

@@ -10,6 +10,7 @@ from conversations.core import principals
 from conversations.core.errors import Conflict, TooLarge
 from conversations.events import log
 from conversations.events.log import NewEvent
+from conversations.events.log.import_staging import EXISTS
 from conversations.models import Conversation, Event
 
 MAX_HELD = 64 << 20  # bytes of bodies: they are stored in one transaction, for which live writers wait
@@ -34,8 +35,7 @@ class Additions:
         is_fork = conversation.copied_seq > 0  # what its first events are was imported somewhere else
         if is_fork or first is None or not principals.is_imported(first.principal):
             raise Conflict(
-                f"conversation {key!r} was not created by an import, so nothing can be added to it",
-                code="conversation_exists",
+                f"conversation {key!r} was not created by an import, so nothing can be added to it", code=EXISTS
             )
         self.keys[key] = conversation.pk
         return True

@@ -4,7 +4,7 @@ never."""
 from collections.abc import Callable, Iterable
 
 from conversations.core.bounded_groups import bounded_groups
-from conversations.core.errors import Conflict, Invalid
+from conversations.core.errors import Invalid
 from conversations.core.principals import Principal, is_imported
 from conversations.events import commit_listeners, log, payload
 from conversations.events.log import NewEvent
@@ -12,7 +12,6 @@ from conversations.import_export.additions import Additions
 from conversations.import_export.ndjson import ImportedConversation, ImportLine, line_of
 from conversations.models import Conversation
 
-EXISTS = "conversation_exists"  # code of a Conflict: another id is needed, or an update
 CHUNK = 500  # events a transaction
 CHUNK_BYTES = 4 << 20  # of bodies a transaction
 
@@ -79,10 +78,7 @@ class StagedImport:
             self._staged = ""
             self._keys.append(key)
             return
-        try:
-            self._staged = self._batch.stage(key)
-        except Conflict:
-            raise Conflict(f"conversation {key!r} already exists", code=EXISTS) from None
+        self._staged = self._batch.stage(key)
         self._keys.append(key)
 
     def _add(self, line: ImportLine) -> None:

@@ -1,5 +1,7 @@
 """A conversation, its participants, and how far each person has read it."""
 
+from collections.abc import Iterable
+
 from django.db import connection, models
 from django.db.models import F, Q
 
@@ -25,6 +27,10 @@ class ConversationQuerySet(models.QuerySet["Conversation"]):
     def newest_first(self) -> "ConversationQuerySet":
         """Order as the list: by the partial index, ties by id."""
         return self.order_by("-last_at", "-id")
+
+    def titles(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the titles of those of these conversations that have one, by id."""
+        return dict(self.filter(key__in=set(keys) - {""}).exclude(title="").values_list("key", "title"))
 
     def locked(self, pk: int = 0, *, key: str = "") -> "Conversation":
         """Return a conversation under its row lock, inside `write_transaction()`; on SQLite the transaction holds the

@@ -9,8 +9,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.core import hidden_characters
 from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
+from conversations.events.log.import_staging import EXISTS
 from conversations.import_export.detect_format import NAMES
-from conversations.import_export.staged_import import EXISTS
 from dashboard.browser_import import MAX_FILE, MAX_PIECE, MAX_PROBLEMS, ImportJob, jobs
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of

@@ -10,6 +10,7 @@ from conversations.core.errors import Conflict
 from conversations.core.write_transaction import write_transaction
 from conversations.models import Conversation, Event, ModelUsage, Participant, Response, ToolCall, Turn
 
+EXISTS = "conversation_exists"  # code of a Conflict: another id is needed, or an update
 PREFIX = "staged:"
 PATIENCE = 3600  # seconds without a new event, after which an import on PostgreSQL counts as abandoned
 
@@ -25,9 +26,7 @@ class StagedBatch:
     def stage(self, final_key: str) -> str:
         """Return the staging key for `final_key`. Raises Conflict if that conversation already exists."""
         if final_key in self._final_keys or Conversation.objects.filter(key=final_key).exists():
-            raise Conflict(
-                f"conversation {final_key!r} already exists", code="conversation_exists", field="conversation_id"
-            )
+            raise Conflict(f"conversation {final_key!r} already exists", code=EXISTS)
         staged_key = f"{self.name}:{len(self.chained_as)}"
         self.chained_as[staged_key] = final_key
         self._final_keys.add(final_key)
@@ -46,9 +45,7 @@ class StagedBatch:
                     if cursor.rowcount != 1:
                         raise Conflict("the import was cleaned up as abandoned: import again", code="discarded")
         except IntegrityError:
-            raise Conflict(
-                "a conversation in this file has been created in the meantime", code="conversation_exists"
-            ) from None
+            raise Conflict("a conversation in this file has been created in the meantime", code=EXISTS) from None
 
     def discard(self) -> None:
         """Delete what was staged."""

@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from conversations.core.errors import SwitchboardError, reason_of
+from conversations.events.log.import_staging import EXISTS
 from conversations.import_export.destination import open_destination
 from conversations.import_export.detect_format import NAMES, recordings
 from conversations.import_export.dry_run import DryRun
@@ -17,7 +18,6 @@ from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.ndjson import ImportedConversation, Taker
 from conversations.import_export.progress import ProgressLine
-from conversations.import_export.staged_import import EXISTS
 
 # Of what a folder is looked through for, packed ones too.
 ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".ipynb", ".db", ".sqlite", ".sqlite3")
