@@ -3,7 +3,8 @@ piece."""
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count, islice
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -16,9 +17,12 @@ from conversations.search.query import Query, Term
 
 BEFORE, MAX_EXCERPT = 60, 280  # characters before the first mark, and of a whole excerpt
 MAX_PARTS = 2  # of one event
-MAX_OF_ALL = 1_000_000  # characters of all events of one page: half a second
-MAX_READ = 100_000  # characters of one event that are looked through; past them it is found, not marked
-MAX_COMPARED = 1_000_000  # words of all events of one page that are compared with a further word of a phrase
+# Of all events of one page, half a second of CPU together. Past one of them an event is found, but not marked.
+MAX_OF_ALL = 500_000  # characters that are read
+MAX_SPLIT = 30_000  # words into which they are split, where a term may match
+MAX_COMPARED = 1_000_000  # words that are compared with a further word of a phrase
+MAX_READ = 100_000  # characters of one event
+READ_AHEAD = 256  # words into which a text is split at a time
 _MARK = Markup("<mark>{}</mark>")
 
 Span = tuple[int, int]
@@ -59,22 +63,29 @@ class Matches(NamedTuple):
 
 @dataclass(slots=True)
 class ExcerptBudget:
-    """What may still be read of an event, in characters, and compared, in words."""
+    """What may still be read of an event, in characters, and split and compared, in words."""
 
     characters: int
+    words: int
     comparisons: int
+
+    def share(self, events: int) -> "ExcerptBudget":
+        """Return the share of the next of so many events."""
+        characters = min(MAX_READ, max(self.characters // events, MAX_EXCERPT))
+        return ExcerptBudget(characters, self.words // events, self.comparisons // events)
 
 
 def of_hits(hits: Sequence[SearchHit], query: Query) -> Iterator[list[Excerpt]]:
     """Yield the excerpts of each hit of a page, in order. At most `MAX_READ` characters are read per hit, `MAX_OF_ALL`
-    in all, and `MAX_COMPARED` words are compared; matches past these bounds are not marked."""
-    characters, comparisons = MAX_OF_ALL, MAX_COMPARED
+    in all, `MAX_SPLIT` words are split off and `MAX_COMPARED` compared; matches past these bounds are not marked."""
+    left = ExcerptBudget(MAX_OF_ALL, MAX_SPLIT, MAX_COMPARED)
     for at, hit in enumerate(hits):
-        share = min(MAX_READ, max(characters // (len(hits) - at), MAX_EXCERPT)), comparisons // (len(hits) - at)
-        budget = ExcerptBudget(*share)
+        share = left.share(len(hits) - at)
+        budget = replace(share)
         yield _of_hit(hit, query, budget)
-        characters -= share[0] - budget.characters
-        comparisons -= share[1] - budget.comparisons
+        left.characters -= share.characters - budget.characters
+        left.words -= share.words - budget.words
+        left.comparisons -= share.comparisons - budget.comparisons
 
 
 def _of_hit(hit: SearchHit, query: Query, budget: ExcerptBudget) -> list[Excerpt]:
@@ -108,8 +119,8 @@ def _marked(label: str, text: str, terms: Sequence[Term], budget: ExcerptBudget)
 def _matches(text: str, terms: Sequence[Term], budget: ExcerptBudget) -> Matches:
     """Find terms in a composed text; overlapping spans are joined."""
     matches = list(_alone(text, [term for term in terms if term.is_character]))
-    if word_terms := [term for term in terms if not term.is_character]:
-        matches += _together(list(tokenizer.read(text)), word_terms, budget)
+    if word_terms := _possible(text, [term for term in terms if not term.is_character]):
+        matches += _together(text, word_terms, budget)
     joined: list[Span] = []
     for start, end in sorted(span for span, _ in matches):
         if joined and start <= joined[-1][1]:
@@ -119,18 +130,34 @@ def _matches(text: str, terms: Sequence[Term], budget: ExcerptBudget) -> Matches
     return Matches(joined, len({term for _, term in matches}))
 
 
-def _together(
-    tokens: Sequence[tokenizer.Word], terms: Sequence[Term], budget: ExcerptBudget
-) -> Iterator[tuple[Span, Term]]:
+def _possible(text: str, terms: Sequence[Term]) -> list[Term]:
+    """Leave out terms of which a word is nowhere in a composed text, not even within another word: most that do not
+    match, without splitting the text."""
+    if not terms:
+        return []
+    folded = text.lower() if text.isascii() else tokenizer.fold(text)
+    return [term for term in terms if all(word in folded for word in term.words)]
+
+
+def _together(text: str, terms: Sequence[Term], budget: ExcerptBudget) -> Iterator[tuple[Span, Term]]:
     """Find terms in one pass: by their first words, and by prefixes. After one excerpt's length only terms without a
-    match are looked for."""
+    match are looked for, and the text is split into words no further than that."""
     by_first: dict[str, list[Term]] = {}
     for term in terms:
         if len(term.words) > 1 or not term.is_prefix:
             by_first.setdefault(term.words[0], []).append(term)
     prefixes = {term.words[0]: term for term in terms if len(term.words) == 1 and term.is_prefix}
     beginnings, matched, shown_to = tuple(prefixes), set[Term](), float("inf")
-    for at, word in enumerate(tokens):
+    longest = max(len(term.words) for term in terms)
+    rest, tokens = tokenizer.read(text), list[tokenizer.Word]()
+    for at in count():
+        if at + longest > len(tokens):
+            fresh = list(islice(rest, min(READ_AHEAD, budget.words)))
+            budget.words -= len(fresh)
+            tokens += fresh
+        if at == len(tokens):
+            return
+        word = tokens[at]
         if word.start > shown_to and len(matched) == len(terms):
             return
         candidates = by_first.get(word.text, [])

@@ -64,6 +64,41 @@ def test_a_phrase_is_not_compared_past_the_excerpt_that_shows_it(compared):
     assert compared == ["refund"]
 
 
+@pytest.fixture
+def split(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Collect the words into which texts are split."""
+    words: list[str] = []
+    read = tokenizer.read
+    monkeypatch.setattr(tokenizer, "read", lambda text: ((words.append(word.text), word)[1] for word in read(text)))
+    return words
+
+
+LONG = "a refund " + "refunded " * 5_000
+
+
+def test_a_text_is_split_no_further_than_the_excerpt_that_shows_it(split):
+    query = search.read('refund "no such words"')
+    split.clear()
+
+    ((cut,),) = search.of_hits([hit(content=LONG)], query)
+
+    assert [cut.text[start:end] for start, end in cut.marks] == ["refund"]
+    assert len(split) < 1_000
+
+
+def test_a_bounded_number_of_words_is_split_off_on_a_page(split, monkeypatch):
+    monkeypatch.setattr(excerpt, "MAX_SPLIT", 2_000)
+    query = search.read('refund "refunded a"')  # each word of the phrase is there, but not in this order
+    split.clear()
+
+    cut = list(search.of_hits([hit(content=LONG), hit(content=LONG), hit(content="then refunded a day")], query))
+
+    assert len(split) <= 2_000
+    assert [excerpts[0].text[start:end] for excerpts in cut for start, end in excerpts[0].marks] == [
+        *("refund", "refund", "refunded a")
+    ]
+
+
 def test_a_field_with_more_of_the_terms_is_shown_first_wherever_they_are_in_it():
     fields = {"one": "refund", "two": "refund " * 100 + "paid " * 100 + "today", "three": "paid today"}
 
