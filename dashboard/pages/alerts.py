@@ -9,9 +9,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from conversations.alerts import edit_rules, handle_alarms, mail_sender, view
 from conversations.alerts.kinds import GROUPINGS, KINDS
-from conversations.alerts.rule_fields import FORMS, RuleFields
+from conversations.alerts.rule_fields import FORMS, InvalidFields, RuleFields
 from conversations.core import hidden_characters
-from conversations.core.errors import Invalid, NotAllowed, NotFound, SwitchboardError
+from conversations.core.errors import NotAllowed, NotFound, SwitchboardError
 from conversations.core.micros import to_datetime
 from conversations.models import Agent, AlertRule
 from conversations.runs.policy.file_format import seconds_of, time_of
@@ -19,7 +19,7 @@ from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
 
-TEXTS = ("name", "kind", "form", "url", "recipients", "after", "agent", "grouping", "reason")
+TEXTS = ("name", "kind", "after", "agent", "grouping", "form", "url", "recipients", "reason")  # as in the form
 BOXES = ("is_enabled", "sends_end")
 ENTERED = (*TEXTS, *BOXES, "number", "version")
 SHELVES = {"1 h": "1 hour", "8 h": "8 hours", "1 d": "1 day", "7 d": "7 days"}
@@ -124,13 +124,9 @@ def _back(done: str) -> HttpResponse:
 
 
 def _fields(entered: dict[str, str]) -> RuleFields:
-    try:
-        after_s = seconds_of(entered["after"])
-    except Invalid as error:
-        raise Invalid(error.message, field="after") from None
     return RuleFields(
         name=entered["name"], kind=entered["kind"], form=entered["form"], url=entered["url"],
-        recipients=entered["recipients"], after_s=after_s, agent=entered["agent"],
+        recipients=entered["recipients"], after_s=entered["after"], agent=entered["agent"],
         grouping=entered["grouping"] or "conversation",
         is_enabled=bool(entered["is_enabled"]), sends_end=bool(entered["sends_end"]),
     )  # fmt: skip
@@ -166,9 +162,7 @@ def _draw(
 ) -> HttpResponse:
     if isinstance(error, NotAllowed):
         raise error
-    field = {"after_s": "after", "for_s": ""}.get(error.field or "", error.field or "") if error else ""
-    sentence = hidden_characters.spelled_out(error.sentence) if error else ""
-    is_beside = entered is not None and field in TEXTS
+    faults, elsewhere = _placed(error, has_form=entered is not None)
     state = request.GET.get("state", "open")
     shown_alarms, cursor = view.alarms(
         state=state if state in view.STATES else "open",
@@ -177,8 +171,8 @@ def _draw(
     part = {name: request.GET[name] for name in ("state", "before") if name in request.GET}
     template = "partials/alerts_state.html" if request.GET.get("part") == "state" else "alerts.html"
     return render_page(
-        request, template, status=status_of(error), error="" if is_beside else sentence,
-        fault=dict.fromkeys(TEXTS, "") | ({field: sentence} if is_beside else {}),
+        request, template, status=status_of(error), error=elsewhere, fault=dict.fromkeys(TEXTS, "") | faults,
+        focus=next((name for name in TEXTS if name in faults), ""),
         entered=None if entered is None else dict.fromkeys(ENTERED, "") | entered, secret_of=secret_of,
         figures=view.figures(), part_href=f"{reverse('alerts')}?{urlencode({'part': 'state'} | part)}",
         rules=view.rules(), alarms=shown_alarms, state=state, older=cursor, dead=view.deliveries("failed", LISTED),
@@ -187,3 +181,16 @@ def _draw(
         text=hidden_characters.spelled_out, done=DONE.get(request.GET.get("done", ""), "") if error is None else "",
         agents=list(Agent.objects.values_list("name", flat=True).distinct().order_by("name")[:200]),
     )  # fmt: skip
+
+
+def _placed(error: SwitchboardError | None, *, has_form: bool) -> tuple[dict[str, str], str]:
+    """Return an error as sentences: those beside the form's fields, and the rest."""
+    errors = error.faults if isinstance(error, InvalidFields) else [error] if error else []
+    beside, rest = dict[str, str](), list[str]()
+    for fault in errors:
+        field, sentence = (fault.field or "").removesuffix("_s"), hidden_characters.spelled_out(fault.sentence)
+        if has_form and field in TEXTS:
+            beside.setdefault(field, sentence)
+        else:
+            rest.append(sentence)
+    return beside, " ".join(rest)

@@ -109,6 +109,28 @@ def test_what_is_wrong_is_said_beside_the_field_and_what_was_entered_stays(admin
     assert AlertRule.objects.count() == 1
 
 
+def test_all_that_is_wrong_is_said_at_once_each_beside_its_field(admin):
+    wrong = {"name": "", "kind": "approval_waiting", "after": "soon", "url": "http://example.com/secret"}
+    wrong |= {"grouping": "planet", "agent": "A" * 201, "sends_end": "yes", "reason": "on call"}
+
+    page = add(admin, **wrong).content.decode()
+
+    hints = dict(re.findall(r'<p class="hint" id="field-(\w+)-hint" data-tone="failed">([^<]*)', page))
+    assert {field: html.unescape(hint)[:22] for field, hint in hints.items()} == {
+        "name": "Name must be 1 to 100 ",
+        "after": "After must be a durati",
+        "agent": "Agent must be 0 to 200",
+        "grouping": "Grouping must be one o",
+        "url": "Http is only for desti",
+    }
+    for entered in ("soon", "http://example.com/secret", "A" * 201, "on call"):
+        assert f'value="{entered}"' in page
+    assert re.search(r'value="approval_waiting" required checked', page)
+    assert re.search(r'name="sends_end" value="yes" checked', page)
+    assert re.findall(r'<input[^>]* id="field-(\w+)"[^>]* autofocus>', page) == ["name"]
+    assert not AlertRule.objects.exists()
+
+
 def test_a_rule_is_changed_and_keeps_its_url(admin, rule):
     page = admin.get(f"/alerts/?edit={rule.id}").content.decode()
     hidden = dict(re.findall(r'type="hidden" name="(number|version)" value="([^"]*)"', page))
