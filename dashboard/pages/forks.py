@@ -66,7 +66,7 @@ def _draw(
     request: HttpRequest, conversation: Conversation, at: int, run: Run | None, error: SwitchboardError | None = None
 ) -> HttpResponse:
     answering = fork.answering_at(conversation, at)
-    page = log.page_before(conversation.key, at + 1, SHOWN)
+    page = log.page_to_copy(conversation.key, at, SHOWN)
     posted = {name: str(value) for name, value in request.POST.items()} if error else {}
     text = _words_of(conversation, at) if run is None else None
     is_sooner = run is None and text is None and 0 < answering.seq < at

@@ -123,10 +123,18 @@ class _CallRow(NamedTuple):
 
 class CallReader:
     """Reads the calls of one conversation's events; the row of each only once. With `upto`, as they were after that
-    event."""
+    event, or (`is_copied`) as they are in a fork made there."""
 
-    def __init__(self, cursor: CursorWrapper, key: str, origin: HistoryOrigin, upto: int | None = None) -> None:
-        self._cursor, self._key, self._origin, self._upto = cursor, key, origin, upto
+    def __init__(
+        self,
+        cursor: CursorWrapper,
+        key: str,
+        origin: HistoryOrigin,
+        upto: int | None = None,
+        *,
+        is_copied: bool = False,
+    ) -> None:
+        self._cursor, self._key, self._origin, self._upto, self._is_copied = cursor, key, origin, upto, is_copied
         self._rows: dict[str, _CallRow] = {}  # those read, by id
         self._ends: set[int] = set()  # the seqs of which it is known whether they end a call
 
@@ -218,7 +226,8 @@ class CallReader:
             row.id, row.status, row.nth, row.started_at, row.duration_ms, events[row.called_seq], finished, request,
             decision,
         )  # fmt: skip
-        is_open = self._upto is not None and row.status == LEFT and row.border == self._upto
+        is_past = self._upto is not None and not self._is_copied
+        is_open = is_past and row.status == LEFT and row.border == self._upto
         return call._replace(status=_status_then(call)) if is_open else call
 
     def _events(self, seqs: Sequence[int], *, most: int) -> dict[int, Stored]:

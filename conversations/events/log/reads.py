@@ -168,6 +168,11 @@ def past_page(key: str, upto: int, *, before: int | None = None, event: int = 0,
     return _fitting(read, key, before, limit)
 
 
+def page_to_copy(key: str, upto: int, limit: int = PAGE) -> EventWindow:
+    """Read the newest entries that a fork after event `upto` will have, as they will be there."""
+    return _fitting(lambda window, _, most: _before(window.until(upto, is_copied=True), None, most), key, None, limit)
+
+
 def newest_page(key: str, limit: int = PAGE) -> EventWindow:
     """Read the newest rendered entries, with the tokens of open turns. Raises NotFound for an unknown conversation."""
     return page_before(key, None, limit)
@@ -238,17 +243,19 @@ class _Window:
         self.origin = HistoryOrigin(*origin)
         self.id = self.origin.conversation
         self.upto: int | None = None  # nothing after it is read
+        self.is_copied = False  # whether what goes on at `upto` is left unfinished, as in a fork
         self.read_seqs: list[int] = []  # of the events read, which are no tokens
         self.behind: list[Stored] = []  # what was read last backwards, newest first
 
     @cached_property
     def calls(self) -> call_events.CallReader:
         """What reads the calls of its events."""
-        return call_events.CallReader(self.cursor, self.key, self.origin, self.upto)
+        return call_events.CallReader(self.cursor, self.key, self.origin, self.upto, is_copied=self.is_copied)
 
-    def until(self, seq: int) -> "_Window":
+    def until(self, seq: int, *, is_copied: bool = False) -> "_Window":
         """Limit the history to the events up to this one."""
         self.upto = self.head = min(seq, self.head)
+        self.is_copied = is_copied
         self.preview_after = _preview_before(self.cursor, self.id, self.preview_after, self.head)
         return self
 

@@ -11,6 +11,7 @@ from conversations.core import principals
 from conversations.events import log
 from conversations.models import Agent, Approval, Conversation, Event, Run
 from conversations.rendering import event_renderer
+from conversations.runs.approvals import decide
 from dashboard.pages.conversation_entries import entries_of
 from tests.events.test_projections import event, told_once
 from tests.support import teamwork
@@ -213,6 +214,50 @@ def test_a_call_that_ended_there_later_has_not_ended_here(otto):
     assert drawn(late).count('data-kind="tool_step"') == 1
     again = forks.fork(otto, late, 1).conversation
     assert "Not finished" in drawn(again)
+
+
+def test_the_form_shows_a_call_and_a_turn_as_the_fork_will_have_them(otto, browser):
+    robot = principals.token_principal("robot")
+    step = {"event": "tool_step", "name": "refund", "tool_call_id": "c", "agent": "agent:A"}
+    for payload in (
+        ROSA,
+        step | {"status": "start", "args": {"to": "Ada"}},
+        step | {"status": "success", "output": "the-later-outcome"},
+        {"event": "token", "agent": "agent:A", "text": "half of it", "index": 0},
+        {"event": "output", "agent": "agent:A", "text": "half of it and the-later-rest"},
+    ):
+        log.append([event("p", payload, robot)])
+
+    amid_call, amid_turn, at_end = (browser.get(f"{form('p')}?event={at}").content.decode() for at in (2, 4, 5))
+
+    assert "the-later-outcome" not in amid_call
+    assert "Not finished" in amid_call
+    assert "half of it" in amid_turn
+    assert "the-later-rest" not in amid_turn
+    assert "the-later-outcome" in at_end
+    assert "the-later-rest" in at_end
+
+
+def test_the_form_shows_a_request_as_undecided_that_was_decided_later(otto, team, browser):
+    teamwork.team()
+    approval = teamwork.ask(otto)
+    at = approval.conversation.head_seq
+    teamwork.go_on(decide.decide(team["approver"], approval.id, "approve"))
+
+    html = browser.get(f"{form('flood')}?event={at}").content.decode()
+
+    assert "Not decided when this conversation was forked." in html
+    assert "<decision-form" not in html
+    assert "Filed as 48-2219" not in html
+
+
+def test_the_form_says_that_an_edited_message_is_not_copied(otto, browser, hello):
+    html = browser.get(f"{form()}?event=1").content.decode()
+
+    made = forks.fork(otto, "hello", 1, words="Refund Bo.").conversation
+
+    assert Conversation.objects.get(key=made).copied_seq == 0
+    assert "If you edit it, your text is sent under your name in its place" in html
 
 
 def test_what_a_call_offers_leads_to_a_fork_before_it(otto):
