@@ -50,12 +50,13 @@ class TimelineRow(NamedTuple):
 
 
 class TimelineTotals(NamedTuple):
-    """The total duration and its parts, in µs."""
+    """The total duration and its parts, in µs; `waiting`: how many of the waits go on."""
 
     whole: int
     models: int
     tools: int
     waits: int
+    waiting: int = 0
 
 
 class TimelineLayout(NamedTuple):
@@ -149,7 +150,8 @@ def _totals(rows: Sequence[TimelineRow], first: int, last: int) -> TimelineTotal
     models = sum(stop - begin for row in rows for begin, stop in row.turns)
     tools = sum((row.end or row.start) - row.start for row in rows if row.kind == "call" and row.depth < DEPTHS)
     waits = sum((row.end if row.end is not None else last) - row.start for row in rows if row.kind == "wait")
-    return TimelineTotals(last - first, models, tools, waits)
+    waiting = sum(row.kind == "wait" and row.end is None for row in rows)
+    return TimelineTotals(last - first, models, tools, waits, waiting)
 
 
 class _Calls:

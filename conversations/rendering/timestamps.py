@@ -66,6 +66,12 @@ def duration(ms: float | None) -> str:
     return f"{ms / 3_600_000:,.1f} h"
 
 
+def elapsed(ms: float) -> str:
+    """Return a duration that goes on, in steps of 10 s, as static/js/clock.js does: 40 s, 4 min 10 s, 1.2 h."""
+    ms = ms // 10_000 * 10_000
+    return f"{ms / 1000:.0f} s" if ms < 60_000 else duration(ms)
+
+
 def age(then: datetime, now: datetime | None = None, *, in_text: bool = False, after_state: bool = False) -> str:
     """Return how long ago it was, as static/js/clock.js does: "now", "40 s", "6 min", "2 h", then the day; for a future
     time "in 6 min". `in_text` as a sentence needs it, "6 min ago"; `after_state`: "just now". The day is in UTC, until

@@ -22,7 +22,8 @@ REDRAWN_US = 10_000_000  # by which a wait that goes on grows
 
 class TimelinePage(NamedTuple):
     """A window of the rows, with figures about all of them. `scale`: for each stretch its start and end (ms since the
-    first moment), the positions of both, and whether it is folded."""
+    first moment), the positions of both, and whether it is folded. While something waits, `whole` and `waits` go on: as
+    if all of it had lasted since `began`, and each of `waiting` waits since `waits_since` (ISO 8601)."""
 
     rows: list[DrawnRow]
     start: int
@@ -38,6 +39,8 @@ class TimelinePage(NamedTuple):
     models: str
     tools: str
     waits: str
+    waiting: int
+    waits_since: str
     folds: int
     marks: Marks
     width: int = WIDTH
@@ -56,30 +59,30 @@ def timeline_of(
     after that event."""
     head = at or conversation.head_seq
     upto = 0 if at else _waits_until(conversation.pk)
-    read_from, layout, marks = _layout(
-        conversation.pk, conversation.key, head, version_of(conversation), failures, upto
-    )
+    first, layout, marks = _layout(conversation.pk, conversation.key, head, version_of(conversation), failures, upto)
     total = len(layout.rows)
     picked = layout.row_of(event) if event and total else -1
     if start is None:
         start = picked - rows // 2 if picked >= 0 else total
     start = max(0, min(start, total - rows))
-    totals = layout.totals
+    totals, duration = layout.totals, timestamps.elapsed if upto else timestamps.duration
     return TimelinePage(
         rows=timeline_drawing.drawn(layout, start, rows),
         start=start,
         total=total,
-        first=read_from,
+        first=first,
         head=head,
         picked=picked,
         failures=failures,
         began=micros.to_datetime(layout.first).isoformat() if total else "",
         ticks=[(f"{share:.2%}", words) for share, words in layout.scale.ticks()],
         scale=_scale(layout),
-        whole=timestamps.duration(totals.whole / 1000),
+        whole=duration(totals.whole / 1000),
         models=timestamps.duration(totals.models / 1000),
         tools=timestamps.duration(totals.tools / 1000),
-        waits=timestamps.duration(totals.waits / 1000),
+        waits=duration(totals.waits / 1000),
+        waiting=totals.waiting if upto else 0,
+        waits_since=micros.to_datetime(layout.last - totals.waits // (totals.waiting or 1)).isoformat(),
         folds=len(layout.scale.folded),
         marks=marks,
     )

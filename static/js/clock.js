@@ -2,13 +2,15 @@
  * The times of every page, rendered in the browser's time zone and updated by one timer. `<time datetime data-age>` shows
  * the age, "6 min", or with `data-age="ago"` as a sentence needs it, "6 min ago"; `<time datetime data-clock>` the time of
  * day: `data-clock="time"` without the date, which a line above shows, `data-clock="minute"` without seconds. A click on
- * any swaps the two forms everywhere. The title is the time in UTC.
+ * any swaps the two forms everywhere. The title is the time in UTC. `<time datetime data-elapsed="2">` shows a duration that
+ * goes on: twice that since then.
  */
 import { setLabel } from "./label-text.js";
 import { localStore } from "./safe-storage.js";
 import { serverNow } from "./server-time.js";
 
 const TICK_MS = 10_000;
+const TIMES = "time[data-age], time[data-clock], time[data-elapsed]";
 const STORAGE_KEY = "switchboard-times"; // "swapped" while ages are shown as times of day, and the reverse
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const minute = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
@@ -28,6 +30,14 @@ export function age(then, now = serverNow()) {
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
   if (seconds < 24 * 3600) return `${Math.floor(seconds / 3600)} h`;
   return dateOf(then, now);
+}
+
+/** Returns a duration that goes on, in steps of 10 s, as the server does: "40 s", "4 min 10 s", "1.2 h". @param {number} ms */
+export function elapsed(ms) {
+  const seconds = Math.max(0, Math.floor(ms / TICK_MS) * 10);
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${String(seconds % 60).padStart(2, "0")} s`;
+  return `${(seconds / 3600).toLocaleString("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 })} h`;
 }
 
 const dateOf = (then, now) => (then.getFullYear() === now.getFullYear() ? day : year).format(then);
@@ -52,7 +62,7 @@ export const withLocalTimes = (text) =>
  */
 export function drawTimes(root = document) {
   const now = serverNow();
-  for (const element of root.querySelectorAll("time[data-age], time[data-clock]")) draw(element, now);
+  for (const element of root.querySelectorAll(TIMES)) draw(element, now);
 }
 
 /** Show ages as times of day and the reverse, on this page and all others. */
@@ -66,11 +76,13 @@ const isSwapped = () => localStore.get(STORAGE_KEY) === "swapped";
 function draw(element, now) {
   const then = new Date(element.dateTime);
   if (Number.isNaN(then.getTime())) return;
-  const { age: form, clock: precision } = element.dataset;
+  const { age: form, clock: precision, elapsed: times } = element.dataset;
+  if (times) return void setLabel(element, elapsed(times * (now - then)));
   const isAge = (form !== undefined) !== isSwapped();
   const text = isAge ? ageAs(form, then, now) : precision === "time" ? clock.format(then) : timeOfDay(then, now, precision === "minute" ? minute : clock);
   setLabel(element, text);
   element.title ||= then.toISOString().replace("T", " ").replace("Z", " UTC");
+  return undefined;
 }
 
 /** Returns the age as its form needs it: "ago" after a duration in a sentence, "just now" after a state. */
@@ -84,7 +96,7 @@ function drawAdded(mutations) {
   for (const { addedNodes } of mutations) {
     for (const node of addedNodes) {
       if (node.nodeType !== Node.ELEMENT_NODE) continue;
-      if (node.matches("time[data-age], time[data-clock]")) draw(node, serverNow());
+      if (node.matches(TIMES)) draw(node, serverNow());
       else if (node.firstElementChild) drawTimes(node);
     }
   }

@@ -15,6 +15,12 @@ TIMES = """async () => {
   drawTimes();
   return [...document.querySelectorAll("time")].map((time) => [time.textContent, time.title]);
 }"""
+ELAPSED = """async (agoS) => {
+  const since = new Date(Date.now() - 1000 * agoS).toISOString();
+  document.body.innerHTML = `<time datetime="${since}" data-elapsed="1"></time>
+    <time datetime="${since}" data-elapsed="2"></time>`;
+  await import("/static/js/clock.js");
+}"""
 DRAFTS = """async () => {
   const { Draft } = await import("/static/js/drafts.js");
   const draft = new Draft("maria:flood", "first");
@@ -147,6 +153,21 @@ def test_times_are_drawn_in_the_readers_zone_and_told_in_utc(place: Page) -> Non
     assert clock == ["22 Nov 2001 03:47:07", "2001-11-21 22:02:07.000 UTC"]
     assert age == ["22 Nov 2001", "2001-11-21 22:02:07.000 UTC"]
     assert minute == ["22 Nov 2001 03:47", "2001-11-21 22:02:07.000 UTC"]
+
+
+def test_a_duration_that_goes_on_is_kept_up_to_date(empty_page: Page) -> None:
+    empty_page.clock.install()
+    empty_page.evaluate(ELAPSED, 24)
+    single, double = empty_page.locator("time").all()
+    expect(single).to_have_text("20 s")
+    expect(double).to_have_text("40 s")
+
+    empty_page.clock.run_for(240_000)
+    expect(single).to_have_text("4 min 20 s")
+    expect(double).to_have_text("8 min 40 s")
+
+    empty_page.clock.run_for(3_600_000)
+    expect(single).to_have_text("1.1 h")
 
 
 MESSAGES = """async (message) => {

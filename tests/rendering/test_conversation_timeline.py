@@ -1,6 +1,7 @@
 """The timeline of a conversation: its rows and how they nest, the scale, folded pauses, failures alone, one window."""
 
 import json
+import re
 from itertools import pairwise
 
 import pytest
@@ -177,7 +178,7 @@ def test_a_wait_that_goes_on_is_drawn_until_now_and_folded():
     assert timeline.rows[timeline.row_of(11)].kind == "wait"
     assert WIDTH / 10 < wait.bars[0].width < WIDTH / 2
     assert wait.bars[0].x + wait.bars[0].width == WIDTH
-    assert timeline.totals.waits == 3600 * SECOND
+    assert (timeline.totals.waits, timeline.totals.waiting) == (3600 * SECOND, 1)
     assert timeline.scale.folded[-1].x_end == WIDTH
 
 
@@ -255,6 +256,20 @@ def test_the_page_shows_a_question_and_what_came_of_it(team):
     html = page(team["viewer"], "&part=timeline")
     assert '<code class="clip">file_incident</code>' in html
     assert "<html" not in html
+
+
+@pytest.mark.django_db
+def test_the_time_of_a_wait_goes_on_by_itself_until_it_is_decided_but_not_in_the_past(team):
+    teamwork.team()
+    approval = teamwork.ask(team["operator"])
+    going_on = r'waiting <time datetime="[^"]+" data-elapsed="1">\d+ s</time>'
+
+    then = page(team["viewer"], f"&at={approval.conversation.head_seq}")
+    assert re.search(going_on, page(team["viewer"]))
+    assert "data-elapsed" not in then
+
+    teamwork.go_on(decide.decide(team["approver"], approval.id, "approve"))
+    assert "data-elapsed" not in page(team["viewer"])
 
 
 @pytest.mark.django_db
