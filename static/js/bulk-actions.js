@@ -3,6 +3,7 @@
  * again; a row that leaves the page is deselected, a changed filter clears all. The rows are updated through the socket; the
  * result is summarized here.
  */
+import { noteFailure } from "./failure-note.js";
 import { RequestError, json } from "./fetch.js";
 import { askReason } from "./reason-dialog.js";
 
@@ -100,7 +101,7 @@ class BulkActions extends HTMLElement {
       status.textContent = resultText(await json(address, { body }));
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      status.textContent = `Not done. ${error.sentence}`;
+      noteFailure(status, error);
     } finally {
       this.#isSending = false;
     }

@@ -2,6 +2,7 @@
  * Decides the selected approval requests in one HTTP request, in which each succeeds or fails by itself. The results are
  * shown above the list, a failure also in its row. Used by `<approval-inbox>`.
  */
+import { noteFailure } from "./failure-note.js";
 import { RequestError, json, sentenceOf } from "./fetch.js";
 import { rejectByEnter } from "./reject-by-enter.js";
 
@@ -72,7 +73,7 @@ const decideAll = async (bar, rows, results, decision) => {
     return showResults(items, rows, results, PAST_TENSE[decision]);
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
-    status.textContent = `Not done. ${error.sentence}`;
+    noteFailure(status, error);
     return "";
   }
 };

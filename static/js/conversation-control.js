@@ -6,6 +6,7 @@
  */
 import { drawTimes } from "./clock.js";
 import { placeDeliveries, unsettledQuery } from "./deliveries.js";
+import { noteFailure } from "./failure-note.js";
 import { RequestError, json, markup } from "./fetch.js";
 import { render } from "./html.js";
 import { onKey } from "./keys.js";
@@ -53,6 +54,7 @@ class ConversationControl extends HTMLElement {
   }
 
   get #state() { return this.querySelector("[data-standing]"); }
+  get #status() { return this.querySelector("[data-said]"); }
 
   #onDrawn({ seq, changesState }) {
     if (seq === this.#seq) return;
@@ -127,18 +129,14 @@ class ConversationControl extends HTMLElement {
     this.#isSending = true;
     try {
       await json(address, { body: { action, reason } });
-      this.#showStatus("");
+      this.#status.textContent = "";
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      this.#showStatus(`Not done. ${error.sentence}`);
+      noteFailure(this.#status, error);
     } finally {
       this.#isSending = false;
       this.#schedule();
     }
-  }
-
-  #showStatus(text) {
-    this.querySelector("[data-said]").textContent = text;
   }
 }
 

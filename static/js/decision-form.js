@@ -7,12 +7,14 @@ import "./decision-keys.js";
 import { ArgumentEdits } from "./argument-edits.js";
 import { drawTimes } from "./clock.js";
 import { DeadlineBar } from "./deadline-bar.js";
-import { report, reportOtherDecision } from "./decision-report.js";
+import { reportFailure, reportOtherDecision } from "./decision-report.js";
+import { noteFailure } from "./failure-note.js";
 import { RequestError, markup, submit } from "./fetch.js";
 import { rememberFocus } from "./focus-memory.js";
 import { render } from "./html.js";
 import { morph } from "./morph.js";
 import { nextOpen } from "./open-requests.js";
+import { report } from "./page-report.js";
 import { rejectByEnter } from "./reject-by-enter.js";
 
 class DecisionForm extends HTMLElement {
@@ -72,14 +74,14 @@ class DecisionForm extends HTMLElement {
 
   async #send(form, button) {
     this.#isSending = true; // the button is not disabled: it would lose the focus
-    this.#showStatus("Sending…");
+    this.#status.textContent = "Sending…";
     const hasFocus = rememberFocus(this.#block);
     try {
       this.#showResult(await submit(form.action, new FormData(form, button)), hasFocus());
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      if (this.isConnected) this.#showStatus(`Not done. ${error.sentence}`);
-      else report(`${error.sentence} The request shows what was decided.`, "failed");
+      if (this.isConnected) noteFailure(this.#status, error);
+      else reportFailure(error);
     } finally {
       this.#isSending = false;
     }
@@ -115,8 +117,8 @@ class DecisionForm extends HTMLElement {
     if (document.activeElement === document.body) this.#block.focus({ preventScroll: true });
   }
 
-  #showStatus(text) {
-    this.querySelector("[data-said]")?.replaceChildren(text);
+  get #status() {
+    return this.querySelector("[data-said]");
   }
 }
 

@@ -1,28 +1,12 @@
-/**
- * The result of a decision, in one live region of the page, until the next result or its dismissal; a good one leaves by itself
- * unless the pointer or the focus is on it. Used by `decision-form`.
- */
-import { withLocalTimes } from "./clock.js";
+/** Reports the results of decisions over the page. Used by `decision-form`. */
+import { noteFailure } from "./failure-note.js";
+import { report, reportLine, withdrawReport } from "./page-report.js";
 
-const SHOWN = 6000; // ms
-let hideTimer = 0;
-
-/**
- * @param {string} text
- * @param {"done" | "failed"} tone
- */
-export function report(text, tone) {
-  const region = existingRegion() ?? newRegion();
-  region.dataset.tone = tone;
-  region.querySelector("span").textContent = withLocalTimes(text);
-  region.hidden = false;
-  clearTimeout(hideTimer);
-  if (tone === "done") hideTimer = setTimeout(() => hide(region), SHOWN);
-}
-
-function hide(region) {
-  if (region.matches(":hover, :focus-within")) hideTimer = setTimeout(() => hide(region), SHOWN);
-  else region.hidden = true;
+/** Report that a decision failed whose form is no longer in the page. @param {import("./fetch.js").RequestError} error */
+export function reportFailure(error) {
+  const text = `${error.sentence} The request shows what was decided.`;
+  report(text, "failed");
+  noteFailure(reportLine(), error, { text, remove: withdrawReport });
 }
 
 /**
@@ -35,19 +19,4 @@ export function reportOtherDecision(block, hasEdits) {
   const verdict = [...(block.querySelector(".verdict")?.children ?? [])].map((part) => part.textContent.trim()).join(" ");
   const outcome = undecided ?? `Decided elsewhere: ${verdict || "no longer waiting"}.`;
   report(`${outcome}${hasEdits ? " Your edits were not used." : ""}`, "failed");
-}
-
-const existingRegion = () => document.querySelector(".report");
-
-function newRegion() {
-  const region = Object.assign(document.createElement("div"), { className: "report" });
-  const status = document.createElement("span");
-  status.setAttribute("role", "status");
-  status.dir = "auto";
-  const close = Object.assign(document.createElement("button"), { type: "button", className: "bare", textContent: "×", title: "Dismiss" });
-  close.setAttribute("aria-label", "Dismiss");
-  close.addEventListener("click", () => (region.hidden = true));
-  region.append(status, close);
-  (document.querySelector("main") ?? document.body).append(region);
-  return region;
 }

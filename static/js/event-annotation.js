@@ -3,6 +3,7 @@
  * page; the annotation then arrives over the socket, as for everybody. `u` and `d` press the thumbs, `N` focuses the note.
  */
 import { newId } from "./drafts.js";
+import { noteFailure } from "./failure-note.js";
 import { RequestError, json } from "./fetch.js";
 import { onKey } from "./keys.js";
 
@@ -68,7 +69,7 @@ class EventAnnotation extends HTMLElement {
       announce((thumb === null ? "Note added to event #" : CONFIRMATIONS[thumb]).replace("#", this.dataset.seq));
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      status.textContent = `Not stored. ${error.sentence}`;
+      noteFailure(status, error, { text: `Not stored. ${error.sentence}` });
       announce(status.textContent);
     } finally {
       this.#sending.delete(key);

@@ -2,6 +2,8 @@
 import { withLocalTimes } from "./clock.js";
 import { noteServerTime } from "./server-time.js";
 
+const PROXY_ERRORS = [502, 503, 504]; // statuses of a proxy whose server does not respond
+
 /** A request without a successful response. `status` 0: no response at all. */
 export class RequestError extends Error {
   /**
@@ -12,6 +14,11 @@ export class RequestError extends Error {
     super(message);
     this.name = "RequestError";
     Object.assign(this, { status, code, field, details });
+  }
+
+  /** Whether nobody responded, or only a proxy in front of the server, whose own errors are JSON. */
+  get isUnreachable() {
+    return this.status === 0 || (PROXY_ERRORS.includes(this.status) && this.code === "error");
   }
 
   /** Whether the same request may succeed later: there was no response, too many requests, or an error of the server. */

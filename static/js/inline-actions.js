@@ -2,6 +2,7 @@
  * `<inline-actions>`: sends the actions of buttons within the transcript without leaving the page. The changed block then
  * arrives over the socket, as for everybody; beside the button stands only whether the request was accepted.
  */
+import { noteFailure } from "./failure-note.js";
 import { RequestError, json } from "./fetch.js";
 
 const CONFIRMATIONS = { again: "Running again.", stopping: "Stop requested.", answers: "Output sent." };
@@ -20,13 +21,13 @@ class InlineActions extends HTMLElement {
     const container = button.closest("permission-gate");
     const buttons = [...container.querySelectorAll("button")];
     buttons.forEach((each) => (each.disabled = true));
-    showStatus(container, "Sending…");
+    statusOf(container).textContent = "Sending…";
     try {
       await json(...requestOf(form, button, container));
-      showStatus(container, CONFIRMATIONS[form.id]);
+      statusOf(container).textContent = CONFIRMATIONS[form.id];
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      showStatus(container, SUPERSEDED.includes(error.code) ? error.sentence : `Not done. ${error.sentence}`);
+      noteFailure(statusOf(container), error, SUPERSEDED.includes(error.code) ? { text: error.sentence } : {});
     } finally {
       buttons.forEach((each) => (each.disabled = false));
     }
@@ -42,6 +43,6 @@ const requestOf = (form, button, container) => {
   return [`${address}${encodeURIComponent(button.value)}/answer`, { body }];
 };
 
-const showStatus = (container, text) => (container.querySelector("[data-said]").textContent = text);
+const statusOf = (container) => container.querySelector("[data-said]");
 
 customElements.define("inline-actions", InlineActions);

@@ -104,8 +104,9 @@ class MessageComposer extends HTMLElement {
     return failure && this.#handleFailure(failure, mayFocus);
   }
 
-  #handleFailure({ code, sentence, details: reply }, mayFocus) {
-    if (code !== ANSWERED) return this.#report.fail(sentence);
+  #handleFailure(error, mayFocus) {
+    const { code, details: reply } = error;
+    if (code !== ANSWERED) return this.#report.fail(error);
     this.#draft.awaitConfirmation(Number(reply.seq));
     return this.#report.ask(reply, mayFocus);
   }

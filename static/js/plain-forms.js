@@ -6,7 +6,6 @@ import { markup } from "./fetch.js";
 
 const TIMEOUT_MS = 10_000;
 const SENT_MS = 30_000; // for which a form that was sent is not sent again; the reader may have stopped the browser since
-const AWAY = [0, 502, 503, 504]; // no response, and statuses of a proxy whose server does not respond
 
 const RESULTS = ["done", "revoked", "saved", "always"]; // in the address after a form: what the page says of it
 
@@ -25,8 +24,8 @@ async function send(form, submitter) {
   const pressed = submitter?.cloneNode(true); // the button may be changed, disabled or removed before the response
   busy.add(form);
   form.querySelector("[data-not-sent]")?.remove();
-  const status = await markup("/healthz", { signal: AbortSignal.timeout(TIMEOUT_MS) }).then(() => 200, (error) => error.status);
-  if (AWAY.includes(status)) {
+  const isReachable = await markup("/healthz", { signal: AbortSignal.timeout(TIMEOUT_MS) }).then(() => true, (error) => !error.isUnreachable);
+  if (!isReachable) {
     busy.delete(form);
     return show(form, submitter);
   }

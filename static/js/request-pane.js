@@ -1,4 +1,5 @@
 /** The pane beside the list of approval requests that shows the card of one request. Used by `approval-inbox`. */
+import { noteFailure } from "./failure-note.js";
 import { RequestError } from "./fetch.js";
 import { morph } from "./morph.js";
 import { RequestCards } from "./request-cards.js";
@@ -66,7 +67,7 @@ export class RequestPane {
       return await this.#cards.load(key, row?.querySelector("a").href ?? location.pathname, this.#signal);
     } catch (error) {
       if (!(error instanceof RequestError)) throw error;
-      if (row) row.querySelector("[data-said]").textContent = error.sentence;
+      if (row) noteFailure(row.querySelector("[data-said]"), error, { text: error.sentence });
       return null;
     }
   }

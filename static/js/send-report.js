@@ -6,6 +6,7 @@ export class SendReport {
   #line;
   #question;
   #timer = 0;
+  #isUnreachable = false; // whether sending failed because the server did not respond
 
   /**
    * @param {HTMLElement} root  contains `[data-said]`, the status line, and in a conversation `[data-asked]`, the question
@@ -24,14 +25,16 @@ export class SendReport {
   show(state, text, lastsMs = 0) {
     clearTimeout(this.#timer);
     if (this.#question) this.#question.hidden = true;
+    this.#isUnreachable = false;
     this.#line.dataset.state = state;
     this.#line.textContent = text;
     if (lastsMs) this.#timer = setTimeout(() => this.show("", ""), lastsMs);
   }
 
-  /** Show that sending failed. @param {string} why */
-  fail(why) {
-    this.show("failed", `Not sent. ${why} Your message is saved; press Send to try again.`);
+  /** Show that sending failed. @param {import("./fetch.js").RequestError} error */
+  fail({ sentence, isUnreachable }) {
+    this.show("failed", `Not sent. ${sentence} Your message is saved; press Send to try again.`);
+    this.#isUnreachable = isUnreachable;
   }
 
   /**
@@ -48,6 +51,6 @@ export class SendReport {
   }
 
   #handleReconnect() {
-    if (socket.state === "live" && this.#line.dataset.state === "failed") this.show("kept", "Reconnected. Your message is saved; press Send.");
+    if (socket.state === "live" && this.#isUnreachable) this.show("kept", "Reconnected. Your message is saved; press Send.");
   }
 }

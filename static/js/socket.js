@@ -5,12 +5,13 @@ const MIN_RETRY_MS = 250; // back-off: doubles with each failed attempt
 const MAX_RETRY_MS = 8_000;
 const SILENCE_MS = 40_000; // the server sends a head every 15 s; after so long without a frame the connection is dead
 const CHECK_INTERVAL_MS = 5_000; // between checks for silence
+const LAST_OF_RESPONSE = ["caught_up", "rows", "error"]; // the frame that ends the response to a subscribe
 /** States without reconnecting, by close code: `down` is not reported. */
 const FINAL = { 4401: "signed-out", 4403: "forbidden", 4409: "other-person" };
 
 /**
  * Dispatches `state` {state, awayMs}: state is idle, connecting, live, down, signed-out, forbidden or other-person; `awayMs`
- * is how long the connection was lost.
+ * is how long the connection was lost. Dispatches `current` once it is back and all missed frames were passed on.
  */
 class Socket extends EventTarget {
   #topics = new Map();
@@ -22,6 +23,7 @@ class Socket extends EventTarget {
   #lastFrameAt = 0;
   #hasReceivedHead = false; // silence counts only after the first head
   #lostAt = 0;
+  #outdated = new Set(); // topics whose missed frames are still to come
 
   constructor() {
     super();
@@ -68,6 +70,7 @@ class Socket extends EventTarget {
     subscription.pause();
     if (this.#topics.get(subscription.topic) !== subscription) return;
     this.#topics.delete(subscription.topic);
+    this.#markCurrent(subscription.topic);
     if (!this.#topics.size) this.#disconnect();
     else if (this.#state === "live") this.#webSocket.send(JSON.stringify({ op: "unsubscribe", topic: subscription.topic }));
   }
@@ -90,6 +93,7 @@ class Socket extends EventTarget {
 
   #handleOpen() {
     const awayMs = this.#lostAt ? performance.now() - this.#lostAt : 0;
+    this.#outdated = new Set(this.#lostAt ? this.#topics.keys() : []);
     this.#lostAt = 0;
     this.#setState("live", awayMs);
     for (const subscription of [...this.#topics.values()]) {
@@ -104,6 +108,11 @@ class Socket extends EventTarget {
     if (frame.t === "head") this.#hasReceivedHead = true;
     const recipients = frame.topic === undefined ? [...this.#topics.values()] : [this.#topics.get(frame.topic)];
     for (const subscription of recipients) subscription?.receive(frame);
+    if (LAST_OF_RESPONSE.includes(frame.t)) this.#markCurrent(frame.topic);
+  }
+
+  #markCurrent(topic) {
+    if (this.#outdated.delete(topic) && !this.#outdated.size) this.dispatchEvent(new Event("current"));
   }
 
   #handleClose(code) {

@@ -17,7 +17,7 @@ OPTIONS = """async () => {
 REQUEST = """async () => {
   document.body.innerHTML = `<div class="approval"><decision-form data-key="k" data-address="/k">
     <p class="terms"></p><form><input name="message" id="field">
-    <button name="decide" value="reject">Reject</button></form></decision-form></div>`;
+    <button name="decide" value="reject">Reject</button><i data-said></i></form></decision-form></div>`;
   await import("/static/js/decision-form.js");
   addEventListener("submit", () => (globalThis.pressed = true), { capture: true });
 }"""

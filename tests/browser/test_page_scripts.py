@@ -172,7 +172,7 @@ def test_a_duration_that_goes_on_is_kept_up_to_date(empty_page: Page) -> None:
 
 MESSAGES = """async (message) => {
   const { sentenceOf } = await import("/static/js/fetch.js");
-  const { report } = await import("/static/js/decision-report.js");
+  const { report } = await import("/static/js/page-report.js");
   report(message, "failed");
   return [sentenceOf({ message }), document.querySelector(".report [role=status]").textContent];
 }"""
