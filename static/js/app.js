@@ -8,3 +8,4 @@ import "./field-size.js";
 import "./keys.js";
 import "./palette.js";
 import "./plain-forms.js";
+import "./plain-links.js";

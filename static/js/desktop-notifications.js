@@ -3,6 +3,7 @@
  * for those who turned notifications on in the account menu. Of several tabs, the one that was looked at last shows it, or,
  * if that was closed, the first of the others that has to. Used by `waiting-count`.
  */
+import { visit } from "./plain-links.js";
 import { localStore } from "./safe-storage.js";
 
 const STORAGE_KEY = "switchboard.notifications"; // "on", or absent
@@ -28,7 +29,7 @@ export async function notifyOf(count) {
   notification?.addEventListener("click", () => {
     notification.close();
     focus();
-    location.assign("/approvals/");
+    visit("/approvals/");
   });
 }
 

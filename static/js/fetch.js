@@ -2,6 +2,7 @@
 import { withLocalTimes } from "./clock.js";
 import { noteServerTime } from "./server-time.js";
 
+const REACH_MS = 10_000; // within which the server must respond
 const PROXY_ERRORS = [502, 503, 504]; // statuses of a proxy whose server does not respond
 
 /** A request without a successful response. `status` 0: no response at all. */
@@ -77,6 +78,11 @@ export async function bytes(address, body) {
  */
 export async function markup(address, { signal } = {}) {
   return send(address, { headers: { Accept: "text/html", "X-Requested-With": "fetch" }, signal }, (response) => response.text());
+}
+
+/** Returns whether the server responds. @returns {Promise<boolean>} */
+export async function isReachable() {
+  return markup("/healthz", { signal: AbortSignal.timeout(REACH_MS) }).then(() => true, (error) => !error.isUnreachable);
 }
 
 /**

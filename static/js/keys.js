@@ -2,6 +2,7 @@
  * Keyboard shortcuts of every page; others are added with `onKey`. Letters work only outside fields and can be turned off
  * (WCAG 2.1.4); `Ctrl K` (`palette.js`) always works. `j` and `k` move through the elements with `data-item`.
  */
+import { visit } from "./plain-links.js";
 import { localStore } from "./safe-storage.js";
 
 const STORAGE_KEY = "switchboard-letters"; // "off": letters do nothing
@@ -83,7 +84,7 @@ customElements.define("key-help", KeyHelp);
 addEventListener("keydown", onKeydown);
 onKey("j", () => move(1));
 onKey("k", () => move(-1));
-for (const [key, address] of Object.entries(PAGES)) onKey(`g ${key}`, () => location.assign(address));
+for (const [key, address] of Object.entries(PAGES)) onKey(`g ${key}`, () => visit(address));
 onKey("g u", () => document.querySelector(".menu > [href='/audit/']")?.click()); // for those who may see the audit log
 onKey("/", () => {
   const field = document.querySelector("main [type=search]");

@@ -3,6 +3,7 @@
  * request", shown while one is pending, to the first. If its block is not on the page, the page of its event is opened.
  */
 import { onKey } from "./keys.js";
+import { visit } from "./plain-links.js";
 
 const PENDING = ".approval:has(decision-form)";
 const links = () => document.querySelectorAll("[data-to-request]");
@@ -27,7 +28,7 @@ function goToNext() {
   const block = nextOpen(document.activeElement ?? document.body);
   const link = document.querySelector("[data-to-request]:not([hidden])");
   if (block) goTo(block);
-  else if (link) location.assign(link.href);
+  else if (link) visit(link.href);
 }
 
 function followLink(event) {

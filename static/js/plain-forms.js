@@ -2,9 +2,8 @@
  * Forms that no element sends, on every page: the browser sends them once the server is known to respond, since its own error
  * page would replace this one and lose what was typed. The page that follows says what was done once, not after each reload.
  */
-import { markup } from "./fetch.js";
+import { isReachable } from "./fetch.js";
 
-const TIMEOUT_MS = 10_000;
 const SENT_MS = 30_000; // for which a form that was sent is not sent again; the reader may have stopped the browser since
 
 const RESULTS = ["done", "revoked", "saved", "always"]; // in the address after a form: what the page says of it
@@ -24,8 +23,7 @@ async function send(form, submitter) {
   const pressed = submitter?.cloneNode(true); // the button may be changed, disabled or removed before the response
   busy.add(form);
   form.querySelector("[data-not-sent]")?.remove();
-  const isReachable = await markup("/healthz", { signal: AbortSignal.timeout(TIMEOUT_MS) }).then(() => true, (error) => !error.isUnreachable);
-  if (!isReachable) {
+  if (!(await isReachable())) {
     busy.delete(form);
     return show(form, submitter);
   }

@@ -3,6 +3,7 @@
  * event, its link plays from the first event. Unless it is being dragged, the range stays at the newest event.
  */
 import { onKey } from "./keys.js";
+import { visit } from "./plain-links.js";
 
 const number = new Intl.NumberFormat("en-US");
 
@@ -77,7 +78,7 @@ class PlaybackBar extends HTMLElement {
     const address = new URL(location.href);
     address.search = new URLSearchParams(new FormData(this.#range.form));
     address.hash = "";
-    return location.assign(this.#withSpeed(address));
+    return visit(this.#withSpeed(address));
   }
 }
 customElements.define("playback-bar", PlaybackBar);

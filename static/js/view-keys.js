@@ -1,5 +1,6 @@
 /** Keys `g t`, `g l` …: switch to another view of the conversation, at the selected event or the one in the address. */
 import { onKey } from "./keys.js";
+import { visit } from "./plain-links.js";
 
 const currentEvent = () =>
   document.querySelector('.column [data-seq][aria-current="true"]')?.dataset.seq ??
@@ -17,6 +18,6 @@ const addressOf = (link) => {
 };
 
 for (const link of document.querySelectorAll("[data-view-key]")) {
-  onKey(`g ${link.dataset.viewKey}`, () => location.assign(addressOf(link)));
+  onKey(`g ${link.dataset.viewKey}`, () => visit(addressOf(link)));
   link.addEventListener("click", () => (link.href = addressOf(link)));
 }
