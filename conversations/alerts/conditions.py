@@ -3,7 +3,8 @@ change."""
 
 from typing import NamedTuple
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import OuterRef, Q, Subquery, Value
+from django.db.models.functions import Coalesce, NullIf
 
 from conversations.alerts.kinds import Case
 from conversations.models import AlertRule, Approval, Conversation, Run, ToolCall
@@ -29,23 +30,27 @@ def cases_of(rule: AlertRule, now: int) -> CurrentCases:
 
 
 def _late_approvals(rule: AlertRule, now: int) -> CurrentCases:
-    """Return approval requests that have waited longer than the rule says, by the index of pending ones."""
-    late = Approval.objects.open().filter(asked_at__lt=now - rule.after_s * 1_000_000).order_by("asked_at")
-    late = late.filter(Exists(Run.objects.filter(_of_agent(rule), id=OuterRef("run"))), conversation__is_demo=False)
-    columns = ("id", "conversation__key", "asked_seq", "asked_at", "tool_call", "run")
-    rows = list(late.values_list(*columns)[:MAX_CASES])
-    agents = dict(Run.objects.filter(id__in={row[5] for row in rows}).values_list("id", "agent"))
-    calls = ToolCall.objects.filter(id__in={row[4] for row in rows}).values_list("id", "name", "origin")
-    wishes = {
-        id_: "has spent its budget" if origin == ORIGIN else f"wants to call {name}" for id_, name, origin in calls
-    }
+    """Return approval requests that have waited longer than the rule says, by the index of pending ones. They are of
+    the agent that makes the call, which a handoff may have made another than the run's."""
+    call, run = ToolCall.objects.filter(id=OuterRef("tool_call")), Run.objects.filter(id=OuterRef("run"))
+    late = Approval.objects.open().filter(asked_at__lt=now - rule.after_s * 1_000_000, conversation__is_demo=False)
+    late = late.annotate(
+        agent=Coalesce(NullIf(Subquery(call.values("agent")), Value("")), Subquery(run.values("agent"))),
+        tool=Subquery(call.values("name")),
+        origin=Subquery(call.values("origin")),
+    ).filter(_of_agent(rule))
+    columns = ("id", "conversation__key", "asked_seq", "asked_at", "agent", "tool", "origin")
+    rows = list(late.order_by("asked_at").values_list(*columns)[:MAX_CASES])
     cause = f"waiting for a decision longer than {time_of(rule.after_s)}"
     cases = [
-        Case(cause, key, seq, agents[run], f"{agents[run]} {wishes.get(call, 'wants to call a tool')}", id_, at)
-        for id_, key, seq, at, call, run in rows
-        if run in agents
+        Case(cause, key, seq, agent, f"{agent} {_wish(tool, origin)}", id_, at)
+        for id_, key, seq, at, agent, tool, origin in rows
     ]
     return CurrentCases(cases, is_cut=len(rows) == MAX_CASES)
+
+
+def _wish(tool: str | None, origin: str | None) -> str:
+    return "has spent its budget" if origin == ORIGIN else f"wants to call {tool or 'a tool'}"
 
 
 def _passed_budgets(rule: AlertRule) -> CurrentCases:
@@ -63,7 +68,7 @@ def _passed_budgets(rule: AlertRule) -> CurrentCases:
 
 
 def _stuck_runs(rule: AlertRule, now: int) -> CurrentCases:
-    working = Run.objects.filter(_of_agent(rule), status="running", kind="agent", parent_call=None)
+    working = Run.objects.filter(status="running", kind="agent", parent_call=None)
     working = working.filter(conversation__is_demo=False)
     places = dict(working.values_list("conversation_id", "conversation__key")[:MAX_CASES])
     heads = dict(Conversation.objects.filter(id__in=places).values_list("id", "head_seq"))

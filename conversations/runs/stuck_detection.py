@@ -16,6 +16,7 @@ from django.db.models import Count, F, IntegerField, Max, OuterRef, Subquery
 from django.db.models.functions import Length
 
 from conversations.events import registry
+from conversations.events.log.run_history import working_agent
 from conversations.models import Agent, Event, Run, ToolCall
 
 LEGIBLE, MAX_TURNS = 20_000, 1_000  # characters of an answer's event, and such events, that are compared
@@ -30,13 +31,15 @@ class Running(NamedTuple):
     id: str
     agent: str
     conversation: int
+    queued_seq: int
     at: int | None
     edge: int | None
     turn: int | None
 
 
 class StuckRun(NamedTuple):
-    """Why a run looks stuck: `kind` is repeats, silent or turns; `words` follow the agent's name; `since`: µs UTC."""
+    """Why a run looks stuck: `kind` is repeats, silent or turns; `words` follow the name of `agent`, the
+    active one; `since`: µs UTC."""
 
     run: str
     agent: str
@@ -56,7 +59,8 @@ def stuck_runs(conversations: Collection[int]) -> dict[int, StuckRun]:
     for run in running:
         reason = repeated.get(run.id) or _silent(run) or _near_its_limit(run, limits.get(run.agent, 0))
         if reason:
-            by_conversation[run.conversation] = StuckRun(run.id, run.agent, *reason, since=run.at or run.edge or 0)
+            agent = working_agent(run.conversation, Run(id=run.id, agent=run.agent, queued_seq=run.queued_seq))
+            by_conversation[run.conversation] = StuckRun(run.id, agent, *reason, since=run.at or run.edge or 0)
     return by_conversation
 
 
@@ -71,7 +75,7 @@ def _running(conversations: Collection[int]) -> list[Running]:
         edge_at=Subquery(edge.values("at")[:1]),
         turn=Subquery(near.filter(turn__isnull=False).values("turn")[:1], output_field=IntegerField()),
     )
-    columns = ("id", "agent", "conversation_id", "progress_at", "edge_at", "turn")
+    columns = ("id", "agent", "conversation_id", "queued_seq", "progress_at", "edge_at", "turn")
     return [Running(*values) for values in runs.values_list(*columns)]
 
 

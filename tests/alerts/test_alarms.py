@@ -292,8 +292,8 @@ def town(team):
     teamwork.team()
 
 
-def waiting_request(people, key, minutes):
-    approval = teamwork.ask(people["operator"], key=key)
+def waiting_request(people, key, minutes, **fields):
+    approval = teamwork.ask(people["operator"], key=key, **fields)
     Approval.objects.filter(id=approval.id).update(asked_at=database_now() - int(minutes * MINUTE))
     return approval
 

@@ -3,7 +3,7 @@
 import pytest
 
 from conversations.alerts import conditions
-from conversations.models import Alarm, Approval, Run, ToolCall
+from conversations.models import Alarm, Approval, ToolCall
 from conversations.runs.budgets.evaluate import ORIGIN
 from tests.support import teamwork
 from tests.support.alerting import later, look, opened, rule, sent
@@ -21,7 +21,7 @@ def waiting_requests(person, count):
     """Have so many runs wait for a decision, each in its conversation; the last one is Triage's."""
     teamwork.team()
     approvals = [teamwork.ask(person, f"many-{n}") for n in range(count)]
-    Run.objects.filter(id=approvals[-1].run).update(agent="Triage")
+    ToolCall.objects.filter(id=approvals[-1].tool_call).update(agent="Triage")
     return approvals
 
 
