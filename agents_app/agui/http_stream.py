@@ -66,7 +66,8 @@ async def post(
     try:
         async with AsyncExitStack() as connected:
             async with asyncio.timeout(connect_s):
-                reader = await connected.enter_async_context(http_post.sent(to, headers, body, allowed=allowed))
+                request = http_post.sent(to, headers, body, allowed=allowed, within_s=connect_s)
+                reader = await connected.enter_async_context(request)
             async for piece in _answer(reader, silence_s):
                 yield piece
     except AddressRefused as error:

@@ -55,7 +55,7 @@ async def post(
     to = outbound_address.parse(url)
     try:
         async with asyncio.timeout(timeout_s):
-            async with sent(to, headers, body, allowed=allowed, resolver=resolver) as reader:
+            async with sent(to, headers, body, allowed=allowed, within_s=timeout_s, resolver=resolver) as reader:
                 return await _answer(reader, reads_body=reads_body)
     except TimeoutError:
         raise PostFailed(f"no answer within {timeout_s:g} s") from None
@@ -67,11 +67,19 @@ async def post(
 
 @asynccontextmanager
 async def sent(
-    to: OutboundUrl, headers: Mapping[str, str], body: bytes, *, allowed: AllowList, resolver: Resolve = resolve
+    to: OutboundUrl,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    allowed: AllowList,
+    within_s: float,
+    resolver: Resolve = resolve,
 ) -> AsyncIterator[asyncio.StreamReader]:
-    """Send a request and yield the reader of its answer. Raises PostFailed, OSError, or AddressRefused."""
+    """Send a request and yield the reader of its answer. The caller ends this after `within_s` seconds; until then,
+    each address of the host gets a share. Raises PostFailed, OSError, or AddressRefused."""
+    until = asyncio.get_running_loop().time() + within_s
     addresses = outbound_address.check(to, await resolver(to.host, to.port), allowed)
-    reader, writer = await _connect(to, addresses)
+    reader, writer = await _connect(to, addresses, until)
     try:
         writer.write(_request(to, headers, body))
         await writer.drain()
@@ -80,14 +88,21 @@ async def sent(
         writer.transport.abort()
 
 
-async def _connect(to: OutboundUrl, addresses: list[str]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to the first address that accepts a connection."""
+async def _connect(
+    to: OutboundUrl, addresses: list[str], until: float
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to the first address that accepts a connection. All but the last get an equal share of the time left,
+    with one more for the answer."""
     failure: OSError | None = None
     tls, name = (_tls(), to.host) if to.scheme == "https" else (None, None)
-    for address in addresses:
+    for left in range(len(addresses), 0, -1):
+        share_s = (until - asyncio.get_running_loop().time()) / (left + 1) if left > 1 else None
         try:
-            return await asyncio.open_connection(address, to.port, limit=MAX_ANSWER, ssl=tls, server_hostname=name)
-        except OSError as error:
+            async with asyncio.timeout(share_s):
+                return await asyncio.open_connection(
+                    addresses[-left], to.port, limit=MAX_ANSWER, ssl=tls, server_hostname=name
+                )
+        except OSError as error:  # a TimeoutError, too
             failure = error
     raise failure or PostFailed("no address")
 

@@ -1,7 +1,9 @@
 """One POST: to an address that was checked, within its time, and of the answer only the status."""
 
 import asyncio
+import socket
 import ssl
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -120,6 +122,43 @@ def test_every_address_is_tried_in_its_order(receiver):
     answer = post(f"http://several.example:{port}/", allowed=allowed, resolver=answering(["127.9.9.9", "127.0.0.1"]))
 
     assert answer.status == 200
+
+
+@contextmanager
+def silent(address, port):
+    """Listen at an address where no further connection is accepted or refused, as behind a firewall that drops."""
+    with socket.create_server((address, port), backlog=0) as listener, ExitStack() as clients:
+        for _ in range(3):
+            client = clients.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(listener.getsockname())
+        yield
+
+
+@pytest.mark.parametrize("dead", [["127.0.0.2"], ["127.0.0.2", "127.0.0.3", "127.0.0.4"]])
+def test_an_address_that_does_not_answer_leaves_time_for_the_next(receiver, dead):
+    """As an IPv6 address whose packets are dropped, before an IPv4 address that works."""
+    port = receiver.server_address[1]
+    with ExitStack() as silence:
+        for address in dead:
+            silence.enter_context(silent(address, port))
+
+        answer = post(
+            f"http://hooks.example:{port}/", timeout_s=2.0, resolver=answering([*dead, "127.0.0.1"]),
+            allowed=AllowList.of(["127.0.0.0/8"]),
+        )  # fmt: skip
+
+    assert (answer.status, receiver.requests) == (200, 1)
+
+
+def test_addresses_that_do_not_answer_cost_the_time_and_no_more(receiver):
+    port = receiver.server_address[1]
+    dead = ["127.0.0.2", "127.0.0.3"]
+    with silent(dead[0], port), silent(dead[1], port), pytest.raises(PostFailed, match=r"no answer within 0\.5 s"):
+        post(
+            f"http://hooks.example:{port}/", timeout_s=0.5, resolver=answering(dead),
+            allowed=AllowList.of(["127.0.0.0/8"]),
+        )  # fmt: skip
 
 
 def test_a_redirect_is_an_answer_and_is_not_followed(receiver):
