@@ -109,6 +109,7 @@ CSRF_COOKIE_SAMESITE = "Strict"
 CSRF_FAILURE_VIEW = "dashboard.pages.errors.csrf_failure"
 
 _mail = _mail_server.mail_server(CONFIG.email_url)
+EMAIL_BACKEND = "conversations.alerts.smtp.EmailBackend"
 EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.user, _mail.password
 EMAIL_USE_SSL, EMAIL_USE_TLS = _mail.has_tls, _mail.has_starttls

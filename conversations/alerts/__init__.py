@@ -9,6 +9,7 @@ deliveries      what waits to be sent: claimed, retried, given up
 delivery_texts  what is sent: JSON, Slack, e-mail
 signing         of a webhook (Standard Webhooks)
 mail_sender     sends one e-mail
+smtp            Django's SMTP backend, which reports each refused recipient
 dispatcher      the thread that does all this
 edit_rules      what people do with rules
 handle_alarms   what people do with alarms and deliveries

@@ -25,7 +25,8 @@ GONE = 410  # a receiver's word for: never again
 
 
 class Outcome(NamedTuple):
-    """How an attempt ended. `is_final`: a retry is pointless."""
+    """How an attempt ended. `is_final`: a retry is pointless; `reached`: recipients of an e-mail that accepted it,
+    although others did not."""
 
     delivery: str
     attempt: int
@@ -33,6 +34,7 @@ class Outcome(NamedTuple):
     status: int | None = None
     retry_after_s: int | None = None
     is_final: bool = False
+    reached: tuple[str, ...] = ()
 
 
 def enqueue(rule: AlertRule, event: str, now: int, alarm: Alarm | None = None) -> AlertDelivery:
@@ -100,6 +102,8 @@ def record(outcomes: Sequence[Outcome], now: int) -> None:
         row = mine.first()
         if row is None:
             continue
+        if outcome.reached:
+            end["reached"] = ", ".join(filter(None, [row.reached, *outcome.reached]))
         if not outcome.error:
             mine.update(status="delivered", done_at=now, **end)
         elif outcome.is_final or row.tries_left <= 1:

@@ -182,6 +182,8 @@ class Dispatcher(BackgroundThread):
             answer = await http_post.post(delivery.rule.url, headers, body, allowed=allowed, timeout_s=timeout_s)
         except (AddressRefused, Invalid) as error:
             return Outcome(*key, str(error), is_final=True)
+        except mail_sender.RecipientsRefused as error:
+            return Outcome(*key, str(error), reached=error.accepted)
         except TimeoutError:
             return Outcome(*key, "the mail server did not answer in time")
         except (http_post.PostFailed, OSError, smtplib.SMTPException) as error:

@@ -138,6 +138,9 @@ class AlertDelivery(models.Model):
     done_at = models.BigIntegerField(null=True, help_text="µs UTC")
     http_status = models.IntegerField(null=True, help_text="of the last answer")
     error = models.CharField(max_length=300, default="", help_text="of the last attempt")
+    reached = models.TextField(
+        default="", db_default="", help_text="recipients who have the e-mail while others refuse it, comma-separated"
+    )
 
     conversation_title = ""  # as it is when the delivery is claimed; not stored
 
