@@ -34,13 +34,13 @@ def add(rule: AlertRule, groups: Groups, now: int) -> None:
 
 def match(rule: AlertRule, groups: Groups, now: int, *, is_cut: bool = False) -> None:
     """Make the rule's open alarms match what is the case now: new cases are counted, alarms of ended ones are closed,
-    unless these are not all cases (`is_cut`)."""
+    unless these are not all cases (`is_cut`) or the alarm was opened after `now`: the clock has been set back."""
     open_alarms = {alarm.group: alarm for alarm in Alarm.objects.filter(rule=rule, closed_at=None)}
     for alarm in open_alarms.values():
         alarm.rule = rule
         cases = groups.get(alarm.group, ())
         if not cases:
-            if not is_cut:
+            if not is_cut and alarm.opened_at <= now:
                 close(alarm, str(SYSTEM), now)
             continue
         known = set(json.loads(alarm.subjects))

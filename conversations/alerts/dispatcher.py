@@ -156,6 +156,7 @@ class Dispatcher(BackgroundThread):
         if not free or not deliveries.is_due(now):
             return []
         with write_transaction():
+            now = max(now, database_now())  # a lease lasts from the claim, however long the evaluation took
             return deliveries.claim(now, busy, free)
 
     async def _send(self, delivery: AlertDelivery) -> None:

@@ -7,6 +7,7 @@ from django.db.models import Subquery
 
 from conversations.alerts import alarms, causes, conditions
 from conversations.alerts.kinds import KINDS
+from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import lock_actions, write_transaction
 from conversations.models import Alarm, AlertDelivery, AlertRule, Event, Run, Shelf
@@ -57,6 +58,7 @@ def _match(rule: AlertRule, now: int) -> None:
         return
     with write_transaction():
         lock_actions()
+        now = max(now, database_now())  # another process may have evaluated later than we began
         if AlertRule.objects.filter(id=rule.id, version=rule.version).exists():
             cases, is_cut = conditions.cases_of(rule, now)
             alarms.match(rule, alarms.grouped(rule, cases), now, is_cut=is_cut)
