@@ -2,6 +2,7 @@
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 
 from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
@@ -34,8 +35,8 @@ def make_rule(by: Who, fields: RuleFields, *, reason: str = "") -> AlertRule:
 
 
 def change_rule(by: Who, number: int, fields: RuleFields, *, version: int, reason: str = "") -> AlertRule:
-    """Change a rule that is still at `version`. A change of what it is about closes its open alarms. Raises NotFound,
-    Invalid, Conflict."""
+    """Change a rule that is still at `version`. A change of what it is about closes its open alarms; turning it off
+    also discards their waiting deliveries. Raises NotFound, Invalid, Conflict."""
     with audited_action(by, "change_alert", f"alert:{number}", right="alerts") as principal:
         rule = _locked(number)
         if rule.version != version:
@@ -53,6 +54,8 @@ def change_rule(by: Who, number: int, fields: RuleFields, *, version: int, reaso
         if _about(rule) != was_about:
             _end_alarms(rule, principal, now)
             rule.since = now
+        if not rule.is_enabled:
+            _discard(AlertDelivery.objects.filter(rule=rule, alarm__isnull=False), now, "the rule was turned off")
         _save(rule, principal, now)
         _enter(principal, "change_alert", rule, before=before, reason=reason)
     return rule
@@ -65,8 +68,7 @@ def remove_rule(by: Who, number: int, *, reason: str = "") -> None:
         before, now = state_of(rule), database_now()
         rule.removed_at = now
         _end_alarms(rule, principal, now)
-        waiting = AlertDelivery.objects.filter(rule=rule, status="waiting")
-        waiting.update(status="discarded", done_at=now, error="the rule was removed", is_sending=False)
+        _discard(AlertDelivery.objects.filter(rule=rule), now, "the rule was removed")
         name, rule.url, rule.secret, rule.recipients = rule.name, "", "", ""
         _save(rule, principal, now)
         chain.add_entry(principal, "remove_alert", f"alert:{number}", before=before, reason=reason,
@@ -121,6 +123,11 @@ def _end_alarms(rule: AlertRule, principal: Principal, now: int) -> None:
     for alarm in Alarm.objects.filter(rule=rule, closed_at=None).select_related("rule"):
         alarm.rule.sends_end = False
         alarms.close(alarm, str(principal), now)
+
+
+def _discard(rows: QuerySet[AlertDelivery], now: int, why: str) -> None:
+    """Discard those that wait or are being sent."""
+    rows.filter(status="waiting").update(status="discarded", done_at=now, error=why, is_sending=False)
 
 
 def _save(rule: AlertRule, principal: Principal, now: int) -> None:

@@ -139,6 +139,13 @@ def deliveries(status: str, limit: int = 50) -> list[AlertDelivery]:
     return list(rows.filter(**done).order_by(order)[:limit])
 
 
+def latest_deliveries(limit: int) -> list[AlertDelivery]:
+    """Return what waits, by due time, then what was delivered or discarded, newest first; at most `limit` of each."""
+    over = AlertDelivery.objects.select_related("rule").filter(status__in=("delivered", "discarded"))
+    over = over.filter(rule__removed_at=None, done_at__isnull=False).order_by("-done_at")
+    return [*deliveries("waiting", limit), *over[:limit]]
+
+
 def figures() -> Figures:
     """Return the alarm rate; each count goes up to `MAX_COUNT`."""
     now = database_now()

@@ -176,7 +176,7 @@ def _draw(
         entered=None if entered is None else dict.fromkeys(ENTERED, "") | entered, secret_of=secret_of,
         figures=view.figures(), part_href=f"{reverse('alerts')}?{urlencode({'part': 'state'} | part)}",
         rules=view.rules(), alarms=shown_alarms, state=state, older=cursor, dead=view.deliveries("failed", LISTED),
-        latest=[*view.deliveries("waiting", 20), *view.deliveries("delivered", 20)], kinds=KINDS, forms=FORMS,
+        latest=view.latest_deliveries(20), kinds=KINDS, forms=FORMS,
         groupings=GROUPINGS, shelves=SHELVES, can_mail=mail_sender.can_send(), moment=to_datetime,
         text=hidden_characters.spelled_out, done=DONE.get(request.GET.get("done", ""), "") if error is None else "",
         agents=list(Agent.objects.values_list("name", flat=True).distinct().order_by("name")[:200]),

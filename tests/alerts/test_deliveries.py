@@ -11,6 +11,7 @@ from django.db import connection
 
 from conversations.alerts import deliveries, delivery_texts, edit_rules, evaluation, handle_alarms, mail_sender, signing
 from conversations.alerts.deliveries import MAX_AT_ONCE_PER_RULE, MAX_TRIES, Outcome
+from conversations.alerts.rule_fields import RuleFields
 from conversations.core.node_heartbeat import database_now
 from conversations.core.write_transaction import write_transaction
 from conversations.models import Alarm, AlertDelivery
@@ -167,6 +168,31 @@ def test_removing_a_rule_discards_what_waits(team):
     record(Outcome(delivery.id, 1, "too late"), START)
 
     assert state(delivery) == ("discarded", 1)
+
+
+def test_turning_a_rule_off_discards_what_waits_but_no_test(team):
+    of = rule()
+    alerting.fail()
+    evaluation.evaluate(database_now(), is_slow=False)
+    (test,) = queue(of=of, now=database_now())
+    fields = RuleFields(of.name, of.kind, of.form, agent=of.agent, grouping=of.grouping, is_enabled=False)
+
+    edit_rules.change_rule(team["admin"], of.id, fields, version=1)
+
+    assert [row.id for row in claim(database_now())] == [test.id]
+    discarded = AlertDelivery.objects.get(status="discarded")
+    assert (discarded.error, discarded.alarm.closed_by) == ("the rule was turned off", "user:ada")
+
+
+def test_a_change_of_a_rule_that_stays_on_keeps_what_waits(team):
+    of = rule()
+    alerting.fail()
+    evaluation.evaluate(database_now(), is_slow=False)
+
+    fields = RuleFields(of.name, of.kind, of.form, grouping="all")
+    edit_rules.change_rule(team["admin"], of.id, fields, version=1)
+
+    assert len(claim(database_now())) == 1
 
 
 @pytest.mark.django_db(transaction=True)

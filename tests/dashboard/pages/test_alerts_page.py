@@ -159,6 +159,19 @@ def test_a_rule_is_tested_shelved_unshelved_and_removed(admin, rule):
     assert do(admin, rule, "tests").status_code == 404
 
 
+def test_what_a_rule_that_is_turned_off_had_to_send_is_listed_as_discarded(admin, rule):
+    alerting.fail()
+    evaluation.evaluate(database_now(), is_slow=False)
+    page = admin.get(f"/alerts/?edit={rule.id}").content.decode()
+    hidden = dict(re.findall(r'type="hidden" name="(number|version)" value="([^"]*)"', page))
+    assert "discards what waits to be sent" in page
+
+    add(admin, name=rule.name, url="", is_enabled="", **hidden)
+
+    rows = re.findall(r"<tr>.*?</tr>", admin.get("/alerts/").content.decode(), re.DOTALL)
+    assert any('<span class="tag">discarded</span>' in row and "the rule was turned off" in row for row in rows)
+
+
 def test_alarms_are_listed_with_their_case_and_shelved_or_closed(admin, rule):
     alerting.fail("<b>hostile</b>", error="<script>alert(1)</script>")
     evaluation.evaluate(database_now(), is_slow=True)
