@@ -16,7 +16,7 @@ from django.db import connection
 
 from conversations.access import permissions
 from conversations.core.errors import Invalid
-from conversations.events.log.sql import any_of
+from conversations.events.log.sql import any_of, marks
 from conversations.events.payload import clean_text
 from conversations.listing.page import read_cursor
 from conversations.listing.sql_conditions import SqlCondition, fetch_rows, join_conditions
@@ -36,7 +36,7 @@ PAUSED = SqlCondition("t.state='paused'")
 OWNED = SqlCondition("NOT (t.owner='')")  # in the words of its index
 NONE = SqlCondition("1=0")
 _PARTICIPATES = """EXISTS(SELECT 1 FROM conversations_participant p{}
-WHERE p.conversation_id=t.id AND p.name IN (%s,%s){}{})"""
+WHERE p.conversation_id=t.id AND p.name IN ({}){}{})"""
 _APART = " OFFSET 0"  # PostgreSQL tests each row by itself, and does not read all that pass to join them
 _HOLDS = {
     "sqlite": """(t.title LIKE %s ESCAPE '\\' OR t.key LIKE %s ESCAPE '\\' OR t.last_line LIKE %s ESCAPE '\\')""",
@@ -73,7 +73,8 @@ class ListFilters:
     @property
     def names(self) -> tuple[str, ...]:
         """Return the possible spellings of the participant on the wire; empty if none is asked for."""
-        return (clean_text(self.participant), clean_text(f"agent:{self.participant}")) if self.participant else ()
+        prefixes = ("", "agent:", "user:") if self.participant else ()
+        return tuple(clean_text(prefix + self.participant) for prefix in prefixes)
 
 
 class ListPosition(NamedTuple):
@@ -207,8 +208,8 @@ def _participates(index: str, further: str, names: tuple[str, ...]) -> SqlCondit
     """Return the condition that a name is among the participants. In SQLite's index by conversation each lookup would
     read another page; in the index by name they are side by side."""
     if connection.vendor == "sqlite":
-        return SqlCondition(_PARTICIPATES.format(f" INDEXED BY {index}", further, ""), names)
-    return SqlCondition(_PARTICIPATES.format("", further, _APART), names)
+        return SqlCondition(_PARTICIPATES.format(f" INDEXED BY {index}", marks(len(names)), further, ""), names)
+    return SqlCondition(_PARTICIPATES.format("", marks(len(names)), further, _APART), names)
 
 
 def _holds(word: str) -> SqlCondition:

@@ -38,7 +38,7 @@ WORDS = (
     "once",
     "new",
 )
-NAMES = ("Triage", "Rosa", "Seldom", "nobody")
+NAMES = ("Triage", "Rosa", "zoe", "Seldom", "nobody")
 STATES = ("", "open", "paused", "person", "mine", "waiting")
 
 
@@ -62,7 +62,7 @@ def store(count: int, reader: User, seed: int = 3) -> None:
             state=dice.choice(["open", "open", "open", "paused"]),
             owner=dice.choice(["", "", "", "", "user:tomas", f"user:{reader.username}"]),
         )  # fmt: skip
-        for name in ("agent:Triage", "Triage", "Rosa", *(["agent:Seldom"] if number % 23 == 2 else [])):
+        for name in ("agent:Triage", "Triage", "Rosa", "user:zoe", *(["agent:Seldom"] if number % 23 == 2 else [])):
             if dice.random() < 0.5:
                 named = dice.random() < 0.4
                 Participant.objects.create(conversation=made, name=name, kind="agent", is_named=named)
@@ -78,7 +78,7 @@ def scan(reader: User, *, q: str = "", participant: str = "", state: str = "", a
     """Return the keys that the filters leave, newest first, by a look at every conversation."""
     fits: list[Callable[[Conversation], bool]] = [
         lambda row: all(any(word in text for text in _texts(row)) for word in q.lower().split()),
-        lambda row: not participant or bool(_names(row) & {participant, f"agent:{participant}"}),
+        lambda row: not participant or bool(_names(row) & {participant, f"agent:{participant}", f"user:{participant}"}),
         lambda row: not agent or bool(_names(row, is_named=True) & {agent, f"agent:{agent}"}),
         lambda row: not state or _is(row, state, f"user:{reader.username}"),
     ]

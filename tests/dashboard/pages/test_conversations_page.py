@@ -102,9 +102,10 @@ def test_signs_of_like_mean_themselves() -> None:
 
 def test_a_participant_is_found_with_and_without_the_prefix() -> None:
     make("a", 2, participants=["agent:Triage", "Rosa"])
-    make("b", 1, participants=["agent:Dialogue"])
+    make("b", 1, participants=["agent:Dialogue", "user:zoe"])
 
     assert keys(participant="Triage") == keys(participant="agent:Triage") == keys(participant="Rosa") == ["a"]
+    assert keys(participant="zoe") == keys(participant="user:zoe") == ["b"]
     assert keys(participant="Tri") == []
 
 

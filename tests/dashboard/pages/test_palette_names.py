@@ -42,6 +42,15 @@ def test_agents_lead_to_their_page_and_participants_to_their_conversations(brows
     ]
 
 
+def test_each_participant_that_is_offered_leads_to_a_conversation(browser: Client) -> None:
+    take_part("a", "agent:Triage", "Rosa", "user:zoe", "system", "token:ci")
+
+    urls = [name["url"] for name in browser.get("/", {"part": "names", "q": ""}).json()["participants"]]
+
+    assert len(urls) == 5
+    assert all('data-key="a"' in browser.get(url).content.decode() for url in urls)
+
+
 def test_a_name_that_no_reader_could_see_is_not_offered() -> None:
     take_part("a", "Ro\u202esa", "Rosa", "agent:Rosa", "user:Rosa")
     take_part("import", "Rosalind", is_staged=True)
