@@ -8,7 +8,7 @@ from django.urls import reverse
 from conversations.access import permissions
 from conversations.conversation import conversation_list, conversation_row
 from conversations.events import epoch
-from conversations.models import Conversation
+from conversations.models import Conversation, User
 from dashboard.api.openapi.operations import TEXT, Operation, endpoint, one_of
 from dashboard.api.request_input import LIMIT, limit_of
 from dashboard.api.schemas import core
@@ -42,6 +42,7 @@ def conversations(request: HttpRequest) -> JsonResponse:
         state=request.GET.get("state", ""),
         before=request.GET.get("before", ""),
         limit=limit_of(request),
+        reader=request.user if isinstance(request.user, User) else None,
         agent=agent,
     )
     now = epoch.current()

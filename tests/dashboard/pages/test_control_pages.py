@@ -192,8 +192,13 @@ def test_the_list_is_filtered_by_state(browsers, team, otto):
     assert 'data-key="hers"' not in page
     assert '<option value="mine" selected>' in page
     assert browsers["operator"].get("/?state=odd").status_code == 400
-    items = browsers["viewer"].get("/api/v1/conversations?state=paused").json()["items"]
-    assert [item["conversation_id"] for item in items] == ["paused"]
+    for role, state, listed in (
+        ("viewer", "paused", ["paused"]),
+        ("operator", "mine", ["his"]),
+        ("viewer", "mine", []),
+    ):
+        items = browsers[role].get(f"/api/v1/conversations?state={state}").json()["items"]
+        assert [item["conversation_id"] for item in items] == listed
 
 
 def test_only_who_may_steer_has_verbs_over_a_selection(browsers, otto):
