@@ -35,6 +35,8 @@ from dashboard.pages import (
     audit,
     auto_approvals,
     budgets,
+    call_list,
+    call_page,
     compare,
     connect,
     conversation,
@@ -55,10 +57,8 @@ from dashboard.pages import (
     search,
     sign_in,
     tokens,
-    tool_call,
     tools,
 )
-from dashboard.pages import tool_calls as calls
 from dashboard.pages.conversations import conversations
 from dashboard.pages.conversations import dismissal as since_left_dismissal
 from dashboard.pages.operations import ops
@@ -96,14 +96,14 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("alerts/deliveries/<str:id>/<str:verb>/", alerts.delivery, name="alert-delivery"),
     path("tools/<cid:team>/<cid:name>/", tools.tool, name="tool"),
     path("schemas/<str:hash>/", tools.schema, name="schema"),
-    path("calls/", calls.calls, name="calls"),
-    path("calls/export/<str:form>", calls.export, name="calls-export"),
-    path("calls/views/", calls.save, name="calls-views"),
-    path("calls/views/<number:number>/", calls.change, name="calls-view"),
-    path("calls/compare/", tool_call.compare, name="call-compare"),
+    path("calls/", call_list.calls, name="calls"),
+    path("calls/export/<str:form>", call_list.export, name="calls-export"),
+    path("calls/views/", call_list.save, name="calls-views"),
+    path("calls/views/<number:number>/", call_list.change, name="calls-view"),
+    path("calls/compare/", call_page.compare, name="call-compare"),
     path("calls/answers/", form_actions.answers, name="call-answers"),
-    path("calls/<str:id>/", tool_call.call, name="call"),
-    path("calls/<str:id>/replays/", tool_call.create_replay, name="call-replays"),
+    path("calls/<str:id>/", call_page.call, name="call"),
+    path("calls/<str:id>/replays/", call_page.create_replay, name="call-replays"),
     path("numbers/", numbers, name="numbers"),
     path("approvals/", approvals.approvals, name="approvals"),
     path("approvals/rules/", auto_approvals.rules, name="approval-rules"),

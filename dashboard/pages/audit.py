@@ -1,5 +1,6 @@
 """The audit log page: entries newest first, with filters in the address; its hash chain, verified piece by piece. It
-works without scripts; `static/js/audit-log.js` only avoids reloads."""
+works without scripts; `static/js/audit-log.js` only avoids reloads. An entry about a call (`call:ID`) links to
+the call's page, which replays it: `call_page.py`."""
 
 from collections import Counter
 from typing import Any

@@ -14,7 +14,7 @@ from conversations.models import AuditEntry, Role, SavedView
 from conversations.tool_calls import saved_views
 from conversations.tool_calls.listing import activity, export, rows
 from conversations.tool_calls.listing.filters import CallFilters
-from dashboard.pages import tool_calls
+from dashboard.pages import call_list
 from tests.dashboard.test_openapi import fits
 from tests.support import listed, toolcalls
 from tests.support.cast import audit_summary, client_of, last_entry
@@ -57,7 +57,7 @@ def test_events_whose_words_are_not_searchable_yet_are_counted(browser, monkeypa
     store()
 
     assert "data-behind hidden" in browser.get("/calls/?part=list&q=Ada").content.decode()
-    monkeypatch.setattr(tool_calls, "FAR_BEHIND", 4)
+    monkeypatch.setattr(call_list, "FAR_BEHIND", 4)
     listing = browser.get("/calls/?part=list&q=Ada")
 
     assert "data-behind>" in listing.content.decode()

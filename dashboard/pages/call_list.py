@@ -1,5 +1,5 @@
 """The tool calls page: every call of every agent, newest first, with filters in the address. Live by
-`static/js/call-list.js`."""
+`static/js/call-list.js`. One call and its replay: `call_page.py`."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,5 @@
-"""The page of one tool call, and the comparison of two; a POST of the page's form requests a replay (§3.4)."""
+"""The page of one tool call, and the comparison of two; a POST of the page's form requests a replay (§3.4).
+Its parts: `call_sections.py`, `replay_form.py`; live by `static/js/call-page.js`."""
 
 from typing import Any
 
@@ -12,7 +13,7 @@ from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, S
 from conversations.events import epoch
 from conversations.rendering import agent_colors
 from conversations.runs.replay import recorded_call, request_replay
-from dashboard.pages import replay_form, tool_call_sections
+from dashboard.pages import call_sections, replay_form
 from dashboard.pages.base_context import render_page
 from dashboard.pages.errors import status_of
 from dashboard.pages.require_permission import require_permission
@@ -64,9 +65,9 @@ def compare(request: HttpRequest) -> HttpResponse:
     return render_page(
         request,
         "call_compare.html",
-        sides=[tool_call_sections.heading(first), tool_call_sections.heading(other)],
+        sides=[call_sections.heading(first), call_sections.heading(other)],
         wanted=ids,
-        parts=tool_call_sections.compared(first, other),
+        parts=call_sections.compared(first, other),
         is_same_tool=first.row.schema == other.row.schema,
         epoch=epoch.current(),
         error="",
@@ -81,8 +82,8 @@ def _asking(
         "call_compare.html",
         status=404 if error else 200,
         sides=None,
-        first=tool_call_sections.heading(first) if first else None,
-        comparable=tool_call_sections.comparable(first) if first else [],
+        first=call_sections.heading(first) if first else None,
+        comparable=call_sections.comparable(first) if first else [],
         parts=[],
         epoch=epoch.current(),
         wanted=[hidden_characters.spelled_out(id) for id in ids],
@@ -103,25 +104,25 @@ def _draw(
         epoch=epoch.current(),
         **_outcome_context(recorded),
         link=request.build_absolute_uri(reverse("call", args=[recorded.row.id])),
-        layers=tool_call_sections.identity(recorded),
-        ids=tool_call_sections.ids(recorded, eligibility.facts),
+        layers=call_sections.identity(recorded),
+        ids=call_sections.ids(recorded, eligibility.facts),
         schema=recorded.row.schema or "",
-        arguments=tool_call_sections.arguments(recorded, eligibility.schema),
+        arguments=call_sections.arguments(recorded, eligibility.schema),
         replay=replay_form.form_context(request, recorded, eligibility, entered, error),
-        bars=tool_call_sections.bars(recorded, recorded_call.siblings(recorded)),
-        inside=tool_call_sections.lines(recorded, recorded_call.nested_events(recorded)),
-        around=tool_call_sections.lines(recorded, recorded_call.neighbouring_events(recorded)),
-        raw=tool_call_sections.raw(recorded),
-        others=[tool_call_sections.row(other) for other in recorded_call.recent_calls(recorded)],
+        bars=call_sections.bars(recorded, recorded_call.siblings(recorded)),
+        inside=call_sections.lines(recorded, recorded_call.nested_events(recorded)),
+        around=call_sections.lines(recorded, recorded_call.neighbouring_events(recorded)),
+        raw=call_sections.raw(recorded),
+        others=[call_sections.row(other) for other in recorded_call.recent_calls(recorded)],
     )
 
 
 def _outcome_context(recorded: recorded_call.CallRecord) -> dict[str, Any]:
     """Return the context of `partials/call_outcome.html`."""
     return {
-        "heading": tool_call_sections.heading(recorded),
-        "outcome": tool_call_sections.outcome(recorded),
-        "decision": tool_call_sections.decision(recorded),
-        "replays": [tool_call_sections.row(replay) for replay in recorded_call.replays(recorded)],
+        "heading": call_sections.heading(recorded),
+        "outcome": call_sections.outcome(recorded),
+        "decision": call_sections.decision(recorded),
+        "replays": [call_sections.row(replay) for replay in recorded_call.replays(recorded)],
         "head_seq": recorded.row.conversation.head_seq,  # as of the row: what ends it later is told later
     }
