@@ -27,7 +27,7 @@ from conversations.events.log import feed_reads
 from conversations.events.log.feed_reads import FeedEvent
 from conversations.realtime.send_gate import SendGate
 from conversations.realtime.server_runtime import ServerRuntime
-from conversations.realtime.session_guard import Reader
+from conversations.realtime.socket_registry import GuardedRequest
 
 PATH = "/api/v1/events"
 STREAM = b"text/event-stream"
@@ -223,7 +223,7 @@ class EventFeedEndpoint:
 class _Out:
     """The output to one client: only while its permissions are being checked (law H), and no faster than it reads."""
 
-    def __init__(self, send: route.Send, reader: Reader, send_gate: SendGate) -> None:
+    def __init__(self, send: route.Send, reader: GuardedRequest, send_gate: SendGate) -> None:
         self.reader = reader
         self._send, self._send_gate = send, send_gate
 

@@ -21,7 +21,7 @@ from conversations.core.errors import Invalid, MethodNotAllowed, SwitchboardErro
 from conversations.events.payload import MAX_BYTES
 from conversations.import_export.ndjson import ImportedConversation
 from conversations.import_export.staged_import import StagedImport
-from conversations.realtime.session_guard import Reader, SocketRegistry
+from conversations.realtime.socket_registry import GuardedRequest, SocketRegistry
 
 MAX_LINE = MAX_BYTES + 4096  # bytes: a payload and what is around it
 
@@ -52,7 +52,7 @@ class ImportEndpoint:
             await route.answer(send, 200, msgspec.json.encode({"items": items}))
 
 
-async def _import(importer: Reader, receive: route.Receive) -> list[ImportedConversation]:
+async def _import(importer: GuardedRequest, receive: route.Receive) -> list[ImportedConversation]:
     """Store the lines as they arrive, in a separate thread (and so over a separate connection).
 
     The importer's permission is checked throughout, and once more in the transaction that makes everything visible.
@@ -74,7 +74,7 @@ async def _import(importer: Reader, receive: route.Receive) -> list[ImportedConv
         thread.shutdown(wait=False)
 
 
-async def _lines(importer: Reader, receive: route.Receive) -> AsyncIterator[list[bytes]]:
+async def _lines(importer: GuardedRequest, receive: route.Receive) -> AsyncIterator[list[bytes]]:
     """Split the body into lines as it arrives. Raises `Invalid` if the client disconnects, `TooLarge` for a line,
     `NotSignedIn` once the importer's token is revoked."""
     rest, has_more = b"", True

@@ -21,7 +21,7 @@ from conversations.core.errors import Busy, Invalid, NotFound
 from conversations.core.principals import Principal
 from conversations.core.url_converters import whole_number
 from conversations.events import payload
-from conversations.realtime.session_guard import SocketRegistry
+from conversations.realtime.socket_registry import SocketRegistry
 from conversations.transport import topic_reads
 from switchboard.http_bus import MAX_BLOCK_MS, MAX_READ
 

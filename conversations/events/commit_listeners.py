@@ -4,7 +4,7 @@ Listeners must not block: they run in the thread that committed or received the 
 thread still holds the process's write turn meanwhile. They are added and removed by other threads, so each notification
 goes to those registered when it started. Other processes receive only heads (which conversation is at which seq), that
 the audit log has grown, revocations, and presence. All of this is a hint: a lost one is made up for by the hub's query,
-the state topics' and the session guard's check (law A), and presence is repeated.
+the state topics' and the socket registry's check (law A), and presence is repeated.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

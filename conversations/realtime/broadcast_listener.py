@@ -3,7 +3,7 @@
 Runs as a task of the server runtime.
 
 The sender of this process sends a heartbeat, which also arrives here: silence means that the channel layer is down. The
-listener then joins again, with pauses; in the meantime the hub and the session guard poll the database.
+listener then joins again, with pauses; in the meantime the hub and the socket registry poll the database.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ from django.db import connection
 from conversations.core.byte_budget import BoundedMemory
 from conversations.events import log
 from conversations.realtime.broadcast_listener import BroadcastListener
-from conversations.realtime.session_guard import SocketRegistry
+from conversations.realtime.socket_registry import SocketRegistry
 from conversations.search.indexer import Indexer
 
 logger = logging.getLogger(__name__)

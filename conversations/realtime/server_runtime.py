@@ -25,7 +25,7 @@ from conversations.realtime.hub import Hub
 from conversations.realtime.node_facts import NodeMetrics
 from conversations.realtime.presence import Presence
 from conversations.realtime.rollback_watch import RollbackWatch
-from conversations.realtime.session_guard import GuardedSocket, SocketRegistry
+from conversations.realtime.socket_registry import GuardedSocket, SocketRegistry
 from conversations.realtime.state_topics import ApprovalsTopic, AuditTopic, ConversationListTopic, StateTopic
 from conversations.search import Indexer
 from conversations.transport import relay_start

@@ -32,7 +32,7 @@ from conversations.core.errors import Busy, SwitchboardError, TooLarge
 from conversations.core.held_bodies import held_bodies
 from conversations.core.url_converters import with_slashes
 from conversations.events import log
-from conversations.realtime.session_guard import SocketRegistry
+from conversations.realtime.socket_registry import SocketRegistry
 
 logger = logging.getLogger(__name__)
 

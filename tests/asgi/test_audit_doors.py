@@ -11,7 +11,7 @@ from conversations.asgi.socket_consumer import EventsConsumer
 from conversations.core.errors import NotAllowed, NotSignedIn
 from conversations.core.principals import SYSTEM
 from conversations.models import AuditEntry
-from conversations.realtime.session_guard import SocketRegistry
+from conversations.realtime.socket_registry import SocketRegistry
 from tests.support.authenticator import carrying
 
 pytestmark = pytest.mark.django_db(transaction=True)

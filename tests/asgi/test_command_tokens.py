@@ -18,7 +18,7 @@ from conversations.import_export.server_client import ServerClient
 from conversations.management.commands import tail
 from conversations.models import AuditEntry
 from conversations.realtime.server_runtime import ServerRuntime
-from conversations.realtime.session_guard import SocketRegistry
+from conversations.realtime.socket_registry import SocketRegistry
 from tests.support.authenticator import carrying, lets_in
 from tests.support.doors import encode, message
 

@@ -29,7 +29,7 @@ from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.import_export.staged_import import StagedImport
 from conversations.models import Conversation
-from conversations.realtime.session_guard import Reader, SocketRegistry
+from conversations.realtime.socket_registry import GuardedRequest, SocketRegistry
 from dashboard import urls
 from dashboard.server.django_handler import PageHandler
 from tests.support import toolcalls
@@ -155,7 +155,7 @@ def test_the_import_route_asks_again_when_all_has_come() -> None:
         return {"type": "http.request", "body": b"\n".join(map(encode, lines))}
 
     with pytest.raises(NotSignedIn, match="revoked"):
-        asyncio.run(import_upload._import(Reader(caller), receive))
+        asyncio.run(import_upload._import(GuardedRequest(caller), receive))
 
     assert not Conversation.objects.exists()
 

@@ -16,7 +16,7 @@ from conversations.asgi.topics import TopicEndpoint
 from conversations.core.db_threads import DatabaseThreads
 from conversations.core.principals import SYSTEM
 from conversations.realtime.server_runtime import ServerRuntime
-from conversations.realtime.session_guard import SocketRegistry
+from conversations.realtime.socket_registry import SocketRegistry
 from tests.support.live import until
 
 pytestmark = pytest.mark.django_db(transaction=True)

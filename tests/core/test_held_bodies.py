@@ -8,7 +8,7 @@ import pytest
 from conversations.asgi import route
 from conversations.core.errors import Busy
 from conversations.core.held_bodies import FREE, held_bodies
-from conversations.realtime.session_guard import SocketRegistry
+from conversations.realtime.socket_registry import SocketRegistry
 from dashboard.server.django_handler import PageHandler
 
 LIMIT = 8 << 20

@@ -16,7 +16,7 @@ from django.urls import path
 
 from conversations.core.held_bodies import FREE, held_bodies
 from conversations.events import log
-from conversations.realtime.session_guard import SocketRegistry
+from conversations.realtime.socket_registry import SocketRegistry
 from dashboard import urls
 from dashboard.server.django_handler import MAX_BODY, PageHandler
 from tests.support.cast import client_of, person

@@ -11,7 +11,7 @@ from conversations.events import log
 from conversations.import_export import demo as player
 from conversations.models import Agent, Approval, Conversation, Event, Run, ToolCall
 from conversations.realtime.server_runtime import ServerRuntime
-from conversations.realtime.session_guard import Reader
+from conversations.realtime.socket_registry import GuardedRequest
 from conversations.runs import claims, stop_and_rerun
 from conversations.runs.approvals.decide import decide
 from dashboard import demo
@@ -99,10 +99,10 @@ def test_a_request_that_takes_long_is_no_viewer_of_the_demo_and_no_socket():
     with runtime.socket_registry.reading(caller) as reader:
         assert runtime.socket_registry.guarded == {reader}
         assert not shown._has_viewers()
-        assert runtime.socket_registry.admit(responses := Reader(caller), most=1, is_response=True)
+        assert runtime.socket_registry.admit(responses := GuardedRequest(caller), most=1, is_response=True)
         assert runtime.socket_registry.guarded == {reader, responses}
         assert not shown._has_viewers()
-        assert runtime.socket_registry.admit(Reader(caller), most=1)
+        assert runtime.socket_registry.admit(GuardedRequest(caller), most=1)
         assert shown._has_viewers()
     assert not runtime.socket_registry.guarded - runtime.socket_registry.sockets - {responses}
 

@@ -13,10 +13,10 @@ from conversations.access.authentication import Caller
 from conversations.core import principals
 from conversations.core.db_threads import with_connection
 from conversations.events import commit_listeners, log, payload
-from conversations.realtime import session_guard
+from conversations.realtime import socket_registry
 from conversations.realtime.hub import Hub
 from conversations.realtime.send_gate import FRESH, SendGate
-from conversations.realtime.session_guard import SocketRegistry
+from conversations.realtime.socket_registry import SocketRegistry
 from tests.support.protocol_client import Client, Line
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -99,7 +99,7 @@ def nobody_can_tell(_):
 
 @pytest.mark.parametrize(
     ("answer", "code"),
-    [(lambda callers: dict.fromkeys(callers, 4401), 4401), (nobody_can_tell, session_guard.RECONNECT)],
+    [(lambda callers: dict.fromkeys(callers, 4401), 4401), (nobody_can_tell, socket_registry.RECONNECT)],
     ids=["revoked", "not to be told"],
 )
 def test_a_look_that_is_not_clean_opens_for_nobody_it_sent_away(monkeypatch, answer, code):
@@ -126,7 +126,7 @@ def test_a_gate_is_held_from_its_time_on():
 
 
 def test_looks_begin_so_often_that_a_quick_database_holds_nothing():
-    assert session_guard.LOOK_EVERY <= FRESH / 1.5
+    assert socket_registry.LOOK_EVERY <= FRESH / 1.5
 
 
 def test_nobody_looks_while_nobody_is_there_and_at_once_when_somebody_comes():
@@ -135,7 +135,7 @@ def test_nobody_looks_while_nobody_is_there_and_at_once_when_somebody_comes():
         looking.start()
         await wait_for(lambda: looking._looked_at)
         first = looking._looked_at
-        await asyncio.sleep(2 * session_guard.LOOK_EVERY)  # nothing tells that nobody looked
+        await asyncio.sleep(2 * socket_registry.LOOK_EVERY)  # nothing tells that nobody looked
         later, is_held = looking._looked_at, looking.send_gate.is_held
         looking.admit(Socket(), most=1)
         await asyncio.wait_for(looking.send_gate.wait_until_open(), 60)

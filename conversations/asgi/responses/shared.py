@@ -26,7 +26,7 @@ from conversations.core.errors import Busy, MethodNotAllowed, NotSignedIn, Switc
 from conversations.events.log.records import Stored
 from conversations.events.response_ids import Json, ResponseRequest
 from conversations.realtime.server_runtime import ServerRuntime
-from conversations.realtime.session_guard import GuardedSocket
+from conversations.realtime.socket_registry import GuardedSocket
 from conversations.runs.responses import create
 from conversations.runs.responses.create import NewResponse, Received
 

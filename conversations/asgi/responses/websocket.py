@@ -69,7 +69,7 @@ class ResponsesSocket:
 
 
 class _Socket:
-    """One open socket. `caller`, `dismiss` and `send_heads` are used by the session guard."""
+    """One open socket. `caller`, `dismiss` and `send_heads` are used by the socket registry."""
 
     def __init__(self, context: ResponsesContext, caller: Caller, scope: route.Scope, send: route.Send) -> None:
         self.caller = caller

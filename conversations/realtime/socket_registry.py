@@ -1,5 +1,6 @@
-"""Guard open sockets and long requests: end those whose permissions ended, within a second and without a notification
-(law H), and limit how many sockets and responses a principal has open."""
+"""Guard open sockets and long requests: end those whose permissions ended, within a second even if no notification
+arrives (law H), and limit how many sockets and responses a principal has open. Whether a socket may be opened at all is
+checked by `EventsConsumer.connect` in `conversations/asgi/socket_consumer.py`."""
 
 import asyncio
 import contextlib
@@ -42,8 +43,8 @@ class GuardedSocket(Protocol):
         """Send the head of each topic."""
 
 
-class Reader:
-    """A long request: a poll that waits, an import, an export."""
+class GuardedRequest:
+    """A long request that is guarded: a poll that waits, an import, an export."""
 
     def __init__(self, caller: Caller) -> None:
         self.caller = caller
@@ -114,9 +115,9 @@ class SocketRegistry:
                 _give_back(self._open, (socket.caller.principal, bool(is_response)))
 
     @contextmanager
-    def reading(self, caller: Caller) -> Iterator[Reader]:
+    def reading(self, caller: Caller) -> Iterator[GuardedRequest]:
         """Guard a long request."""
-        reader = Reader(caller)
+        reader = GuardedRequest(caller)
         self._guard_too(self._readers, reader)
         try:
             yield reader
