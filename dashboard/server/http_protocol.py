@@ -1,7 +1,7 @@
 """uvicorn's HTTP protocol with limits on size and time: an endless head would fill the memory, and clients that send or
 read very slowly would hold connections forever.
 
-Called by uvicorn for every connection; `dashboard.server.uvicorn_config` names it.
+Called by uvicorn for every connection; `dashboard.server.draining_server` names it.
 """
 
 import asyncio

@@ -40,7 +40,7 @@ def serve(port: int, app: Any) -> None:
     """Run an ASGI app as `manage.py serve` does."""
     import uvicorn
 
-    from dashboard.server.uvicorn_config import config
+    from dashboard.server.draining_server import config
 
     uvicorn.Server(config(app, "127.0.0.1", port)).run()
 

@@ -57,7 +57,7 @@ async def serve(port: int, secret: str) -> None:
     from conversations.events import log
     from conversations.events.log.records import from_internal
     from dashboard.asgi import application, with_static
-    from dashboard.server.uvicorn_config import config
+    from dashboard.server.draining_server import config
     from tests.benchmarks import seed
     from tests.benchmarks.server import _answer
     from tests.support import large_talks

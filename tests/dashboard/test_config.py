@@ -21,7 +21,7 @@ from conversations.models.people import ROLES
 from dashboard import databases
 from dashboard.config import Config, load, variables
 from dashboard.config_values import unknown_variables
-from dashboard.server.uvicorn_config import DrainingServer
+from dashboard.server.draining_server import DrainingServer
 from dashboard.stored_secret import secret_key
 from tests.support.live import ROOT, free_port
 
@@ -164,8 +164,8 @@ def test_a_server_ends_no_tool_that_may_go_on_while_it_stops(monkeypatch, stop_s
         return SimpleNamespace(start=lambda: None)
 
     monkeypatch.setattr(settings.CONFIG, "stop_s", stop_s)
-    monkeypatch.setattr("dashboard.server.uvicorn_config.threading.Timer", timer)
-    monkeypatch.setattr("dashboard.server.uvicorn_config.asyncio.wait_for", waited)
+    monkeypatch.setattr("dashboard.server.draining_server.threading.Timer", timer)
+    monkeypatch.setattr("dashboard.server.draining_server.asyncio.wait_for", waited)
     monkeypatch.setattr("uvicorn.Server.shutdown", nothing)
     asyncio.run(DrainingServer(uvicorn.Config(nothing), nothing, nothing).shutdown())
 
@@ -182,7 +182,7 @@ def test_a_server_says_that_it_runs_once_its_port_answers(monkeypatch):
         """Have nothing to write."""
 
     monkeypatch.setattr(
-        "dashboard.server.uvicorn_config.threading.Timer", lambda *_: SimpleNamespace(start=lambda: None)
+        "dashboard.server.draining_server.threading.Timer", lambda *_: SimpleNamespace(start=lambda: None)
     )
     port, peers = free_port(), []
 
@@ -208,7 +208,7 @@ def test_a_server_that_cannot_say_that_it_runs_ends(monkeypatch):
         raise OSError("no terminal")
 
     monkeypatch.setattr(
-        "dashboard.server.uvicorn_config.threading.Timer", lambda *_: SimpleNamespace(start=lambda: None)
+        "dashboard.server.draining_server.threading.Timer", lambda *_: SimpleNamespace(start=lambda: None)
     )
     config = uvicorn.Config(answer, port=free_port(), lifespan="off", log_config=None)
     server = DrainingServer(config, drain, greet)

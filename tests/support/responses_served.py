@@ -13,7 +13,7 @@ import uvicorn
 
 from conversations.asgi.responses.routes import ResponsesRoutes
 from conversations.asgi.responses.websocket import ResponsesSocket
-from dashboard.server.uvicorn_config import config
+from dashboard.server.draining_server import config
 from tests.support.live import free_port, until
 from tests.support.response_desk import Desk, desk_open
 

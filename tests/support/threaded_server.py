@@ -7,7 +7,7 @@ from typing import Any
 
 import uvicorn
 
-from dashboard.server.uvicorn_config import config
+from dashboard.server.draining_server import config
 from tests.support.live import free_port, until
 
 

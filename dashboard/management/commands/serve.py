@@ -1,4 +1,5 @@
-"""`serve`: one process with everything in it, holding the data directory, or one web node of many (§3.8, 9)."""
+"""`serve`: one process with everything in it, holding the data directory, or one web node of many (§3.8, 9). It is
+stopped by `DrainingServer`."""
 
 import asyncio
 import hashlib
@@ -22,7 +23,7 @@ from dashboard.command_errors import sentence
 from dashboard.config import variables
 from dashboard.config_values import unknown_variables
 from dashboard.server import listen_addresses
-from dashboard.server.uvicorn_config import DrainingServer, config
+from dashboard.server.draining_server import DrainingServer, config
 
 ONE_PROCESS = "SQLite allows one process; use PostgreSQL to run several"
 

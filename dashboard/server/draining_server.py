@@ -1,4 +1,5 @@
-"""The configuration of uvicorn, shared by `serve` and the benchmarks."""
+"""Uvicorn with an orderly stop, on SIGTERM and SIGINT, and its configuration. Used by `serve`; the benchmarks share
+`config`."""
 
 import asyncio
 import contextlib
@@ -67,7 +68,7 @@ class DrainingServer(uvicorn.Server):
                     await stopped.wait()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop at once."""
+        """Begin the stop now rather than at the next tick; `shutdown` drains. Called by uvicorn for a signal."""
         super().handle_exit(sig, frame)
         self._wake()
 
