@@ -42,7 +42,7 @@ from agents import (
 )
 from agents.tool_context import ToolContext
 
-from agents_app.approval_gate.edited_outputs import with_change
+from agents_app.approval_gate.output_after_edit import with_change
 from agents_app.run_scope import RunScope, current_scope
 from agents_app.tools import identity
 from conversations.core.json_values import refuse_constant

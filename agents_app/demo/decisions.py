@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from agents import FunctionTool, Handoff, Tool
 
-from agents_app.approval_gate.edited_outputs import parted
+from agents_app.approval_gate.output_after_edit import parted
 from agents_app.demo import json_filling, sentences, text_rules
 from agents_app.demo.text_rules import Reading, Wish
 

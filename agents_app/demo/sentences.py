@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from agents_app.approval_gate.edited_outputs import parted
+from agents_app.approval_gate.output_after_edit import parted
 from agents_app.demo.json_filling import cut
 from agents_app.demo.text_rules import Reading
 

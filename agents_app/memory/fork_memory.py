@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from agents.items import TResponseInputItem
 from django.db import connection
 
-from agents_app.approval_gate.edited_outputs import with_change
+from agents_app.approval_gate.output_after_edit import with_change
 from agents_app.memory import session
 from conversations.core import principals
 from conversations.core.json_values import as_text

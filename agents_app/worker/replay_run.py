@@ -50,7 +50,7 @@ from conversations.models import Event, Run, ToolCall
 from conversations.runs import claims
 from conversations.runs.claims import Body, Claim
 from conversations.runs.replay.eligibility import PRESENT, identity_in
-from conversations.tool_calls.schemas import edited_arguments
+from conversations.tool_calls.schemas import argument_check
 
 logger = logging.getLogger(__name__)
 
@@ -197,7 +197,7 @@ class ReplayRun(ClaimedRun):
         if has_redacted(_request_events(self.claim)):
             raise ReplayRefused("the arguments were redacted after it was requested")
         try:
-            edited_arguments.check(self._request.body.get("args") or {}, tool.params_json_schema)
+            argument_check.check(self._request.body.get("args") or {}, tool.params_json_schema)
         except Invalid as unfit:
             raise Incompatible(f"the arguments do not match {self._request.text('qualified_name')}: {unfit}") from None
 

@@ -21,7 +21,7 @@ from conversations.core.errors import (
     TooLarge,
     Unavailable,
 )
-from conversations.tool_calls.schemas.edited_arguments import InvalidArguments
+from conversations.tool_calls.schemas.argument_check import InvalidArguments
 from dashboard.pages import typed_addresses
 from dashboard.pages.base_context import viewer_context
 

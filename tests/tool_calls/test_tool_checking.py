@@ -7,7 +7,7 @@ import time
 import pytest
 
 from conversations.core.errors import Invalid
-from conversations.tool_calls.schemas import argument_form, argument_report, edited_arguments
+from conversations.tool_calls.schemas import argument_check, argument_form, argument_report
 from conversations.tool_calls.schemas.validation import MAX_SEARCHED, PATIENCE, UncheckableSchema, problems, searcher
 
 MIXED = "".join(random.Random(1).choices("ab", k=MAX_SEARCHED))
@@ -71,7 +71,7 @@ def test_a_schema_that_is_none_is_said(value, schema):
     assert len(argument_report.fit_of(value, schema)) < 3
     assert len(argument_form.entries(schema, value)) < 2
     with pytest.raises(Invalid, match="schema cannot be used"):
-        edited_arguments.check(value, schema)
+        argument_check.check(value, schema)
 
 
 @pytest.mark.parametrize(
@@ -155,4 +155,4 @@ def test_a_field_of_json_that_is_too_deep_is_no_json(given):
 )
 def test_arguments_that_the_record_cannot_hold_are_refused(text, why):
     with pytest.raises(Invalid, match=why):
-        edited_arguments.read(text, "unknown")
+        argument_check.read(text, "unknown")

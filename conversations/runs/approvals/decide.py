@@ -21,7 +21,7 @@ from conversations.runs.budgets import budget_requests
 from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
 from conversations.runs.replay import eligibility
-from conversations.tool_calls.schemas import edited_arguments
+from conversations.tool_calls.schemas import argument_check
 
 DECISIONS = ("approve", "reject", "respond", "edit")
 MAX_OUTPUT = 256 * 1024  # characters of an answer that a person gives
@@ -203,7 +203,7 @@ def _output(output: str | None) -> str:
 def _edited(approval: Approval, arguments: dict[str, Any] | str | None) -> Body:
     if arguments is None:
         raise Invalid("must be the arguments to run with", field="arguments")
-    read, text = edited_arguments.read(arguments, str(request_body(approval).get("schema") or ""))
+    read, text = argument_check.read(arguments, str(request_body(approval).get("schema") or ""))
     digest = text_digest(text)
     return {"args": read, "args_raw": text, "digest": digest}
 

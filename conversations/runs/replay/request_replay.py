@@ -23,7 +23,7 @@ from conversations.models import Approval, Conversation, Event, Run, ToolCall
 from conversations.runs.claims import Body, our_call_id
 from conversations.runs.policy import evaluate
 from conversations.runs.replay.eligibility import ReplayEligibility, eligibility_of, idempotency_key
-from conversations.tool_calls.schemas import edited_arguments
+from conversations.tool_calls.schemas import argument_check
 
 LAYERS = ("lookup_key", "origin", "mcp_server", "schema")
 
@@ -84,7 +84,7 @@ def read_arguments(
 
     Raises `Invalid` if they do not match the current schema: the SDK silently drops unknown fields.
     """
-    sent, text = edited_arguments.read(
+    sent, text = argument_check.read(
         recorded_arguments.arguments_of(body) or "{}" if arguments is None else arguments, schema
     )
     if secret_masking.mask_json_text(text) != text:

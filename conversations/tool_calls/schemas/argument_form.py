@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from conversations.core import hidden_characters
-from conversations.tool_calls.schemas.edited_arguments import InvalidArguments
+from conversations.tool_calls.schemas.argument_check import InvalidArguments
 from conversations.tool_calls.schemas.schema_table import type_of
 
 MAX_FIELDS = 40  # fields; a tool with more is edited as JSON

@@ -3,7 +3,7 @@
 Patterns are searched by jsonschema-rs's engine, in linear time. Those it does not support (look-around,
 back-references, too large) are skipped, and so is `unevaluatedProperties`, which needs patterns: the tool validates its
 arguments itself. The rest is left to `jsonschema`, where each keyword can stop at a deadline: jsonschema-rs has none,
-and takes more than a minute for 30 definitions of which each refers to the next twice. Called by `edited_arguments` and
+and takes more than a minute for 30 definitions of which each refers to the next twice. Called by `argument_check` and
 `argument_report`.
 """
 

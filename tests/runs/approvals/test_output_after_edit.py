@@ -5,7 +5,7 @@ import json
 import pytest
 from agents import ToolOutputImage, ToolOutputText
 
-from agents_app.approval_gate.edited_outputs import NOTE, parted, with_change
+from agents_app.approval_gate.output_after_edit import NOTE, parted, with_change
 from agents_app.town_hall.forms import Filed
 
 CHANGE = {"note": NOTE, "ran_with": {"n": 5}, "instead_of": {"n": 4}}
