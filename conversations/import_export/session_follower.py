@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from conversations.coding_agents import claude_code, codex, pi
+from conversations.coding_agents import claude_code_session, codex_session, pi_session
 from conversations.coding_agents.session_events import SessionEvent
 from conversations.coding_agents.session_lines import Line, SessionReader
 from conversations.core.errors import Conflict, Invalid, SwitchboardError, TooLarge
@@ -20,9 +20,9 @@ Publish = Callable[[str, dict[str, Any], str], None]  # topic, payload, bus id; 
 Report = Callable[[str], None]
 
 READERS: tuple[tuple[Callable[[object], bool], Callable[[Line], SessionReader]], ...] = (
-    (claude_code.is_line, claude_code.ClaudeCodeSession),
-    (codex.is_line, codex.CodexSession),
-    (pi.is_line, pi.PiSession),
+    (claude_code_session.is_line, claude_code_session.ClaudeCodeSession),
+    (codex_session.is_line, codex_session.CodexSession),
+    (pi_session.is_line, pi_session.PiSession),
 )
 CHUNK = 1 << 20
 BEGINNING, END = 4096, 64  # bytes of what was read, by which a file is known again

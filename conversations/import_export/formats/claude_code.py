@@ -1,8 +1,8 @@
-"""Claude Code sessions: lines as `conversations.coding_agents.claude_code` reads them, one conversation a file."""
+"""Claude Code sessions: one conversation a file. `conversations.coding_agents.claude_code_session` reads the lines."""
 
 from collections.abc import Iterator
 
-from conversations.coding_agents.claude_code import ClaudeCodeSession, is_line
+from conversations.coding_agents.claude_code_session import ClaudeCodeSession, is_line
 from conversations.import_export import session_recording
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.import_report import ImportReport

@@ -1,8 +1,8 @@
-"""Codex sessions: lines as `conversations.coding_agents.codex` reads them, one conversation a file."""
+"""Codex sessions: one conversation a file. `conversations.coding_agents.codex_session` reads the lines."""
 
 from collections.abc import Iterator
 
-from conversations.coding_agents.codex import CodexSession, is_line
+from conversations.coding_agents.codex_session import CodexSession, is_line
 from conversations.import_export import session_recording
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.import_report import ImportReport

@@ -1,8 +1,8 @@
-"""pi sessions: lines as `conversations.coding_agents.pi` reads them, one conversation a file."""
+"""pi sessions: one conversation a file. `conversations.coding_agents.pi_session` reads the lines."""
 
 from collections.abc import Iterator
 
-from conversations.coding_agents.pi import PiSession, is_line
+from conversations.coding_agents.pi_session import PiSession, is_line
 from conversations.import_export import session_recording
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.import_report import ImportReport
