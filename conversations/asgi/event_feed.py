@@ -23,8 +23,8 @@ from conversations.core.errors import Busy, Invalid, MethodNotAllowed, Switchboa
 from conversations.core.principals import Principal
 from conversations.core.url_converters import whole_number
 from conversations.events import commit_listeners
-from conversations.events.log import feed_reads
-from conversations.events.log.feed_reads import FeedEvent
+from conversations.events.log import settled_rows
+from conversations.events.log.settled_rows import FeedEvent
 from conversations.realtime.send_gate import SendGate
 from conversations.realtime.server_runtime import ServerRuntime
 from conversations.realtime.socket_registry import GuardedRequest
@@ -63,7 +63,7 @@ class EventFeedEndpoint:
     def __init__(self, runtime: ServerRuntime, authenticator: TokenAuthenticator) -> None:
         self._runtime, self._authenticator = runtime, authenticator
         self._readers = DatabaseThreads("feed")
-        self._rows = feed_reads.SettledRows()
+        self._rows = settled_rows.SettledRows()
         self._followers: Counter[Principal] = Counter()
         self._news: set[asyncio.Event] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -243,7 +243,7 @@ class _Out:
 
 def _between(caller: Caller, request: FeedRequest, row: int, upto: int) -> list[FeedEvent]:
     names = permissions.names_of(caller.agent) if caller.agent else ()
-    return feed_reads.between(row, upto, conversation=request.conversation, names=names)
+    return settled_rows.between(row, upto, conversation=request.conversation, names=names)
 
 
 def _read_request(scope: route.Scope) -> FeedRequest:

@@ -19,7 +19,7 @@ from conversations.core.failpoints import failpoint
 from conversations.core.node_heartbeat import release
 from conversations.core.secret_masking import mask
 from conversations.events.background_thread import ExclusiveThread
-from conversations.events.log import feed_reads
+from conversations.events.log import settled_rows
 from conversations.events.log.records import Stored
 from conversations.models import Event
 from conversations.telemetry_export import cursor, ended_runs, run_spans
@@ -63,7 +63,7 @@ class Exporter(ExclusiveThread):
         config = settings.CONFIG
         self._collector = Collector(config.otlp_endpoint, config.otlp_header_fields, config.otlp_timeout_s)
         self._has_content = config.otlp_content
-        self._rows = feed_reads.SettledRows()
+        self._rows = settled_rows.SettledRows()
         self._row = 0  # up to where there is nothing to send, ahead of the cursor
         self._newest = 0  # row, as it was seen last
         self._pause = 0.0  # seconds, while the collector does not take what it gets

@@ -4,7 +4,7 @@ import pytest
 
 from conversations.access.authentication import Caller
 from conversations.asgi import event_feed
-from conversations.asgi.agui import thread_feed
+from conversations.asgi.agui import thread_stream
 from conversations.asgi.agui.thread_encoder import ThreadCursor
 from conversations.coding_agents import hooks
 from conversations.core.errors import Invalid, NotFound
@@ -20,7 +20,7 @@ def test_the_event_feed_of_a_conversation():
 
 def test_the_runs_of_a_thread():
     with pytest.raises(NotFound, match="there is no conversation"):
-        thread_feed._place(Caller(SYSTEM, frozenset()), "a\0b", ThreadCursor(0), "")
+        thread_stream._place(Caller(SYSTEM, frozenset()), "a\0b", ThreadCursor(0), "")
 
 
 @pytest.mark.parametrize("field", ["session_id", "hook_event_name"])

@@ -6,7 +6,7 @@
     run_encoder        converts a run's recorded events to events of the protocol
     thread_encoder     the same for all runs of a conversation, one after another, with a cursor
     run_endpoint       `POST /api/v1/agui/agents/{name}`
-    thread_feed        `GET /api/v1/agui/conversations/{id}`
+    thread_stream      `GET /api/v1/agui/conversations/{id}`
     registered         remote agents from the setting
     registration       registers, lists and removes remote agents, for admins
 

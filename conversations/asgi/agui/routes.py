@@ -45,6 +45,6 @@ class AguiRoutes:
 
 def _endpoints(context: ResponsesContext) -> dict[str, route.Endpoint]:
     from conversations.asgi.agui.run_endpoint import RunEndpoint
-    from conversations.asgi.agui.thread_feed import ThreadFeed
+    from conversations.asgi.agui.thread_stream import ThreadStream
 
-    return {"agents": RunEndpoint(context), "conversations": ThreadFeed(context)}
+    return {"agents": RunEndpoint(context), "conversations": ThreadStream(context)}

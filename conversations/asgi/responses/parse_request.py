@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from conversations.asgi.responses import input_items, request_schema, tool_choice
+from conversations.asgi.responses import input_items, request_schema, tools_and_choice
 from conversations.core import sliced_json
 from conversations.core.errors import Invalid
 from conversations.core.secret_masking import mask_json
@@ -53,7 +53,7 @@ def parse_body(value: dict[str, Any]) -> ResponseRequest:
         raise Invalid("must be the name of an agent or a model", code="missing_required_parameter", field="model")
     if not body.input and body.previous_response_id is None:
         raise Invalid("must be a string or a list of items", code="missing_required_parameter", field="input")
-    chosen, allowed = tool_choice.choice(body.tool_choice, body.allowed_tools)
+    chosen, allowed = tools_and_choice.read_choice(body.tool_choice, body.allowed_tools)
     params = {name: value[name] for name in PARAMS if value.get(name) is not None}
     check_conversation((body.metadata or {}).get("conversation_id"), "metadata.conversation_id")
     return ResponseRequest(
@@ -61,7 +61,7 @@ def parse_body(value: dict[str, Any]) -> ResponseRequest:
         input=mask_json(input_items.read(body.input)),
         instructions=mask_json(body.instructions),
         previous_response_id=check_previous(body.previous_response_id),
-        tools=mask_json(tool_choice.read(body.tools)),
+        tools=mask_json(tools_and_choice.read_tools(body.tools)),
         tool_choice=chosen,
         allowed_tools=allowed,
         params=mask_json(params),

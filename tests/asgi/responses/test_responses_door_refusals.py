@@ -7,7 +7,7 @@ import pytest
 
 from conversations.access.accounts import tokens
 from conversations.access.audit import refusal_counter
-from conversations.asgi.responses import parse_request, tool_choice
+from conversations.asgi.responses import parse_request, tools_and_choice
 from conversations.core.errors import Invalid, TooLarge
 from conversations.core.principals import SYSTEM
 from conversations.models import AuditEntry, Event
@@ -136,15 +136,15 @@ NAMED = [RAIN | {"name": name} for name in ("rain", "sun")]
     ],
 )
 def test_every_shape_of_a_choice_becomes_one(given, allowed, choice, names):
-    assert tool_choice.choice(given, allowed) == (choice, names)
+    assert tools_and_choice.read_choice(given, allowed) == (choice, names)
 
 
 def test_nested_tools_become_flat():
     nested = {"type": "function", "function": {"name": "rain", "parameters": {"type": "object"}}}
     flat = RAIN | {"description": None, "parameters": {"type": "object"}, "strict": None}
 
-    assert tool_choice.read([nested]) == [flat]
-    assert tool_choice.read([flat]) == [flat]
+    assert tools_and_choice.read_tools([nested]) == [flat]
+    assert tools_and_choice.read_tools([flat]) == [flat]
 
 
 def test_short_messages_and_texts_become_whole_items():

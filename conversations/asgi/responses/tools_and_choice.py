@@ -1,7 +1,7 @@
 """Normalize tools and the tool choice: every form that clients send becomes the stored one.
 
 `tool_choice` is `auto`, `none`, `required` or `{"type": "function", "name"}`; a restriction is a list of names. The
-nested forms of Chat Completions are accepted too.
+nested forms of Chat Completions are accepted too. A run applies them in `agents_app/open_responses/request_team.py`.
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ class Function(msgspec.Struct):
 _function: Converter[Function] = Converter(Function)
 
 
-def read(raw_tools: list[Any] | None) -> list[Json]:
+def read_tools(raw_tools: list[Any] | None) -> list[Json]:
     """Return the tools, with functions in flat form. Raises Invalid for an invalid tool, and for a repeated name."""
     if raw_tools and len(raw_tools) > MAX_TOOLS:
         raise Invalid(f"must have at most {MAX_TOOLS} tools; got {len(raw_tools):,}", field="tools")
@@ -58,7 +58,7 @@ def _tool(tool: object, field_path: str) -> Json:
     return {"type": "function", **{name: getattr(function, name) for name in Function.__struct_fields__}}
 
 
-def choice(raw_choice: object, allowed: object) -> tuple[Choice, list[str] | None]:
+def read_choice(raw_choice: object, allowed: object) -> tuple[Choice, list[str] | None]:
     """Return the stored choice and the allowed names; None allows all. An empty list restricts nothing.
 
     Raises Invalid for an invalid form, for both forms at once, and for a choice that is not allowed.

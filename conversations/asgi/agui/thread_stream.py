@@ -37,7 +37,7 @@ class _Place(NamedTuple):
     is_past: bool
 
 
-class ThreadFeed:
+class ThreadStream:
     """The route; `scope["named"]` is the conversation."""
 
     def __init__(self, context: ResponsesContext) -> None:

@@ -5,7 +5,7 @@ from django.db import connection
 
 from conversations.core import principals
 from conversations.events import log
-from conversations.events.log import feed_reads
+from conversations.events.log import settled_rows
 from conversations.models import Event
 from tests.support.databases import IS_POSTGRESQL
 
@@ -14,16 +14,16 @@ from tests.support.databases import IS_POSTGRESQL
 def test_rows_are_read_in_order_and_of_one_conversation():
     for key in ("a", "b", "a"):
         log.append([log.from_internal(key, {"event": "log", "text": key}, principals.SYSTEM)])
-    row = feed_reads.SettledRows().look(5).settled
+    row = settled_rows.SettledRows().look(5).settled
 
     assert row is not None
-    assert [(fed.event.conversation, fed.event.seq) for fed in feed_reads.between(0, row)] == [
+    assert [(fed.event.conversation, fed.event.seq) for fed in settled_rows.between(0, row)] == [
         ("a", 1),
         ("b", 1),
         ("a", 2),
     ]
-    assert [fed.event.seq for fed in feed_reads.between(0, row, conversation="a")] == [1, 2]
-    assert feed_reads.between(0, row, names=("Desk", "agent:Desk")) == []
+    assert [fed.event.seq for fed in settled_rows.between(0, row, conversation="a")] == [1, 2]
+    assert settled_rows.between(0, row, names=("Desk", "agent:Desk")) == []
 
 
 @pytest.mark.skipif(not IS_POSTGRESQL, reason="SQLite has one writer at a time")
@@ -35,7 +35,7 @@ def test_row_is_not_settled_while_an_earlier_transaction_is_at_work():
         other.execute("SELECT pg_current_xact_id()")
         log.append([log.from_internal("a", {"event": "log", "text": "a"}, principals.SYSTEM)])
 
-        rows = feed_reads.SettledRows()
+        rows = settled_rows.SettledRows()
         assert rows.look(0.05).settled is None
         other.rollback()
 
@@ -47,7 +47,7 @@ def test_row_is_not_settled_while_an_earlier_transaction_is_at_work():
 def test_row_is_settled_though_transactions_overlap_without_end():
     import psycopg
 
-    rows, settled = feed_reads.SettledRows(), []
+    rows, settled = settled_rows.SettledRows(), []
     with psycopg.connect(**_parameters()) as first, psycopg.connect(**_parameters()) as second:
         first.execute("SELECT pg_current_xact_id()")
         for ending, beginning in ((first, second), (second, first), (first, second)):
