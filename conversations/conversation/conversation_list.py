@@ -1,5 +1,5 @@
 """The list of conversations: the newest, the matching ones, and how a row looks. Called by the page, the API and the
-hub.
+state topic `fleet`.
 
 Conversations are read by an index, then their runs, participants and one person's read markers, in one query each.
 """

@@ -17,7 +17,7 @@ Listener = Callable[[Sequence[Stored]], None]
 HeadListener = Callable[[Mapping[str, int]], None]
 PresenceListener = Callable[[str, Sequence[Any]], None]
 
-_commits: list[Listener] = []  # the hub's, the state topics', the worker's, alerts', the log bus's, feeds'
+_commits: list[Listener] = []
 _heads: list[HeadListener] = []
 _posts: list[Callable[[Collection[str]], None]] = []
 _audits: list[Callable[[], None]] = []

@@ -52,7 +52,7 @@ Trait = Literal[
 
 
 class Row(NamedTuple):
-    """How a page draws it.
+    """How a page draws an event of the type.
 
     `template` of templates/events is given the row, `fields` (what the schema declares, as text that is safe to show)
     and `extra` (all other fields but those that every row shows). Where more than that is drawn, `view` names the
@@ -106,7 +106,7 @@ class EventType:
     authority: Collection[str] | None = ANYBODY  # kinds of principals whose events take effect; others' are claims
     author: Author = "payload"  # shown as its author: the payload's `sender` or `agent`, or always the principal
     level: Level = "all"  # the least detail at which it is seen
-    state: str = ""  # in which it is drawn
+    state: str = ""  # the look of its row: running, waiting, failed …
     lane: Lane | None = None  # None: drawn as a kind that is not known
     search: Search = SEARCHED
     run_end: RunEnd | None = None

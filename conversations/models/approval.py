@@ -1,5 +1,5 @@
-"""An approval request: asks whether one tool call may run. It receives one decision, unless
-it is cancelled or expires."""
+"""An approval request: asks whether one tool call may run, or whether a budget may be exceeded. It receives one
+decision, unless it is cancelled or expires."""
 
 from django.db import models
 from django.db.models import Exists, OuterRef, Q

@@ -46,7 +46,7 @@ class Socket extends EventTarget {
   /**
    * Subscribe to a topic. Without `after`, the newest page comes first; state topics (`fleet`) take neither `after` nor `epoch`.
    * @param {string} topic
-   * @param {{after?: number, epoch?: string, render?: "html" | "lanes"}} from
+   * @param {{after?: number, epoch?: string, render?: "html" | "lanes"}} from  without `render`, the stored bodies
    * @param {import("./subscription.js").Handlers} handlers
    * @returns {() => void} unsubscribes
    */

@@ -33,7 +33,7 @@ export class Subscription {
 
   /**
    * @param {string} topic
-   * @param {{after?: number, epoch?: string, render?: "html" | "lanes"}} from
+   * @param {{after?: number, epoch?: string, render?: "html" | "lanes"}} from  without `render`, the stored bodies
    * @param {Handlers} handlers
    * @param {(frame: object) => void} send
    */

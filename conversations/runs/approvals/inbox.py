@@ -1,4 +1,4 @@
-"""Present approval requests for the approvals page and the `approvals` topic. Called by pages, API, hub."""
+"""Present approval requests for pages, the API and the state topic `approvals` (`live_requests`)."""
 
 import json
 import logging
