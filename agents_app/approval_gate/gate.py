@@ -193,7 +193,7 @@ class AutoApprovalGuardrail(ToolInputGuardrail[Any]):
     """
 
     def __init__(self, gate: PolicyGuardrail) -> None:
-        super().__init__(guardrail_function=self._approve_by_rule, name="always")
+        super().__init__(guardrail_function=self._approve_by_rule, name="auto_approval")
         self._gate = gate
 
     async def _approve_by_rule(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:

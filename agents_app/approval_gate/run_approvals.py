@@ -32,7 +32,7 @@ from conversations.runs.claims import Body
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import Declared, PolicyRule, Rows
 
-EXPIRED = "Nobody decided in time, so the call was not made. Continue without it."
+EXPIRED_MESSAGE = "Nobody decided in time, so the call was not made. Continue without it."
 
 
 def pending_requests(
@@ -92,7 +92,7 @@ def decisions(run: str) -> dict[str, Decision]:
     """Return what was decided about a run's calls, by our ids. Sync."""
     decisions_by_call: dict[str, Decision] = {}
     for row in Approval.objects.filter(run=run, status="expired"):
-        decisions_by_call[row.tool_call] = Decision("reject", EXPIRED)
+        decisions_by_call[row.tool_call] = Decision("reject", EXPIRED_MESSAGE)
     for row in Approval.objects.filter(run=run, status="decided"):
         both = Event.objects.filter(conversation=row.conversation_id, seq__in=(row.asked_seq, row.decided_seq or 0))
         request_body, decision_body = (json.loads(body) for body in both.order_by("seq").values_list("body", flat=True))

@@ -114,18 +114,19 @@ class Worker:
         self.is_serving = True
         forget = commit_listeners.on_committed(self._on_committed)
         rounds: dict[str, Callable[[], Any]] = {
-            "renewing": self._renew, "listening": self._listen, "looking": self._claim_round, "telling": self._beat,
-            "looking after": self._look_after_runs,
+            "renewing leases": self._renew, "checking for requested stops": self._listen,
+            "claiming runs": self._claim_round, "sending the heartbeat": self._beat,
+            "looking after runs": self._look_after_runs,
         }  # fmt: skip
-        work = [asyncio.create_task(run_forever(each, what=name), name=name) for name, each in rounds.items()]
+        tasks = {name: asyncio.create_task(run_forever(each, what=name), name=name) for name, each in rounds.items()}
         try:
             await self._stopped.wait()
             async with self._claiming:  # what was claimed is begun
-                work.pop(2).cancel()  # nothing more is claimed
+                tasks["claiming runs"].cancel()  # nothing more is claimed
             await self._finish()
         finally:
             forget()
-            await cancel_all(work)
+            await cancel_all(tasks.values())
             await self._end()
 
     def stop(self) -> None:

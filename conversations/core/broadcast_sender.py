@@ -26,13 +26,12 @@ logger = logging.getLogger(__name__)
 GROUP = "doorbell"  # an older name, which processes of an earlier release join
 KIND = "switchboard.rung"
 MAX_HEADS = 500  # of one message
-MAX_WAITING = 10_000  # conversations; more are left to the hearers' look
+MAX_WAITING = 10_000  # conversations; the receivers' polling finds more
 MAX_PRESENCE = 200  # words about people of one message; as many messages follow as it takes
 SPACING = 0.01  # seconds between two messages: what comes meanwhile is told together
-PATIENCE = 3.0  # seconds a message may take
+SEND_TIMEOUT_S = 3.0
 PAUSES = (0.5, 1.0, 2.0, 5.0)  # seconds between tries while the layer is dead
-LAST_WORDS = 1.0  # seconds a process that ends waits for its words to get out
-
+FLUSH_AT_EXIT_S = 1.0  # that a process waits at its end until everything is sent
 
 _making = threading.Lock()
 
@@ -85,7 +84,7 @@ class BroadcastSender(threading.Thread):
             self._beat_every, self._is_due = every, True
             self._condition.notify_all()
 
-    def finish(self, within: float = LAST_WORDS) -> None:
+    def finish(self, within: float = FLUSH_AT_EXIT_S) -> None:
         """Wait until everything is sent, at most `within` seconds, and not at all while the layer is down."""
         with self._condition:
             self._condition.wait_for(lambda: self.trouble or not self._is_waiting(), within)
@@ -127,10 +126,10 @@ class BroadcastSender(threading.Thread):
     def _try(self, loop: asyncio.AbstractEventLoop, message: Message) -> str:
         """Send one message; return the error, empty if it was sent. A broken connection is dropped with its buffers."""
         try:
-            loop.run_until_complete(asyncio.wait_for(self._layer.group_send(GROUP, message), PATIENCE))
+            loop.run_until_complete(asyncio.wait_for(self._layer.group_send(GROUP, message), SEND_TIMEOUT_S))
         except Exception as error:
             with contextlib.suppress(Exception):
-                loop.run_until_complete(asyncio.wait_for(self._layer.flush(), PATIENCE))
+                loop.run_until_complete(asyncio.wait_for(self._layer.flush(), SEND_TIMEOUT_S))
             return f"{type(error).__name__}: {error}".rstrip(": ")
         return ""
 

@@ -1,6 +1,6 @@
 """One conversation in one mode while it has subscribers: its renderer, its ring of frames, and who gets them.
 
-Created by the hub, which has the events drawn in a thread and pushes the frames in the event loop.
+Created by the hub, which has the events rendered in a thread and pushes the frames in the event loop.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 
 RING_FRAMES = 1024
 RING_BYTES = 8 << 20  # of one ring
-MAX_DRAWING = 4000  # events of one feed that wait to be drawn; beyond, its readers go to the database
+MAX_RENDERING = 4000  # events of one feed that wait to be rendered; beyond, its readers go to the database
 TURN_BYTES = 512 * 1024  # of large frames that are written in one turn of the loop, or one of them
-DRAWING_BYTES = 16 << 20  # of the bodies of all events that wait to be drawn, or one batch of them
+RENDERING_BYTES = 16 << 20  # of the bodies of all events that wait to be rendered, or one batch of them
 
 
 class Subscriber(Protocol):
@@ -31,7 +31,7 @@ class Subscriber(Protocol):
 
     is_up_to_date: bool
     last: int
-    write: Callable[[bytes], bool]
+    write: Callable[[bytes], bool]  # to the connection: `write_frame` of `dashboard/server/websocket_protocol.py`
 
     def wake(self) -> None:
         """Check for new events. Called in the loop; must not block."""
@@ -53,7 +53,7 @@ class Feed:
         self.is_fetching = False  # what comes after `last_taken_seq` is being read
         self.ring: deque[Frame] = deque()
         self.size = 0  # bytes of the ring
-        self.drawing = 0  # events that are with the renderer
+        self.rendering = 0  # events that are with the renderer
         self.renderer = LiveRenderer(key, mode)
         self.subscribers: set[Subscriber] = set()
 
@@ -117,12 +117,12 @@ class Feed:
         worthwhile."""
         if self.is_fetching and last >= (self.last_taken_seq or 0):
             return True
-        return self.drawing > 0 and (not self.ring or self.ring[-1].last <= last)
+        return self.rendering > 0 and (not self.ring or self.ring[-1].last <= last)
 
     @property
     def has_room(self) -> bool:
         """Return whether the renderer can accept more events."""
-        return self.drawing <= MAX_DRAWING // 2
+        return self.rendering <= MAX_RENDERING // 2
 
     def go_back(self) -> None:
         """Discard everything: the database has fewer events than were sent, so it was replaced by an older copy."""

@@ -23,7 +23,7 @@ from conversations.events.log.records import Stored
 from conversations.events.types.redaction import REDACTED
 from conversations.realtime import frames
 from conversations.realtime.catch_up_reader import CatchUpReader
-from conversations.realtime.feed import DRAWING_BYTES, MAX_DRAWING, MODES, TURN_BYTES, Feed, Mode, Subscriber
+from conversations.realtime.feed import MAX_RENDERING, MODES, RENDERING_BYTES, TURN_BYTES, Feed, Mode, Subscriber
 from conversations.realtime.frames import Frame
 from conversations.realtime.live_renderer import LiveRenderer
 from conversations.realtime.send_gate import SendGate
@@ -40,9 +40,9 @@ class Hub:
     def __init__(self, epoch: str, send_gate: SendGate | None = None, ring_bytes: int = ALL_RINGS_BYTES) -> None:
         self.epoch, self.send_gate = epoch, send_gate or SendGate()
         self.rings = ByteBudget(ring_bytes)
-        self.drawing_bytes = 0  # of the bodies of events that wait to be drawn
+        self.rendering_bytes = 0  # of the bodies of events that wait to be rendered
         # Frames to push, with the number and the bytes of the events that they are of.
-        self._drawn_frames: deque[tuple[Feed, deque[Frame] | None, int, int]] = deque()
+        self._rendered_frames: deque[tuple[Feed, deque[Frame] | None, int, int]] = deque()
         self.feeds: dict[tuple[str, Mode], Feed] = {}
         self.readers = DatabaseThreads("reader")
         self._render_thread = DatabaseThreads("renderer")
@@ -141,19 +141,19 @@ class Hub:
         feed.last_taken_seq = fresh[-1].seq
         if any(event.kind == REDACTED for event in fresh):
             feed.let_go()  # frames of what was said before
-        if feed.mode == "data" and not feed.drawing and _bytes(fresh) <= frames.LARGE:
+        if feed.mode == "data" and not feed.rendering and _bytes(fresh) <= frames.LARGE:
             feed.push(frames.events(feed.topic, self.epoch, frames.data(fresh)))
         else:
             self._queue_render(feed, fresh)
 
     def _queue_render(self, feed: Feed, events: list[Stored]) -> None:
         feed.head = max(feed.head, events[-1].seq)
-        if feed.drawing > MAX_DRAWING or self.drawing_bytes > DRAWING_BYTES:
-            if not feed.drawing:
-                feed.wake()  # else they are woken when that is drawn
+        if feed.rendering > MAX_RENDERING or self.rendering_bytes > RENDERING_BYTES:
+            if not feed.rendering:
+                feed.wake()  # else they are woken when that is rendered
             return  # the next frame leaves a hole in the ring, and readers go to the database
-        feed.drawing += len(events)
-        self.drawing_bytes += _bytes(events)
+        feed.rendering += len(events)
+        self.rendering_bytes += _bytes(events)
         assert self._loop is not None
         self._render_thread.submit(self._render_in_thread, feed, events)
 
@@ -162,29 +162,29 @@ class Hub:
         assert self._loop is not None
         while events:
             ready: list[Frame] = []
-            count, drawn = len(events), events
+            count, rendered = len(events), events
             try:
                 items = _items(feed.mode, feed.renderer, events)
-                ready, count, drawn = frames.events(feed.topic, self.epoch, items), len(items), events[: len(items)]
+                ready, count, rendered = frames.events(feed.topic, self.epoch, items), len(items), events[: len(items)]
             except Exception:
                 seqs = [event.seq for event in events][:5]
-                logger.exception("events %s could not be drawn", seqs, extra={"conversation": feed.key})
-            if any(event.kind == REDACTED for event in drawn):  # what was drawn before may have come after `_ingest`
+                logger.exception("events %s could not be rendered", seqs, extra={"conversation": feed.key})
+            if any(event.kind == REDACTED for event in rendered):  # earlier frames may have been pushed since `_ingest`
                 self._loop.call_soon_threadsafe(self._on_rendered, feed, None, 0, 0)
-            self._loop.call_soon_threadsafe(self._on_rendered, feed, ready, count, _bytes(drawn))
+            self._loop.call_soon_threadsafe(self._on_rendered, feed, ready, count, _bytes(rendered))
             events = events[count:]
 
     def _on_rendered(self, feed: Feed, ready: list[Frame] | None, n: int, size: int) -> None:
         """Push frames in their turn; None: let go of those pushed before, which have redacted words."""
-        self._drawn_frames.append((feed, None if ready is None else deque(ready), n, size))
-        if len(self._drawn_frames) == 1:
+        self._rendered_frames.append((feed, None if ready is None else deque(ready), n, size))
+        if len(self._rendered_frames) == 1:
             self._push_rendered_frames()
 
     def _push_rendered_frames(self) -> None:
         """Push rendered frames in order; leave those that exceed one turn of the loop for the next."""
         left = TURN_BYTES
-        while self._drawn_frames and left > 0:
-            feed, ready, n, size = self._drawn_frames[0]
+        while self._rendered_frames and left > 0:
+            feed, ready, n, size = self._rendered_frames[0]
             if ready is None:
                 feed.let_go()
             while ready and left > 0:
@@ -193,20 +193,20 @@ class Hub:
                 if feed.subscribers:  # else it is forgotten, and gives nothing back any more
                     feed.push([frame])
             if not ready:
-                self._drawn_frames.popleft()
+                self._rendered_frames.popleft()
                 self._finish_render(feed, n, size)
-        if self._drawn_frames:
+        if self._rendered_frames:
             assert self._loop is not None
             self._loop.call_soon(self._push_rendered_frames)
 
     def _finish_render(self, feed: Feed, n: int, size: int) -> None:
-        """Count events as drawn once their frames are pushed; go on with what waited for that."""
-        feed.drawing -= n
-        self.drawing_bytes -= size
+        """Count events as rendered once their frames are pushed; go on with what waited for that."""
+        feed.rendering -= n
+        self.rendering_bytes -= size
         if feed.is_fetching and feed.has_room:
             self._catch_up_reader.go_on()
-        if not feed.drawing:
-            feed.wake()  # what was too much to draw, or failed, comes in no frame: who is behind reads the database
+        if not feed.rendering:
+            feed.wake()  # what was too much to render, or failed, comes in no frame: who is behind reads the database
 
     async def read_frames(self, feed: Feed, after: int) -> list[Frame]:
         """Read the events after a seq from the database, as frames."""
@@ -214,7 +214,7 @@ class Hub:
 
     def _read_frames(self, feed: Feed, after: int) -> list[Frame]:
         if not feed.row:
-            feed.row = log.places([feed.key]).get(feed.key, (0, 0))[0]
+            feed.row = log.rows_and_heads([feed.key]).get(feed.key, (0, 0))[0]
         events = log.read_after(feed.key, after)
         items = _items(feed.mode, LiveRenderer(feed.key, feed.mode), events)
         return frames.events(feed.topic, self.epoch, items)
@@ -225,10 +225,10 @@ class Hub:
         before = {feed: feed.last_taken_seq for feed in self.feeds.values()}
         if not before:
             return
-        places = await self.readers.run(log.places, sorted({feed.key for feed in before}))
-        await self._tell_moved([feed for feed in before if feed.row not in (0, places.get(feed.key, (-1, 0))[0])])
+        by_key = await self.readers.run(log.rows_and_heads, sorted({feed.key for feed in before}))
+        await self._tell_moved([feed for feed in before if feed.row not in (0, by_key.get(feed.key, (-1, 0))[0])])
         for feed, taken in before.items():
-            row, head = places.get(feed.key, (0, 0))
+            row, head = by_key.get(feed.key, (0, 0))
             feed.row = feed.row or row
             if taken is not None and head < taken:
                 feed.go_back()

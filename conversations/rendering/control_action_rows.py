@@ -18,8 +18,8 @@ _HOW = {
 @view
 def steered(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw a control action on a conversation."""
-    event_type = event_rows.row_of(read.event.kind)
-    line = RunLine(event_type.glyph, event_type.words)
+    row = event_rows.row_of(read.event.kind)
+    line = RunLine(row.glyph, row.words)
     owner = event_rows.line(read.body.get("owner"))
     if owner and owner != event_rows.author(read):
         line = line._replace(facts=(f"{_name(owner)} had taken over",))

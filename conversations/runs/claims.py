@@ -32,7 +32,7 @@ ENTERABLE = ("called", "approved")  # statuses of a call that may be entered
 
 
 class Claim(NamedTuple):
-    """A run that a worker holds. `state` is the signed state with which it paused; None at the first start."""
+    """A run that a worker holds. `state` is the signed state with which it was suspended; None at the first start."""
 
     run: str
     attempt: int
@@ -126,10 +126,12 @@ def _next(agents: ServedAgents, at_most: int) -> list[str]:
         cursor.execute(f"{sql} ORDER BY r.id LIMIT %s", [*parameters, at_most])
         rows = cursor.fetchall()
         replays = [id_ for id_, kind, *_ in rows if kind != "agent"]
-        places = {conversation for _, kind, conversation, _ in rows if kind == "agent"}
-        if places and len(rows) == at_most:  # ids of one millisecond have no order, and the rest was cut off
-            among = marks(len(places))
-            cursor.execute(f"{sql} AND r.kind='agent' AND r.conversation_id IN ({among})", [*parameters, *places])
+        conversations = {conversation for _, kind, conversation, _ in rows if kind == "agent"}
+        if conversations and len(rows) == at_most:  # ids of one millisecond have no order, and the rest was cut off
+            among = marks(len(conversations))
+            cursor.execute(
+                f"{sql} AND r.kind='agent' AND r.conversation_id IN ({among})", [*parameters, *conversations]
+            )
             rows = cursor.fetchall()
     latest_first = sorted(
         ((seq, conversation, id_) for id_, kind, conversation, seq in rows if kind == "agent"), reverse=True
@@ -266,8 +268,8 @@ def _ended_as_asked(claimed: Claim) -> bool:
 
 def _write_held(claimed: Claim, **fields: Any) -> Conversation:
     """Update the run's row if the worker still holds it; lock and return the conversation first."""
-    owner = Run.objects.values_list("conversation_id", flat=True).get(id=claimed.run)
-    conversation = Conversation.objects.locked(owner)
+    conversation_id = Run.objects.values_list("conversation_id", flat=True).get(id=claimed.run)
+    conversation = Conversation.objects.locked(conversation_id)
     if not Run.objects.mine(claimed.run, claimed.attempt).update(**fields):
         raise Fenced(f"run {claimed.run} is no longer running in attempt {claimed.attempt}")
     return conversation

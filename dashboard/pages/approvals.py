@@ -12,8 +12,7 @@ from conversations.access import permissions
 from conversations.core import page_urls
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, SwitchboardError
 from conversations.events import epoch
-from conversations.runs.approvals import auto_approval, decide, inbox
-from conversations.runs.approvals import auto_approval_edit as actions_of_rules
+from conversations.runs.approvals import auto_approval, auto_approval_edit, decide, inbox
 from conversations.runs.approvals.inbox_filters import NAMES, Filters
 from conversations.tool_calls.schemas import argument_form
 from dashboard.pages import approval_card, auto_approvals
@@ -79,13 +78,13 @@ def _decide(request: HttpRequest, approval_request: inbox.ApprovalCard) -> str:
         decide.decide(request.user, id_, **_answer(request, approval_request))
         return ""
     scope, reason = auto_approvals.scope_of(request, approval_request), request.POST.get("reason", "").strip()[:SHOWN]
-    actions_of_rules.approve_and_make_rule(request.user, id_, scope, reason=reason)
+    auto_approval_edit.approve_and_make_rule(request.user, id_, scope, reason=reason)
     return str(len(auto_approval.approve_waiting()))
 
 
 def _answer(request: HttpRequest, approval_request: inbox.ApprovalCard) -> dict[str, Any]:
     """Read the decision from the form: `decide` is approve, reject, respond, fields (edited in typed fields) or raw
-    (edited as JSON)."""
+    (edited as JSON). `always` is handled by `_decide`."""
     pressed, posted = request.POST.get("decide", ""), {name: str(value) for name, value in request.POST.items()}
     answer: dict[str, Any] = {"decision": {"fields": "edit", "raw": "edit"}.get(pressed, pressed)}
     answer |= {name: posted.get(name, "").strip()[:SHOWN] for name in ("message", "reason")}
@@ -132,7 +131,7 @@ def _page(
     card = approval_card.card(request, shown, request.POST if error else approval_card.NOTHING, error) if shown else {}
     also = request.GET.get("always", "")
     return render_page(
-        request, "approvals.html", status=status_of(error), epoch=epoch.current(), questions=cards, drawn=inbox.drawn,
+        request, "approvals.html", status=status_of(error), epoch=epoch.current(), requests=cards, drawn=inbox.drawn,
         stranded=inbox.stranded() if is_waiting and not before and not filters else [],
         view=view, views=VIEWS, further=_href(view, filters, cursor) if cursor else "", selected=selected, shown=shown,
         filters=filters, facets=inbox.facets(**listed), href=_href, query=_href(view, filters).partition("?")[2],

@@ -17,7 +17,7 @@ export class ApprovalRows {
   get first() { return this.#list.firstElementChild; }
   get all() { return [...this.#root.querySelectorAll(".ask")]; }
   get picked() { return [...this.#root.querySelectorAll("[data-pick]:checked")].map((box) => box.closest("[data-key]")); }
-  get #list() { return this.#root.querySelector("[data-questions]"); }
+  get #list() { return this.#root.querySelector("[data-requests]"); }
 
   /** Returns the row of a request. @returns {HTMLElement | null} */
   find(key) {

@@ -23,7 +23,7 @@ def served() -> Iterator[Server]:
 
 def keys(page: Page) -> list[str | None]:
     """Answer the requests in the list."""
-    return [row.get_attribute("data-key") for row in page.locator("[data-questions] > .ask").all()]
+    return [row.get_attribute("data-key") for row in page.locator("[data-requests] > .ask").all()]
 
 
 def test_a_filter_is_chosen_by_keyboard_and_kept_in_the_address(window: Page) -> None:

@@ -356,7 +356,7 @@ def test_each_of_several_has_its_outcome_and_an_escalation_is_seen_at_once(
     expect(owner.locator("aside[data-escalated]")).to_be_hidden()
     work(served, LATE)
     expect(owner.locator("aside[data-escalated]")).to_contain_text("approval requests escalated to you: 1")
-    expect(owner.locator("[data-questions] > :first-child")).to_have_attribute("data-key", "late")
+    expect(owner.locator("[data-requests] > :first-child")).to_have_attribute("data-key", "late")
     expect(row(owner, "late")).to_contain_text("escalated to admin")
     for page in (stale, owner):
         page.close()

@@ -70,12 +70,12 @@ def test_the_inbox_begins_with_the_oldest_and_a_new_question_comes_last(served: 
     ask(served, "first", "second")
     open_list(window, "/approvals/")
     keys = "(rows) => rows.map((row) => row.dataset.key)"
-    assert window.locator("[data-questions] > [data-key]").evaluate_all(keys) == ["first", "second"]
+    assert window.locator("[data-requests] > [data-key]").evaluate_all(keys) == ["first", "second"]
 
     ask(served, "third")
 
-    expect(window.locator("[data-questions] > [data-key]")).to_have_count(3)
-    assert window.locator("[data-questions] > [data-key]").evaluate_all(keys) == ["first", "second", "third"]
+    expect(window.locator("[data-requests] > [data-key]")).to_have_count(3)
+    assert window.locator("[data-requests] > [data-key]").evaluate_all(keys) == ["first", "second", "third"]
     for key in ("first", "second", "third"):
         decide(served, key)
 

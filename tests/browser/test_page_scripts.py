@@ -233,7 +233,7 @@ def test_markup_that_comes_after_a_drawing_is_drawn(place: Page) -> None:
 
 REQUESTS = """async (further) => {
   const row = '<div class="ask" data-key="a" data-status="pending"><a href="#"></a></div>';
-  document.body.innerHTML = `<div data-view=""><div data-questions>${row}</div><p data-empty hidden>Nothing waits.</p>
+  document.body.innerHTML = `<div data-view=""><div data-requests>${row}</div><p data-empty hidden>Nothing waits.</p>
     <div hidden><div data-decided-rows></div></div>${further}</div>`;
   const { ApprovalRows } = await import("/static/js/approval-rows.js");
   new ApprovalRows(document.querySelector("[data-view]")).take([{ key: "a", status: "decided",

@@ -1,4 +1,4 @@
-"""The hub: whoever follows a feed gets all of it, whatever becomes of the drawing."""
+"""The hub: whoever follows a feed gets all of it, whatever becomes of the rendering."""
 
 import asyncio
 import json
@@ -58,7 +58,7 @@ async def following(work):
 
 
 def test_the_end_of_a_burst_too_large_to_draw_reaches_who_is_level(monkeypatch):
-    monkeypatch.setattr(hub, "MAX_DRAWING", 0)
+    monkeypatch.setattr(hub, "MAX_RENDERING", 0)
     gate, draw = threading.Event(), LiveRenderer.draw
     monkeypatch.setattr(LiveRenderer, "draw", lambda *given: gate.wait(60) and draw(*given))
 
@@ -95,7 +95,7 @@ def test_a_drawing_that_failed_is_read_again(monkeypatch):
 
 def test_who_fell_behind_the_ring_does_not_wait_for_the_artist():
     feed = feed_module.Feed("c", "html", SendGate())
-    feed.drawing = 1
+    feed.rendering = 1
 
     assert feed.is_coming_after(4)
     feed.push(hub.frames.events("stream:c", "e", [(9, "{}")]))

@@ -17,11 +17,11 @@ from conversations.events.log.reads import (
     page_before,
     page_to_copy,
     past_page,
-    places,
     preview_before,
     read_after,
     read_before,
     read_told,
+    rows_and_heads,
 )
 from conversations.events.log.records import (
     CallEvents,
@@ -63,12 +63,12 @@ __all__ = [
     "page_before",
     "page_to_copy",
     "past_page",
-    "places",
     "preview_before",
     "read_after",
     "read_before",
     "read_told",
     "remove",
+    "rows_and_heads",
     "spoken_text",
     "write_transaction",
 ]

@@ -69,8 +69,8 @@ class Committer:
         """Store jobs and resolve their callers' futures; return the jobs that need rows locked by others, in order."""
         self._waiting, self._wait, self._until = [], wait, time.monotonic() + SEARCH_FOR
         self._store(jobs)
-        places = {id(job): index for index, job in enumerate(jobs)}
-        return sorted(self._waiting, key=lambda job: places[id(job)])
+        order = {id(job): index for index, job in enumerate(jobs)}
+        return sorted(self._waiting, key=lambda job: order[id(job)])
 
     def _store(self, jobs: Sequence[Job]) -> None:
         jobs = self._in_order(jobs)
@@ -88,8 +88,8 @@ class Committer:
             self._failed(jobs, error)
         else:
             self._tally.add(len(stored), sum(job.size for job in jobs))
-            places = iter(stored)
-            resolve_futures([(job, [next(places) for _ in job.events]) for job in jobs])
+            results = iter(stored)
+            resolve_futures([(job, [next(results) for _ in job.events]) for job in jobs])
 
     def _in_order(self, jobs: Sequence[Job]) -> Sequence[Job]:
         """Return the jobs that need not wait; queue a job behind those of its conversation that already wait."""

@@ -72,7 +72,7 @@ def heads(keys: Sequence[str]) -> dict[str, int]:
     return dict(_conversations("key", keys, "key,head_seq"))
 
 
-def places(keys: Sequence[str]) -> dict[str, tuple[int, int]]:
+def rows_and_heads(keys: Sequence[str]) -> dict[str, tuple[int, int]]:
     """Return each conversation's row and head, of those that exist, with one query per thousand."""
     return {key: (row, head) for key, row, head in _conversations("key", keys, "key,id,head_seq")}
 

@@ -57,8 +57,8 @@ class Writer:
         self._gather_until = 0.0  # monotonic
         self._is_crowded = True  # the last turns that followed each other brought several jobs
         self._tally = Tally()
-        self._trial: Future[list[Stored]] = Future()
-        self._trial.set_result([])
+        self._write_test: Future[list[Stored]] = Future()
+        self._write_test.set_result([])
         self._retrying = RetryThread(self._tally)
         names = ["writer"] if connection.vendor == "sqlite" else [f"writer-{n}" for n in range(1, POOL_SIZE["writer"])]
         self._threads = [WriteThread(name, self._guard, self._tally, self._retrying) for name in names]
@@ -116,14 +116,14 @@ class Writer:
         if self._gathering is None or self._gathering.is_closed():
             self._gathering = loop
             self._gathered, self._gather_until = 0, time.monotonic() + GATHER
-            loop.call_soon(self._look, 0)
+            loop.call_soon(self._call_when_quiet, 0)
         self._gathered += 1
         return self._gathering is loop and (self._is_crowded or self._gathered > 1)
 
-    def _look(self, seen: int) -> None:
+    def _call_when_quiet(self, seen: int) -> None:
         """Call the threads, unless the loop's last turn brought more jobs. Called by the loop once in each turn."""
         if self._gathered > seen and time.monotonic() < self._gather_until:
-            asyncio.get_running_loop().call_soon(self._look, self._gathered)
+            asyncio.get_running_loop().call_soon(self._call_when_quiet, self._gathered)
             return
         self._call_threads()
 
@@ -177,10 +177,10 @@ class Writer:
         result is current."""
         if not self.is_alive():
             return "a writer thread has ended: restart this process"
-        if (trouble := self._tally.trouble) and self._trial.done():
-            self._trial = Future()
+        if (trouble := self._tally.trouble) and self._write_test.done():
+            self._write_test = Future()
             with contextlib.suppress(Busy, Unavailable):
-                self.submit((), self._trial, in_same_transaction=_write_something)
+                self.submit((), self._write_test, in_same_transaction=_write_something)
         return trouble or "ok"
 
     def close(self) -> None:
