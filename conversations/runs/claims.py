@@ -208,17 +208,6 @@ def begin_execution(claimed: Claim, payload: Body) -> None:
         log.append([claimed.event(payload)])
 
 
-def finish_as_stand_in(claimed: Claim, payload: Body, *more: Body) -> None:
-    """End a run with `payload`, its `run.done`, `run.failed`, `run.cancelled` or `run.incompatible`; `more` are stored
-    before it. For stand-ins of a worker: our workers end their runs with `RunEventWriter.store`.
-
-    Raises `Fenced` if the worker no longer holds the run.
-    """
-    with write_transaction():
-        _write_held(claimed, lease_until=None, state=None, state_mac=None)
-        log.append([claimed.event(body) for body in (*more, payload)])
-
-
 def suspend(
     claimed: Claim,
     reason: str,

@@ -153,8 +153,8 @@ def test_what_failed_is_run_again_from_the_transcript(served: Server, window: Pa
 
     expect(window.get_by_text("queued to retry")).to_be_visible()
     expect(window.get_by_text("Running again.")).to_be_visible()
-    finish = "claims.finish_as_stand_in(t.claim('again'), {'event': 'run.done'})"
-    work(served, f"from conversations.runs import claims\n{finish}")
+    finish = "held_run.finish(t.claim('again'), {'event': 'run.done'})"
+    work(served, f"from tests.support import held_run\n{finish}")
 
 
 def test_the_list_and_the_navigation_tell_live_what_waits(served: Server, window: Page) -> None:
@@ -194,11 +194,11 @@ def test_without_scripts_one_speaks_and_decides_by_forms(chromium: Browser, serv
 
 FULL = f"""
 from conversations.runs.approvals import decide as approvals
-from conversations.runs import claims
 from conversations.events import log
+from tests.support import held_run
 t.ask(o, "looks", client_id="1", why={LONG!r}, args={{"street": {LONG!r}, "position": None}}, name="file_" * 30)
 approvals.decide(o, Approval.objects.get(conversation__key="looks").id, "reject", message={LONG!r})
-claims.finish_as_stand_in(t.claim("looks"), {{"event": "run.failed", "reason": "error", "error": {LONG!r}}})
+held_run.finish(t.claim("looks"), {{"event": "run.failed", "reason": "error", "error": {LONG!r}}})
 t.ask(o, "looks", client_id="2", approval_id="looks-2")
 t.say(o, "looks", client_id="3", content={LONG!r})
 """

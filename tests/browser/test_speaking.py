@@ -51,8 +51,7 @@ def test_one_speaks_as_an_agent_with_the_keyboard_alone(served: Server, window: 
 def test_what_becomes_of_words_changes_before_ones_eyes(served: Server, window: Page) -> None:
     work(
         served,
-        "from conversations.runs import claims\n"
-        "t.say(o, 'held'); claims.finish_as_stand_in(t.claim('held'), {'event': 'run.done'})",
+        "from tests.support import held_run\nt.say(o, 'held'); held_run.finish(t.claim('held'), {'event': 'run.done'})",
     )
     window.goto("/conversations/held/")
     preview = window.locator("[data-prospect]")
@@ -106,8 +105,9 @@ claimed = claims.Claim(run.id, run.attempt, "steer", run.agent, run.kind, run.in
 assert len(deliver_messages.deliver(claimed, ["Dialogue"], 3)) == 1
 """
 FINISH = """
+from tests.support import held_run
 said = {"event": "output", "text": "Only Elm Street, then.", "turn": 3, "final": True}
-claims.finish_as_stand_in(claimed, {"event": "run.done", "duration_ms": 1200}, said)
+held_run.finish(claimed, {"event": "run.done", "duration_ms": 1200}, said)
 """
 
 

@@ -14,17 +14,18 @@ from tests.support.live import Server
 TABS = 60  # presses after which a button counts as out of reach
 BEGUN = "c = t.claim({key!r})"
 ANSWERED = """
-from conversations.runs import claims
+from tests.support import held_run
 c = t.claim({key!r})
 ended = {{"event": "run.done"}}
-claims.finish_as_stand_in(c, ended, {{"event": "output", "text": "It is filed.", "turn": 1, "final": True}})
+held_run.finish(c, ended, {{"event": "output", "text": "It is filed.", "turn": 1, "final": True}})
 """
 COUNT = "print(Event.objects.filter(conversation__key={key!r}, kind='message', principal='user:maria').count())"
 FAILED = """
-from conversations.runs.claims import Claim, finish_as_stand_in
+from conversations.runs.claims import Claim
+from tests.support import held_run
 r = Run.objects.get(conversation__key="fate", status="running")
 c = Claim(r.id, r.attempt, "fate", r.agent, r.kind, r.input_seq, None, None, None)
-finish_as_stand_in(c, {"event": "run.failed", "reason": "no street"})
+held_run.finish(c, {"event": "run.failed", "reason": "no street"})
 """
 
 

@@ -10,9 +10,8 @@ from conversations.conversation import fork as forks
 from conversations.events.log.rebuild import rebuild
 from conversations.events.log.refold_check import Differs, RefoldCheck
 from conversations.models import Approval, Conversation, Event, Participant, Run, ToolCall, User
-from conversations.runs import claims
 from conversations.runs.approvals import decide
-from tests.support import teamwork
+from tests.support import held_run, teamwork
 from tests.support.cast import client_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -79,7 +78,7 @@ def test_a_failed_run_needs_a_person_for_a_day_or_until_another_one_is_done(team
     for key in ("failed", "mended", "yesterday"):
         teamwork.fail(team["operator"], key=key)
     teamwork.say(team["operator"], key="mended", client_id="2", content="again")
-    claims.finish_as_stand_in(teamwork.claim("mended"), {"event": "run.done"})
+    held_run.finish(teamwork.claim("mended"), {"event": "run.done"})
     old = Run.objects.get(conversation__key="yesterday")
     day_ago = time.time_ns() // 1000 - attention.FAILED_FOR * 1_000_000 - 1
     Event.objects.filter(conversation=old.conversation, seq=old.ended_seq).update(at=day_ago)

@@ -8,7 +8,7 @@ from conversations.models import Approval, Event, Run, ToolCall
 from conversations.runs import claims
 from conversations.runs.approvals import decide
 from tests.conversation.test_control import events, steer
-from tests.support import teamwork
+from tests.support import held_run, teamwork
 from tests.support.claiming import served_agents
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +38,7 @@ def test_what_is_said_meanwhile_waits_and_is_answered_in_order(otto, people, ver
         (claim,) = taken
         body = Event.objects.get(conversation__key="flood", seq=claim.input_seq).body
         answered.append(log.spoken_text(body))
-        claims.finish_as_stand_in(claim, {"event": "run.done"})
+        held_run.finish(claim, {"event": "run.done"})
 
     assert answered == ["Water on Elm Street", "words 2", "words 3"]
 

@@ -13,7 +13,7 @@ from conversations.events import log
 from conversations.events.payload import parse
 from conversations.models import Agent, Conversation, Event, Post
 from conversations.runs import claims, stop_and_rerun
-from tests.support import teamwork
+from tests.support import held_run, teamwork
 from tests.support.cast import client_of
 
 pytestmark = pytest.mark.django_db
@@ -63,9 +63,7 @@ def test_it_waits_for_its_agent_then_is_picked_up_then_answered(otto):
     claim = teamwork.claim()
     assert shown(seq) == ("picked", "Picked up by Dialogue", "")
 
-    claims.finish_as_stand_in(
-        claim, {"event": "run.done"}, {"event": "output", "text": "It is filed.", "turn": 1, "final": True}
-    )
+    held_run.finish(claim, {"event": "run.done"}, {"event": "output", "text": "It is filed.", "turn": 1, "final": True})
     answer = Event.objects.get(kind="output").seq
     assert (*shown(seq), status_of(seq).link) == ("answered", "Answered by Dialogue", "", answer)
     assert status_of(seq).is_settled
@@ -100,7 +98,7 @@ def test_a_run_that_waits_for_a_server_says_so(otto):
 def test_a_bad_end_is_told_with_its_reason_and_can_be_run_again(otto, end, words, why):
     seq = teamwork.say(otto)
     claim = teamwork.claim()
-    claims.finish_as_stand_in(claim, end)
+    held_run.finish(claim, end)
 
     assert shown(seq) == ("failed", words, why)
     assert status_of(seq).again == claim.run
@@ -110,7 +108,7 @@ def test_a_bad_end_is_told_with_its_reason_and_can_be_run_again(otto, end, words
 
 def test_a_run_without_words_says_so_and_leads_to_its_end(otto):
     seq = teamwork.say(otto)
-    claims.finish_as_stand_in(teamwork.claim(), {"event": "run.done"})
+    held_run.finish(teamwork.claim(), {"event": "run.done"})
 
     status = status_of(seq)
 
@@ -249,7 +247,7 @@ def test_only_what_people_sent_has_a_delivery(otto):
 
 def test_what_a_fork_copied_was_sent_elsewhere_until_it_is_answered_there(otto):
     seq = teamwork.say(otto)
-    claims.finish_as_stand_in(teamwork.claim(), {"event": "run.done"})
+    held_run.finish(teamwork.claim(), {"event": "run.done"})
 
     copied, answered = (forks.fork(otto, "flood", seq, run=run).conversation for run in (False, True))
 
@@ -267,7 +265,7 @@ def test_the_page_draws_it_and_the_bar_tells_it_anew(otto):
     assert re.search(rf'id="e{seq}".*?data-of="{seq}" data-state="waits"', before, re.S)
 
     run = teamwork.claim()
-    claims.finish_as_stand_in(run, {"event": "run.failed", "reason": "<b>hop</b>"})
+    held_run.finish(run, {"event": "run.failed", "reason": "<b>hop</b>"})
     now = page.get(f"/conversations/flood/standing/?of={seq}&of=1&of=x&of=999").content.decode()
 
     assert now.count("data-of=") == 1

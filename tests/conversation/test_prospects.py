@@ -11,7 +11,7 @@ from conversations.core.errors import Invalid
 from conversations.core.principals import SYSTEM
 from conversations.models import Agent, Conversation, Event, Run
 from conversations.runs import claims, stop_and_rerun
-from tests.support import teamwork
+from tests.support import held_run, teamwork
 from tests.support.cast import client_of, person
 from tests.support.claiming import served_agents
 from tests.support.visits import words
@@ -26,7 +26,7 @@ def otto(team):
     give_grant(SYSTEM, "otto", "speak_as", "*")
     teamwork.say(team["operator"], "c")
     claimed = teamwork.claim("c")
-    claims.finish_as_stand_in(claimed, {"event": "run.done"})
+    held_run.finish(claimed, {"event": "run.done"})
     return team["operator"]
 
 

@@ -11,9 +11,8 @@ from conversations.conversation import control, since_left, visits
 from conversations.core import page_urls
 from conversations.core.principals import SYSTEM, user_principal
 from conversations.models import Approval, Conversation, User, Visit
-from conversations.runs import claims
 from conversations.runs.approvals import decide
-from tests.support import teamwork
+from tests.support import held_run, teamwork
 from tests.support.cast import client_of
 
 pytestmark = pytest.mark.django_db
@@ -68,10 +67,8 @@ def test_who_comes_back_learns_what_was_decided_asked_and_done_and_by_whom(work:
 def test_who_comes_back_learns_which_runs_ended_and_why(work: dict[str, User]) -> None:
     for key in ("good", "bad"):
         teamwork.say(work["admin"], key)
-    claims.finish_as_stand_in(teamwork.claim("good"), {"event": "run.done"})
-    claims.finish_as_stand_in(
-        teamwork.claim("bad"), {"event": "run.failed", "reason": "model_error", "error": "It is gone"}
-    )
+    held_run.finish(teamwork.claim("good"), {"event": "run.done"})
+    held_run.finish(teamwork.claim("bad"), {"event": "run.failed", "reason": "model_error", "error": "It is gone"})
 
     missed_items = missed(work["viewer"])
 

@@ -13,8 +13,7 @@ from conversations.core import principals
 from conversations.events import log
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Conversation, ModelUsage
-from conversations.runs import claims
-from tests.support import teamwork
+from tests.support import held_run, teamwork
 from tests.support.cast import client_of
 from tests.support.unchecked import unchecked
 from tests.support.visits import text_of
@@ -88,7 +87,7 @@ def test_calls_and_time_are_counted_once_and_a_rebuild_finds_the_same(claimed):
     inside = {"event": "model.turn", "agent": "Weather", "turn": 2, "model": "cheap", "parent_call": "call-1"}
     log.append([claimed.event(inside | {"duration_ms": 400, "usage": {"input_tokens": 5, "output_tokens": 0}})])
     log.append([claimed.event(step | {"status": "success", "output": "dry", "duration_ms": 500})])
-    claims.finish_as_stand_in(claimed, {"event": "run.done"})
+    held_run.finish(claimed, {"event": "run.done"})
     payload = {"event": "output", "agent": "Robot", "model": "dear", "text": "hi"}
     usage = {"prompt_tokens": 7, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 3}}
     log.append([unchecked("flood", payload | {"usage": usage}, principals.token_principal("robot"))])

@@ -10,6 +10,7 @@ from conversations.core.principals import SYSTEM
 from conversations.models import Agent, Conversation, Event, Run
 from conversations.redaction.redact import redact
 from conversations.runs import claims, deliver_messages
+from tests.support import held_run
 from tests.support.claiming import served_agents
 
 pytestmark = pytest.mark.django_db
@@ -49,7 +50,7 @@ def test_a_message_that_was_delivered_and_redacted_still_says_where_it_went(team
     (claim,) = claims.claim("host:1", served_agents("town", "Dialogue"), at_most=1)
     seq = say(team["operator"], "Dialogue", "Be quick.", when="next_step")
     deliver_messages.deliver(claim, ["Dialogue"], 2)
-    claims.finish_as_stand_in(claim, {"event": "run.done"})
+    held_run.finish(claim, {"event": "run.done"})
     runs, status = list(Run.objects.order_by("id").values(*FIELDS)), status_of(seq)
 
     redact(SYSTEM, "c", list(Event.objects.values_list("seq", flat=True)), "asked for")

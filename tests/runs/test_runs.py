@@ -13,6 +13,7 @@ from conversations.events.payload import parse
 from conversations.models import Agent, Approval, AuditEntry, Conversation, Event, Run, ToolCall
 from conversations.runs import claims, leases, stop_and_rerun
 from conversations.runs.approvals import decide
+from tests.support import held_run
 from tests.support.claiming import served_agents
 
 pytestmark = pytest.mark.django_db
@@ -126,7 +127,7 @@ def test_one_run_of_a_conversation_at_a_time_and_all_are_answered_in_order():
     say(key="d")
 
     first = claims.claim("host:1", served_agents("town", "Dialogue"), at_most=5)
-    claims.finish_as_stand_in(first[0], {"event": "run.done"})
+    held_run.finish(first[0], {"event": "run.done"})
     second = claims.claim("host:1", served_agents("town", "Dialogue"), at_most=5)
 
     assert [(c.conversation, c.input_seq) for c in first] == [("c", 1), ("d", 1)]
@@ -177,7 +178,7 @@ def test_a_worker_that_lost_its_run_writes_nothing_more():
     with pytest.raises(Fenced):
         claims.begin_execution(claim, step("start"))
     with pytest.raises(Fenced):
-        claims.finish_as_stand_in(claim, {"event": "run.done"})
+        held_run.finish(claim, {"event": "run.done"})
     with pytest.raises(Fenced):
         claims.suspend(claim, "approval", state="s", state_mac="m", sdk="1")
 
@@ -259,7 +260,7 @@ def test_who_may_not_decide_changes_nothing(people):
 
 def test_a_run_that_ended_badly_is_run_again_on_the_same_input(people):
     claim = claimed()
-    claims.finish_as_stand_in(claim, {"event": "run.failed", "reason": "error", "error": "ValueError: x"})
+    held_run.finish(claim, {"event": "run.failed", "reason": "error", "error": "ValueError: x"})
 
     new = stop_and_rerun.run_again(people["operator"], claim.run)
 

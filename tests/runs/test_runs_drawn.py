@@ -8,10 +8,10 @@ from conversations.conversation import conversation_list
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.models import Agent, Conversation, Run, ToolSchema
-from conversations.runs import claims, leases
+from conversations.runs import leases
 from conversations.runs.approvals import decide
 from dashboard.pages.conversation_entries import entries_of
-from tests.support import teamwork
+from tests.support import held_run, teamwork
 from tests.support.cast import client_of
 
 pytestmark = pytest.mark.django_db
@@ -280,7 +280,7 @@ def test_a_row_says_what_becomes_of_the_runs(team):
 def test_a_failure_is_forgotten_once_the_next_run_is_done(team):
     teamwork.fail(team["operator"])
     teamwork.say(team["operator"], client_id="2", content="again")
-    claims.finish_as_stand_in(teamwork.claim(), {"event": "run.done"})
+    held_run.finish(teamwork.claim(), {"event": "run.done"})
 
     assert conversation_list.newest_conversations().rows[0].run == ""
 
@@ -336,7 +336,7 @@ def test_a_call_of_a_clients_tool_waits_for_the_client_and_says_so(team):
     teamwork.say(team["operator"])
     claimed = teamwork.claim()
     step = {"event": "tool_step", "name": "weather", "tool_call": "call-1", "tool_call_id": "c1", "origin": "external"}
-    claims.finish_as_stand_in(claimed, {"event": "run.done"}, {**step, "args": {"city": "Oslo"}})
+    held_run.finish(claimed, {"event": "run.done"}, {**step, "args": {"city": "Oslo"}})
 
     waiting = block("weather")
     log.append(

@@ -134,7 +134,6 @@ ELSEWHERE: dict[str, str] = {
     "create.remembered": "- it reads",
     "claims.claim": "test_runs.py::test_one_run_of_a_conversation_at_a_time_and_all_are_answered_in_order",
     "stop_and_rerun.end": "test_control.py::test_a_verb_changes_the_state_tells_an_event_and_is_audited",
-    "claims.finish_as_stand_in": "test_runs.py::test_a_worker_that_lost_its_run_writes_nothing_more",
     "leases.end_of_new": "- it computes a time",
     "leases.is_abandoned": "- it reads",
     "leases.interrupt_locked": "test_stuck_runs.py::test_a_run_with_an_ended_lease_is_freed_without_any_worker",

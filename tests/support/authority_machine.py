@@ -22,6 +22,7 @@ from conversations.runs import claims
 from conversations.runs.approvals import decide
 from conversations.transport import topic_reads
 from tests.support import authority_rows as rows
+from tests.support import held_run
 from tests.support.authority_acts import KEYS, PEOPLE, AuthorityActs, agent_of, named_agent
 from tests.support.authority_model import GUESTS, Deed
 from tests.support.claiming import served_agents
@@ -171,7 +172,7 @@ class Authority(AuthorityActs):
         claim = self._claim(at)
         self.claims.remove(claim)
         self.bus.leave(claim)
-        claims.finish_as_stand_in(claim, {"event": "run.done"})
+        held_run.finish(claim, {"event": "run.done"})
         self._note(claim.conversation, Deed("run"))
 
     @rule(name=guests, key=keys)

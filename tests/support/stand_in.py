@@ -22,6 +22,7 @@ from conversations.events.response_ids import PLAIN_MODEL, PLAIN_TEAM, call_item
 from conversations.models import Agent, Event, Run
 from conversations.runs import claims
 from conversations.runs.claims import Claim, ServedAgents
+from tests.support import held_run
 from tests.support.claiming import served_agents
 
 TEAM, MODEL, LABEL = "Stand-ins", "Stand-in", "stand-in-1"
@@ -94,7 +95,7 @@ class Answer:
         payload: Body = {"event": "response.completed", "response_id": self.response, "status": status, "model": LABEL}
         payload |= {"output": self.output, "usage": USAGE, "error": None, "incomplete_details": None}
         why = {"reason": more.pop("reason")} if "reason" in more else {}
-        claims.finish_as_stand_in(self.claim, {"event": end, **why}, payload | more)
+        held_run.finish(self.claim, {"event": end, **why}, payload | more)
 
     def arguments(self) -> str:
         """Return what follows the script's word and a name, else no arguments."""
@@ -156,7 +157,7 @@ def _fail(answer: Answer) -> None:
 
 def _vanish(answer: Answer) -> None:
     answer.store({"event": "token", "turn": 1, "text": "It is", "index": 0})
-    claims.finish_as_stand_in(answer.claim, {"event": "run.failed", "reason": "the worker stumbled"})
+    held_run.finish(answer.claim, {"event": "run.failed", "reason": "the worker stumbled"})
 
 
 def _cut_short(answer: Answer) -> None:

@@ -8,6 +8,7 @@ from conversations.core.principals import token_principal
 from conversations.events import log
 from conversations.models import Agent, Approval, Run, ToolSchema, User
 from conversations.runs import claims
+from tests.support import held_run
 from tests.support.unchecked import unchecked
 
 ASKED = {"name": "file_incident", "args": {"street": "Elm"}, "why": "It goes to the city."}
@@ -65,14 +66,14 @@ def go_on(approval: Approval, output: Any = "Filed as 48-2219") -> None:
         claims.begin_execution(claimed, {**step, "status": "start", "args": {"street": "Elm"}})
         log.append([claimed.event({**step, "status": "success", "output": output, "duration_ms": 12})])
     payload = {"event": "output", "text": "It is filed.", "turn": 2, "final": True}
-    claims.finish_as_stand_in(claimed, {"event": "run.done", "duration_ms": 1200}, payload)
+    held_run.finish(claimed, {"event": "run.done", "duration_ms": 1200}, payload)
 
 
 def fail(by: User, key: str = "flood", client_id: str = "1", error: str = "ValueError: no such street") -> str:
     """Let a run fail; answer its id."""
     say(by, key, client_id=client_id)
     claimed = claim(key)
-    claims.finish_as_stand_in(claimed, {"event": "run.failed", "reason": "error", "error": error})
+    held_run.finish(claimed, {"event": "run.failed", "reason": "error", "error": error})
     return claimed.run
 
 

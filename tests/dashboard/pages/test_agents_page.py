@@ -11,9 +11,8 @@ from conversations.models import Agent, ToolCall
 from conversations.rendering import agent_colors
 from conversations.rendering.agents_graph import graph_of
 from conversations.rendering.participant_marks import mark_for_name
-from conversations.runs import claims
 from conversations.tool_calls import agent_activity, agent_directory, tool_activity
-from tests.support import teamwork
+from tests.support import held_run, teamwork
 from tests.support.cast import client_of
 
 pytestmark = pytest.mark.django_db
@@ -67,7 +66,7 @@ def test_a_run_counts_for_whom_it_was_handed_to_and_their_turns_are_drawn(team, 
         turn = {"event": "model.turn", "model": "m", "usage": {"input_tokens": 1}}
         log.append([claimed.event({**turn, "agent": name}) for name in ("Dialogue", "Triage", "Triage")])
         if key == "a":
-            claims.finish_as_stand_in(claimed, {"event": "run.done", "duration_ms": 1})
+            held_run.finish(claimed, {"event": "run.done", "duration_ms": 1})
 
     (town,) = agent_directory.team_statuses()
     agents = {agent.row.name: agent for agent in town.agents}

@@ -15,7 +15,7 @@ from conversations.core.errors import Invalid
 from conversations.events import log
 from conversations.models import Agent, AuditEntry, Conversation, Event
 from conversations.runs import claims, stuck_detection
-from tests.support import teamwork
+from tests.support import held_run, teamwork
 from tests.support.cast import client_of
 
 pytestmark = pytest.mark.django_db
@@ -369,6 +369,6 @@ def test_an_agent_elsewhere_goes_on_being_active_when_somebody_else_says_somethi
 def test_an_agent_of_ours_is_not_called_active_after_its_run(browsers, otto):
     teamwork.say(otto)
     output = {"event": "output", "text": "It is filed.", "turn": 1, "final": True}
-    claims.finish_as_stand_in(teamwork.claim(), output, {"event": "run.done", "duration_ms": 1200})
+    held_run.finish(teamwork.claim(), output, {"event": "run.done", "duration_ms": 1200})
 
     assert ">Idle</b>" in bar(browsers["viewer"])

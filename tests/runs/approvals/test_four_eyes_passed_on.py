@@ -10,7 +10,7 @@ from conversations.models import Agent, Run
 from conversations.runs import claims
 from conversations.runs.approvals import decide, pending_counts
 from conversations.runs.claims import Claim
-from tests.support import teamwork
+from tests.support import held_run, teamwork
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -22,7 +22,7 @@ def pass_on(claimed: Claim, recipient: str) -> None:
     topic, parsed = f"chat:{claimed.conversation}", payload.parse(body.encode())
     sent = log.from_bus(topic, None, body, parsed, claimed.principal)
     log.append([sent._replace(run=claimed.run, holder=claimed.run, attempt=claimed.attempt)])
-    claims.finish_as_stand_in(claimed, {"event": "run.done"})
+    held_run.finish(claimed, {"event": "run.done"})
 
 
 @pytest.mark.parametrize("through", [["Coordinator"], ["Triage", "Coordinator"]])
