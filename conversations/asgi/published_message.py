@@ -22,7 +22,7 @@ from conversations.events.payload import (
 )
 from switchboard.http_bus import MAX_ID
 
-OVERHEAD = 4096  # bytes around a payload
+OVERHEAD = 4096  # bytes around a payload, which has at most `MAX_BYTES` (`MAX_PAYLOAD` of `switchboard/bus.py`)
 NOTHING = msgspec.Raw(b"")
 EXPECTED = 'must be {"topic", "payload", "id"?}'
 

@@ -2,8 +2,8 @@
 conversations.
 
 Five reasons: a call waits for approval, a person who took over owes a reply, an agent wrote to a person who has not
-answered, a run looks stuck, a run failed. Across
-all conversations each is read by an index of its own, so the cost does not depend on the record's size.
+answered, a run looks stuck, a run failed. The words of their tags are `LABELS`. Across all conversations each is read
+by an index of its own, so the cost does not depend on the record's size.
 """
 
 import json

@@ -59,7 +59,7 @@ def encode_text_frame(payload: bytes) -> bytes:
 
 
 def events(topic: str, epoch: str, items: Sequence[tuple[int, str]]) -> list[Frame]:
-    """Pack encoded events (seq, JSON text) into frames."""
+    """Pack encoded events (seq, JSON text) into frames `{t, topic, epoch, events}`."""
     head = f'{{"t":"events","topic":{json.dumps(topic)},"epoch":{json.dumps(epoch)},"events":['
     frames: list[Frame] = []
     start, size = 0, 0
@@ -78,12 +78,13 @@ def _frame(head: str, items: Sequence[tuple[int, str]]) -> Frame:
 
 
 def data(stored: Iterable[Stored]) -> list[tuple[int, str]]:
-    """Encode events as data, with the stored body inserted without decoding it."""
+    """Encode events as `{seq, kind, at, body}`, with the stored body inserted without decoding it."""
     return [(e.seq, f'{{"seq":{e.seq},"kind":{_kind(e.kind)},"at":{e.at},"body":{e.body}}}') for e in stored]
 
 
 def drawn(event: Stored, fragment: Fragment) -> str:
-    """Encode one event as it was drawn."""
+    """Encode one event as it was drawn: `{seq, kind, at}`, and what there is of `group`, `html` or `text`, `opens` and
+    `also`."""
     item = f'{{"seq":{event.seq},"kind":{_kind(event.kind)},"at":{event.at}'
     if fragment.group:
         item += f',"group":{_quoted(fragment.group)}'

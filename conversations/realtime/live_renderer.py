@@ -1,5 +1,5 @@
 """Draw a conversation's events for its feed, as they are committed or for who catches up. Called by the hub, in
-threads."""
+threads. `EventRenderer.draw` draws one event: by its type (`event_rows`), or from its cache."""
 
 from collections.abc import Sequence
 
