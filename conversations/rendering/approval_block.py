@@ -21,7 +21,7 @@ _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class ApprovalBlock(NamedTuple):
-    """The context of templates/events/question.html. `approval` is its id while it can be decided, else empty."""
+    """The context of templates/events/approval_block.html. `approval` is its id while it can be decided, else empty."""
 
     # waiting, approved, rejected, answered, edited, withdrawn (its run ended), expired, over: nobody decided; left: nor
     # had anybody where a fork begins

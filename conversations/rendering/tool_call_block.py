@@ -78,7 +78,7 @@ class Block(NamedTuple):
     has_inner: bool  # runs here, and so may have runs inside it
     steps: tuple[tuple[str, int], ...]  # what happened to it at which later event
     extra: Markup | None
-    question: approval_block.ApprovalBlock | None
+    approval: approval_block.ApprovalBlock | None
     schema: str  # the hash of the schema that the call was made under, where a page tells of it
     agent: str  # who called it, as it is named in an address
     note: Markup | None  # why it did not run, or what is not known of it
@@ -139,7 +139,7 @@ def card(call: CallEvents, address: str) -> Markup:
 def _parts(call: CallEvents, group: str | None, address: str) -> tuple[event_rows.RowFields, Block]:
     called = event_rows.parse_event(call.called)
     finished, request = _parsed(call.finished), _parsed(call.approval_request)
-    question = approval_block.of_call(call, request) if request else None
+    approval = approval_block.of_call(call, request) if request else None
     is_ours = principals.is_ours(call.called.principal) and call.called.run is not None
     is_clients = is_ours and called.payload.origin == EXTERNAL
     is_awaited = is_clients and call.status == "called"
@@ -164,10 +164,10 @@ def _parts(call: CallEvents, group: str | None, address: str) -> tuple[event_row
         has_inner=is_ours and not is_clients,
         steps=_steps(call),
         extra=_extra(called, result),
-        question=question,
+        approval=approval,
         schema=_schema(call, called),
         agent=called.payload.agent or "",
-        note=_note(finished, call.status) if question is None or question.state not in OVER else None,
+        note=_note(finished, call.status) if approval is None or approval.state not in OVER else None,
         place=address,
         awaits=hidden_characters.spelled_out(call.id) if is_awaited else "",
         answered_by=_answered_by(result) if result and is_clients else "",

@@ -48,7 +48,7 @@ def card(
     """Return the context of `partials/approval.html`; after a refused decision with the `posted` fields and the
     `error`."""
     return {
-        "q": approval_request,
+        "card": approval_request,
         "block": block(request, approval_request, posted, error),
         "lately": inbox.recent_calls(approval_request),
         "today": None if approval_request.is_open else approval_today.today_context(approval_request.row.tool_call),
@@ -78,7 +78,7 @@ def form(
     """Draw the decision form of an open request; without scripts, `leads_back` returns to its conversation
     afterwards."""
     drawn = {
-        "q": approval_request,
+        "card": approval_request,
         "form": _form(request, approval_request, posted, error) | {"leads_back": leads_back},
     }
     return safe(render_to_string("partials/decision.html", drawn, request=request).strip())
@@ -138,7 +138,7 @@ def _loaded(request: HttpRequest, entry: Markup, approval: str) -> Markup:
 
 
 def _with_form(html: Markup, approval: str, form: Markup) -> Markup:
-    slot = safe(macro("events/question.html", "decision")(approval))
+    slot = safe(macro("events/approval_block.html", "decision")(approval))
     begin, end = slot.index(">") + 1, slot.rindex("</")
     return html.replace(slot.strip(), (slot[:begin] + form + slot[end:]).strip(), 1)
 

@@ -308,7 +308,7 @@ def drawn(card: ApprovalCard) -> Markup:
     """Render a request as a row of the list, the same for everybody, on the page and live. One that cannot be rendered
     is left out and logged."""
     try:
-        return safe(get_template("partials/approval_row.html").render({"q": card}).strip())
+        return safe(get_template("partials/approval_row.html").render({"card": card}).strip())
     except Exception:
         logger.exception("the approval request %r could not be drawn", card.row.id)
         return Markup()
