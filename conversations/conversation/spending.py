@@ -14,18 +14,16 @@ from conversations.core.model_prices import CostSum, ModelTokenCount
 from conversations.core.node_heartbeat import database_now
 from conversations.events.log.sql import any_of
 from conversations.models import ModelUsage
+from conversations.models.turn import IS_UNKNOWN
 
 TURNS = 5_000  # of an agent, the newest of a day
-CONVERSATIONS = 5_000  # the newest of a day, searched for turns whose tokens are unknown
 _COLUMNS = "model,is_demo,input_tokens,cached_tokens,output_tokens,unknown_turns"
 _OF_MANY = f"""SELECT conversation_id,{_COLUMNS} FROM conversations_modelusage
 WHERE conversation_id{{}} AND turns>0"""
-_OF_AGENT = """SELECT model,is_demo,SUM(input_tokens),SUM(cached_tokens),SUM(output_tokens),COUNT(*) FROM
+_OF_AGENT = f"""SELECT model,is_demo,SUM(input_tokens),SUM(cached_tokens),SUM(output_tokens),
+SUM(CASE WHEN {IS_UNKNOWN} THEN 1 ELSE 0 END),COUNT(*) FROM
 (SELECT model,is_demo,input_tokens,cached_tokens,output_tokens FROM conversations_turn WHERE agent=%s AND at>=%s
 ORDER BY at DESC LIMIT %s) AS t GROUP BY model,is_demo"""
-_HAS_UNKNOWN = """SELECT 1 FROM (SELECT id FROM conversations_conversation WHERE last_at>=%s AND NOT is_staged
-ORDER BY last_at DESC,id DESC LIMIT %s) AS c JOIN conversations_modelusage u ON u.conversation_id=c.id
-WHERE u.agent=%s AND u.unknown_turns>0 AND NOT u.is_demo LIMIT 1"""
 
 
 class ModelTokens(NamedTuple):
@@ -41,9 +39,11 @@ class ModelTokens(NamedTuple):
 
 
 class AgentSpending(NamedTuple):
-    """What an agent has spent in a day; `is_cut`: only its newest `TURNS` turns were counted."""
+    """What an agent has spent in a day, the tokens of `unknown_turns` aside; `is_cut`: only its newest `TURNS` turns
+    were counted."""
 
     turns: int
+    unknown_turns: int
     input_tokens: int
     output_tokens: int
     cost: CostSum
@@ -80,20 +80,14 @@ def costs_of(conversations: Sequence[int]) -> dict[int, CostSum]:
 
 
 def of_agent(name: str) -> AgentSpending:
-    """Return what an agent has spent in the last 24 hours, in all conversations. The cost is also partial if the tokens
-    of any of its turns in a conversation of that time are unknown, be it an older turn."""
-    since = database_now() - micros.DAY
+    """Return what an agent has spent in the last 24 hours, in all conversations."""
     with connection.cursor() as cursor:
-        cursor.execute(_OF_AGENT, [name, since, TURNS])
+        cursor.execute(_OF_AGENT, [name, database_now() - micros.DAY, TURNS])
         rows = [(model, bool(is_demo), *map(int, sums)) for model, is_demo, *sums in cursor.fetchall()]
-        cursor.execute(_HAS_UNKNOWN, [since, CONVERSATIONS, name])
-        has_unknown = cursor.fetchone() is not None
-    cost = model_prices.total(
-        ModelTokenCount(model, demo, used, cached, out) for model, demo, used, cached, out, _ in rows
-    )
-    turns = sum(row[5] for row in rows)
+    cost = model_prices.total(ModelTokenCount(*row[:-1]) for row in rows)
+    turns = sum(row[-1] for row in rows)
     is_cut = turns >= TURNS
     return AgentSpending(
-        turns, sum(row[2] for row in rows), sum(row[4] for row in rows),
-        cost._replace(is_partial=cost.is_partial or is_cut or has_unknown), is_cut,
+        turns, sum(row[5] for row in rows), sum(row[2] for row in rows), sum(row[4] for row in rows),
+        cost._replace(is_partial=cost.is_partial or is_cut), is_cut,
     )  # fmt: skip

@@ -5,9 +5,12 @@ from django.db import models
 
 from conversations.models.conversation import Conversation
 
+IS_UNKNOWN = "input_tokens=0 AND output_tokens=0"  # SQL: the tokens of a turn are unknown
+
 
 class Turn(models.Model):
-    """A model turn, ours or reported. Its event is at `seq`; the model's name is empty if unknown."""
+    """A model turn, ours or reported. Its event is at `seq`; the model's name is empty if unknown. A turn of ours whose
+    tokens are unknown has none at all, which no known one has."""
 
     pk = models.CompositePrimaryKey("conversation_id", "seq")
     conversation = models.ForeignKey(Conversation, models.CASCADE, db_index=False, db_constraint=False)

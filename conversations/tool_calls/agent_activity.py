@@ -1,5 +1,5 @@
-"""What agents of ours did of late, by those turns of their models whose tokens are known: how many over time, and in
-how many runs of others they took part. One query, which ends at a bound. For the agents page."""
+"""What agents of ours did of late, by the turns of their models: how many over time, and in how many runs of others
+they took part. One query, which ends at a bound. For the agents page."""
 
 import time
 from dataclasses import dataclass, field

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +13,7 @@ from markupsafe import Markup
 from conversations.core import hidden_characters, model_prices
 from conversations.core.errors import Invalid
 from conversations.core.micros import to_datetime
+from conversations.core.model_prices import ModelTokenCount
 from conversations.listing.url_filters import TIME_SPANS, end_to_iso, to_iso
 from conversations.rendering import agent_colors, participant_marks, richtext, svg_chart, timestamps
 from conversations.tool_calls.listing import statistics as reading
@@ -78,7 +78,6 @@ def _totals(stats: Numbers) -> dict[str, tuple[str, str]]:
     plus = "+" if any(span.is_cut for span in stats.spans) else ""
     durations_ms = sorted(ms for span in stats.spans for ms in span.took)
     waited = sorted(s for span in stats.spans for s in span.waited)
-    spent = sum(entry.input + entry.output for entry in stats.spent)
     return {
         "Calls": (f"{calls:,}{plus}", ""),
         "Failed": (
@@ -88,22 +87,27 @@ def _totals(stats: Numbers) -> dict[str, tuple[str, str]]:
         "Median": (timestamps.duration(rank(durations_ms, 50)) or "–", ""),
         "p95": (timestamps.duration(rank(durations_ms, 95)) or "–", ""),
         "Approval wait": (_seconds(rank(waited, 50)), ""),
-        "Tokens": (_compact(spent), ""),
+        "Tokens": (_total_tokens(stats), ""),
         "Cost": (_total_cost(stats), ""),
     }
 
 
+def _total_tokens(stats: Numbers) -> str:
+    """Return the tokens of all turns as text, which says if those of some are unknown."""
+    turns, unknown = sum(entry.turns for entry in stats.spent), sum(entry.unknown for entry in stats.spent)
+    if turns and turns == unknown:
+        return "–"
+    return _compact(sum(entry.input + entry.output for entry in stats.spent)) + ("+" if unknown else "")
+
+
 def _total_cost(stats: Numbers) -> str:
     """Return the cost of all turns with a known price as text, which says if the price of others is unknown."""
-    costs = [
-        model_prices.cost(entry.model, entry.input, entry.output, entry.cached)
-        for entry in stats.spent
-        if not entry.is_demo
-    ]
-    known = [dollars for dollars in costs if dollars is not None]
-    if not known:
-        return "–"
-    return model_prices.shown(sum(known, Decimal())) + ("+" if len(known) < len(costs) else "")
+    return _cost(
+        *(
+            ModelTokenCount(entry.model, entry.is_demo, entry.input, entry.cached, entry.output, entry.unknown)
+            for entry in stats.spent
+        )
+    )
 
 
 def _calls(stats: Numbers) -> Chart:
@@ -143,27 +147,31 @@ def _waiting(stats: Numbers) -> Chart:
 
 def _tokens(stats: Numbers) -> Chart:
     sums: Counter[str] = Counter()
-    for entry in stats.spent:
+    known = [entry for entry in stats.spent if entry.turns > entry.unknown]
+    for entry in known:
         sums[entry.agent] += entry.input + entry.output
     shown = [agent for agent, _ in sums.most_common(MAX_AGENTS)]
     hues = participant_marks.distinct_hues(shown)
     series = [Series(richtext.inline(agent or "unknown"), hue=hues[agent]) for agent in shown]
     series += [Series("others")] if len(sums) > len(shown) else []
     kinds = [[0.0] * len(stats.spans) for _ in series]
-    for entry in stats.spent:
+    for entry in known:
         index = shown.index(entry.agent) if entry.agent in shown else len(shown)
         kinds[index][entry.span] += entry.input + entry.output
     rows = [[f"{kind[n]:,.0f}" for kind in kinds] for n in range(len(stats.spans))]
-    summary = f"{sum(sums.values()):,} tokens by {len(sums):,} agents"
+    unknown = sum(entry.unknown for entry in stats.spent)
+    turns = f"{unknown:,} turn{'' if unknown == 1 else 's'}"
+    summary = f"{sum(sums.values()):,} tokens by {len(sums):,} agents" + (f"; unknown for {turns}" if unknown else "")
     return _stacked(stats, "tokens", "Tokens by agent", summary, series, kinds, [entry.name for entry in series], rows)
 
 
 def _spent(stats: Numbers) -> list[dict[str, Any]]:
-    """Return the tokens by agent and model over the whole range, the highest first."""
+    """Return the tokens by agent and model over the whole range, the highest first; of turns that did not tell their
+    tokens only how many there were."""
     sums: dict[tuple[str, str, bool], list[int]] = {}
     for entry in stats.spent:
-        totals = sums.setdefault((entry.agent, entry.model, entry.is_demo), [0, 0, 0, 0])
-        for index, number in enumerate((entry.input, entry.output, entry.turns, entry.cached)):
+        totals = sums.setdefault((entry.agent, entry.model, entry.is_demo), [0, 0, 0, 0, 0])
+        for index, number in enumerate((entry.input, entry.output, entry.turns, entry.cached, entry.unknown)):
             totals[index] += number
     most = sorted(sums.items(), key=lambda pair: -sum(pair[1][:2]))
     return [
@@ -171,13 +179,23 @@ def _spent(stats: Numbers) -> list[dict[str, Any]]:
             "agent": participant_marks.mark_for_name(agent),
             "model": richtext.inline(model or "unknown"),
             "is_demo": is_demo,
-            "input": f"{used:,}",
-            "output": f"{output_tokens:,}",
+            "input": _at_least(used, turns, unknown),
+            "output": _at_least(output_tokens, turns, unknown),
             "turns": f"{turns:,}",
-            "cost": model_prices.shown(None if is_demo else model_prices.cost(model, used, output_tokens, cached)),
+            "unknown": f"{unknown:,}" if unknown else "",
+            "cost": _cost(ModelTokenCount(model, is_demo, used, cached, output_tokens, unknown)),
         }
-        for (agent, model, is_demo), (used, output_tokens, turns, cached) in most[:100]
+        for (agent, model, is_demo), (used, output_tokens, turns, cached, unknown) in most[:100]
     ]
+
+
+def _at_least(tokens: int, turns: int, unknown: int) -> str:
+    return "–" if turns == unknown else f"{tokens:,}{'+' if unknown else ''}"
+
+
+def _cost(*counts: ModelTokenCount) -> str:
+    cost = model_prices.total(counts)
+    return model_prices.shown(cost.dollars) + ("+" if cost.is_partial and cost.dollars is not None else "")
 
 
 def _reviews(stats: Numbers) -> list[dict[str, Any]]:

@@ -1,9 +1,12 @@
 """What conversations and agents spend: sums that events add to, priced as far as known, the same after a rebuild."""
 
 import json
+import re
 from decimal import Decimal
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -12,7 +15,8 @@ from conversations.conversation import conversation_list, spending
 from conversations.core import principals
 from conversations.events import log
 from conversations.events.log.rebuild import rebuild
-from conversations.models import Conversation, ModelUsage
+from conversations.events.log.sql import TURN
+from conversations.models import Conversation, ModelUsage, Turn
 from tests.support import held_run, teamwork
 from tests.support.cast import client_of
 from tests.support.unchecked import unchecked
@@ -130,6 +134,44 @@ def test_a_turn_whose_tokens_are_unknown_makes_its_agents_cost_partial(claimed):
     turn(claimed)
 
     assert spending.of_agent("Dialogue").cost.words == "at least $4.00"
+
+
+def test_statistics_count_turns_whose_tokens_are_unknown(claimed, people):
+    turn(claimed, input_tokens=MILLION, output_tokens=0)
+    turn(claimed)
+    turn(claimed, agent="Weather")
+
+    page = client_of(people["viewer"]).get("/numbers/?last=24h").content.decode()
+
+    cells = re.findall(r'data-cell="(in|out|turns|cost)">(.*?)</td>', page)
+    texts = [(name, " ".join(re.sub("<[^>]+>", " ", cell).split())) for name, cell in cells]
+    assert texts == [
+        *[("in", "1,000,000+"), ("out", "0+"), ("turns", "2 1 unknown"), ("cost", "$4.00+")],
+        *[("in", "–"), ("out", "–"), ("turns", "1 1 unknown"), ("cost", "–")],
+    ]
+    assert "1,000,000 tokens by 1 agents; unknown for 2 turns" in page
+    assert "<dt>Tokens</dt><dd>1 M+</dd>" in page
+
+
+def test_an_agents_page_says_of_how_many_turns_the_tokens_are_unknown(claimed, people):
+    turn(claimed, input_tokens=1, output_tokens=2)
+    turn(claimed)
+
+    page = text_of(client_of(people["viewer"]).get(reverse("agent", args=["Town Hall", "Dialogue"])))
+
+    assert "1 in, 2 out unknown for 1 of 2 turns" in page
+
+
+def test_a_turn_from_before_whose_tokens_are_unknown_gets_its_row(claimed):
+    turn(claimed)
+    turn(claimed, input_tokens=5, output_tokens=1)
+    turn(claimed, "", agent="Weather", demo=True)
+    before = list(Turn.objects.order_by("seq").values_list(*TURN.split(",")))
+    Turn.objects.filter(input_tokens=0).delete()
+
+    import_module("conversations.migrations.0026_unknown_turns").fill(apps, None)
+
+    assert list(Turn.objects.order_by("seq").values_list(*TURN.split(","))) == before
 
 
 def test_an_agents_day_is_read_within_a_bound(claimed, monkeypatch):

@@ -100,18 +100,16 @@ def _keep(
     model = clean_text(fields.model)[:200]
     counts = fields.usage or NOTHING
     spent = counts.input_tokens or counts.prompt_tokens, counts.output_tokens or counts.completion_tokens
-    if not is_known(spent):
-        if event.run is not None:  # ours: that there was one is known
-            sums = usage.of_agent(changes, head, agent, model, is_demo=fields.demo)
-            sums.turns, sums.unknown_turns = sums.turns + 1, sums.unknown_turns + 1
+    is_unknown = not is_known(spent)
+    if is_unknown and event.run is None:  # ours alone: that there was one is known
         return
     cached = min(spent[0], counts.cached)
     is_inside = event.run is None or bool(fields.parent_call)  # a foreign agent's working time is unknown
-    worked_ms = 0 if is_inside else round(max(0.0, fields.duration_ms or 0))
+    worked_ms = 0 if is_inside or is_unknown else round(max(0.0, fields.duration_ms or 0))
     place = (head.id, head.head_seq, event.at)
     changes.turns.append(TurnRow(*place, agent, model, fields.demo, *spent, cached, event.run, worked_ms))
     sums = usage.of_agent(changes, head, agent, model, is_demo=fields.demo)
-    sums.turns += 1
+    sums.turns, sums.unknown_turns = sums.turns + 1, sums.unknown_turns + is_unknown
     sums.input_tokens, sums.output_tokens = sums.input_tokens + spent[0], sums.output_tokens + spent[1]
     sums.cached_tokens += cached
     sums.worked_ms += worked_ms

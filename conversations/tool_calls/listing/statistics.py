@@ -19,6 +19,7 @@ from conversations.listing.sql_conditions import SqlCondition
 from conversations.listing.url_filters import TIME_SPANS, parse_time
 from conversations.models import Annotation, Approval
 from conversations.models.tool_call import FAILED, STOPPED
+from conversations.models.turn import IS_UNKNOWN
 from conversations.tool_calls.listing.filters import STATUSES
 from conversations.tool_calls.listing.sql_filters import UNSTAGED, is_staging
 
@@ -86,7 +87,7 @@ class TimeSpan:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens of one agent with one model in one interval."""
+    """Tokens of one agent with one model in one interval; those of `unknown` of its turns are unknown."""
 
     span: int
     agent: str
@@ -96,6 +97,7 @@ class Spent:
     output: int
     turns: int
     cached: int = 0
+    unknown: int = 0
 
 
 @dataclass(slots=True)
@@ -216,16 +218,17 @@ def _spend(time_range: Range, seen: SqlCondition) -> tuple[list[Spent], datetime
         " WHERE at>=%s AND at<%s ORDER BY at DESC LIMIT %s"
     )
     rows = sql_conditions.fetch_rows(
-        "SELECT (at-%s)/%s,agent,model,is_demo,SUM(input_tokens),SUM(output_tokens),COUNT(*),SUM(cached_tokens),MIN(at)"
-        f" FROM ({newest}) AS t WHERE {seen.sql} GROUP BY 1,2,3,4 ORDER BY 1,2,3,4",
+        "SELECT (at-%s)/%s,agent,model,is_demo,SUM(input_tokens),SUM(output_tokens),COUNT(*),SUM(cached_tokens),"
+        f"SUM(CASE WHEN {IS_UNKNOWN} THEN 1 ELSE 0 END),MIN(at) FROM ({newest}) AS t WHERE {seen.sql}"
+        " GROUP BY 1,2,3,4 ORDER BY 1,2,3,4",
         [time_range.start, time_range.width, time_range.start, time_range.end, TURNS, *seen.values],
     )
-    spent: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    spent: dict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0] * 5)
     for span, agent, model, is_demo, *figures, _ in rows:
         for index, number in enumerate(figures):
             spent[min(int(span), time_range.spans - 1), agent, model, bool(is_demo)][index] += int(number)
     is_cut = sum(row[6] for row in rows) >= TURNS
-    return [Spent(*key, *sums) for key, sums in spent.items()], to_datetime(min(r[8] for r in rows)) if is_cut else None
+    return [Spent(*key, *sums) for key, sums in spent.items()], to_datetime(min(r[9] for r in rows)) if is_cut else None
 
 
 def _review(time_range: Range) -> list[Reviews]:
