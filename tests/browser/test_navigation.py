@@ -132,6 +132,28 @@ def test_a_phone_has_four_tabs_and_more(page: Page) -> None:
     expect(page).to_have_title("Statistics · Switchboard")
 
 
+UNDER_THE_BAR = """() => {
+  const focused = document.activeElement, bar = document.querySelector(".nav");
+  if (bar.contains(focused) || focused === document.body) return null;
+  return focused.getBoundingClientRect().bottom > bar.getBoundingClientRect().top ? focused.outerHTML : null;
+}"""
+
+
+def test_the_bar_of_a_phone_covers_nothing_that_has_the_focus(page: Page) -> None:
+    page.set_viewport_size({"width": 360, "height": 400})
+    page.goto("/account/")
+    stops = page.locator("main :is(a[href], button, input, summary)").count()
+    page.get_by_role("heading", name="Account").click()
+
+    covered = []
+    for _ in range(stops):
+        page.keyboard.press("Tab")
+        covered.append(page.evaluate(UNDER_THE_BAR))
+
+    assert stops > 5
+    assert list(filter(None, covered)) == []
+
+
 @pytest.mark.parametrize("width", [1440, 360])
 @pytest.mark.thorough
 def test_who_has_no_right_to_admin_pages_sees_none(chromium: Browser, server: Server, width: int) -> None:
