@@ -47,6 +47,17 @@ def test_nothing_scrolls_sideways_on_a_narrow_screen(transcript: Transcript, wid
 
 
 @pytest.mark.thorough
+def test_a_transcript_for_print_is_as_wide_as_a_phone(transcript: Transcript) -> None:
+    transcript.page.set_viewport_size({"width": 390, "height": 844})
+
+    transcript.page.goto(f"/conversations/{transcript.key}/print/")
+
+    bodies = transcript.page.locator(".rows > .event > .body")
+    widths = bodies.evaluate_all("(all) => all.map((body) => body.getBoundingClientRect().width)")
+    assert widths
+    assert min(widths) > 250, widths
+
+
 def test_a_calls_result_begins_where_its_arguments_do(transcript: Transcript) -> None:
     transcript.call("refund", status="start", args={"why": "long words " * 60})
     transcript.call("refund", status="success", output="done")
