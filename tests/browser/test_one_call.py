@@ -105,6 +105,21 @@ def test_the_title_stands_out_and_the_head_leads_to_the_replay(page: Page, call:
     expect(page.locator("#replay-title")).to_be_in_viewport()
 
 
+def test_what_is_pressed_on_a_phone_is_24_px_high(page: Page, call: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    heights = "(all) => all.map((target) => target.getBoundingClientRect().height)"
+
+    page.goto("/conversations/figures/")
+    expect(page.locator(".offered > summary").first).to_be_visible()
+    offered = page.locator(".offered > summary").evaluate_all(heights)
+    page.goto(f"/calls/{call}/")
+    bars = page.locator(".bars > li").evaluate_all(heights)
+
+    assert offered
+    assert bars
+    assert min(offered + bars) >= 24
+
+
 def test_ids_are_folded_until_somebody_wants_them(page: Page, call: str) -> None:
     page.goto(f"/calls/{call}/")
     identity = page.locator("aside .card", has_text="Identity")
