@@ -92,7 +92,7 @@ def _answer(request: HttpRequest, approval_request: inbox.ApprovalCard) -> dict[
     if pressed == "respond":
         answer["output"] = posted.get("output", "").replace("\r\n", "\n")
     elif pressed == "fields":
-        answer["arguments"] = argument_form.read(schema, posted)
+        answer["arguments"] = argument_form.read(schema, posted, approval_card.arguments_of(approval_request))
     elif pressed == "raw":
         answer["arguments"] = posted.get("raw", "")
     elif pressed == "approve" and not argument_form.is_untouched(

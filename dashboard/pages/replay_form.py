@@ -87,12 +87,9 @@ def posted_arguments(
     how = posted.get("do", "")
     if how.endswith("raw"):
         return posted.get("raw", "")
-    if not any(name.startswith(argument_form.PREFIX) for name in posted):
-        return None
     schema, sent = schema_of(eligibility), parse_object(recorded.ran.strip())
-    untouched = {f"{argument_form.PREFIX}{entry.name}": entry.value for entry in argument_form.entries(schema, sent)}
-    now = {name: posted.get(name, "").replace("\r\n", "\n") for name in untouched}
-    return None if now == untouched and sent is not None else argument_form.read(schema, posted)
+    is_untouched = argument_form.is_untouched(schema, sent, posted)
+    return None if is_untouched else argument_form.read(schema, posted, sent)
 
 
 def schema_of(eligibility: ReplayEligibility) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def test_other_rules_of_a_schema_hold():
 @pytest.mark.parametrize("given", ["[" * 100_000, '{"a":' * 100_000])
 def test_a_field_of_json_that_is_too_deep_is_no_json(given):
     with pytest.raises(Invalid, match="must be JSON"):
-        argument_form.read(of(a={"type": "array"}), {"arg.a": given})
+        argument_form.read(of(a={"type": "array"}), {"arg.a": given}, {})
 
 
 @pytest.mark.parametrize(

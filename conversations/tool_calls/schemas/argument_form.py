@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from conversations.core import hidden_characters
+from conversations.events.payload import clean_text
 from conversations.tool_calls.schemas.argument_check import InvalidArguments
 from conversations.tool_calls.schemas.schema_table import type_of
 
@@ -20,8 +21,8 @@ Kind = Literal["line", "text", "number", "choice", "json"]
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """One field. `value`: its text; `was`: the text of the original argument; `choices`: values with labels; `problem`:
-    what is wrong with the entered value."""
+    """One field. `value`: its text; `was`: the text of the original argument (both as a browser returns them);
+    `choices`: values with labels; `problem`: what is wrong with the entered value."""
 
     name: str
     label: str
@@ -62,36 +63,42 @@ def entries(
     return [replace(field, problem=(problems or {}).get(field.name, "")) for field in fields]
 
 
-def read(schema: Schema, posted: Mapping[str, str]) -> dict[str, Any]:
-    """Parse a posted form into arguments: an empty field is null if that is allowed, else omitted. Raises
-    InvalidArguments."""
-    arguments: dict[str, Any] = {}
+def read(schema: Schema, posted: Mapping[str, str], arguments: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return `arguments` with the edits of a posted form. A cleared field is null if that is allowed, an empty text if
+    it is a text, else omitted. Raises InvalidArguments."""
+    edited = dict(arguments or {})
     problems: dict[str, str] = {}
-    for name, inner in _properties(schema):
-        text = posted.get(f"{PREFIX}{name}")
-        if text is None:
-            continue
-        kind, is_nullable, choices = _kind(inner, schema)
-        if text == "" and (is_nullable or kind not in ("line", "text")):
-            if is_nullable:
-                arguments[name] = None
-            continue
-        try:
-            arguments[name] = _value(text.replace("\r\n", "\n"), kind, dict(choices))
-        except (ValueError, RecursionError):
-            problems[name] = f"must be {EXPECTED.get(kind, 'JSON')}"
+    inner = dict(_properties(schema))
+    for name, text in _edits(schema, arguments, posted).items():
+        kind, is_nullable, choices = _kind(inner[name], schema)
+        if text == "" and is_nullable:
+            edited[name] = None
+        elif text == "" and kind not in ("line", "text"):
+            edited.pop(name, None)
+        else:
+            try:
+                edited[name] = _value(text, kind, dict(choices))
+            except (ValueError, RecursionError):
+                problems[name] = f"must be {EXPECTED.get(kind, 'JSON')}"
     if problems:
         name, problem = next(iter(problems.items()))
         raise InvalidArguments(f"the field {name} {problem}", problems=problems)
-    return arguments
+    return edited
 
 
 def is_untouched(schema: Schema, arguments: Mapping[str, Any] | None, posted: Mapping[str, str]) -> bool:
     """Return whether a posted form still has the values it was drawn with, or none of the fields."""
-    return all(
-        posted.get(f"{PREFIX}{field.name}", field.value).replace("\r\n", "\n") == field.value
-        for field in entries(schema, arguments)
-    )
+    return not _edits(schema, arguments, posted)
+
+
+def as_posted(text: str) -> str:
+    """Return a text as a browser returns it from a form, with LF as line ends: it replaces what HTML cannot hold."""
+    return clean_text(text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _edits(schema: Schema, arguments: Mapping[str, Any] | None, posted: Mapping[str, str]) -> dict[str, str]:
+    """Return the entered texts of the fields that differ from the original arguments, by name."""
+    return {field.name: field.value for field in entries(schema, arguments, posted) if field.is_edited}
 
 
 def _value(text: str, kind: Kind, choices: Mapping[str, str]) -> Any:
@@ -106,11 +113,11 @@ def _entry(
     name: str, inner: Any, root: Schema, arguments: Mapping[str, Any], entered: Mapping[str, str], is_required: bool
 ) -> FormField:
     kind, _, choices = _kind(inner, root)
-    was = _shown(arguments[name], kind) if name in arguments else ""
-    value = entered.get(f"{PREFIX}{name}", was)
+    was = as_posted(_shown(arguments[name], kind)) if name in arguments else ""
+    value = as_posted(entered.get(f"{PREFIX}{name}", was))
     about = inner.get("description") if isinstance(inner, dict) else None
     description = about if isinstance(about, str) else ""
-    is_long = kind == "line" and (len(value) > 60 or "\n" in value)
+    is_long = kind == "line" and (len(value) > 60 or "\n" in value + was)
     return FormField(
         name=name, label=hidden_characters.spelled_out(name), kind="text" if is_long else kind,
         type=hidden_characters.spelled_out(type_of(inner, root))[:80], value=value, choices=choices,
