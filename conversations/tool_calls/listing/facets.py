@@ -68,7 +68,7 @@ def facets(filters: CallFilters) -> list[Facet]:
     fetch, conditions = _asked_once(), sql_filters.conditions_for(filters)
     values = _values([column for column in COLUMNS.values() if column != "status"]) | {"status": list(STATUSES)}
     candidates = [_facet(name, values[column], filters, conditions, fetch) for name, column in COLUMNS.items()]
-    return [facet for facet in candidates if facet.all_values]
+    return [facet for facet in candidates if facet.all_values or facet.values]
 
 
 def values_of(column: str) -> list[str]:
@@ -101,6 +101,7 @@ def _facet(name: str, all_values: list[str], filters: CallFilters, conditions: C
     chosen, others = getattr(filters, name), conditions.without(name)
     walk = query.choose_plan(others, WALK // query.TEXT_SHARE if filters.q else WALK, fetch)
     counts, bound = _counts(COLUMNS[name], sorted({*all_values, *chosen}), others, walk, chosen, fetch)
+    counts = Counter({**dict.fromkeys(chosen, 0), **counts})  # a form without a chosen value would drop it
     values = [
         Value(value, min(n, MAX_COUNT), n > MAX_COUNT or value in bound, value in chosen) for value, n in counts.items()
     ]
