@@ -17,12 +17,14 @@ Row = TypeVar("Row")
 class ListPage(Generic[Row, Position]):
     """Some rows, newest first. `after`: the position after which older rows follow; None at the end.
 
-    `looked_at`: how many rows were read, if the walk ended before the page was full; else 0.
+    `looked_at`: how many rows were read, if the walk ended before the page was full; else 0. `begins`: the moment from
+    which on rows are listed, µs UTC, where a page of the list says it.
     """
 
     items: list[Row]
     after: Position | None = None
     looked_at: int = 0
+    begins: int | None = None
 
 
 def cut_page(

@@ -14,6 +14,7 @@ from django.utils.http import urlencode
 from conversations.core.errors import Invalid
 from conversations.core.micros import to_datetime, to_micros
 from conversations.events.payload import clean_text
+from conversations.listing.page import read_cursor
 
 MAX_VALUES = 20  # of one name
 TIME_SPANS = {
@@ -24,6 +25,7 @@ TIME_SPANS = {
     "30d": ("30 days", timedelta(days=30)),
 }
 MINUTE = 60_000_000  # µs
+BEGINS = "~"  # in a cursor: between the position and the moment at which `last` begins
 _TO_THE_MINUTE = re.compile(r"^[^:]*[T ]\d\d:\d\d(Z|[+-]\d\d:?\d\d)?$", re.IGNORECASE)
 FIELDS = {"from": "since", "to": "until"}  # names in the address → fields, where they differ
 NAMES = {field: name for name, field in FIELDS.items()}
@@ -98,6 +100,28 @@ class UrlFilters:
         """Return the start of the range, µs UTC: the later of `from` and `last` before now; None without either."""
         at = to_micros(now - TIME_SPANS[self.last][1]) if self.last else None
         return max((moment for moment in (self.since, at) if moment is not None), default=None)
+
+    def fixed(self, begins: int | None = None) -> Self:
+        """Return the filters with the moment at which `last` begins in place of it, by default counted from now: pages
+        that are read one after the other must not lose their oldest rows to the clock."""
+        if not self.last:
+            return self
+        return replace(self, since=self.begins(datetime.now(UTC)) if begins is None else begins, last="")
+
+    def of_page(self, cursor: str) -> tuple[Self, str]:
+        """Return the fixed filters of the page after `cursor`, and its position. Raises Invalid."""
+        position, mark, begins = cursor.partition(BEGINS)
+        moment = read_cursor(begins, 1) if mark else None
+        if mark and not (position and moment):
+            raise Invalid("must be a cursor from an earlier response", field="before")
+        return self.fixed(moment[0] if moment else None), position
+
+    def cursor(self, after: object, begins: int | None) -> str | None:
+        """Return the cursor for the rows after a position, None at the end. `begins`: `since` of this page's fixed
+        filters."""
+        if after is None:
+            return None
+        return f"{after}{BEGINS}{begins}" if self.last else str(after)
 
     @property
     def query(self) -> str:

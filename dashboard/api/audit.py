@@ -31,12 +31,10 @@ def entries(request: HttpRequest) -> JsonResponse:
     If there are few or no items and a cursor, there may be more further back; `looked_at` is the number of entries
     searched.
     """
-    page = query.newest(
-        AuditFilters.parse_strict(dict(request.GET.lists())),
-        before=query.position_of(request.GET.get("before", "")),
-        limit=limit_of(request),
-    )
-    cursor = str(page.after) if page.after else None
+    filters = AuditFilters.parse_strict(dict(request.GET.lists()))
+    fixed, before = filters.of_page(request.GET.get("before", ""))
+    page = query.newest(fixed, before=query.position_of(before), limit=limit_of(request))
+    cursor = filters.cursor(page.after, fixed.since)
     items = [item(entry) for entry in page.items]
     return JsonResponse({"items": items, "cursor": cursor, "looked_at": page.looked_at or None})
 

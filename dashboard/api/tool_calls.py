@@ -40,14 +40,10 @@ def tool_calls(request: HttpRequest) -> JsonResponse:
     """
     filters = CallFilters.parse_strict(dict(request.GET.lists()))
     lag = search.lag().events if filters.q else 0  # before the calls: what is indexed meanwhile is among them
-    scan = query.newest(
-        filters,
-        before=query.position_of(request.GET.get("before", "")),
-        limit=limit_of(request),
-    )
-    page = within(scan)
+    fixed, before = filters.of_page(request.GET.get("before", ""))
+    page = within(query.newest(fixed, before=query.position_of(before), limit=limit_of(request)))
     items = [item(row) for row in rows(page.items, whole=True)]
-    cursor = str(page.after) if page.after else None
+    cursor = filters.cursor(page.after, fixed.since)
     return JsonResponse({"items": items, "cursor": cursor, "looked_at": page.looked_at or None, "lag": lag})
 
 

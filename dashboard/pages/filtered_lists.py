@@ -1,7 +1,7 @@
 """Lists with filters in the address: their pages, the filters in force, and the export of everything that matches."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from django.http import HttpRequest, StreamingHttpResponse
@@ -45,11 +45,14 @@ class FilteredList(Generic[Filters, Row, Position]):
         """Return the rows after a position, by default the one in the address; no rows if a filter or the cursor is
         invalid."""
         try:
-            position = position or self.position_of(request.GET.get("before", ""))
+            filters, cursor = filters.of_page(request.GET.get("before", ""))
+            position = position or self.position_of(cursor)
         except Invalid as error:
             wrong["before"] = error.message
         walk = FAR if request.GET.get("look") == "far" else WALK
-        return ListPage([]) if wrong else self.newest(filters, before=position, limit=PAGE, walk=walk)
+        if wrong:
+            return ListPage([])
+        return replace(self.newest(filters, before=position, limit=PAGE, walk=walk), begins=filters.since)
 
     def page_context(self, filters: Filters, wrong: Mapping[str, str], page: ListPage[Row, Position]) -> dict[str, Any]:
         """Return the template context of the rows."""
@@ -58,7 +61,7 @@ class FilteredList(Generic[Filters, Row, Position]):
             "wrong": _spelled_out(wrong),
             "chips": self._chips(filters),
             "newest_href": self.href(filters),
-            "older_href": self.href(filters, page.after) if page.after else "",
+            "older_href": self.href(filters, filters.cursor(page.after, page.begins)) if page.after else "",
             "looked_at": page.looked_at,
             "names": self.names,
         }
@@ -90,7 +93,7 @@ class FilteredList(Generic[Filters, Row, Position]):
         if form not in TYPES:
             raise NotFound("The format must be csv or jsonl.")
         kind: Form = "csv" if form == "csv" else "jsonl"
-        filters = self.filters.parse_strict(dict(request.GET.lists()))
+        filters = self.filters.parse_strict(dict(request.GET.lists())).fixed()
         begin_export(request.user, export, filters, kind)
         by = permissions.principal_of(request.user)
         is_head = request.method == "HEAD"
