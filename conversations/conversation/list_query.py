@@ -8,13 +8,15 @@ the page says how far back it looked, and its cursor continues from there: nothi
 more than the bound.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 from django.db import connection
 
 from conversations.access import permissions
+from conversations.core import letter_case
 from conversations.core.errors import Invalid
 from conversations.events.log.sql import any_of, marks
 from conversations.events.payload import clean_text
@@ -28,6 +30,7 @@ SCATTERED = 500  # of one along a state's index: nearly each of them is on a pag
 MAX_BY_INDEX = 700  # conversations of an index that are all looked at
 MAX_WORDS = 8  # of a filter; more are ignored
 MAX_WORDS_SIZE = 1000  # characters of it; databases have bounds of their own
+MAX_CASES = 20  # letters beyond ASCII of a word that are compared without case: SQLite nests no more calls
 STATES = ("open", "paused", "person", "mine", "waiting")
 
 NEWEST = "t.last_at DESC,t.id DESC"  # as the index of visible conversations has them
@@ -38,9 +41,10 @@ NONE = SqlCondition("1=0")
 _PARTICIPATES = """EXISTS(SELECT 1 FROM conversations_participant p{}
 WHERE p.conversation_id=t.id AND p.name IN ({}){}{})"""
 _APART = " OFFSET 0"  # PostgreSQL tests each row by itself, and does not read all that pass to join them
+_CAPTION = "t.title||'\n'||t.key||'\n'||t.last_line"  # no word has a line's end
 _HOLDS = {
     "sqlite": """(t.title LIKE %s ESCAPE '\\' OR t.key LIKE %s ESCAPE '\\' OR t.last_line LIKE %s ESCAPE '\\')""",
-    "postgresql": """UPPER(t.title||chr(10)||t.key||chr(10)||t.last_line) LIKE UPPER(%s)""",  # no word has a line's end
+    "postgresql": f"UPPER({_CAPTION}) LIKE UPPER(%s)",
 }
 _OPEN_APPROVALS = """conversations_approval a WHERE a.status='pending'
 AND EXISTS(SELECT 1 FROM conversations_run r WHERE r.id=a.run AND r.status='waiting')"""
@@ -214,9 +218,27 @@ def _participates(index: str, further: str, names: tuple[str, ...]) -> SqlCondit
 
 def _holds(word: str) -> SqlCondition:
     """Return the condition that a word occurs in the title, the id or the last line, in upper or lower case."""
-    escaped = word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    pattern = "%{}%".format(word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_"))
+    if not word.isascii() and (cases := _cases(word)):
+        return _holds_folded(pattern.translate({ord(other): letter for other, letter in cases.items()}), cases)
     test = _HOLDS[connection.vendor]
-    return SqlCondition(test, (f"%{escaped}%",) * test.count("%s"))
+    return SqlCondition(test, (pattern,) * test.count("%s"))
+
+
+def _cases(word: str) -> dict[str, str]:
+    """Return letters beyond ASCII that the text or the word may have in another case, each with its folded form."""
+    letters = [letter for letter in dict.fromkeys(letter_case.fold_letters(word)) if not letter.isascii()]
+    return dict(islice(((other, letter) for letter in letters for other in letter_case.other_cases(letter)), MAX_CASES))
+
+
+def _holds_folded(pattern: str, cases: Mapping[str, str]) -> SqlCondition:
+    """Return the condition that a text, once these letters are folded in it, holds a folded pattern."""
+    if connection.vendor == "postgresql":
+        values = "".join(cases), "".join(cases.values()), pattern
+        return SqlCondition(f"UPPER(translate({_CAPTION},%s,%s)) LIKE UPPER(%s)", values)
+    text = "replace(" * len(cases) + _CAPTION + ",%s,%s)" * len(cases)
+    letters = tuple(letter for case in cases.items() for letter in case)
+    return SqlCondition(f"{text} LIKE %s ESCAPE '\\'", (*letters, pattern))
 
 
 def _in_state(filters: ListFilters) -> Iterator[SqlCondition]:

@@ -44,6 +44,7 @@ def filters_by_name() -> dict[str, dict[str, Any]]:
         "word, everywhere": {"q": "agent"}, "word, old ones": {"q": "archived"}, "word, nowhere": {"q": "nowhere"},
         "words": {"q": "agent tool marker31"}, "words, seldom together": {"q": "refund archived lamp 976"},
         "id": {"q": f"conversation-{CONVERSATIONS // 2 + 1}"}, "two letters": {"q": "zq"},
+        "beyond ASCII": {"q": "возврат"},
         "participant of all": {"participant": "A1"}, "participant of few": {"participant": "Few"},
         "participant of old ones": {"participant": "Old"}, "participant, nobody": {"participant": "nobody"},
         "token of many": {"agent": "A1"}, "token of few": {"agent": "Few"}, "token of old ones": {"agent": "Old"},

@@ -31,6 +31,9 @@ WORDS = (
     "c1",
     "退款",
     "退",
+    "ärger",
+    "ÉMILE",
+    "СОЮЗ",
     "zz",
     "nowhere",
     "line 7",
@@ -38,6 +41,7 @@ WORDS = (
     "once",
     "new",
 )
+TITLES = ("Park benches", "A swing", "100% sure_thing", "关于退款的问题", "Ärger, émile", "союз", "")
 NAMES = ("Triage", "Rosa", "zoe", "Seldom", "nobody")
 STATES = ("", "open", "paused", "person", "mine", "waiting")
 
@@ -57,7 +61,7 @@ def store(count: int, reader: User, seed: int = 3) -> None:
     for number in range(count):
         made = Conversation.objects.create(
             key=f"c{number}", last_at=1000 + number // 3, is_staged=number % 17 == 5, head_seq=1,
-            title=dice.choice(["Park benches", "A swing", "100% sure_thing", "关于退款的问题", ""]),
+            title=dice.choice(TITLES),
             last_line=dice.choice([f"line {number}", "the park", "bench", "zz" if number % 40 == 1 else "nothing"]),
             state=dice.choice(["open", "open", "open", "paused"]),
             owner=dice.choice(["", "", "", "", "user:tomas", f"user:{reader.username}"]),
@@ -77,7 +81,7 @@ def store(count: int, reader: User, seed: int = 3) -> None:
 def scan(reader: User, *, q: str = "", participant: str = "", state: str = "", agent: str = "") -> list[str]:
     """Return the keys that the filters leave, newest first, by a look at every conversation."""
     fits: list[Callable[[Conversation], bool]] = [
-        lambda row: all(any(word in text for text in _texts(row)) for word in q.lower().split()),
+        lambda row: all(any(word in text for text in _texts(row)) for word in q.casefold().split()),
         lambda row: not participant or bool(_names(row) & {participant, f"agent:{participant}", f"user:{participant}"}),
         lambda row: not agent or bool(_names(row, is_named=True) & {agent, f"agent:{agent}"}),
         lambda row: not state or _is(row, state, f"user:{reader.username}"),
@@ -87,7 +91,7 @@ def scan(reader: User, *, q: str = "", participant: str = "", state: str = "", a
 
 
 def _texts(row: Conversation) -> list[str]:
-    return [text.lower() for text in (row.title, row.key, row.last_line)]
+    return [text.casefold() for text in (row.title, row.key, row.last_line)]
 
 
 def _names(row: Conversation, **conditions: Any) -> set[str]:

@@ -100,6 +100,22 @@ def test_signs_of_like_mean_themselves() -> None:
     assert [keys(q=q) for q in ("100%", "sure_", "\\o")] == [["a"], ["a"], ["a"]]
 
 
+@pytest.mark.parametrize(
+    ("q", "title"),
+    [
+        ("ärger", "Ärger mit Rechnung"), ("ÄRGER", "Der ärger"), ("éCOLE", "École"), ("союз", "СОЮЗ"), ("Ǆ", "ǆ"),
+        ("ΤΈΛΟΣ", "τέλος"), ("τέλοσ", "ΤΈΛΟΣ"), ("STRAẞE", "Straße"), ("100%ä", "100%Ä"), ("ä_b\\", "Ä_B\\"),
+        ("İstanbul", "İSTANBUL"), ("абвгдежзийклмнопрстуфхцчшщъыьэюя", "абвгдежзийклмнопрстуфхцчшщъыьэюя"),
+    ],
+)  # fmt: skip
+def test_a_word_is_found_in_any_case_of_any_script(q: str, title: str) -> None:
+    make("title", 3, title=title)
+    make("line", 2, last_line=f"x{title}")
+    make("other", 1, title="Arger mit Rechnung, 100ä, ab")
+
+    assert keys(q=q) == ["title", "line"]
+
+
 def test_a_participant_is_found_with_and_without_the_prefix() -> None:
     make("a", 2, participants=["agent:Triage", "Rosa"])
     make("b", 1, participants=["agent:Dialogue", "user:zoe"])
