@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 from conversations.access import permissions
 from conversations.conversation import conversation_list, conversation_row, participant_names, since_left, visits
 from conversations.conversation.since_left import SinceLeft
-from conversations.core import hidden_characters
+from conversations.core import hidden_characters, letter_case
 from conversations.events import epoch
 from conversations.models import Agent, User
 from conversations.rendering.participant_marks import mark_for_name
@@ -87,7 +87,12 @@ def _names(page: conversation_list.ConversationPage) -> list[str]:
 
 def _named(text: str) -> dict[str, list[dict[str, Any]]]:
     """Return agents with their pages, and participants with the conversations they take part in."""
-    agents = Agent.objects.filter(name__icontains=text.replace("\0", "")).order_by("name", "team")
+    folded = letter_case.fold_name(text.replace("\0", ""))  # not in SQL: the databases disagree on case
+    agents = [
+        (team, name)
+        for team, name in Agent.objects.order_by("name", "team").values_list("team", "name")
+        if folded in letter_case.fold_name(name)
+    ]
     return {
         "agents": [
             {
@@ -96,7 +101,7 @@ def _named(text: str) -> dict[str, list[dict[str, Any]]]:
                 "url": reverse("agent", args=[team, name]),
                 "mark": mark_for_name(name).symbol_fields,
             }
-            for team, name in agents.values_list("team", "name")[:MAX_FOUND]
+            for team, name in agents[:MAX_FOUND]
             if hidden_characters.is_clean(team + name)
         ],
         "participants": [

@@ -92,6 +92,24 @@ def test_an_unfit_name_is_refused(admin, name):
     assert caught.value.field == "name"
 
 
+@pytest.mark.parametrize(("name", "taken"), [("émile", "Émile"), ("ΠΕΤΡΟΣ", "Πετρος"), ("Strasse", "Straße")])
+def test_a_name_is_taken_in_any_case_of_any_script(admin, name, taken):
+    people.create_person(admin, taken, ["viewer"])
+
+    with pytest.raises(Conflict, match=f"{name} is taken"):
+        people.create_person(admin, name, ["viewer"])
+
+
+def test_people_whose_names_differ_in_case_from_before_may_both_be_changed(admin):
+    for name in ("Émile", "émile"):
+        User.objects.create(username=name)
+
+        people.set_roles(admin, name, ["operator"])
+        people.deactivate(admin, name)
+
+    assert User.objects.filter(roles__name="operator", is_active=False).count() == 2
+
+
 def test_a_taken_name_is_refused_in_any_case(admin):
     with pytest.raises(Conflict, match="Vera is taken"):
         people.create_person(admin, "Vera", [])

@@ -11,6 +11,7 @@ from conversations.access.accounts.sign_in_links import new_link
 from conversations.access.action_context import audited_action, revoked
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
+from conversations.core import letter_case
 from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import lock_actions, write_transaction
@@ -28,7 +29,7 @@ def create_person(by: Who, name: str, roles: Collection[str], *, password: str =
     user = User(username=name)
     user.set_password(fit_password(user, password)) if password else user.set_unusable_password()
     with audited_action(by, "create_person", _target(name), right="people") as principal:
-        if User.objects.filter(username__iexact=name).exists():
+        if _is_taken(name):
             raise Conflict(f"the name {name} is taken", field="name")
         _insert(user)
         Role.objects.bulk_create(Role(user=user, name=role) for role in held)
@@ -112,6 +113,13 @@ def _fit_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise Invalid("must be 1 to 150 letters, digits or . _ @ + -, starting with a letter or digit", field="name")
     return name
+
+
+def _is_taken(name: str) -> bool:
+    """Return whether somebody's name differs by case at most; compared in Python, since the databases disagree on
+    case."""
+    folded = letter_case.fold_name(name)
+    return any(letter_case.fold_name(taken) == folded for taken in User.objects.values_list("username", flat=True))
 
 
 def _checked_roles(roles: Collection[str]) -> list[str]:

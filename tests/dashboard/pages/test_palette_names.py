@@ -42,6 +42,14 @@ def test_agents_lead_to_their_page_and_participants_to_their_conversations(brows
     ]
 
 
+def test_an_agent_is_found_in_any_case_of_any_script(browser: Client) -> None:
+    Agent.objects.create(team="Town Hall", name="Äußerung")
+
+    assert [agent["name"] for agent in browser.get("/", {"part": "names", "q": "ÄUSS"}).json()["agents"]] == [
+        "Äußerung"
+    ]
+
+
 def test_each_participant_that_is_offered_leads_to_a_conversation(browser: Client) -> None:
     take_part("a", "agent:Triage", "Rosa", "user:zoe", "system", "token:ci")
 
