@@ -3,22 +3,32 @@
  * page. Used by `live-transcript` and `live-part`.
  */
 import { ReconnectCounter } from "./reconnect-counter.js";
+import { socket } from "./socket.js";
 
 /**
  * Dispatches `connection:down` {seq}, `connection:restored` {count, first, last, isWhole}, `connection:gap` {from, to, reason},
- * `connection:reset`, `connection:error` {code, message}.
+ * `connection:reset`, `connection:error` {code, message}; `connection:ended` {isLive} where a loss ended and nothing is counted:
+ * the page follows nothing, or the server refuses it.
  */
 export class ConnectionReport {
   #restored = new ReconnectCounter();
   #dispatch;
+  #isDown = false; // reported, and its end not yet
+  #onState = () => queueMicrotask(() => this.#endUncounted()); // after the subscriptions have heard of it
 
   /** @param {(name: string, detail: object) => void} dispatch */
   constructor(dispatch) {
     this.#dispatch = dispatch;
+    socket.addEventListener("state", this.#onState);
+  }
+
+  close() {
+    socket.removeEventListener("state", this.#onState);
   }
 
   /** The connection is lost. @param {number} seq of the last event in the page */
   down(seq) {
+    this.#isDown = true;
     this.#restored.end();
     this.#dispatch("connection:down", { seq });
   }
@@ -37,16 +47,32 @@ export class ConnectionReport {
   /** Every event up to `seq` was applied. */
   caughtUp(seq) {
     const restored = this.#restored.finish(seq);
-    if (restored) this.#dispatch("connection:restored", restored);
+    if (!restored) return;
+    this.#isDown = false;
+    this.#dispatch("connection:restored", restored);
+  }
+
+  /** The page follows no longer, or from another event on: what was being counted is not finished. */
+  left() {
+    this.#restored.end();
+    this.#endUncounted();
   }
 
   /** The record has another history (a new epoch), and the page was rendered again. */
   reset() {
+    this.#isDown = false;
     this.#restored.end();
     this.#dispatch("connection:reset", {});
   }
 
   error({ code, message }) {
     this.#dispatch("connection:error", { code, message });
+  }
+
+  #endUncounted() {
+    const isLive = socket.state === "live";
+    if (!this.#isDown || this.#restored.isCounting || !(isLive || socket.isClosedForGood)) return;
+    this.#isDown = false;
+    this.#dispatch("connection:ended", { isLive });
   }
 }

@@ -2,7 +2,7 @@
 import { gapText } from "./gap-notice.js";
 
 const RESTORED_MS = 20_000; // for which a restored connection is reported
-const EVENTS = ["down", "restored", "gap", "reset", "error"];
+const EVENTS = ["down", "restored", "ended", "gap", "reset", "error"];
 /** Kind of a report → its tone and its icon. */
 const TONES = {
   down: ["waiting", "s-stuck"],
@@ -30,6 +30,7 @@ class ConversationStrip extends HTMLElement {
   handleEvent({ type, detail }) {
     if (type === "connection:down") this.#showDown(detail);
     else if (type === "connection:restored") this.#showRestored(detail);
+    else if (type === "connection:ended") this.#showEnded(detail);
     else if (type === "connection:gap") this.#showGap(detail);
     else if (type === "connection:reset") this.#showReset();
     else this.#show("lost", detail.message);
@@ -59,6 +60,14 @@ class ConversationStrip extends HTMLElement {
     const events = count === 1 ? "1 event restored" : `${number(count)} events restored`;
     this.#show(isWhole ? "back" : "lost", `Reconnected after ${downTime}. `, bold(events), `, ${range}. ${rest}`);
     this.#showLink("First new event", first);
+  }
+
+  #showEnded({ isLive }) {
+    const downTime = this.#downTime();
+    this.#downAt = 0;
+    clearInterval(this.#ageTimer);
+    if (isLive) this.#show("back", `Reconnected after ${downTime}.`);
+    else this.#close();
   }
 
   #showGap({ from, to, reason }) {

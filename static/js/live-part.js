@@ -49,6 +49,7 @@ export class LivePart {
 
   close() {
     this.#unsubscribe();
+    this.#report.close();
     clearTimeout(this.#timer);
     document.removeEventListener("visibilitychange", this.#onVisible);
   }

@@ -34,8 +34,7 @@ class LiveTranscript extends HTMLElement {
     this.#rows = new TranscriptRows(this.querySelector(".transcript"), (fragment) => heads?.place(fragment));
     this.#queue = new DrawQueue((take) => this.#flush(take));
     this.#pages = new TranscriptPages(this, this.#rows, this.#tail);
-    this.addEventListener("tail:latest", () => this.latest());
-    this.addEventListener("tail:oldest", () => this.oldest());
+    for (const end of ["latest", "oldest"]) this.addEventListener(`tail:${end}`, () => this[end]());
     this.addEventListener("page:newest", (event) => this.#followFrom(event.detail));
     this.addEventListener("page:left", () => this.#leaveTail());
     this.#tail.scrollToStart();
@@ -44,8 +43,7 @@ class LiveTranscript extends HTMLElement {
 
   disconnectedCallback() {
     this.#stopFollowing();
-    this.#queue.close();
-    this.#pages.close();
+    for (const part of [this.#queue, this.#pages, this.#report]) part.close();
   }
 
   get isSubscribed() { return this.#unsubscribe !== null; }
@@ -92,6 +90,7 @@ class LiveTranscript extends HTMLElement {
   #stopFollowing() {
     this.#unsubscribe = void this.#unsubscribe?.() ?? null;
     this.#queue.clear();
+    this.#report.left();
   }
 
   async #reset(isRestored = true) {

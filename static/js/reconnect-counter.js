@@ -7,6 +7,8 @@ export class ReconnectCounter {
   #lastSeq = 0;
   #isCounting = false;
 
+  get isCounting() { return this.#isCounting; }
+
   /** Start counting: the connection is back, and everything up to `seq` had been received before. */
   begin(seq) {
     this.#baseSeq = this.#lastSeq = seq;

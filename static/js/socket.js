@@ -54,7 +54,7 @@ class Socket extends EventTarget {
     if (this.#topics.has(topic)) throw new Error(`already subscribed to ${topic}`);
     const { person } = document.body.dataset;
     const send = (frame) => this.#webSocket.send(JSON.stringify({ ...frame, person }));
-    const subscription = new Subscription(topic, from, handlers, send);
+    const subscription = new Subscription(topic, from, handlers, send, this.#lostAt > 0);
     this.#topics.set(topic, subscription);
     if (this.#state === "live") subscription.request();
     else this.#connect();

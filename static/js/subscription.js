@@ -29,18 +29,20 @@ export class Subscription {
   #versions = new Map(); // row key → version
   #previousVersions; // those before it subscribed again; undefined on the first time
   #lagTimer;
-  #isLost = false; // whether `down` was called and `up` not yet
+  #isLost; // whether the connection is lost: `up` is called when it is back
 
   /**
    * @param {string} topic
    * @param {{after?: number, epoch?: string, render?: "html" | "lanes"}} from  without `render`, the stored bodies
    * @param {Handlers} handlers
    * @param {(frame: object) => void} send
+   * @param {boolean} isLost  whether the connection is lost already: it has missed what follows `after`
    */
-  constructor(topic, { after, epoch, render }, handlers, send) {
+  constructor(topic, { after, epoch, render }, handlers, send, isLost = false) {
     this.topic = topic;
     this.handlers = handlers;
     this.#send = send;
+    this.#isLost = isLost;
     this.#render = render;
     this.#last = after;
     this.#epoch = epoch;
@@ -69,7 +71,7 @@ export class Subscription {
     this.handlers.down?.();
   }
 
-  /** Called by the socket. A subscription made after the loss has missed nothing. @param {number} awayMs */
+  /** Called by the socket. @param {number} awayMs */
   connectionRestored(awayMs) {
     if (this.#isLost) this.handlers.up?.({ awayMs });
     this.#isLost = false;

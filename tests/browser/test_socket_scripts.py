@@ -253,7 +253,7 @@ def test_the_dot_tells_of_a_loss_after_a_second_however_often_it_is_tried_again(
     assert state.text_content() == "Reconnecting"
 
 
-def test_who_begins_to_follow_during_a_loss_has_lost_nothing(line: Line) -> None:
+def test_who_begins_to_follow_during_a_loss_hears_of_its_end(line: Line) -> None:
     line.subscribe(after=0, epoch="e")
     line.page.evaluate("globalThis.setTimeout = () => 0")  # no retry of its own
     line.routes[-1].close(code=1006)
@@ -263,7 +263,7 @@ def test_who_begins_to_follow_during_a_loss_has_lost_nothing(line: Line) -> None
     line.wait(lambda: len(line.requests) == 3)
 
     line.wait(lambda: line.received("up"))
-    assert line.received("later up") == []
+    assert line.received("later up") == [None]
 
 
 def test_a_head_during_catching_up_asks_for_nothing_twice(timed_line: Line) -> None:

@@ -39,6 +39,46 @@ def away(page: Page) -> Iterator[None]:
     page.context.set_offline(False)
 
 
+@pytest.fixture
+def long_transcript(page: Page, server: Server, token: str) -> tuple[Wires, Transcript]:
+    """A conversation of several pages, open at its end, whose socket has been cut."""
+    wires = Wires(page)
+    transcript = Transcript(page, server, token, f"connection-{next(_number)}")
+    transcript.record(*[f"line {n}" for n in range(1200)])
+    transcript.open()
+    expect(page.locator("live-state[data-state=live]")).to_be_visible()
+    wires.cut()
+    expect(transcript.strip).to_contain_text("No connection for")
+    page.locator(".transcript").focus()
+    page.keyboard.press("Home")
+    expect(transcript.row(1)).to_be_visible()
+    return wires, transcript
+
+
+def test_the_strip_ends_with_the_loss_also_on_a_page_that_follows_nothing(
+    long_transcript: tuple[Wires, Transcript],
+) -> None:
+    wires, transcript = long_transcript
+
+    wires.mend()
+
+    expect(transcript.strip).to_contain_text("Reconnected after")
+    expect(transcript.strip).not_to_contain_text("No connection")
+
+
+def test_a_page_that_follows_again_during_the_loss_counts_what_it_missed(
+    long_transcript: tuple[Wires, Transcript],
+) -> None:
+    wires, transcript = long_transcript
+    transcript.page.keyboard.press("End")
+    expect(transcript.row(1200)).to_be_visible()
+    transcript.record("line 1201")
+
+    wires.mend()
+
+    expect(transcript.strip).to_contain_text("1 event restored, event 1,201. Nothing is missing.")
+
+
 @pytest.mark.thorough
 def test_a_killed_server_comes_back_and_the_strip_counts_what_was_restored(transcript: Transcript) -> None:
     transcript.stream(event="token", agent="Dialogue", text="half ", index=0)
