@@ -4,6 +4,7 @@ import { render } from "./html.js";
 
 class ChainCheck extends HTMLElement {
   #abort;
+  #failure = new Text(); // of the last try, while it is shown
 
   connectedCallback() {
     this.#abort = new AbortController();
@@ -34,6 +35,7 @@ class ChainCheck extends HTMLElement {
   async #verifyFrom(start) {
     const result = this.#result;
     result.ariaBusy = "true";
+    this.#failure.remove();
     try {
       for (let next = start; next; next = result.querySelector("[data-next]")?.href) {
         const url = new URL(next);
@@ -41,7 +43,7 @@ class ChainCheck extends HTMLElement {
         result.replaceChildren(render(await markup(url, { signal: this.#abort.signal })));
       }
     } catch (error) {
-      if (error instanceof RequestError) result.append(`${error.sentence} Try again.`);
+      if (error instanceof RequestError) result.append((this.#failure = new Text(`${error.sentence} Try again.`)));
       else if (error.name !== "AbortError") throw error;
     } finally {
       result.ariaBusy = "false";

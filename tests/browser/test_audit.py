@@ -152,6 +152,17 @@ def test_axe_finds_nothing_and_nothing_spills(entered: Server, lenient_page: Pag
 
 
 @pytest.mark.thorough
+def test_a_verification_that_fails_twice_says_so_once(page: Page, entered: Server) -> None:
+    page.goto("/audit/")
+    page.route("**/audit/verification/?*part=state*", lambda route: route.abort())
+    for _ in range(2):
+        with page.expect_event("requestfailed"):
+            page.locator("chain-check [data-verify]").click()
+        expect(page.locator("[data-checked]")).to_have_attribute("aria-busy", "false")
+
+    expect(page.locator("[data-checked]")).to_have_text("The server did not respond. Try again.")
+
+
 def test_without_scripts_it_filters_opens_and_verifies(plain_page: Page, entered: Server) -> None:
     plain_page.goto("/audit/")
     plain_page.get_by_role("checkbox", name="look").check()
