@@ -79,7 +79,7 @@ async def post(
     except ssl.SSLError as error:
         raise RemoteFailed(f"TLS with {to.host} failed: {error.reason or error}") from None
     except OSError as error:
-        raise RemoteFailed(f"the connection to {to.host} failed: {error.strerror or error}") from None
+        raise RemoteFailed(f"the connection to {to.host} failed: {http_post.reason_of(error)}") from None
 
 
 async def _answer(reader: asyncio.StreamReader, silence_s: float) -> AsyncIterator[bytes]:

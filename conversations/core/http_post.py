@@ -62,7 +62,12 @@ async def post(
     except ssl.SSLError as error:
         raise PostFailed(f"TLS failed: {error.reason or error}") from None
     except OSError as error:
-        raise PostFailed(f"the connection failed: {error.strerror or error}") from None
+        raise PostFailed(f"the connection failed: {reason_of(error)}") from None
+
+
+def reason_of(error: OSError) -> str:
+    """Return why a connection failed; an error without a text, such as of an end during the handshake, by its name."""
+    return error.strerror or str(error) or type(error).__name__
 
 
 @asynccontextmanager

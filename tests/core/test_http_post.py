@@ -278,6 +278,20 @@ def test_tls_is_verified():
     asyncio.run(main())
 
 
+def test_a_connection_that_ends_during_the_handshake_is_named():
+    async def end(reader, writer):
+        await reader.read(4096)
+        writer.close()
+
+    async def main():
+        async with await asyncio.start_server(end, "127.0.0.1", 0) as server:
+            url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+            return await http_post.post(url, {}, b"{}", allowed=LOOPBACK, timeout_s=5.0)
+
+    with pytest.raises(PostFailed, match=r"the connection failed: \w+"):
+        asyncio.run(main())
+
+
 def test_a_proxy_of_the_environment_is_not_asked(receiver, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
