@@ -47,13 +47,13 @@ _REJECTED = {TRACES: "rejectedSpans", LOGS: "rejectedLogRecords"}
 
 
 class DecodedRequest(NamedTuple):
-    """The contents of a request: the events to store, how many spans were rejected, why the first was, and the
-    conversations of traces that were named late, by id."""
+    """The contents of a request: the events to store, how many spans were rejected, why the first was, and by the ids
+    of traces that were named late their own key and the conversation."""
 
     events: list[NewEvent]
     rejected: int
     reason: str
-    late_names: dict[str, str]
+    late_names: dict[str, tuple[str, str]]
 
 
 class TelemetryEndpoint:
@@ -101,24 +101,24 @@ class TelemetryEndpoint:
         earlier, stored = list(self._storing), asyncio.get_running_loop().create_future()
         self._storing.add(stored)
         try:
-            await self._store(read.events)
+            await self._store(read.events, caller.principal.text)
             if read.late_names and earlier:
                 await asyncio.wait(earlier)
         finally:
             self._storing.discard(stored)
             stored.set_result(None)
-        for trace_id, conversation in read.late_names.items():
-            await asyncio.to_thread(late_names.move, trace_id, conversation, caller.principal)
-            self._reader.submit(self._memory.note_moved, trace_id)
+        for trace_id, (own_key, conversation) in read.late_names.items():
+            await asyncio.to_thread(late_names.move, own_key, conversation, caller.principal)
+            self._reader.submit(self._memory.note_moved, caller.principal.text, trace_id)
 
-    async def _store(self, events: Sequence[NewEvent]) -> None:
+    async def _store(self, events: Sequence[NewEvent], sender: str) -> None:
         """Store in blocks, so that other writers get their turn. If one fails, the client sends the whole request
         again, and events already stored are dropped by their ids."""
         for at in range(0, len(events), BLOCK):
             block = events[at : at + BLOCK]
             await self._runtime.writer.store(block)
             stored = [(event.conversation or "", event.event_id or "") for event in block]
-            self._reader.submit(self._memory.note_stored, stored)
+            self._reader.submit(self._memory.note_stored, sender, stored)
 
     def _read(self, scope: route.Scope, body: bytes, encoding: Encoding, caller: Caller) -> DecodedRequest:
         """Parse a request, in the reader's thread."""
@@ -126,19 +126,20 @@ class TelemetryEndpoint:
             self._memory.forget_stored()
             self._epoch = epoch
         decoded = _DECODERS[scope["path"]][encoding](body)
-        self._look_up(decoded.spans)
-        steps, late = intake.read(decoded.spans, self._memory, fallback_agent=caller.agent)
+        sender = caller.principal.text
+        self._look_up(sender, decoded.spans)
+        steps, named, late = intake.read(decoded.spans, self._memory, sender=sender, fallback_agent=caller.agent)
         events, refused_spans, why = _events_of(steps, caller)
-        if refused_spans:  # of a conversation where this token tells nothing it moves nothing to
+        if refused_spans:  # a conversation where this token may report nothing names none of its traces
             filed = {event.conversation for event in events}
-            late = {trace_id: key for trace_id, key in late.items() if key in filed}
+            late = {trace_id: keys for trace_id, keys in late.items() if keys[1] in filed}
+            self._memory.forget_names(sender, named, but=filed)
         return DecodedRequest(events, decoded.rejected + refused_spans, decoded.reason or why, late)
 
-    def _look_up(self, spans: Sequence[Span]) -> None:
+    def _look_up(self, sender: str, spans: Sequence[Span]) -> None:
         """Load the conversations of traces that are not cached from the database."""
-        for trace_id, conversation in late_names.places_of(self._memory.unnamed(spans)).items():
-            trace = self._memory.trace(trace_id)
-            trace.conversation, trace.is_under_id = conversation, not conversation
+        for trace_id, place in late_names.places_of(self._memory.unnamed(sender, spans), sender).items():
+            self._memory.trace(sender, trace_id).place(*place)
 
 
 def _events_of(steps: Sequence[Step], caller: Caller) -> tuple[list[NewEvent], int, str]:

@@ -5,8 +5,9 @@ A trace's conversation is remembered while the trace is in use, so that its late
 earlier ones); so are the messages that are already stored, since every span repeats its whole history.
 """
 
-from collections import OrderedDict
-from collections.abc import Container, Iterable, Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -25,82 +26,103 @@ _NO_NAME = "agent"
 class Trace:
     """What is known of a trace: the conversation of its spans without one of their own, and its agents."""
 
-    def __init__(self) -> None:
+    def __init__(self, own_key: str) -> None:
+        self.own_key = own_key  # the conversation of its spans while none has named it
         self.conversation = ""  # empty: no span has named it
-        self.is_under_id = False  # spans stand in a conversation of the trace's own id
+        self.is_under_own = False  # spans are in the conversation `own_key`
         self.agents: dict[str, str] = {}  # by span
         self.counted = Counted()
 
+    def place(self, own_key: str, conversation: str, is_under_own: bool) -> None:
+        """Take over where its events are."""
+        self.own_key, self.conversation, self.is_under_own = own_key, conversation, is_under_own
+
 
 class ReadSpans(NamedTuple):
-    """The events of a request's spans, and the conversations of traces that were named late, by trace: earlier spans of
-    these are under the trace's id."""
+    """The events of a request's spans, the traces that they named, and by the ids of traces that were named late the
+    key under which their earlier spans are and the conversation."""
 
     steps: list[Step]
-    late_names: dict[str, str]
+    named: list[str]
+    late_names: dict[str, tuple[str, str]]
 
 
 class Memory:
-    """What earlier requests contained. For one thread; the least recently used is dropped."""
+    """What earlier requests contained, of each sender (a principal's text) apart: a trace id is no secret, and what one
+    token reports must not decide where another's events are stored. For one thread; the least recently used is
+    dropped."""
 
     def __init__(self) -> None:
-        self._traces: OrderedDict[str, Trace] = OrderedDict()
-        self._stored: set[EventPlace] = set()
-        self._stored_before: set[EventPlace] = set()
+        self._traces: OrderedDict[tuple[str, str], Trace] = OrderedDict()  # by sender and id
+        self._stored: defaultdict[str, set[EventPlace]] = defaultdict(set)  # by sender
+        self._stored_before: defaultdict[str, set[EventPlace]] = defaultdict(set)
+        self._count = 0  # of those in `_stored`
 
-    def trace(self, trace_id: str) -> Trace:
-        """Return what is known of a trace."""
-        if (trace := self._traces.get(trace_id)) is not None:
-            self._traces.move_to_end(trace_id)
+    def trace(self, sender: str, trace_id: str) -> Trace:
+        """Return what is known of a sender's trace."""
+        key = sender, trace_id
+        if (trace := self._traces.get(key)) is not None:
+            self._traces.move_to_end(key)
             return trace
-        trace = self._traces[trace_id] = Trace()
+        trace = self._traces[key] = Trace(trace_id)
         if len(self._traces) > MAX_TRACES:
             self._traces.popitem(last=False)
         return trace
 
-    def note_moved(self, trace_id: str) -> None:
-        """Note that nothing of a trace remains to be moved."""
-        self.trace(trace_id).is_under_id = False
+    def forget_names(self, sender: str, trace_ids: Iterable[str], *, but: Container[str | None]) -> None:
+        """Forget the conversations of these traces, except those in `but`."""
+        for trace_id in trace_ids:
+            if (trace := self.trace(sender, trace_id)).conversation not in but:
+                trace.conversation = ""
 
-    def unnamed(self, spans: Iterable[Span]) -> list[str]:
+    def note_moved(self, sender: str, trace_id: str) -> None:
+        """Note that nothing of a trace remains to be moved."""
+        self.trace(sender, trace_id).is_under_own = False
+
+    def unnamed(self, sender: str, spans: Iterable[Span]) -> list[str]:
         """Return the traces of these spans whose conversation is unknown."""
         ids = {span.trace_id: None for span in spans}
-        return [trace_id for trace_id in ids if not (trace := self._traces.get(trace_id)) or not trace.conversation]
+        known = {trace_id: self._traces.get((sender, trace_id)) for trace_id in ids}
+        return [trace_id for trace_id, trace in known.items() if trace is None or not trace.conversation]
 
-    def is_stored(self, place: EventPlace) -> bool:
-        """Return whether this event is known to be stored."""
-        return place in self._stored or place in self._stored_before
+    def is_stored(self, sender: str, place: EventPlace) -> bool:
+        """Return whether this sender's event is known to be stored."""
+        return place in self._stored[sender] or place in self._stored_before[sender]
 
-    def note_stored(self, places: Iterable[EventPlace]) -> None:
+    def note_stored(self, sender: str, places: Iterable[EventPlace]) -> None:
         """Remember what was committed. Old entries are dropped all at once: a dict that loses its first item each time
         has to search for it (25 µs per event at this size)."""
-        self._stored.update(places)
-        if len(self._stored) > MAX_STORED:
-            self._stored_before, self._stored = self._stored, set()
+        stored = self._stored[sender]
+        before = len(stored)
+        stored.update(places)
+        self._count += len(stored) - before
+        if self._count > MAX_STORED:
+            self._stored_before, self._stored, self._count = self._stored, defaultdict(set), 0
 
     def forget_stored(self) -> None:
         """Forget what was committed, because the database is a different one now."""
-        self._stored, self._stored_before = set(), set()
+        self._stored, self._stored_before, self._count = defaultdict(set), defaultdict(set), 0
 
 
-def of_spans(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "") -> list[Step]:
+def of_spans(spans: Sequence[Span], memory: Memory) -> list[Step]:
     """Return the events of spans that are not known to be stored, in the order in which they happened."""
-    return read(spans, memory, fallback_agent=fallback_agent).steps
+    return read(spans, memory).steps
 
 
-def read(spans: Sequence[Span], memory: Memory, *, fallback_agent: str = "") -> ReadSpans:
+def read(spans: Sequence[Span], memory: Memory, *, sender: str = "", fallback_agent: str = "") -> ReadSpans:
     """Return the events like `of_spans`, and which traces now have a name."""
     if spans and spans[0].is_log:
         spans = of_records(list(spans))
     items = [ReadSpan(span, conventions.read(span)) for span in sorted(spans, key=_start_of)]
-    family = _Family(items, memory, fallback_agent)
-    fresh = FreshSteps(memory.is_stored)
+    traces = {trace_id: memory.trace(sender, trace_id) for trace_id in {span.trace_id: None for span, _ in items}}
+    family = _Family(items, traces, fallback_agent)
+    fresh = FreshSteps(partial(memory.is_stored, sender))
     family.count_once()
     for item in items:
         if item.reading.kind:
             span_events.add_steps(*item, family.place_of(item), fresh)
     steps = sorted(fresh.by_id.values(), key=_time_of)
-    return ReadSpans(steps, family.named_late({step.conversation for step in steps}))
+    return ReadSpans(steps, family.named, family.named_late({step.conversation for step in steps}))
 
 
 _start_of = attrgetter("start")
@@ -110,34 +132,36 @@ _time_of = attrgetter("at")
 class _Family:
     """The spans of a request by id: what a span does not say itself may be known from those around it."""
 
-    def __init__(self, items: Sequence[ReadSpan], memory: Memory, fallback_agent: str) -> None:
-        self._fallback_agent, self._items = fallback_agent, items
+    def __init__(self, items: Sequence[ReadSpan], traces: Mapping[str, Trace], fallback_agent: str) -> None:
+        self._fallback_agent, self._items, self._traces = fallback_agent, items, traces
         self._by_id = {(item.span.trace_id, item.span.span_id): item for item in items}
-        self._traces = {trace_id: memory.trace(trace_id) for trace_id in {span.trace_id: None for span, _ in items}}
+        self.named: list[str] = []  # traces that were named here
         self._keys: dict[str, str] = {}  # conversations as spans name them, and as the record holds them
         self._around: dict[tuple[str, str], str] = {}  # agents of and around a span
         for span, reading in items:
             trace = self._traces[span.trace_id]
             if not trace.conversation and reading.conversation:
                 trace.conversation = _key(reading.conversation)
+                self.named.append(span.trace_id)
             if reading.kind == "agent" and reading.agent and len(trace.agents) < MAX_AGENTS:
                 trace.agents[span.span_id] = reading.agent[:MAX_KEY]
 
-    def named_late(self, filed: Container[str]) -> dict[str, str]:
-        """Return the conversations of those traces whose spans are under the trace's id; note the new ones."""
-        late: dict[str, str] = {}
+    def named_late(self, filed: Container[str]) -> dict[str, tuple[str, str]]:
+        """Return the own keys and conversations of those traces whose spans are under the former; note the new ones."""
+        late: dict[str, tuple[str, str]] = {}
         for trace_id, trace in self._traces.items():
             if not trace.conversation:
-                trace.is_under_id = trace.is_under_id or trace_id in filed
-            elif trace.is_under_id and trace.conversation != trace_id:
-                late[trace_id] = trace.conversation
+                trace.is_under_own = trace.is_under_own or trace.own_key in filed
+            elif trace.is_under_own and trace.conversation != trace.own_key:
+                late[trace_id] = trace.own_key, trace.conversation
         return late
 
     def place_of(self, item: ReadSpan) -> FiledUnder:
         """Return a span's conversation and agent."""
         span, reading = item
         conversation = self._key_of(reading.conversation) if reading.conversation else ""
-        conversation = conversation or self._traces[span.trace_id].conversation or span.trace_id
+        if not conversation:
+            conversation = (trace := self._traces[span.trace_id]).conversation or trace.own_key
         name = reading.agent or self._agent_around(span) or self._fallback_agent or _service_of(span) or _NO_NAME
         return FiledUnder(conversation, clean_text(name.removeprefix("agent:") or _NO_NAME)[:MAX_KEY])
 

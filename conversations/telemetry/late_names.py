@@ -7,12 +7,13 @@ telemetry endpoint, in its thread.
 
 import json
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 from django.db import connection
 
 from conversations.core import principals
-from conversations.core.ids import new_id
+from conversations.core.ids import new_id, text_digest
 from conversations.core.principals import Principal
 from conversations.events import log, payload
 from conversations.events.log.records import NewEvent, Stored
@@ -26,16 +27,43 @@ _MOVING = "moving:"  # and a trace's row: the name of a row of `meta` that has t
 _PLACES = "SELECT key,is_staged FROM conversations_conversation WHERE key IN"
 
 
-def places_of(trace_ids: Sequence[str]) -> dict[str, str]:
-    """Return for those traces that are under their own ids where they were moved to; empty for one that was not."""
-    places: dict[str, str] = {}
-    for at in range(0, len(trace_ids), BLOCK):
-        block = trace_ids[at : at + BLOCK]
+class TracePlace(NamedTuple):
+    """Where a sender's events of a trace are: under `own_key` (`is_under_own`) or, once it was moved or named, in
+    `conversation`."""
+
+    own_key: str
+    conversation: str
+    is_under_own: bool
+
+
+def places_of(trace_ids: Sequence[str], sender: str) -> dict[str, TracePlace]:
+    """Return where a sender's events of those traces are that are under their own ids, or were. What another sender
+    moved is hidden: there, the trace's key has the sender in it."""
+    hidden = _hidden_by_key(trace_ids)
+    own = {
+        key: key if not is_hidden or _is_of(key, sender) else apart(key, sender) for key, is_hidden in hidden.items()
+    }
+    hidden |= _hidden_by_key([key for trace_id, key in own.items() if key != trace_id])
+    return {
+        trace_id: TracePlace(key, moved_to(key) if hidden.get(key) else "", hidden.get(key) is False)
+        for trace_id, key in own.items()
+    }
+
+
+def apart(trace_id: str, sender: str) -> str:
+    """Return the key of a sender's events of a trace whose id is taken by another sender's."""
+    return f"{trace_id}-{text_digest(sender)[:8]}"
+
+
+def _hidden_by_key(keys: Sequence[str]) -> dict[str, bool]:
+    """Return for each conversation that exists whether it is hidden."""
+    hidden: dict[str, bool] = {}
+    for at in range(0, len(keys), BLOCK):
+        block = keys[at : at + BLOCK]
         with connection.cursor() as cursor:
             cursor.execute(f"{_PLACES} ({marks(len(block))})", block)
-            rows = cursor.fetchall()
-        places |= {key: moved_to(key) if is_hidden else "" for key, is_hidden in rows}
-    return places
+            hidden |= {key: bool(is_hidden) for key, is_hidden in cursor.fetchall()}
+    return hidden
 
 
 def moved_to(key: str) -> str:
@@ -43,6 +71,12 @@ def moved_to(key: str) -> str:
     events = Event.objects.filter(conversation__key=key, conversation__is_staged=True, kind=MOVED)
     body = events.filter(principal=str(principals.SYSTEM)).order_by("-seq").values_list("body", flat=True).first()
     return str(json.loads(body)["to"]) if body else ""
+
+
+def _is_of(key: str, sender: str) -> bool:
+    """Return whether the events of a trace that was moved are this sender's: all are of one (see `move`)."""
+    events = Event.objects.filter(conversation__key=key).order_by("seq")
+    return events.values_list("principal", flat=True).first() == sender
 
 
 def half_moved() -> list[tuple[int, int]]:

@@ -74,7 +74,7 @@ def test_an_agents_token_moves_nothing_to_where_it_may_not_tell(server, callers:
 
 def store(memory, *spans):
     """Store decoded spans as the door does, without it; return the traces that were named late."""
-    steps, late = intake.read(spans, memory)
+    steps, _, late = intake.read(spans, memory)
     bodies = [telemetry._encoded(step).decode() for step in steps]
     log.append(
         [
@@ -99,15 +99,17 @@ class TestRecord:
 
     def test_a_restart_in_between_forgets_nothing(self, trace):
         memory, key = intake.Memory(), TRACE
-        assert late_names.places_of(memory.unnamed(decoded(traces(*trace)).spans)) == {key: ""}
-        memory.trace(key).is_under_id = True
+        assert late_names.places_of(memory.unnamed("", decoded(traces(*trace)).spans), str(COLLECTOR)) == {
+            key: (key, "", True)
+        }
+        memory.trace("", key).is_under_own = True
 
         late = store(memory, *decoded(traces(trace[3])).spans)
-        moved = late_names.move(key, late[key], COLLECTOR)
+        moved = late_names.move(*late[key], COLLECTOR)
 
-        assert (late, moved) == ({key: "named"}, True)
+        assert (late, moved) == ({key: (key, "named")}, True)
         assert [row.key for row in Conversation.objects.visible()] == ["named"]
-        assert late_names.places_of([key]) == {key: "named"}
+        assert late_names.places_of([key], str(COLLECTOR)) == {key: (key, "named", False)}
         assert verify_events().ok
         hidden = Conversation.objects.get(key=key)
         assert hidden.pk in {head.row for head in tree.moved()}, "what moved is signed to its end"

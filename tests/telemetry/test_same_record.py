@@ -86,10 +86,10 @@ def record_of(requests):
         read = intake.read(decoded.spans, memory)
         for step in read.steps:
             record.setdefault(step.conversation, {}).setdefault(step.id, step.body)
-        memory.note_stored((step.conversation, step.id) for step in read.steps)
-        for trace_id, conversation in read.late_names.items():
-            record[conversation] = record.pop(trace_id, {}) | record.get(conversation, {})
-            memory.note_moved(trace_id)
+        memory.note_stored("", [(step.conversation, step.id) for step in read.steps])
+        for trace_id, (own_key, conversation) in read.late_names.items():
+            record[conversation] = record.pop(own_key, {}) | record.get(conversation, {})
+            memory.note_moved("", trace_id)
     return {key: (sorted(bodies), spent(bodies.values())) for key, bodies in record.items()}
 
 
@@ -118,9 +118,9 @@ def counts_after(requests):
     for body in requests:
         decoded = (otlp_json if body[:1] == b"{" else otlp_protobuf).traces(body)
         late = store(memory, *decoded.spans)
-        for trace_id, conversation in late.items():
-            assert late_names.move(trace_id, conversation, COLLECTOR)
-            memory.note_moved(trace_id)
+        for trace_id, (own_key, conversation) in late.items():
+            assert late_names.move(own_key, conversation, COLLECTOR)
+            memory.note_moved("", trace_id)
     counts = {key: (imported.stored()[key], sorted(imported.calls(key))) for key in imported.stored()}
     imported.forget()
     return counts
