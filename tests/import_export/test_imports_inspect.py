@@ -76,7 +76,7 @@ def test_attachments_errors_and_samples_without_events(tmp_path):
 
     bring(written(tmp_path / "x.json", {**log, "samples": [sample]}))
 
-    assert stored() == {"task-Y4a8dd3B-7-2": Counts(2, 0, 1, 15, 2)}
+    assert stored() == {"task-Y4a8dd3B-7-2-73f16aa909007a48": Counts(2, 0, 1, 15, 2)}
 
 
 def test_without_zstandard_the_way_to_get_it_is_told(monkeypatch):
@@ -146,6 +146,16 @@ def test_a_cut_archive_is_refused_whole(tmp_path, keep):
         bring(path)
 
     assert stored() == {}
+
+
+def test_a_sample_that_is_named_as_the_epoch_of_another_stays_apart(tmp_path):
+    log = document(JSON)
+    spoken = [{"role": "user", "content": "1"}], [{"role": "user", "content": "2"}]
+    samples = [{"id": "a", "epoch": 2, "messages": spoken[0]}, {"id": "a-2", "epoch": 1, "messages": spoken[1]}]
+    bring(written(tmp_path / "x.json", {**log, "samples": samples[1:]}))
+    bring(written(tmp_path / "x.json", {**log, "samples": samples}), is_update=True)
+
+    assert list(stored().values()) == [Counts(messages=1)] * 2
 
 
 def test_a_damaged_archive_never_breaks_the_reader(tmp_path):

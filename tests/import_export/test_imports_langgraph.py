@@ -114,6 +114,15 @@ def test_json_inner_graphs_and_messages_without_ids_are_read(tmp_path):
     assert agents("x") == {"research"}
 
 
+@pytest.mark.parametrize("names", [("x 1", "x:1"), ("Ада", "Ия"), ("n" * 120, "n" * 121)])
+def test_threads_whose_names_are_alike_in_addresses_stay_apart(tmp_path, names):
+    rows = [(name, "", "1", "msgpack", packed(messages=[HumanMessage(f"I am {name}", id=name)])) for name in names]
+    bring(saved(tmp_path / "x.db", rows[1]))
+    bring(saved(tmp_path / "y.db", *rows), is_update=True)
+
+    assert list(stored().values()) == [Counts(messages=1)] * 2
+
+
 class Bomb:
     """Something that leaves a file behind when it is unpickled."""
 

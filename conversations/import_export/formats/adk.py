@@ -2,7 +2,7 @@
 
 | in the file | here |
 |---|---|
-| a session's `id` (a case's `eval_id`) | the conversation |
+| a session's `id` with its app and user (a case's `eval_id` with its eval set's) | the conversation |
 | `events[].author` | `user` is the person, any other an agent |
 | `content.parts[].text` | a message; one that is a thought is its reasoning |
 | `function_call`, `function_response` | tool_step start and end, joined by `id`, without one by `name` |
@@ -61,10 +61,13 @@ def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     for location, session in _sessions(source, report):
         if isinstance(session.get("eval_cases"), list):
             for number, case in enumerate(objects_field(session, "eval_cases")):
-                name = names.of(text_field(case, "eval_id") or f"{source.stem}-{number + 1}")
+                eval_id = text_field(case, "eval_id")
+                eval_set = text_field(session, "eval_set_id") or source.stem
+                name = names.of(eval_id, eval_set) if eval_id else f"{source.stem}-{number + 1}"
                 yield recording(name, _of_case(case, f"{location}eval_cases[{number}]."), report)
         else:
-            name = names.of(text_field(session, "id") or source.stem, text_field(session, "user_id"))
+            owner = (text_field(session, "app_name"), text_field(session, "user_id"))
+            name = names.of(text_field(session, "id") or source.stem, *owner)
             yield recording(name, _of_events(session, location, report), report)
 
 

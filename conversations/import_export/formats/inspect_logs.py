@@ -94,7 +94,7 @@ class _Log:
             return
         epoch = count_field(sample, "epoch")
         name = f"{self._name}-{sample['id']}" + (f"-{epoch}" if epoch > 1 else "")
-        yield recording(self._names.of(name), messages, self._trouble)
+        yield recording(self._names.of(name, *([str(epoch)] if epoch > 1 else ())), messages, self._trouble)
 
 
 class _Sample:

@@ -21,7 +21,8 @@ from typing import Any
 
 from conversations.core.errors import Invalid
 from conversations.core.json_values import text_of
-from conversations.import_export.file_reader import RecordingFile, fit_name, parts
+from conversations.import_export.fields import ConversationNames
+from conversations.import_export.file_reader import RecordingFile, parts
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.recording import (
     FileTimes,
@@ -49,24 +50,15 @@ def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read one simulation after another."""
     document = source.document()
     simulations = (decoded(raw) for raw in parts(document["simulations"])) if isinstance(document, dict) else ()
-    names: set[str] = set()
+    names = ConversationNames()
     for number, simulation in enumerate(simulations):
         location = f"simulations[{number}]"
         if not isinstance(simulation, dict) or not isinstance(simulation.get("messages"), list):
             report.add_problem(location, "must be a simulation with a list of messages")
             continue
-        name = f"{source.stem}-{_id_of(simulation, number, names)}"
-        messages = simulation["messages"]
+        id_, messages = text_of(simulation.get("id")) or "", simulation["messages"]
+        name = names.of(f"{source.stem}-{id_.strip() or number + 1}")
         yield Recording(name, _title_of(messages), _steps(messages, f"{location}.messages", report))
-
-
-def _id_of(simulation: dict[str, Any], number: int, names: set[str]) -> str:
-    raw_id = simulation.get("id")
-    name = fit_name(raw_id) if isinstance(raw_id, str) and raw_id.strip() else str(number + 1)
-    if name in names:
-        name = f"{name}-{number + 1}"
-    names.add(name)
-    return name
 
 
 def _title_of(messages: list[Any]) -> str:
