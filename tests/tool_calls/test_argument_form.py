@@ -3,7 +3,7 @@
 import pytest
 
 from conversations.tool_calls.schemas import argument_form
-from conversations.tool_calls.schemas.edited_arguments import InvalidArguments
+from conversations.tool_calls.schemas.argument_check import InvalidArguments
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 NULLABLE = {"anyOf": [TEXT, {"type": "null"}]}
