@@ -40,7 +40,7 @@ def by_agent(now: int | None = None) -> dict[str, AgentActivity]:
         elif span == _HANDED:
             activities.setdefault(agent, AgentActivity()).handed = number
         else:
-            activities.setdefault(agent, AgentActivity()).turns[min(span, SPANS - 1)] = number
+            activities.setdefault(agent, AgentActivity()).turns[min(span, SPANS - 1)] += number
     for activity in activities.values():
         activity.is_cut = looked_at == TURNS
     return activities

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 
 from conversations.events import log
-from conversations.models import Agent, ToolCall
+from conversations.models import Agent, Conversation, ToolCall, Turn
 from conversations.rendering import agent_colors
 from conversations.rendering.agents_graph import graph_of
 from conversations.rendering.participant_marks import mark_for_name
@@ -80,6 +80,18 @@ def test_a_run_counts_for_whom_it_was_handed_to_and_their_turns_are_drawn(team, 
     assert 'title="0 begun here, 1 handed over by other agents">1</td>' in page
     monkeypatch.setattr(agent_activity, "TURNS", 3)
     assert agent_activity.by_agent()["Triage"].is_cut
+
+
+def test_turns_of_a_clock_that_is_ahead_are_added_to_those_of_the_last_span():
+    now = 100 * agent_activity.SPAN_US - 1
+    conversation = Conversation.objects.create(key="c", last_at=1)
+    for seq, at in enumerate((now - 1, now - 2, now + agent_activity.SPAN_US, now + 3 * agent_activity.SPAN_US), 1):
+        Turn.objects.create(
+            conversation=conversation, seq=seq, at=at, agent="Desk", model="m", run="r", is_demo=False,
+            input_tokens=1, output_tokens=1, cached_tokens=0,
+        )  # fmt: skip
+
+    assert agent_activity.by_agent(now)["Desk"].turns[-1] == 4
 
 
 def test_who_was_handed_a_run_waits_with_its_call(team):
