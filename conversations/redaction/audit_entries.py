@@ -21,7 +21,7 @@ from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.core.principals import SYSTEM, Principal
 from conversations.models import AuditEntry, Conversation, Redaction
 from conversations.redaction import legal_holds, redact
-from conversations.redaction.call_field import SHORTEST, spellings
+from conversations.redaction.call_field import SHORTEST, spellings, spellings_of_word
 from conversations.redaction.id_forms import ErasedId
 
 TARGET = "audit"
@@ -85,12 +85,12 @@ def without_held(seqs: Collection[int]) -> list[int]:
 
 
 def naming(person: str, words: Sequence[str]) -> list[int]:
-    """Return the entries whose reason or facts have one of these words (in any case of ASCII), and those of a person
+    """Return the entries whose reason or facts have one of these words (in any case), and those of a person
     that have the address from which they came. Raises Invalid where it is too much at once."""
     condition = Q()
     for word in words:
         if len(word) >= SHORTEST:
-            for form in spellings(word):
+            for form in spellings_of_word(word):
                 condition |= Q(reason__icontains=form) | Q(correlation__icontains=form)
     if person:
         names = [f"user:{form}" for form in spellings(person)]

@@ -1,16 +1,19 @@
 """One field of a tool call, such as `args.phone`, taken out of all events of the call; the rest of them stays."""
 
+import itertools
 import json
+import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from conversations.core import json_values
+from conversations.core import json_values, letter_case
 from conversations.core.errors import Invalid
 from conversations.events.types.redaction import LEFT
 
 ROOTS = ("args", "output", "error")
 SUMMARY = "result_summary"  # the beginning of an output
+MAX_CASES = 8  # of a word: each costs a comparison of every event
 SHORTEST = 3  # characters of a text that is looked for elsewhere in the call
 
 
@@ -66,6 +69,18 @@ def spellings(text: str) -> set[str]:
     forms = {text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD"))}
     once = {escaped for form in forms for escaped in in_json(form)}
     return forms | once | {escaped for form in once for escaped in in_json(form)}
+
+
+def spellings_of_word(word: str) -> set[str]:
+    """Return the `spellings` of a word in any case that SQL does not fold, which is that of letters beyond ASCII: each
+    of a few such letters by itself; of more, the word in small and large letters, and with large initials."""
+    composed = unicodedata.normalize("NFC", word)
+    cases = [(letter, *letter_case.other_cases(letter)) for letter in letter_case.fold_letters(composed)]
+    if math.prod(map(len, cases)) > MAX_CASES:
+        forms = {composed, composed.lower(), composed.upper(), composed.title()}
+    else:
+        forms = {"".join(letters) for letters in itertools.product(*cases)}
+    return {spelling for form in (word, *forms) for spelling in spellings(form)}
 
 
 def _cleaned(body: Any, path: FieldPath, texts: Sequence[str]) -> Any:

@@ -29,7 +29,7 @@ from conversations.events.projections.tool_calls import derived_id
 from conversations.events.types.redaction import FIELD_MARK, ID_ERASED, REDACTED
 from conversations.models import Conversation, Event, Redaction, ToolCall
 from conversations.redaction import audit_entries, id_columns, legal_holds, redact, replaced_bodies
-from conversations.redaction.call_field import spellings
+from conversations.redaction.call_field import spellings_of_word
 from conversations.redaction.id_forms import ErasedId
 from conversations.redaction.redact import ID_FIELD, Redacted
 from conversations.redaction.replaced_bodies import NamedDigest
@@ -80,7 +80,7 @@ def why_not(row: Conversation) -> str:
 def containing(words: Sequence[str]) -> list[str]:
     """Return the ids that contain one of these texts, in any case, oldest first."""
     condition = Q()
-    for form in {form for word in words for form in spellings(word)}:
+    for form in {form for word in words for form in spellings_of_word(word)}:
         condition |= Q(key__icontains=form)
     return list(
         Conversation.objects.visible().filter(condition).order_by("pk").values_list("key", flat=True)[:MAX_EVENTS]

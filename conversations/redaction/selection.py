@@ -85,14 +85,14 @@ def parts_of_call(call_id: str, field: str) -> list[Part]:
 
 
 def events_of_person(name: str, words: Sequence[str]) -> dict[Conversation, list[int]]:
-    """Return, by conversation, what a person said and was told, and what has one of these words in any case (of ASCII).
+    """Return, by conversation, what a person said and was told, and what has one of these words in any case.
     Raises Invalid for words that are too short, and where it is too much at once."""
     if not name and not words:
         raise Invalid("must name a person or words", field="person")
     if any(len(word) < call_field.SHORTEST for word in words):
         raise Invalid(f"must have at least {call_field.SHORTEST} characters each", field="words")
     like = "ILIKE" if connection.vendor == "postgresql" else "LIKE"
-    forms = {form for word in words for form in call_field.spellings(word)}
+    forms = {form for word in words for form in call_field.spellings_of_word(word)}
     patterns = [f"%{_escaped(form)}%" for form in sorted(forms)]
     conditions = [f"e.body {like} %s ESCAPE '!'"] * len(patterns)
     for form in sorted(call_field.spellings(name)) if name else ():

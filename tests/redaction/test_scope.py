@@ -188,6 +188,28 @@ def test_a_word_is_found_however_its_letters_are_written(team, word, text):
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [
+        ("\u00e4rger", "\u00c4rger"),
+        ("\u00c4RGER", "\u00e4rGer"),
+        ("m\u00fcller-l\u00f6w", "M\u00dcller-L\u00f6w"),
+        ("\u0438\u0432\u0430\u043d\u043e\u0432", "\u0418\u0412\u0410\u041d\u041e\u0412"),
+        ("\u0418\u0412\u0410\u041d\u041e\u0412", "\u0418\u0432\u0430\u043d\u043e\u0432"),
+        ("a\u0308rger", "\u00c4rger"),
+    ],
+    ids=["small", "large", "two letters", "small Cyrillic", "large Cyrillic", "decomposed"],
+)
+def test_a_word_is_found_in_any_case_beyond_ascii(team, word, written):
+    stored("scope-u", {"event": "output", "agent": "A", "text": f"said {json.dumps(written)}"})
+    stored(written, {"event": "output", "agent": "A", "text": "nothing of note"})
+    what = RedactionScope(words=[word])
+
+    assert [(place.conversation, place.seqs) for place in scope.preview(what)] == [("scope-u", [1]), (written, [1])]
+    assert scope.preview_ids(what) == [written]
+
+
+@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", [NAME, "Zoe\u0308"], ids=["composed", "decomposed"])
 def test_a_person_is_found_however_the_name_is_written(team, name):
     say = {"type": "message", "recipient": "agent:B", "sender": f"user:{NAME}", "content": "wombat"}
