@@ -3,6 +3,7 @@ and by conversations. The form depends on the reader's permissions and on the cu
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,6 +32,7 @@ EFFECTS = {
     "unsafe": "It has side effects, and each call takes effect.",
     "destructive": "It may delete or overwrite something permanently.",
 }
+BUTTONS: dict[argument_form.Editor, str] = {"fields": "Approve with edits", "raw": "Approve with this JSON"}
 MAY_NOT = "Only approvers and admins can decide on this request."
 FOUR_EYES = "You wrote or sent the message behind this run, so someone else has to decide (four eyes)."
 _SLOT = re.compile(r'<decision-form data-key="([A-Za-z0-9._-]{1,64})"')
@@ -115,14 +117,23 @@ def arguments_of(approval_request: inbox.ApprovalCard) -> dict[str, Any] | None:
     return arguments if isinstance(arguments, dict) else None
 
 
+def posted_arguments(
+    approval_request: inbox.ApprovalCard, posted: Mapping[str, str], editor: argument_form.Editor
+) -> dict[str, Any] | str | None:
+    """Return the arguments that a posted form asks for, None for those of the call; `editor` is the one whose button
+    was pressed. Raises Invalid if another one was edited."""
+    return argument_form.posted_arguments(
+        schema_of(approval_request), arguments_of(approval_request), posted,
+        raw=written(approval_request), editor=editor, buttons=BUTTONS,
+    )  # fmt: skip
+
+
 def written(approval_request: inbox.ApprovalCard) -> str:
-    """Return the arguments as JSON for editing, with invisible characters as escapes (the same JSON); the raw text if
-    they are not an object."""
+    """Return the arguments as JSON for editing; the raw text if they are not an object."""
     arguments = arguments_of(approval_request)
     if arguments is None:
         return str(approval_request.request.get("args_raw") or "")
-    text = json.dumps(arguments, indent=2, ensure_ascii=False)
-    return text if hidden_characters.is_clean(text.replace("\n", "")) else json.dumps(arguments, indent=2)
+    return argument_form.as_json(arguments)
 
 
 def _loaded(request: HttpRequest, entry: Markup, approval: str) -> Markup:
@@ -164,7 +175,8 @@ def _form(
         "entries": argument_form.entries(schema, arguments, entered, problems) if is_edited_here else [],
         "has_schema": is_edited_here,
         "arguments": json_tree.draw(str(raw)) if raw else None,
-        "raw": entered.get("raw", written(approval_request)),
+        "raw": argument_form.as_posted(entered.get("raw", written(approval_request))),
+        "raw_was": argument_form.as_posted(written(approval_request)),
         "spelled": hidden_characters.spelled_out(str(approval_request.request.get("args_raw") or "")),
         "entered": entered,
         "same": posted.getlist("same"),

@@ -24,7 +24,7 @@ PAGE = 50  # approval requests
 VIEWS = {"": ("Waiting", "pending"), "decided": ("Decided", "decided"), "all": ("All", "")}
 SHOWN = 2_000  # characters of a message
 ALWAYS = "Matching calls will be approved automatically from now on."
-DROPPED = "You edited the arguments: choose Approve with edits, or undo the edits"
+EDITORS: dict[str, argument_form.Editor] = {"approve": "", "fields": "fields", "raw": "raw"}  # by button
 
 
 @require_safe
@@ -77,6 +77,7 @@ def _decide(request: HttpRequest, approval_request: inbox.ApprovalCard) -> str:
     if request.POST.get("decide") != "always":
         decide.decide(request.user, id_, **_answer(request, approval_request))
         return ""
+    approval_card.posted_arguments(approval_request, request.POST, "")  # a rule approves calls as the agent sends them
     scope, reason = auto_approvals.scope_of(request, approval_request), request.POST.get("reason", "").strip()[:SHOWN]
     auto_approval_edit.approve_and_make_rule(request.user, id_, scope, reason=reason)
     return str(len(auto_approval.approve_waiting()))
@@ -86,19 +87,13 @@ def _answer(request: HttpRequest, approval_request: inbox.ApprovalCard) -> dict[
     """Read the decision from the form: `decide` is approve, reject, respond, fields (edited in typed fields) or raw
     (edited as JSON). `always` is handled by `_decide`."""
     pressed, posted = request.POST.get("decide", ""), {name: str(value) for name, value in request.POST.items()}
-    answer: dict[str, Any] = {"decision": {"fields": "edit", "raw": "edit"}.get(pressed, pressed)}
+    answer: dict[str, Any] = {"decision": pressed}
     answer |= {name: posted.get(name, "").strip()[:SHOWN] for name in ("message", "reason")}
-    schema = approval_card.schema_of(approval_request)
     if pressed == "respond":
         answer["output"] = posted.get("output", "").replace("\r\n", "\n")
-    elif pressed == "fields":
-        answer["arguments"] = argument_form.read(schema, posted, approval_card.arguments_of(approval_request))
-    elif pressed == "raw":
-        answer["arguments"] = posted.get("raw", "")
-    elif pressed == "approve" and not argument_form.is_untouched(
-        schema, approval_card.arguments_of(approval_request), posted
-    ):
-        raise Invalid(DROPPED)
+    elif pressed in EDITORS:
+        arguments = approval_card.posted_arguments(approval_request, posted, EDITORS[pressed])
+        answer |= {"decision": "approve"} if arguments is None else {"decision": "edit", "arguments": arguments}
     return answer
 
 

@@ -1,7 +1,6 @@
 """The replay form on a call's page: what would be sent, what that requires, and which arguments were posted. It starts
 nothing."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +25,7 @@ EFFECTS = {
     "unsafe": "Has side effects: each call takes effect again.",
     "destructive": "Destructive.",
 }
+BUTTONS: dict[argument_form.Editor, str] = {"fields": "Run for real", "raw": "Run with this JSON"}
 TAKES = "Replaying it requires a grant, a reason, and the tool’s name typed in."
 SECOND = "A second person has to approve it before it runs."
 APPROVAL = "It needs approval before it runs."
@@ -71,8 +71,8 @@ def form_context(
         "goes": json_tree.draw(prepared[1]) if prepared[1] else None,
         "changes": diff_rows.draw(recorded.ran, prepared[1]) if prepared[2] else None,
         "entries": argument_form.entries(schema, sent, entered or None, problems_of(wrong)) if schema else [],
-        "has_schema": bool(schema),
-        "raw": entered.get("raw") or (json.dumps(sent, indent=2, ensure_ascii=False) if sent is not None else ""),
+        "raw": argument_form.as_posted(entered.get("raw", _raw(sent))),
+        "raw_was": argument_form.as_posted(_raw(sent)),
         "entered": entered,
         "client_id": new_id(),
         "tool": hidden_characters.spelled_out(eligibility.tool),
@@ -83,13 +83,13 @@ def form_context(
 def posted_arguments(
     recorded: CallRecord, eligibility: ReplayEligibility, posted: Mapping[str, str]
 ) -> dict[str, Any] | str | None:
-    """Return the arguments in the form, an object or raw text; None for the recorded ones, as an untouched form has."""
-    how = posted.get("do", "")
-    if how.endswith("raw"):
-        return posted.get("raw", "")
-    schema, sent = schema_of(eligibility), parse_object(recorded.ran.strip())
-    is_untouched = argument_form.is_untouched(schema, sent, posted)
-    return None if is_untouched else argument_form.read(schema, posted, sent)
+    """Return the arguments in the form, an object or raw text; None for the recorded ones, as an untouched form has.
+    Raises Invalid if the pressed button is not that of the edited arguments."""
+    editor: argument_form.Editor = "raw" if posted.get("do", "").endswith("raw") else "fields"
+    sent = parse_object(recorded.ran.strip())
+    return argument_form.posted_arguments(
+        schema_of(eligibility), sent, posted, raw=_raw(sent), editor=editor, buttons=BUTTONS
+    )
 
 
 def schema_of(eligibility: ReplayEligibility) -> dict[str, Any]:
@@ -117,6 +117,10 @@ def request_parts(recorded: CallRecord, eligibility: ReplayEligibility, *, is_ed
         ("Memory", "the team’s current context; changes are not saved"),
     ]  # fmt: skip
     return [(term, richtext.inline(value[:400])) for term, value in rows if value]
+
+
+def _raw(sent: dict[str, Any] | None) -> str:
+    return "" if sent is None else argument_form.as_json(sent)
 
 
 def _requested(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from conversations.core import hidden_characters
+from conversations.core.errors import Invalid
 from conversations.events.payload import clean_text
 from conversations.tool_calls.schemas.argument_check import InvalidArguments
 from conversations.tool_calls.schemas.schema_table import type_of
@@ -17,6 +18,7 @@ EXPECTED = {"number": "a number", "choice": "one of its choices"}
 
 Schema = dict[str, Any]  # JSON
 Kind = Literal["line", "text", "number", "choice", "json"]
+Editor = Literal["", "fields", "raw"]  # of arguments in a form; none for a button that runs them as they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,33 @@ def read(schema: Schema, posted: Mapping[str, str], arguments: Mapping[str, Any]
     return edited
 
 
-def is_untouched(schema: Schema, arguments: Mapping[str, Any] | None, posted: Mapping[str, str]) -> bool:
-    """Return whether a posted form still has the values it was drawn with, or none of the fields."""
-    return not _edits(schema, arguments, posted)
+def posted_arguments(
+    schema: Schema, arguments: Mapping[str, Any] | None, posted: Mapping[str, str], *,
+    raw: str, editor: Editor, buttons: Mapping[Editor, str],
+) -> dict[str, Any] | str | None:  # fmt: skip
+    """Return the arguments that a posted form asks for: an object if its fields were edited, a text if its JSON was,
+    None for `arguments` as they are. `raw` is the JSON that was drawn, `editor` the one whose button was pressed,
+    `buttons` their names. Raises Invalid if another editor was edited: no button drops an edit."""
+    fields, text = _edits(schema, arguments, posted), as_posted(posted.get("raw", raw))
+    drawn = {f"{PREFIX}{field.name}" for field in entries(schema, arguments)}
+    if any(name.startswith(PREFIX) and name not in drawn for name in posted):
+        raise Invalid("The tool no longer has the fields of this form: enter your edits again")
+    is_raw_edited = text != as_posted(raw)
+    if fields and is_raw_edited:
+        raise Invalid("You edited the arguments both in the fields and as JSON: undo the edits in one of the two")
+    if fields and editor != "fields":
+        raise Invalid(f"You edited the arguments: choose {buttons['fields']}, or undo the edits")
+    if is_raw_edited and editor != "raw":
+        raise Invalid(f"You edited the JSON: choose {buttons['raw']}, or undo the edits")
+    if is_raw_edited:
+        return text
+    return read(schema, posted, arguments) if fields else None
+
+
+def as_json(arguments: Mapping[str, Any]) -> str:
+    """Write arguments as JSON for editing, with invisible characters as escapes (the same JSON)."""
+    text = json.dumps(arguments, indent=2, ensure_ascii=False)
+    return text if hidden_characters.is_clean(text.replace("\n", "")) else json.dumps(arguments, indent=2)
 
 
 def as_posted(text: str) -> str:

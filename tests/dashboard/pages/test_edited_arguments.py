@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from conversations.models import Event, ToolSchema
+from conversations.models import Approval, AutoApprovalRule, Event, Run, ToolSchema
 from tests.dashboard.pages.test_approvals_page import ASKED, PARAMETERS, people, words
 from tests.support import teamwork
 from tests.support.cast import client_of
@@ -86,3 +86,86 @@ def test_an_untouched_replay_form_repeats_the_recorded_arguments(people, tmp_pat
     assert answer.status_code == 302, words(answer.content.decode())
     requested = json.loads(Event.objects.get(kind="replay.requested").body)
     assert (requested["args"], requested["edited"]) == ({"street": street}, False)
+
+
+EDITED_FIELD = {"arg.street": "Elm"}
+EDITED_JSON = {"raw": json.dumps(ARGS | {"street": "Elm"})}
+ALWAYS = {"decide": "always", "match": "exact"}
+
+
+@pytest.mark.parametrize(
+    ("edits", "pressed", "problem"),
+    [
+        (EDITED_FIELD, {"decide": "approve"}, "choose Approve with edits"),
+        (EDITED_FIELD, {"decide": "raw"}, "choose Approve with edits"),
+        (EDITED_FIELD, ALWAYS, "choose Approve with edits"),
+        (EDITED_JSON, {"decide": "approve"}, "choose Approve with this JSON"),
+        (EDITED_JSON, {"decide": "fields"}, "choose Approve with this JSON"),
+        (EDITED_JSON, ALWAYS, "choose Approve with this JSON"),
+        (EDITED_FIELD | EDITED_JSON, {"decide": "fields"}, "both in the fields and as JSON"),
+        (EDITED_FIELD | EDITED_JSON, {"decide": "raw"}, "both in the fields and as JSON"),
+        ({"arg.gone": "x"}, {"decide": "approve"}, "no longer has the fields of this form"),
+    ],
+)
+def test_no_button_that_lets_a_call_run_drops_an_edit(people, edits, pressed, problem):
+    address, form = request_with(people)
+
+    answer = client_of(people["approver"]).post(address, form | edits | pressed)
+
+    page = answer.content.decode()
+    assert (answer.status_code, Approval.objects.get().status) == (422, "pending")
+    assert problem in words(page)
+    assert posted_form(page, address).items() >= {k: v for k, v in edits.items() if k != "arg.gone"}.items()
+    assert "raw" not in edits or "data-json open" in page
+    assert not AutoApprovalRule.objects.exists()
+
+
+@pytest.mark.parametrize("pressed", ["approve", "fields", "raw"])
+def test_a_form_without_edits_approves_the_call_as_sent(people, pressed):
+    address, form = request_with(people, street="Mill\r\nRoad")
+
+    client_of(people["approver"]).post(address, form | {"decide": pressed})
+
+    assert decided_arguments() == ("approve", None)
+
+
+def test_without_edits_a_rule_is_made_for_the_call_as_sent(people):
+    address, form = request_with(people, street="Mill\r\nRoad")
+
+    client_of(people["approver"]).post(address, form | ALWAYS)
+
+    assert decided_arguments() == ("approve", None)
+    assert json.loads(AutoApprovalRule.objects.get().arguments) == ARGS | {"street": "Mill\r\nRoad"}
+
+
+@pytest.mark.parametrize("pressed", ["reject", "respond"])
+def test_what_does_not_run_the_call_ignores_edits(people, pressed):
+    address, form = request_with(people)
+
+    client_of(people["approver"]).post(address, form | EDITED_FIELD | {"decide": pressed, "output": "x"})
+
+    assert Approval.objects.get().decision == pressed
+
+
+@pytest.mark.parametrize(
+    ("edits", "pressed", "problem"),
+    [
+        ({"raw": '{"street": "Oak"}'}, "run", "choose Run with this JSON"),
+        ({"raw": '{"street": "Oak"}'}, "dry", "choose Run with this JSON"),
+        ({"arg.street": "Oak"}, "run-raw", "choose Run for real"),
+        ({"raw": '{"street": "Oak"}', "arg.street": "Ash"}, "run", "both in the fields and as JSON"),
+        ({"raw": ""}, "run", "choose Run with this JSON"),
+    ],
+)
+def test_no_button_of_the_replay_form_drops_an_edit(people, tmp_path, edits, pressed, problem):
+    desk, otto = Desk(tmp_path), client_of(people["operator"])
+    old = desk.recorded("look")["look"]
+    action = f"/calls/{old.id}/replays/"
+    with working(desk.team()):
+        form = posted_form(otto.get(f"/calls/{old.id}/").content.decode(), f"{action}#replay")
+        answer = otto.post(action, form | edits | {"do": pressed})
+
+    page = answer.content.decode()
+    assert problem in words(page)
+    assert posted_form(page, f"{action}#replay").items() >= edits.items()
+    assert not Run.objects.filter(kind="replay").exists()
