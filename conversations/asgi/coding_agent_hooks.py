@@ -7,6 +7,7 @@ client left, the server stops), the response is `{}`, and the program asks its o
 
 import asyncio
 import hashlib
+import logging
 import time
 from collections.abc import Collection
 
@@ -23,7 +24,7 @@ from conversations.core import json_size
 from conversations.core.errors import Invalid, NotAllowed
 from conversations.core.recently_used import RecentlyUsed
 from conversations.events import log, payload
-from conversations.events.log.records import NewEvent
+from conversations.events.log.records import NewEvent, Stored
 from conversations.models import Approval
 from conversations.realtime.server_runtime import ServerRuntime
 from conversations.runs.approvals import external_approvals
@@ -34,6 +35,7 @@ MAX_BODY = 8 << 20  # bytes
 WAIT_S, MAX_WAIT_S = 570, 3600  # a hook of Claude Code may take 600 s
 MAX_KNOWN, KNOWN_S = 10_000, 3600.0  # conversations that a token is known to have opened
 NOTHING = b"{}"
+_log = logging.getLogger(__name__)
 
 
 class HooksEndpoint(route.Route):
@@ -55,7 +57,7 @@ class HooksEndpoint(route.Route):
         hook, events = await self._waiting.do(_read, tool, body, caller)
         await self._require_own(caller, {hook.speaker.conversation, *(event.conversation or "" for event in events)})
         if events:
-            await self._runtime.writer.store(events)
+            _log_clashes(hook, await self._runtime.writer.store(events))
         if hooks.ended_call(hook) is not None or hook.name in hooks.ENDS_TURN:
             await self._waiting.do(_settle, hook, caller)
         if hooks.asked_by(hook) is None:
@@ -104,6 +106,14 @@ def _read(tool: str, body: bytes, caller: Caller) -> tuple[Hook, list[NewEvent]]
     hook = hooks.read(tool, value, caller.agent.removeprefix("agent:") or hooks.TOOLS[tool])
     hook = hook_identity.identified(hook, hashlib.sha256(body).hexdigest(), caller.principal)
     return hook, [_event(caller, event) for event in hooks.events_of(hook)]
+
+
+def _log_clashes(hook: Hook, stored: Collection[Stored]) -> None:
+    """Log what was not stored, because an event of that id has another payload."""
+    for event in stored:
+        if event.clashes:
+            place = f"event {event.seq} of {hook.speaker.conversation}"
+            _log.warning("a %s hook of %s was not recorded: %s differs", hook.name, hooks.TOOLS[hook.tool], place)
 
 
 def _event(caller: Caller, read: SessionEvent) -> NewEvent:

@@ -71,7 +71,7 @@ def events_of(hook: Hook) -> list[SessionEvent]:
     """Return what happened as events, with the same ids for the same hook if it has an id."""
     match hook.name:
         case "UserPromptSubmit":
-            return [session_events.prompt(hook.speaker, _text(hook, "prompt"), _turn_id(hook, "prompt"))]
+            return [session_events.prompt(hook.speaker, _text(hook, "prompt"), _turn_id(hook, "prompt", "prompt"))]
         case "PreToolUse":
             return [_started(hook)]
         case "PostToolUse" | "PostToolUseFailure" | "PermissionDenied":
@@ -142,7 +142,8 @@ def _ended(hook: Hook) -> SessionEvent:
 
 def _answer(hook: Hook) -> list[SessionEvent]:
     text = _text(hook, "last_assistant_message")
-    return [session_events.answer(hook.speaker, text, _turn_id(hook, "answer"))] if text.strip() else []
+    id_ = _turn_id(hook, "answer", "last_assistant_message")
+    return [session_events.answer(hook.speaker, text, id_)] if text.strip() else []
 
 
 def _sub_agent_started(hook: Hook) -> list[SessionEvent]:
@@ -184,12 +185,12 @@ def _words(hook: Hook) -> str:
     return ": ".join(filter(None, [named, ", ".join(filter(None, more))]))
 
 
-def _turn_id(hook: Hook, what: str) -> str:
-    """Return an id for something that a turn has once."""
+def _turn_id(hook: Hook, what: str, field: str) -> str:
+    """Return an id for a text of a turn, which may have several: a person steers it, a Stop hook continues it."""
     turn = _id(hook.body, "turn_id") or _id(hook.body, "prompt_id")
-    return (
-        session_events.derived_id(hook.tool, hook.session, hook.sub_agent, what, turn) if turn else _own_id(hook, what)
-    )
+    if not turn:
+        return _own_id(hook, what)
+    return session_events.derived_id(hook.tool, hook.session, hook.sub_agent, what, turn, _text(hook, field))
 
 
 def _own_id(hook: Hook, what: str) -> str:

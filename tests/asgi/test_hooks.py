@@ -69,6 +69,17 @@ def test_a_session_is_a_conversation_as_it_goes_on(server, agent):
     assert bodies[6]["text"] == "Built."
 
 
+def test_a_turn_that_was_steered_and_continued_has_all_its_prompts_and_answers(server, agent):
+    prompts = [hook("turn", "UserPromptSubmit", prompt=text, turn_id="t1") for text in ("Build it", "No: only test it")]
+    answers = [hook("turn", "Stop", last_assistant_message=text, turn_id="t1") for text in ("Stopped", "Tested")]
+
+    for body in [*prompts, *answers, *prompts, *answers]:  # each is sent again, as after a lost connection
+        assert agent.ask("POST", CODEX, body).status == 200
+
+    texts = [body.get("content") or body.get("text") for *_, body in events_of(server, "codex-turn")]
+    assert texts == ["Build it", "No: only test it", "Stopped", "Tested"]
+
+
 @pytest.mark.parametrize("letter", variants(["漢", "😀", "\x1b", '"']))
 def test_long_texts_of_any_letters_are_shortened_to_what_an_event_holds(server, agent, letter):
     session, long = f"long-{ord(letter)}", letter * 240_000
