@@ -60,13 +60,21 @@ class CallKey(NamedTuple):
     arguments: str  # canonical JSON, or the text if it is none
 
 
+class ApprovalRequest(NamedTuple):
+    """A request while its call is recorded: `calls` gets the call."""
+
+    key: CallKey
+    calls: list[RequestedCall]
+
+
 Describe = Callable[[str | None, CallKey], RequestedCall | None]  # span; may wait
 
 
 class Approvals:
     """Requests the approvals of one process and applies the decisions."""
 
-    def __init__(self, bus: HttpBus, describe: Describe) -> None:
+    def __init__(self, bus: Callable[[], HttpBus], describe: Describe) -> None:
+        """`bus` returns that of the current process: the program may fork."""
         self._bus, self._describe = bus, describe
         self._decisions: dict[CallKey, list[dict[str, Any]]] = {}  # one for each call, until it is made
 
@@ -166,7 +174,10 @@ class Approvals:
         """Return the decision; None if there is none. Never raises."""
         try:
             requested_call = self._describe(span_id, key)
-            return self._decision_of(requested_call, stopped) if requested_call is not None else None
+            if requested_call is None:
+                _log.warning("a call of %s could not be recorded in time, so the program decides by itself", key.name)
+                return None
+            return self._decision_of(requested_call, stopped)
         except Exception:
             _log.exception("a call could not be asked about: the program decides by itself")
             return None
@@ -177,12 +188,13 @@ class Approvals:
         No request is sent before the server has what was published: a request that overtakes the start of its call
         would start another call.
         """
+        bus = self._bus()
         is_open, last_contact = False, time.monotonic()
         while not stopped.is_set():
             try:
                 if not is_open:
-                    self._bus.require_delivered(PAUSE_S)
-                answer = self._bus.ask_approval(requested_call.as_body(), MAX_DECISION_WAIT_S if is_open else 0)
+                    bus.require_delivered(PAUSE_S)
+                answer = bus.ask_approval(requested_call.as_body(), MAX_DECISION_WAIT_S if is_open else 0)
             except Unreachable as error:
                 is_nowhere = not is_open and isinstance(error.__cause__, ConnectionRefusedError | socket.gaierror)
                 if is_nowhere or time.monotonic() - last_contact > GIVE_UP_S:

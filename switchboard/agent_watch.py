@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from switchboard.agent_approvals import Approvals, CallKey, RequestedCall
+from switchboard.agent_approvals import ApprovalRequest, Approvals, CallKey, RequestedCall
 from switchboard.bus import Bus, BusMessage
 from switchboard.current import get_bus
 from switchboard.errors import BusError
@@ -103,11 +103,13 @@ class AgentWatch:
     def __init__(self, bus: Bus | None, events: SpanEvents) -> None:
         self.lost = 0  # spans and events that were not published
         self._bus, self._events = bus, events
+        self._bus_lock = threading.Lock()
         self._news = threading.Condition()  # guards all below
         self._facts: list[SpanFacts | _TraceBegan] = []
         self._size = 0
+        self._queued = self._published = 0  # facts so far
         self._gaps: Counter[str] = Counter()  # by trace, spans that found no room
-        self._is_busy = self._is_closing = False
+        self._is_closing = False
         self._has_thread = False
         self._traces: set[str] = set()  # whose beginning was seen, up to a bound
         self._problems: set[str] = set()
@@ -130,13 +132,15 @@ class AgentWatch:
         self._contained(self._end, span)
 
     def force_flush(self) -> bool:
-        """Wait until everything is published, to the server or to the spool; return False if that took too long."""
+        """Do as `flush` does."""
         return self.flush()
 
     def flush(self, timeout_s: float = CLOSE_S) -> bool:
-        """Wait until everything is published, to the server or to the spool; return False after the timeout."""
+        """Wait until what was recorded before this call is published, to the server or to the spool; return False after
+        the timeout."""
         with self._news:
-            return self._news.wait_for(lambda: not self._facts and not self._is_busy, timeout_s)
+            number = self._queued
+            return self._news.wait_for(lambda: self._published >= number, timeout_s)
 
     def shutdown(self, timeout: float | None = None) -> None:
         """Publish what is queued, within `timeout` seconds (5 at most); what the server does not accept is spooled."""
@@ -145,16 +149,24 @@ class AgentWatch:
     def ask_for_approvals(self) -> None:
         """Send approval requests to the inbox from now on."""
         if isinstance(self._bus, HttpBus):
-            Approvals(self._bus, self._record_requested_call).install()
+            Approvals(self._http_bus, self._record_requested_call).install()
         elif self._bus is not None:
             _log.error("approvals are not sent to the inbox: this requires SWITCHBOARD_URL and SWITCHBOARD_TOKEN")
 
     def _record_requested_call(self, span_id: str | None, key: CallKey) -> RequestedCall | None:
         """Record the call that needs approval, and return it; None if it cannot be recorded in time."""
         place = f"{span_id}:{new_id()}"  # of this request alone: calls may share an id
-        facts = SpanFacts(True, "approval", key.trace_id, place, span_id, time.time(), key)
+        request = ApprovalRequest(key, [])
+        facts = SpanFacts(True, "approval", key.trace_id, place, span_id, time.time(), request)
         self._put(facts, facts.size)
-        return self._events.requested_calls.pop(place, None) if self.flush() else None
+        return request.calls[0] if self.flush() and request.calls else None
+
+    def _http_bus(self) -> HttpBus:
+        """Return the bus of this process: a forked one gets its own, once. Raises BusError, OSError."""
+        with self._bus_lock:
+            assert isinstance(self._bus, HttpBus)
+            self._bus = self._bus.of_this_process()
+            return self._bus
 
     def _close(self, timeout_s: float) -> None:
         with self._news:
@@ -195,24 +207,23 @@ class AgentWatch:
                 self.lost += 1
                 return
             self._facts.append(facts)
+            self._queued += 1
             self._size += size
             if len(self._facts) == 1:
                 self._news.notify_all()
 
     def _forked(self) -> None:
         """Start again in a forked process: the parent publishes what was queued before."""
-        self._news = threading.Condition()
+        self._news, self._bus_lock = threading.Condition(), threading.Lock()
         self._facts, self._size, self._gaps = [], 0, Counter()
-        self._is_busy = self._has_thread = False
+        self._published, self._has_thread = self._queued, False
 
     def _run(self) -> None:
-        if isinstance(self._bus, HttpBus):
-            self._bus = self._bus.of_this_process()
         while self._wait():
             facts, gaps = self._take()
             self._contained(self._publish, facts, gaps)
             with self._news:
-                self._is_busy = False
+                self._published += len(facts)
                 self._news.notify_all()
 
     def _wait(self) -> bool:
@@ -228,7 +239,6 @@ class AgentWatch:
         with self._news:
             facts, self._facts, self._size = self._facts, [], 0
             gaps, self._gaps = self._gaps, Counter()
-            self._is_busy = True
             return facts, gaps
 
     def _publish(self, facts: list[SpanFacts | _TraceBegan], gaps: Counter[str]) -> None:
@@ -240,7 +250,8 @@ class AgentWatch:
                 messages += self._contained(self._events.of, each) or []
         messages += [self._gap(trace_id, lost) for trace_id, lost in gaps.items()]
         if messages and self._bus is not None:
-            outcomes = _publish_all(self._bus, messages)
+            bus = self._http_bus() if isinstance(self._bus, HttpBus) else self._bus
+            outcomes = _publish_all(bus, messages)
             for error in filter(None, outcomes):
                 self.lost += 1
                 self._complain(f"an event was not recorded: {error}", type(error).__name__)

@@ -94,11 +94,13 @@ class HttpBus:
         return self._api.ask_approval(json.dumps(call).encode(), wait_s)
 
     def require_delivered(self, timeout_s: float) -> None:
-        """Return when the server has all that `publish` returned for; see `Sender.require_empty_spool`."""
-        self._sender.require_empty_spool(timeout_s)
+        """Return when the server has all that `publish` returned for; see `Sender.require_delivered`."""
+        self._check_process()
+        self._sender.require_delivered(timeout_s)
 
     def save(self) -> None:
         """Put what waits for an answer of the server on disk at once; see `Sender.save`."""
+        self._check_process()
         self._sender.save()
 
     def read(self, topic: str, last_id: str | None = None, limit: int = 100) -> list[BusMessage]:
@@ -127,7 +129,8 @@ class HttpBus:
                 return messages
 
     def flush(self, timeout_s: float = 10.0) -> bool:
-        """Wait until the server has everything that was published; False when time was too short."""
+        """Wait until the server has everything that was published before; False when time was too short."""
+        self._check_process()
         return self._sender.flush(timeout_s)
 
     def close(self, timeout_s: float = 5.0) -> None:

@@ -58,6 +58,7 @@ class Sender:
         self._news = threading.Condition()  # guards all below, the spool too
         self._queue: list[_Waiting] = []
         self._under_way: list[_Waiting] = []  # taken from the queue and not settled
+        self._accepted = self._spooled()  # messages so far; they are settled in their order
         self._is_closing = self._is_hurried = False
         self._problem: Unreachable | None = None  # of the last try
         self._thread = threading.Thread(target=self._run, name="switchboard-sender", daemon=True)
@@ -67,7 +68,7 @@ class Sender:
     def waiting(self) -> int:
         """How many messages the server has not acknowledged yet."""
         with self._news:
-            return len(self._queue) + len(self._under_way) + self._spooled()
+            return self._waiting()
 
     def send(self, line: bytes) -> None:
         """Answer when a message is safe. Raises `Refused`, `SpoolFull`; without a spool `Unreachable`; `Closed`."""
@@ -76,9 +77,11 @@ class Sender:
                 raise Closed("this bus is closed")
             if self._spool and self._spool.messages:
                 self._spool.append(line)
+                self._accepted += 1
                 return
             stored = Future[None]()
             self._queue.append(_Waiting(line, stored))
+            self._accepted += 1
             self._news.notify_all()
         stored.result()
 
@@ -88,10 +91,13 @@ class Sender:
             if self._is_closing:
                 raise Closed("this bus is closed")
             if self._spool and self._spool.messages:
-                return self._spool_all(lines)
+                outcomes = self._spool_all(lines)
+                self._accepted += outcomes.count(None)
+                return outcomes
             batch = [_Waiting(line, _Outcome()) for line in lines[:-1]]
             last = Future[None]()
             self._queue += [*batch, *(_Waiting(line, last) for line in lines[-1:])]
+            self._accepted += len(lines)
             self._news.notify_all()
         ending = [last.exception()] if lines else []
         return [waiting.stored.error for waiting in batch if isinstance(waiting.stored, _Outcome)] + ending
@@ -107,21 +113,23 @@ class Sender:
             _settle(batch, outcomes)
 
     def flush(self, timeout_s: float) -> bool:
-        """Try at once, and wait until the server has everything; False when time was too short."""
+        """Try at once, and wait until the server has everything sent before; False when time was too short."""
         with self._news:
             self._is_hurried = True
             self._news.notify_all()
-            return self._news.wait_for(
-                lambda: not self._queue and not self._under_way and not self._spooled(), timeout_s
-            )
+            number = self._accepted
+            return self._news.wait_for(lambda: self._accepted - self._waiting() >= number, timeout_s)
 
-    def require_empty_spool(self, timeout_s: float) -> None:
-        """Try at once, and wait until nothing is spooled any more. Raises `Unreachable`, with what the last try failed
-        with, when time was too short."""
+    def require_delivered(self, timeout_s: float) -> None:
+        """Try at once, and wait until the server has what is spooled now. Raises `Unreachable`, with what the last try
+        failed with, when time was too short."""
         with self._news:
             self._is_hurried = True
             self._news.notify_all()
-            if not self._news.wait_for(lambda: not self._spooled(), timeout_s):
+            number = self._accepted
+            if not self._news.wait_for(
+                lambda: not self._spooled() or self._accepted - self._waiting() >= number, timeout_s
+            ):
                 raise self._problem or Unreachable("what was published before is still on its way")
 
     def close(self, timeout_s: float) -> None:
@@ -133,6 +141,9 @@ class Sender:
             self._is_closing = True
             self._news.notify_all()
         self._thread.join(timeout_s + 1)
+
+    def _waiting(self) -> int:
+        return len(self._queue) + len(self._under_way) + self._spooled()
 
     def _spooled(self) -> int:
         return self._spool.messages if self._spool else 0

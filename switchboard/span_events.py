@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from switchboard import topics
-from switchboard.agent_approvals import CallKey, RequestedCall, key_of
+from switchboard.agent_approvals import ApprovalRequest, CallKey, RequestedCall, key_of
 from switchboard.bus import BusMessage
 from switchboard.span_facts import ModelAnswer, SpanFacts, clipped, field, texts
 
@@ -91,7 +91,6 @@ class SpanEvents:
         groups' and traces' own."""
         self._agent, self._conversation, self._has_content = agent.removeprefix("agent:"), conversation, has_content
         self._traces: OrderedDict[str, _Trace] = OrderedDict()
-        self.requested_calls: dict[str, RequestedCall] = {}  # by the request's span, until it is made
         self._readers: dict[tuple[str, bool], Callable[[_Trace, SpanFacts], Iterator[Event]]] = {
             ("function", False): self._call_begins,
             ("approval", True): self._approval_requested,
@@ -224,8 +223,9 @@ class SpanEvents:
             yield self._step(span.agent, span.run, span.call, "start")
 
     def _approval_requested(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
-        """Record the call that needs approval, unless it is recorded, and keep it until its approval is requested."""
-        key: CallKey = facts.detail
+        """Record the call that needs approval, unless it is recorded, and tell it to who requests its approval."""
+        request: ApprovalRequest = facts.detail
+        key = request.key
         span = self._around(trace, facts)
         run = span.run
         call = next((call for call in run.calls if trace.key(call) == key), None) if run else None
@@ -238,7 +238,7 @@ class SpanEvents:
         if call is not None:
             sent = clipped(call.arguments or "{}") if self._has_content else "{}"
             agent = self._name(span.agent)
-            self.requested_calls[facts.span_id] = RequestedCall(trace.conversation, agent, call.name, key.call_id, sent)
+            request.calls.append(RequestedCall(trace.conversation, agent, call.name, key.call_id, sent))
 
     def _call_ends(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
         """Tell what a function gave. Nothing may mean that it waits for an approval: the run's next step says."""

@@ -69,7 +69,7 @@ def taken_over(*paths: str) -> tuple[Deletion, DecidingBus]:
     def describe(*_: Any) -> RequestedCall:
         return RequestedCall("c", "Cleaner", "wipe", "call_0", json.dumps({"path": next(asked_about)}))
 
-    Approvals(bus, describe)._take_over(tool)
+    Approvals(lambda: bus, describe)._take_over(tool)
     return tool, bus
 
 

@@ -1,6 +1,9 @@
 """A program that forks after `watch_agents(bus=…)` records what the new process does with that bus's settings."""
 
+import json
 import os
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from uuid import uuid4
 
@@ -53,3 +56,51 @@ def test_it_is_recorded_at_the_server_of_the_bus_that_was_passed(
 
 def test_a_bus_of_the_programs_own_is_used_as_it_is() -> None:
     run("", "", "", uuid4().hex)
+
+
+ASKING = """
+import asyncio, os, sys
+from agents import Agent, Runner, function_tool
+from switchboard import HttpBus, watch_agents
+from tests.support.provider_answers import call, message
+from tests.support.provider_server import served_apart
+from tests.support.watched import in_turn, model
+
+watch_agents(bus=HttpBus(sys.argv[1], "t", spool_dir=sys.argv[2]), approve=True)
+if child := os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+@function_tool(needs_approval=True)
+def wipe() -> str:
+    return "gone"
+
+with served_apart(in_turn([call("wipe", {}, "c1")], [message("Done.")])) as server:
+    result = asyncio.run(Runner.run(Agent("Cleaner", model=model(server), tools=[wipe]), "clean up"))
+os._exit(1 if result.interruptions else 0)
+"""
+
+
+class Approving(BaseHTTPRequestHandler):
+    """A server that stores everything and approves every call."""
+
+    def do_POST(self) -> None:  # the name of the standard library
+        """Answer a request."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = {"items": [{} for _ in body.get("messages", ())], "status": "decided", "decision": "approve"}
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""
+
+
+def test_its_approvals_are_requested(tmp_path: Path) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Approving)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    done = programs.run(["-c", ASKING, f"http://127.0.0.1:{server.server_port}", str(tmp_path)], ENVIRONMENT)
+
+    server.shutdown()
+    server.server_close()
+    assert done.returncode == 0, done.stderr
