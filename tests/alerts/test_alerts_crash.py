@@ -150,6 +150,40 @@ def survive(database: dict[str, str], count: int, kills: int, record: Any) -> No
            f"{receiver.restarts} restarts of the receiver, {kills + 1} kills of the server")  # fmt: skip
 
 
+def shown(server: Server, status: str, token: str) -> list[Any]:
+    """Return the deliveries that the API lists with a status: id, attempts and error."""
+    _, answer = server.request("GET", f"/api/v1/alert-deliveries?status={status}", token=token)
+    return [(row["id"], row["attempts"], row["error"]) for row in answer["items"]]
+
+
+@pytest.mark.crash
+@pytest.mark.timeout(400)
+@pytest.mark.thorough
+def test_what_was_sent_but_not_recorded_waits_and_arrives_again_with_its_id(
+    database: dict[str, str],
+) -> None:
+    server = server_of(database)
+    with receiving() as receiver:
+        server.start()
+        make_rule(server, receiver.server_address[1])
+        token = server.token("reader")
+        server.terminate()
+        server.command("shell", "--no-imports", "-c", SEED.format(0, 1))
+        killed_at(server, 1)
+        (sent,) = receiver.posts
+        assert outcomes(server) == [(sent.id, "waiting")]
+
+        server.start()
+
+        assert shown(server, "failed", token) == []
+        ((delivered, attempts, error),) = until(lambda: shown(server, "delivered", token), what="it to be delivered")
+        assert shown(server, "waiting", token) == []
+        assert (delivered, error, attempts >= 2) == (sent.id, "", True)
+        assert len(receiver.posts) >= 2
+        assert {post.id for post in receiver.posts} == {sent.id}
+        server.terminate()
+
+
 @pytest.mark.crash
 @pytest.mark.timeout(400)
 @pytest.mark.thorough
