@@ -18,7 +18,17 @@ from urllib.parse import urlsplit
 import msgspec
 
 from conversations.core import data_dir as datadir
-from conversations.core.errors import Busy, Conflict, Invalid, NotSignedIn, SwitchboardError, TooLarge, Unavailable
+from conversations.core.errors import (
+    Busy,
+    Conflict,
+    Invalid,
+    NotAllowed,
+    NotFound,
+    NotSignedIn,
+    SwitchboardError,
+    TooLarge,
+    Unavailable,
+)
 from conversations.events.payload import clean_text
 from conversations.import_export.ndjson import ImportedConversation, Taker, imported
 from conversations.import_export.recording import encoded
@@ -32,7 +42,8 @@ TIMEOUT = 600.0  # seconds for one answer; the end of a large import publishes i
 
 _LOST = (OSError, http.client.HTTPException)
 _ERRORS: dict[int, type[SwitchboardError]] = {
-    400: Invalid, 401: NotSignedIn, 409: Conflict, 413: TooLarge, 429: Busy, 503: Unavailable,
+    400: Invalid, 401: NotSignedIn, 403: NotAllowed, 404: NotFound, 409: Conflict, 413: TooLarge, 429: Busy,
+    503: Unavailable,
 }  # fmt: skip
 
 
@@ -70,7 +81,9 @@ class ServerClient:
         self._connection.close()
         self._connection.timeout = HAND_BACK_S
         with contextlib.suppress(*_LOST):
-            self._connection.request("DELETE", DOOR, headers=_headers(self._token, "application/json"))
+            self._connection.request(
+                "DELETE", _path_at(self._address, DOOR), headers=_headers(self._token, "application/json")
+            )
             self._connection.getresponse().read()
 
     def close(self) -> None:
@@ -126,7 +139,7 @@ class ServerClient:
             ) from None
 
     def _post_once(self, path: str, body: bytes) -> Any:
-        self._connection.request("POST", path, body, _headers(self._token, "application/json"))
+        self._connection.request("POST", _path_at(self._address, path), body, _headers(self._token, "application/json"))
         return _answer(self._connection.getresponse())
 
 
@@ -136,7 +149,7 @@ class _Upload:
     def __init__(self, address: str, token: str) -> None:
         self._address = address
         self._connection = _connect(address)
-        self._connection.putrequest("POST", "/api/v1/import")
+        self._connection.putrequest("POST", _path_at(address, "/api/v1/import"))
         for name, value in _headers(token, "application/x-ndjson").items():
             self._connection.putheader(name, value)
         self._connection.putheader("Transfer-Encoding", "chunked")
@@ -207,9 +220,15 @@ def _renewed(client: ServerClient) -> tuple[str, str]:
 
 def _connect(address: str) -> http.client.HTTPConnection:
     url = urlsplit(address)
-    if url.scheme != "http" or not url.hostname:
-        raise Invalid(f"must be an address like http://127.0.0.1:8000; got {address!r}")
-    return http.client.HTTPConnection(url.hostname, url.port, timeout=TIMEOUT)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise Invalid(f"must be an address like https://switchboard.example.com; got {address!r}")
+    kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+    return kind(url.hostname, url.port, timeout=TIMEOUT)
+
+
+def _path_at(address: str, path: str) -> str:
+    """Return the path of a request to a server that may be under a path of its host."""
+    return urlsplit(address).path.rstrip("/") + path
 
 
 def _fit(message: dict[str, Any]) -> bytes:
