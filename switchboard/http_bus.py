@@ -14,7 +14,7 @@ from typing import Any
 from switchboard import topics
 from switchboard.api import Api
 from switchboard.bus import BusMessage, check_read, compact
-from switchboard.errors import Closed, Refused
+from switchboard.errors import Closed, Refused, UnknownPosition
 from switchboard.sender import Sender
 from switchboard.spool import Spool
 
@@ -112,7 +112,8 @@ class HttpBus:
     def read_blocking(
         self, topic: str, last_id: str | None = None, limit: int = 100, block_ms: int = 1000
     ) -> list[BusMessage]:
-        """See `Bus`; `limit` is at most 500. Longer than 30 s it asks again, from one fixed place."""
+        """See `Bus`; `limit` is at most 500. Longer than 30 s it asks again, from one fixed place; raises
+        `UnknownPosition` if the topic was empty and 500 messages or more came at once."""
         self._check_process()
         check_read(topic, limit)
         deadline = time.monotonic() + block_ms / 1000
@@ -124,7 +125,10 @@ class HttpBus:
             left = max(1, round((deadline - time.monotonic()) * 1000))
             messages = self._api.read(topic, last_id, limit, min(left, MAX_BLOCK_MS))
             if is_empty:  # there was nothing, so all there is by now is new; what came between two calls too
-                messages = self._api.read(topic, None, MAX_READ, 0)[:limit]
+                newest = self._api.read(topic, None, MAX_READ, 0)
+                if len(newest) == MAX_READ:
+                    raise UnknownPosition(f"{MAX_READ} messages or more came at once on {topic}, which was empty")
+                messages = newest[:limit]
             if messages or time.monotonic() >= deadline or (last_id is None and not is_empty):
                 return messages
 
