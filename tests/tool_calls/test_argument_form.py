@@ -82,3 +82,15 @@ def test_a_number_in_another_notation_is_an_edit():
     assert argument_form.read(SCHEMA, posted(SCHEMA, {"n": 100}, n="1e2"), {"n": 100}) == {"n": 1e2}
     with pytest.raises(InvalidArguments, match="n must be a number"):
         argument_form.read(SCHEMA, posted(SCHEMA, {"n": 100}, n="1_00"), {"n": 100})
+
+
+def test_a_value_outside_the_choices_is_shown_as_it_is_and_stays_unless_edited():
+    schema = {"properties": {"level": {"enum": ["low", "high"]}, "n": NUMBER}}
+    arguments = {"level": "urgent", "n": 2}
+    field = argument_form.entries(schema, arguments)[0]
+
+    assert field.choices == (('"low"', "low"), ('"high"', "high"), ('"urgent"', "urgent (not a choice)"))
+    assert (field.value, field.was_words) == ('"urgent"', "urgent (not a choice)")
+    assert argument_form.read(schema, posted(schema, arguments, n="3"), arguments) == arguments | {"n": 3}
+    with pytest.raises(InvalidArguments, match="must be one of its choices"):
+        argument_form.read(schema, {"arg.level": '"other"'}, arguments)

@@ -143,6 +143,8 @@ def _entry(
     value = as_posted(entered.get(f"{PREFIX}{name}", was))
     about = inner.get("description") if isinstance(inner, dict) else None
     description = about if isinstance(about, str) else ""
+    others = {text for text in (was, value) if kind == "choice" and text and text not in dict(choices)}
+    choices += tuple((text, f"{_label(text)} (not a choice)") for text in sorted(others))
     is_long = kind == "line" and (len(value) > 60 or "\n" in value + was)
     return FormField(
         name=name, label=hidden_characters.spelled_out(name), kind="text" if is_long else kind,
@@ -170,7 +172,7 @@ def _kind(inner: Any, root: Schema, levels: int = LEVELS) -> tuple[Kind, bool, t
         return "json", False, ()
     if isinstance(values := resolved.get("enum"), list):
         texts = [json.dumps(value, ensure_ascii=False) for value in values]
-        return "choice", False, tuple((text, hidden_characters.spelled_out(text.strip('"'))[:80]) for text in texts)
+        return "choice", False, tuple((text, _label(text)) for text in texts)
     match resolved.get("type"):
         case "boolean":
             return "choice", False, (("true", "yes"), ("false", "no"))
@@ -179,6 +181,10 @@ def _kind(inner: Any, root: Schema, levels: int = LEVELS) -> tuple[Kind, bool, t
         case "integer" | "number":
             return "number", False, ()
     return "json", False, ()
+
+
+def _label(text: str) -> str:
+    return hidden_characters.spelled_out(text.strip('"'))[:80]
 
 
 def _resolved(schema: Any, root: Schema) -> Schema:
