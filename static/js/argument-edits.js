@@ -1,5 +1,5 @@
 /** Counts, shows and undoes edits of the arguments in the form of an approval request. Used by `decision-form`. */
-import { clearProblem, editSummary, markEdits, undoEdits } from "./edited-fields.js";
+import { clearProblem, editSummary, hasEditedJson, markEdits, undoEdits } from "./edited-fields.js";
 
 export class ArgumentEdits {
   #form;
@@ -11,18 +11,20 @@ export class ArgumentEdits {
     form.addEventListener("click", ({ target }) => target.closest("[data-undo]") && this.#undo(), { signal });
   }
 
-  /** Whether any field was edited. */
-  get hasEdits() { return markEdits(this.#form).edited > 0; }
+  /** Whether any argument was edited, in a field or in the JSON. */
+  get hasEdits() { return markEdits(this.#form).edited > 0 || hasEditedJson(this.#form); }
 
-  /** Show how many fields were edited, and the button for approving with or without edits. */
+  /** Show what was edited, and only the buttons that drop no edit. */
   update() {
     const { edited, all } = markEdits(this.#form);
-    const [plain, withEdits] = ["approve", "fields"].map((value) => this.#form.querySelector(`button[value=${value}]`));
-    if (!plain || !withEdits) return;
-    this.#form.toggleAttribute("data-edited", edited > 0); // the style sheet shows the other button
-    plain.hidden = edited > 0;
-    this.#form.querySelector("[data-undo]").hidden = !edited;
-    this.#form.querySelector("[data-edit-count]").textContent = editSummary(edited, all);
+    const summary = this.#form.querySelector("[data-edit-count]");
+    if (!summary) return;
+    const isJsonEdited = hasEditedJson(this.#form);
+    const hasEdits = edited > 0 || isJsonEdited;
+    this.#form.toggleAttribute("data-edited", edited > 0 && !isJsonEdited); // the style sheet shows the button of edited fields
+    for (const part of this.#form.querySelectorAll("button[value=approve], [data-always]")) part.hidden = hasEdits;
+    this.#form.querySelector("[data-undo]").hidden = !hasEdits;
+    summary.textContent = editSummary(edited, all, isJsonEdited);
   }
 
   #handleInput(field) {
@@ -33,6 +35,6 @@ export class ArgumentEdits {
   #undo() {
     undoEdits(this.#form);
     this.update();
-    this.#form.querySelector("[data-was]").focus();
+    this.#form.querySelector("[data-was], [name=raw]").focus();
   }
 }

@@ -1,4 +1,7 @@
-/** Shows which fields of a form differ from their initial values (`[data-was]`). Used by forms for a tool call's arguments. */
+/**
+ * Shows which fields of a form differ from their initial values (`[data-was]`), and whether its JSON does. Used by forms for a
+ * tool call's arguments.
+ */
 
 const isEdited = (field) => field.value !== field.dataset.was.replace(/\r\n?/gu, "\n");
 
@@ -16,9 +19,24 @@ export function markEdits(root) {
   return { edited: fields.filter(isEdited).length, all: fields.length };
 }
 
-/** Returns how many fields were edited, as the form shows it. @param {number} edited @param {number} all @returns {string} */
-export function editSummary(edited, all) {
-  const fields = `${all} ${all === 1 ? "field" : "fields"}`;
+/** Returns whether the JSON was edited. Its initial value is in `data-was-json` only after an error, when it shows what was entered. */
+export function hasEditedJson(root) {
+  const area = root.querySelector("[name=raw]");
+  return Boolean(area) && area.value !== initialJson(area);
+}
+
+const initialJson = (area) => area.dataset.wasJson ?? area.defaultValue;
+
+/**
+ * Returns what was edited, as the form shows it.
+ * @param {number} edited  fields
+ * @param {number} all  fields
+ * @param {boolean} isJsonEdited
+ * @returns {string}
+ */
+export function editSummary(edited, all, isJsonEdited) {
+  const fields = all ? `${all} ${all === 1 ? "field" : "fields"}` : "Arguments";
+  if (isJsonEdited) return edited ? "Fields and JSON edited: undo the edits, and edit one of them." : "JSON edited; the agent is told.";
   return edited ? `${edited} of ${fields} edited; the agent is told.` : `${fields}, as sent`;
 }
 
@@ -39,4 +57,6 @@ export function undoEdits(root) {
     field.value = field.dataset.was;
     clearProblem(field);
   }
+  const area = root.querySelector("[name=raw]");
+  if (area) area.value = initialJson(area);
 }
