@@ -17,6 +17,7 @@ from conversations.telemetry.span import (
     MAX_SPANS,
     Attributes,
     Decoded,
+    GroupCount,
     Span,
     SpanEvent,
     SpanSource,
@@ -30,10 +31,10 @@ _HEX = frozenset(string.hexdigits)
 Json = Any  # whatever a client sent
 
 
-def traces(body: bytes) -> Decoded:
-    """Decode an `ExportTraceServiceRequest`. Raises Invalid for anything else, TooLarge for too many spans."""
+def traces(body: bytes, most: int = MAX_SPANS) -> Decoded:
+    """Decode an `ExportTraceServiceRequest`. Raises Invalid for anything else, TooLarge for more than `most` spans."""
     decoded = Decoded()
-    for source, item in _items(body, "resourceSpans", "scopeSpans", "spans"):
+    for source, item in _items(body, "resourceSpans", "scopeSpans", "spans", most):
         trace_id, span_id = _id(item, "traceId"), _id(item, "spanId")
         if not is_id(trace_id, "traceId") or not is_id(span_id, "spanId"):
             decoded.reject("a span must have a traceId of 32 hex digits and a spanId of 16")
@@ -58,7 +59,7 @@ def traces(body: bytes) -> Decoded:
 def logs(body: bytes) -> Decoded:
     """Decode an `ExportLogsServiceRequest`, each record as a span of one event. Raises as `traces`."""
     decoded = Decoded()
-    for source, item in _items(body, "resourceLogs", "scopeLogs", "logRecords"):
+    for source, item in _items(body, "resourceLogs", "scopeLogs", "logRecords", MAX_SPANS):
         trace_id, span_id = _id(item, "traceId"), _id(item, "spanId")
         if not is_id(trace_id, "traceId") or not is_id(span_id, "spanId"):
             continue  # a log line that belongs to no span says nothing of a conversation
@@ -70,18 +71,20 @@ def logs(body: bytes) -> Decoded:
     return decoded
 
 
-def _items(body: bytes, outer: str, middle: str, inner: str) -> Iterator[tuple[SpanSource, dict[str, Json]]]:
-    count = 0
+def _items(body: bytes, outer: str, middle: str, inner: str, most: int) -> Iterator[tuple[SpanSource, dict[str, Json]]]:
+    groups, count = GroupCount(most), 0
     for resource in _objects(_document(body).get(outer)):
+        groups.add()
         sender = resource.get("resource")
         attributes = _attributes(sender.get("attributes")) if isinstance(sender, dict) else {}
         for part in _objects(resource.get(middle)):
+            groups.add()
             scope = part.get("scope")
             source = SpanSource(attributes, _text(scope.get("name")) if isinstance(scope, dict) else "")
             for item in _objects(part.get(inner)):
                 count += 1
-                if count > MAX_SPANS:
-                    raise TooLarge(f"a request must have at most {MAX_SPANS:,} spans")
+                if count > most:
+                    raise TooLarge(f"a request must have at most {most:,} spans")
                 yield source, item
 
 

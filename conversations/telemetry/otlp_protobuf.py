@@ -8,8 +8,18 @@ from typing import Any
 
 from conversations.core.errors import TooLarge
 from conversations.telemetry import otlp_slices
-from conversations.telemetry.otlp_slices import Parts, WireField, fields, last, pairs, texts
-from conversations.telemetry.span import MAX_SPANS, Attributes, Decoded, Span, SpanEvent, SpanSource, error_of, is_id
+from conversations.telemetry.otlp_slices import Parts, WireBody, WireField, fields, last, pairs, texts
+from conversations.telemetry.span import (
+    MAX_SPANS,
+    Attributes,
+    Decoded,
+    GroupCount,
+    Span,
+    SpanEvent,
+    SpanSource,
+    error_of,
+    is_id,
+)
 
 _ERROR = 2  # of Status.StatusCode
 _PLAIN = ("trace_id", "span_id", "parent_span_id", "name", "start_time_unix_nano", "end_time_unix_nano")
@@ -19,15 +29,16 @@ _EVENT_NAME, _EVENT_ATTRIBUTES = 2, 3
 _RECORD_BODY, _RECORD_ATTRIBUTES, _RECORD_NAME = 5, 6, 12
 
 
-def traces(body: bytes) -> Decoded:
+def traces(request: bytes) -> Decoded:
     """Decode an `ExportTraceServiceRequest`. Raises Invalid for anything else, TooLarge for too many spans."""
     from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message  # late: no command needs it
 
-    decoded = Decoded()
+    decoded, body = Decoded(), WireBody(request)
     for source, start, end in _items(body):
         parts = otlp_slices.parts(Message, body, start, end)
         if len(parts) == 1 and not isinstance(parts[0], WireField):
             message = parts[0]
+            body.count_fields(len(message.attributes))
             attributes = pairs(message.attributes)
             events = [SpanEvent(e.name, e.time_unix_nano, pairs(e.attributes)) for e in message.events]
         else:
@@ -49,11 +60,11 @@ def traces(body: bytes) -> Decoded:
     return decoded
 
 
-def logs(body: bytes) -> Decoded:
+def logs(request: bytes) -> Decoded:
     """Decode an `ExportLogsServiceRequest`, each record as a span of one event. Raises as `traces`."""
     from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as Message  # late: no command needs it
 
-    decoded = Decoded()
+    decoded, body = Decoded(), WireBody(request)
     for source, start, end in _items(body):
         parts = otlp_slices.parts(Message, body, start, end)
         trace_id, span_id = last(parts, "trace_id", b"").hex(), last(parts, "span_id", b"").hex()
@@ -68,39 +79,42 @@ def logs(body: bytes) -> Decoded:
     return decoded
 
 
-def _items(body: bytes) -> Iterator[tuple[SpanSource, int, int]]:
-    """Yield the spans, or log records, of a request: both are nested alike."""
-    count = 0
-    for start, end in _of(fields(body, 0, len(body)), 1):
-        parts = list(fields(body, start, end))
-        resource = _resource(body, parts)
-        for scope_start, scope_end in _of(parts, 2):
-            pieces = list(fields(body, scope_start, scope_end))
-            source = SpanSource(resource, _scope(body, pieces))
-            for item_start, item_end in _of(pieces, 2):
+def _items(body: WireBody) -> Iterator[tuple[SpanSource, int, int]]:
+    """Yield the spans, or log records, of a request: both are nested alike. Nothing is listed: a group may have as many
+    fields as the body has bytes."""
+    groups, count = GroupCount(), 0
+    for start, end in _of(body, 0, len(body), 1):
+        groups.add()
+        resource = _resource(body, start, end)
+        for scope_start, scope_end in _of(body, start, end, 2):
+            groups.add()
+            source = SpanSource(resource, _scope(body, scope_start, scope_end))
+            for item_start, item_end in _of(body, scope_start, scope_end, 2):
                 count += 1
                 if count > MAX_SPANS:
                     raise TooLarge(f"a request must have at most {MAX_SPANS:,} spans")
                 yield source, item_start, item_end
 
 
-def _resource(body: bytes, pieces: list[WireField]) -> Attributes:
+def _resource(body: WireBody, start: int, end: int) -> Attributes:
     from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
     merged: Attributes = {}
-    for start, end in _of(pieces, 1):
-        merged |= otlp_slices.attributes(body, otlp_slices.parts(Resource, body, start, end), 1)
+    for at, to in _of(body, start, end, 1):
+        merged |= otlp_slices.attributes(body, otlp_slices.parts(Resource, body, at, to), 1)
     return merged
 
 
-def _scope(body: bytes, pieces: list[WireField]) -> str:
+def _scope(body: WireBody, start: int, end: int) -> str:
     from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 
-    scopes = [otlp_slices.parts(InstrumentationScope, body, start, end) for start, end in _of(pieces, 1)]
-    return str(last(scopes[-1], "name", "")) if scopes else ""
+    last_scope: Parts = []
+    for at, to in _of(body, start, end, 1):
+        last_scope = otlp_slices.parts(InstrumentationScope, body, at, to)
+    return str(last(last_scope, "name", ""))
 
 
-def _head(body: bytes, parts: Parts) -> Any:
+def _head(body: WireBody, parts: Parts) -> Any:
     """Join the parts of a large span, without its attributes, events and links."""
     from opentelemetry.proto.trace.v1.trace_pb2 import Span as Message
     from opentelemetry.proto.trace.v1.trace_pb2 import Status
@@ -118,7 +132,7 @@ def _head(body: bytes, parts: Parts) -> Any:
     return head
 
 
-def _events(kind: Any, body: bytes, parts: Parts) -> list[SpanEvent]:
+def _events(kind: Any, body: WireBody, parts: Parts) -> list[SpanEvent]:
     """Return the events of a large span."""
     events: list[SpanEvent] = []
     for part in parts:
@@ -132,7 +146,7 @@ def _events(kind: Any, body: bytes, parts: Parts) -> list[SpanEvent]:
     return events
 
 
-def _body_of(body: bytes, parts: Parts) -> Any:
+def _body_of(body: WireBody, parts: Parts) -> Any:
     """Return the body of a log record: any JSON."""
     for part in reversed(parts):
         if isinstance(part, WireField):
@@ -143,5 +157,5 @@ def _body_of(body: bytes, parts: Parts) -> Any:
     return None
 
 
-def _of(pieces: Iterator[WireField] | list[WireField], number: int) -> list[tuple[int, int]]:
-    return [(field.start, field.end) for field in pieces if field.number == number]
+def _of(body: WireBody, start: int, end: int, number: int) -> Iterator[tuple[int, int]]:
+    return ((field.start, field.end) for field in fields(body, start, end) if field.number == number)

@@ -8,18 +8,19 @@ that alone is larger than a slice, and has many values, is cut in the same way.
 from __future__ import annotations
 
 import base64
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from conversations.core.errors import Invalid, TooLarge
 from conversations.core.json_values import finite_or_name
-from conversations.telemetry.span import Attributes
+from conversations.telemetry.span import MAX_ATTRIBUTES, Attributes
 
 MAX_BYTES = 4 << 20  # bytes of one message
 SLICE = 32 << 10  # bytes decoded at a time
 MAX_SCALARS = 1 << 10  # bytes of numbers between two fields of a large message: no kind has so many
+MAX_FIELDS = 1_000_000  # of one request: 50,000 spans of 16 MiB have half as many
 MAX_NESTED = 40  # levels of large lists and objects
-MAX_ATTRIBUTES = 50_000  # of one span, or members of one object: a dict of many takes long to grow
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _KEY, _VALUE = 1, 2  # of KeyValue
 _ARRAY, _KVLIST = 5, 6  # of AnyValue
@@ -36,10 +37,23 @@ class WireField(NamedTuple):
     tag: int = 0
 
 
+class WireBody(bytes):
+    """A request's bytes, and how many fields may still be read of them: an empty one has two bytes, and takes as long
+    to read as any."""
+
+    fields_left = MAX_FIELDS
+
+    def count_fields(self, count: int) -> None:
+        """Count fields that are read. Raises TooLarge above the limit."""
+        self.fields_left -= count
+        if self.fields_left < 0:
+            raise TooLarge(f"a request must have at most {MAX_FIELDS:,} fields")
+
+
 Parts = list[Message | WireField]
 
 
-def parts(kind: Message, body: bytes, start: int, end: int) -> Parts:
+def parts(kind: Message, body: WireBody, start: int, end: int) -> Parts:
     """Decode a message: a small one as one part, a large one as several in order, and the positions of those fields
     that are larger than a slice. Raises Invalid and TooLarge."""
     if end - start <= SLICE:
@@ -72,7 +86,7 @@ def last(pieces: Parts, name: str, default: Any) -> Any:  # of the field's type
     return next(filter(None, values), default)
 
 
-def texts(body: bytes, pieces: Parts, number: int) -> list[str]:
+def texts(body: WireBody, pieces: Parts, number: int) -> list[str]:
     """Return the texts of a field that are larger than a slice. Raises Invalid for anything else."""
     try:
         return [body[f.start : f.end].decode() for f in pieces if isinstance(f, WireField) and f.number == number]
@@ -80,7 +94,7 @@ def texts(body: bytes, pieces: Parts, number: int) -> list[str]:
         raise malformed() from None
 
 
-def attributes(body: bytes, pieces: Parts, number: int) -> Attributes:
+def attributes(body: WireBody, pieces: Parts, number: int) -> Attributes:
     """Return the attributes in all parts of a message; `number` is their field number."""
     merged: Attributes = {}
     for part in pieces:
@@ -112,17 +126,17 @@ def value(message: Message) -> Any:
     return base64.b64encode(plain).decode() if which == "bytes_value" else plain
 
 
-def value_at(body: bytes, field: WireField, depth: int = 0) -> Any:
+def value_at(body: WireBody, field: WireField, depth: int = 0) -> Any:
     """Decode an AnyValue that is larger than a slice."""
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValueList
 
     if depth > MAX_NESTED:
         raise malformed()
-    inner = list(fields(body, field.start, field.end))[-1:]
-    if not inner or inner[0].number not in (_ARRAY, _KVLIST):
+    inner = next(iter(deque(fields(body, field.start, field.end), maxlen=1)), None)  # of several the last one counts
+    if inner is None or inner.number not in (_ARRAY, _KVLIST):
         return value(decoded(AnyValue, body[field.start : field.end]))
-    _, start, end, _ = inner[0]
-    if inner[0].number == _ARRAY:
+    _, start, end, _ = inner
+    if inner.number == _ARRAY:
         items: list[Any] = []
         for part in parts(ArrayValue, body, start, end):
             if isinstance(part, WireField):
@@ -137,7 +151,7 @@ def value_at(body: bytes, field: WireField, depth: int = 0) -> Any:
     return members
 
 
-def _large_pair(body: bytes, field: WireField, depth: int) -> Attributes:
+def _large_pair(body: WireBody, field: WireField, depth: int) -> Attributes:
     """Decode a KeyValue that is larger than a slice."""
     from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
@@ -155,10 +169,11 @@ def _check_count(members: Attributes) -> None:
         raise TooLarge(f"a span must have at most {MAX_ATTRIBUTES:,} attributes")
 
 
-def fields(body: bytes, start: int, end: int) -> Iterator[WireField]:
+def fields(body: WireBody, start: int, end: int) -> Iterator[WireField]:
     """Yield the fields of a message that have a length; others are skipped."""
     at = start
     while at < end:
+        body.count_fields(1)
         first = at
         tag = body[at]
         if tag < 128:  # as nearly all are
@@ -187,7 +202,7 @@ def malformed() -> Invalid:
     return Invalid("the body must be an OTLP export request in protobuf")
 
 
-def _varint(body: bytes, at: int, end: int) -> tuple[int, int]:
+def _varint(body: WireBody, at: int, end: int) -> tuple[int, int]:
     value = shift = 0
     while at < end and shift < 64:
         byte = body[at]

@@ -5,9 +5,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from conversations.core.errors import TooLarge
+
 Attributes = dict[str, Any]  # texts, numbers, booleans, lists and objects of them
 
 MAX_SPANS = 50_000  # spans or log records of one request
+MAX_ATTRIBUTES = 50_000  # of one span, or members of one object: a dict of many takes long to grow
 ID_BYTES = {"traceId": 16, "spanId": 8}
 
 
@@ -73,6 +76,20 @@ class Decoded(msgspec.Struct):
         self.reason = self.reason or reason
 
 
+class GroupCount:
+    """How many groups, by resource and by instrumentation, a request has: empty ones have no spans that limit them. Of
+    each sort there may be as many as spans."""
+
+    def __init__(self, most_spans: int = MAX_SPANS) -> None:
+        self._count, self._most = 0, 2 * most_spans
+
+    def add(self) -> None:
+        """Count a group. Raises TooLarge above the limit."""
+        self._count += 1
+        if self._count > self._most:
+            raise TooLarge(f"a request must have at most {self._most:,} groups of spans")
+
+
 def is_id(text: str, kind: str) -> bool:
     """Return whether a text is an id of that kind in hex; all zeros is not."""
     return len(text) == 2 * ID_BYTES[kind] and text.strip("0") != ""
@@ -96,8 +113,15 @@ def of_records(spans: list[Span]) -> list[Span]:
         first = joined.setdefault((span.trace_id, span.span_id), span)
         if first is not span:
             first.events += span.events
-            first.attributes = span.attributes | first.attributes
+            _add_missing(first.attributes, span.attributes)
     for span in joined.values():
         span.events.sort(key=lambda event: event.at)
         span.start = span.end = span.events[0].at
     return list(joined.values())
+
+
+def _add_missing(attributes: Attributes, more: Attributes) -> None:
+    """Add what is missing, in place: a span may have as many records as a request."""
+    for name, value in more.items():
+        if name not in attributes and len(attributes) < MAX_ATTRIBUTES:
+            attributes[name] = value
