@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from conversations.import_export import span_recording
+from conversations.telemetry import otlp_json
 from tests.support.imported import (
     THEIRS,
     Counts,
@@ -178,6 +180,23 @@ def test_a_bad_request_of_otlp_is_named_with_its_line(tmp_path):
     assert [problem.partition(":")[0] for problem in problems] == ["line 2", "line 3"]
     assert "expected a list of objects" in problems[0]
     assert "a traceId of 32 hex digits" in problems[1]
+    assert stored() == {"harbour-7": EXPECTED}
+
+
+def test_a_request_of_too_many_spans_is_left_out_and_the_others_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(span_recording, "MAX_SPANS", 2)
+
+    problems = bring(in_lines(tmp_path / "otlp.jsonl", [otlp(), otlp((0, 1))]), is_strict=False)
+
+    assert problems == ["line 1: a request must have at most 2 spans; skipped"]
+    assert stored()["harbour-7"].messages == EXPECTED.messages
+
+
+def test_a_request_in_a_file_may_have_as_many_spans_as_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(otlp_json, "MAX_SPANS", 2)
+
+    bring(written(tmp_path / "otlp.json", otlp()))
+
     assert stored() == {"harbour-7": EXPECTED}
 
 

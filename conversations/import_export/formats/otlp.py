@@ -11,7 +11,7 @@ exporter writes them. Decoded and read as the endpoint `/v1/traces` does.
 import json
 from collections.abc import Iterator
 
-from conversations.core.errors import Invalid
+from conversations.core.errors import Invalid, TooLarge
 from conversations.import_export import span_recording
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.import_report import ImportReport
@@ -36,8 +36,8 @@ def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     spans: list[Span] = []
     for location, body in _requests(source, report):
         try:
-            requests = otlp_json.traces(_whole(body))
-        except Invalid as error:
+            requests = otlp_json.traces(_whole(body), most=span_recording.MAX_SPANS)
+        except (Invalid, TooLarge) as error:
             report.add_problem(location, error.message)
             continue
         if requests.rejected:
