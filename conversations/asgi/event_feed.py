@@ -2,8 +2,8 @@
 
 A raw ASGI route. A position in the feed is `EPOCH.ROW`, the id of each event; a client that resumes from it misses
 nothing. If the position belongs to another history (the database was restored), the feed reports this and continues
-from now. Imported events are history and not part of the feed. A client that does not read for 20 s is disconnected and
-may resume.
+from now. Imported events are history: only the feed of their own conversation has them. A client that does not read for
+20 s is disconnected and may resume.
 """
 
 import asyncio
@@ -85,8 +85,8 @@ class EventFeedEndpoint:
 
     async def _page(self, caller: Caller, request: FeedRequest) -> bytes:
         """Return the events after the position at once; the cursor is the position to continue from."""
-        upto, newest = await self._start(is_from_now=False)
-        row, gap = self._row_of(request.after, upto, newest) if request.after is not None else (0, None)
+        upto, given = await self._start(is_from_now=False)
+        row, gap = self._row_of(request.after, upto, given) if request.after is not None else (0, None)
         if gap is not None:
             raise UnknownPosition(str(gap.fields["reason"]), field="after")
         events = await self._between(caller, request, row, upto)
@@ -101,8 +101,8 @@ class EventFeedEndpoint:
         headers += [(b"content-type", STREAM), (b"x-accel-buffering", b"no")]
         try:
             with self._runtime.socket_registry.reading(caller) as reader:
-                upto, newest = await self._start(is_from_now=request.after is None)
-                row, gap = self._row_of(request.after, upto, newest)
+                upto, given = await self._start(is_from_now=request.after is None)
+                row, gap = self._row_of(request.after, upto, given)
                 await send({"type": "http.response.start", "status": 200, "headers": headers})
                 out = _Out(send, reader, self._runtime.socket_registry.send_gate)
                 try:
@@ -130,9 +130,9 @@ class EventFeedEndpoint:
                 if stopping is not None and stopping.is_set():
                     return _Notice("end", {"code": "restarting", "message": "the server stops: connect again"})
                 news.clear()
-                settled, newest = await out.reader.unless_dismissed(self._do(self._rows.look, SETTLE_S))
+                settled, newest, given = await out.reader.unless_dismissed(self._do(self._rows.look, SETTLE_S))
                 upto = settled or 0
-                if self._epoch != epoch or newest < row:
+                if self._epoch != epoch or given < row:
                     epoch, row = self._epoch, upto
                     await out.send(_as_message(_restored(epoch, row)))
                 events = await out.reader.unless_dismissed(self._between(caller, request, row, upto))
@@ -152,29 +152,30 @@ class EventFeedEndpoint:
     def _epoch(self) -> str:
         return self._runtime.hub.epoch
 
-    def _row_of(self, place: str | None, upto: int, newest: int) -> tuple[int, _Notice | None]:
+    def _row_of(self, place: str | None, upto: int, given: int) -> tuple[int, _Notice | None]:
         """Parse a position: return the row to continue after, and the notice to send first if the position is not valid
         any longer."""
         if place is None:
             return upto, None
         epoch, _, digits = place.rpartition(".")
         row = int(digits)
-        if (epoch and epoch != self._epoch) or row > newest:
+        if (epoch and epoch != self._epoch) or row > given:
             return upto, _restored(self._epoch, upto)
         return row, None
 
     async def _start(self, *, is_from_now: bool) -> tuple[int, int]:
-        """Return the newest row before which nothing can be committed anymore, and the newest row. Raises Unavailable
-        if the former is not known within 5 s; `is_from_now`: it is waited for so long, and then an older one taken."""
+        """Return the newest row before which nothing can be committed anymore, and the newest there ever was. Raises
+        Unavailable if the former is not known within 5 s; `is_from_now`: it is waited for so long, and then an older
+        one taken."""
         first = end = await self._do(self._rows.look, SETTLE_S)
         deadline = time.monotonic() + START_S
-        while end.settled is None or (is_from_now and end.settled < first.newest):
+        while end.settled is None or (is_from_now and end.settled < min(first.newest, end.newest)):
             if time.monotonic() > deadline:
                 break
             end = await self._do(self._rows.look, SETTLE_S)
         if end.settled is None:
             raise Unavailable("a long transaction of the database is under way: try again later")
-        return end.settled, end.newest
+        return end.settled, end.highest_given
 
     async def _between(self, caller: Caller, request: FeedRequest, row: int, upto: int) -> list[FeedEvent]:
         if upto <= row:

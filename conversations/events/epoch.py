@@ -14,6 +14,7 @@ from django.db.models import Max
 
 from conversations.core import data_dir as datadir
 from conversations.core.write_transaction import write_transaction
+from conversations.events.log.feed_reads import newest_given
 from conversations.models import Conversation, Event, Meta
 
 EPOCHS = 50  # remembered by a process
@@ -53,7 +54,7 @@ class HighWater:
         """
         with datadir.turn(self._data_dir, "high-water.lock"):
             self.epoch = ""
-            self.epoch, newest = current(), _newest()
+            self.epoch, newest = current(), newest_given()
             is_behind = self._remembered(self.epoch) > newest or self._newest_head.is_gone(self.epoch)
             if not is_behind and self._written == f"{self.epoch} {newest}" and self._path.exists():
                 return False  # nothing has happened
@@ -131,25 +132,11 @@ def _is_stored(conversation: int, seq: int, seen: str) -> bool:
         return cursor.fetchone() is not None
 
 
-def _newest() -> int:
-    """Return the newest row id ever given; no discarded import and no crash takes it back.
-
-    PostgreSQL's sequence may be ahead of what was committed (a crash takes ids that were given back), never behind.
-    """
-    with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":
-            cursor.execute("SELECT seq FROM sqlite_sequence WHERE name=%s", [Event._meta.db_table])
-        else:
-            cursor.execute("SELECT last_value FROM conversations_event_id_seq WHERE is_called")
-        row = cursor.fetchone()
-    return int(row[0]) if row else 0
-
-
 def _newest_committed() -> int:
     """Return the newest row id that is certain to be on disk: what the file may remember.
 
     A sequence tells of ids that no transaction has committed yet, and a crash of PostgreSQL forgets those.
     """
     if connection.vendor == "sqlite":
-        return _newest()
+        return newest_given()
     return Event.objects.aggregate(newest=Max("id"))["newest"] or 0

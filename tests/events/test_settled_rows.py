@@ -1,11 +1,15 @@
 """The feed's order of rows: what is not settled is not told, so that nothing is passed over."""
 
+import json
+
 import pytest
 from django.db import connection
 
 from conversations.core import principals
 from conversations.events import log
 from conversations.events.log import settled_rows
+from conversations.events.log.import_staging import StagedBatch
+from conversations.events.payload import parse
 from conversations.models import Event
 from tests.support.databases import IS_POSTGRESQL
 
@@ -24,6 +28,35 @@ def test_rows_are_read_in_order_and_of_one_conversation():
     ]
     assert [fed.event.seq for fed in settled_rows.between(0, row, conversation="a")] == [1, 2]
     assert settled_rows.between(0, row, names=("Desk", "agent:Desk")) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_discarded_import_takes_back_no_place_in_the_feed():
+    rows, payload = settled_rows.SettledRows(), {"event": "log", "text": "a"}
+    log.append([log.from_internal("a", payload, principals.SYSTEM)])
+    before = rows.look(5)
+    staged = StagedBatch()
+    log.append([log.from_internal(staged.stage("imported"), payload, principals.SYSTEM)], chained_as=staged.chained_as)
+    during = rows.look(5)
+
+    staged.discard()
+    after = rows.look(5)
+
+    assert before.highest_given < during.highest_given == after.highest_given
+    log.append([log.from_internal("a", payload, principals.SYSTEM)])
+    assert [fed.event.seq for fed in settled_rows.between(during.settled, rows.look(5).settled)] == [2]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_imported_events_are_read_only_with_their_conversation():
+    payload, imported = {"event": "log", "text": "a"}, principals.import_principal("old.json")
+    for by in (principals.SYSTEM, imported):
+        log.append([log.from_bus("stream:a", by.text, json.dumps(payload), parse(json.dumps(payload).encode()), by)])
+    row = settled_rows.SettledRows().look(5).settled
+
+    assert [fed.event.principal for fed in settled_rows.between(0, row)] == ["system"]
+    both = settled_rows.between(0, row, conversation="a")
+    assert [fed.event.principal for fed in both] == ["system", "import:old.json"]
 
 
 @pytest.mark.skipif(not IS_POSTGRESQL, reason="SQLite has one writer at a time")

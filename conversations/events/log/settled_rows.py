@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection
 
+from conversations.core.principals import IMPORTED
 from conversations.events.log import bounded_reads
 from conversations.events.log.records import Stored
 
@@ -27,9 +28,12 @@ _NAMED = (
 
 
 class Horizon(NamedTuple):
-    """The newest row seen, and the first transaction that had not started at that time."""
+    """The newest row there is, the newest there ever was, and the first transaction that had not started at that
+    time. A discarded import takes its rows away, and no number is given twice: only a restored database has less of
+    the latter."""
 
     row: int
+    highest_given: int
     transaction: int
 
 
@@ -41,10 +45,12 @@ class FeedEvent(NamedTuple):
 
 
 class FeedEnd(NamedTuple):
-    """The newest row that is known to be settled, None if there is none yet; and the newest row."""
+    """The newest row that is known to be settled, None if there is none yet; the newest row; and the newest that there
+    ever was."""
 
     settled: int | None
     newest: int
+    highest_given: int
 
 
 class SettledRows:
@@ -54,13 +60,15 @@ class SettledRows:
     def __init__(self) -> None:
         self._waiting: Horizon | None = None
         self._row: int | None = None
+        self._newest_given = 0
 
     def look(self, patience_s: float) -> FeedEnd:
         """Return how far rows are settled; the newest row, unless that takes longer than `patience_s` seconds."""
         newest, deadline = _horizon(), time.monotonic() + patience_s
         waiting, row = self._waiting or newest, self._row
-        if newest.row < max(waiting.row, row or 0) or newest.transaction < waiting.transaction:
+        if newest.highest_given < self._newest_given or newest.transaction < waiting.transaction:
             waiting, row = newest, None  # the database was restored
+        self._newest_given = newest.highest_given
         while True:
             if _is_settled(waiting):
                 row = waiting.row
@@ -72,24 +80,40 @@ class SettledRows:
             else:
                 time.sleep(LOOK_EVERY)
         self._waiting, self._row = None if row == newest.row else waiting, row
-        return FeedEnd(row, newest.row)
+        return FeedEnd(row, newest.row, newest.highest_given)
 
 
 def between(after: int, upto: int, *, conversation: str = "", names: tuple[str, ...] = ()) -> list[FeedEvent]:
     """Read events by their row ids, in order; fewer once they exceed 4 MiB, none only at the end. `conversation` limits
-    them to one conversation; `names` to conversations in which an agent of these two names takes part, and which it may
-    therefore view."""
+    them to one conversation, and includes what was imported there; `names` to conversations in which an agent of these
+    two names takes part, and which it may therefore view."""
     where, values = " WHERE e.id>%s AND e.id<=%s AND NOT c.is_staged", [after, upto, conversation, *names]
-    where += (" AND c.key=%s" if conversation else " AND %s=''") + (_NAMED if names else "")
+    where += " AND c.key=%s" if conversation else f" AND %s='' AND e.principal NOT LIKE '{IMPORTED}%%'"
+    where += _NAMED if names else ""
     source = f"FROM (SELECT {_NAMES} {_FROM}{where}) AS told"
     with connection.cursor() as cursor:
         rows = bounded_reads.rows(cursor, _COLUMNS, source, values, order="row", limit=PAGE)
     return [FeedEvent(row[0], Stored(*row[1:])) for row in rows]
 
 
+def newest_given() -> int:
+    """Return the newest row id that was ever given; no discarded import and no crash takes it back.
+
+    PostgreSQL's sequence may be ahead of what was committed (a crash takes ids that were given back), never behind.
+    """
+    with connection.cursor() as cursor:
+        if _is_postgresql():
+            cursor.execute("SELECT last_value FROM conversations_event_id_seq WHERE is_called")
+        else:
+            cursor.execute("SELECT seq FROM sqlite_sequence WHERE name='conversations_event'")
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
 def _horizon() -> Horizon:
     snapshot = "pg_snapshot_xmax(pg_current_snapshot())::text::bigint" if _is_postgresql() else "0"
-    return Horizon(*_row(f"SELECT COALESCE(MAX(id),0),{snapshot} FROM conversations_event"))
+    row, transaction = _row(f"SELECT COALESCE(MAX(id),0),{snapshot} FROM conversations_event")
+    return Horizon(row, max(row, newest_given()), transaction)
 
 
 def _is_settled(horizon: Horizon) -> bool:
