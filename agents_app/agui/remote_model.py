@@ -136,7 +136,7 @@ class _RemoteRun:
         if outcome is not None and outcome.type == "interrupt":
             self.actions = self._actions(outcome.interrupts)
         self.usage = _total(event.usage or [])
-        unsaid = [text for id_ in list(self._messages) for text in self._close(id_)]
+        unsaid = self._close_all()
         return unsaid if self._has_said or not self._snapshot else self._speak(self._snapshot)
 
     def _snapshot_told(self, event: Any) -> list[str]:
@@ -163,13 +163,13 @@ class _RemoteRun:
         newest = event.message_id or next(reversed(self._messages), None)
         if newest is None:
             raise RemoteFailed("it continued a message that was not open")
-        begun = [] if newest in self._messages else [text for id_ in list(self._messages) for text in self._close(id_)]
-        begun += [] if newest in self._messages else self._open(newest)
+        begun = [] if newest in self._messages else [*self._close_all(), *self._open(newest)]
         return [*begun, *self._piece(newest, event.delta or "")]
 
     def _open(self, id_: str) -> list[str]:
         """Open a message; of those that are open at once the first is said, the others wait for it."""
         self._messages[id_] = []
+        self._closed.discard(id_)
         return ["\n\n"] if self._has_said and len(self._messages) == 1 else []
 
     def _piece(self, id_: str, text: str) -> list[str]:
@@ -193,6 +193,13 @@ class _RemoteRun:
             if first not in self._closed:
                 break
             del self._messages[first]
+        return pieces
+
+    def _close_all(self) -> list[str]:
+        """Close the messages that are open, in order: with the first may go those behind it."""
+        pieces: list[str] = []
+        while self._messages:
+            pieces += self._close(next(iter(self._messages)))
         return pieces
 
     def _speak(self, text: str) -> list[str]:
