@@ -14,7 +14,7 @@ from django.db.models import Max
 
 from conversations.core import data_dir as datadir
 from conversations.core.write_transaction import write_transaction
-from conversations.events.log.feed_reads import newest_given
+from conversations.events.log.settled_rows import newest_given
 from conversations.models import Conversation, Event, Meta
 
 EPOCHS = 50  # remembered by a process
