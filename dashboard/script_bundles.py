@@ -2,16 +2,18 @@
 
 A page that asked for 25 modules asks for 3 files. `app.js`, which is on every page, holds what several of the others
 need; each other file holds its own modules and takes the rest from there, or from a script that its page names beside
-it. Each module keeps a scope of its own.
+it. What two files need that no page has together is in both, so that other pages do not load it. Each module keeps a
+scope of its own.
 What it can be: `import "./x.js"` and `import { a, b as c } from "./x.js"`, one to a line; `export` before a function,
 class or const; no circle. Anything else raises ValueError, which ends `collectstatic`.
 """
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from itertools import chain, combinations
+from itertools import chain
 
 SHARED = "app.js"
+COPIES = 2  # files that may each have a module of their own, where no page loads both
 _IMPORT = re.compile(r'^import (?:\{ ([^}\n]*) \} from )?"\./([\w-]+\.js)";[^\n]*\n', re.MULTILINE)
 _LATER = re.compile(r'\bimport\("\./([\w-]+\.js)"\)')
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const)\b[ *]*(\w+))", re.MULTILINE)
@@ -20,13 +22,14 @@ _COMMENT = re.compile(r"^[ \t]*(?:/\*\*.*?\*/|//[^\n]*)[ \t]*\n", re.MULTILINE |
 _REMARK = re.compile(r"[ \t]+// [^\n\"'`]*$", re.MULTILINE)  # after code; with a quote it may be the end of a text
 
 
-def bundles(modules: Mapping[str, str], pages: Iterable[Collection[str]]) -> dict[str, str]:
-    """Return the files to serve by name, of modules (name: source) and the scripts that each page names."""
+def bundles(modules: Mapping[str, str], pages: Collection[Collection[str]]) -> dict[str, str]:
+    """Return the files to serve by name, of modules (name: source) and the scripts that each page has."""
     sources = {name: _REMARK.sub("", _COMMENT.sub("", text)) for name, text in modules.items()}
     imports = {name: [statement[2] for statement in _IMPORT.finditer(text)] for name, text in sources.items()}
     entries = {*chain(*pages), *(name for text in sources.values() for name in _LATER.findall(text))} - {SHARED}
     parts = {entry: _in_order([entry], imports) for entry in sorted(entries)}
-    common = set[str]().union(*(set(part) & set(other) for part, other in combinations(parts.values(), 2))) - entries
+    users = {name: {entry for entry, part in parts.items() if name in part} for name in sources.keys() - entries}
+    common = {name for name, by in users.items() if len(by) > COPIES or any(len(by & set(page)) > 1 for page in pages)}
     parts[SHARED] = _in_order([*sorted(common), SHARED], imports)
     files = {}
     for entry, part in parts.items():

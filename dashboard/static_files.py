@@ -18,6 +18,7 @@ SHEET_OF_EVERY_PAGE = SHEETS[0]
 _IMPORT = re.compile(r'@import url\("([^"]+)"\);\n')
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _SCRIPT = re.compile(r"""static\(['"]js/([\w-]+\.js)""")
+_EXTENDS = re.compile(r"""\{% extends ["']([^"']+)["']""")
 _MARGIN = re.compile(r"\s*\n\s*")
 
 
@@ -54,9 +55,15 @@ def _scripts(paths: dict[str, Any]) -> dict[str, str]:
 
 
 def scripts_of_pages() -> list[list[str]]:
-    """Return the scripts that each template names."""
+    """Return the scripts that each template names, and those of the templates that it extends."""
     folder: Path = settings.PACKAGE_DATA / "templates"
-    return [_SCRIPT.findall(template.read_text()) for template in sorted(folder.rglob("*.html"))]
+    texts = {str(path.relative_to(folder)): path.read_text() for path in sorted(folder.rglob("*.html"))}
+
+    def scripts_of(text: str) -> list[str]:
+        extended = _EXTENDS.search(text)
+        return [*_SCRIPT.findall(text), *(scripts_of(texts[extended[1]]) if extended else ())]
+
+    return [scripts_of(text) for text in texts.values()]
 
 
 def _whole(paths: dict[str, Any], sheet: str) -> str:

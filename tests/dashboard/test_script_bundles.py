@@ -21,7 +21,7 @@ MODULES = {
     "later.js": 'export const later = 4;\n',
     "three.js": 'export const three = async () => (await import("./later.js")).later;\n',
 }  # fmt: skip
-PAGES = [["one.js"], ["two.js"], ["three.js"]]
+PAGES = [["one.js", "two.js"], ["three.js"]]
 TRY = """async (files) => {
   globalThis.order = [];
   const urls = {};
@@ -45,6 +45,23 @@ def test_files_hold_their_own_modules_and_the_shared_one_what_several_need():
     }  # fmt: skip
     assert "said" not in files[SHARED]
     assert 'const text = "kept // as it is";' in files[SHARED]
+
+
+def test_what_two_files_need_that_no_page_has_together_is_in_both():
+    files = bundles(MODULES, [["one.js"], ["two.js"], ["three.js"]])
+
+    assert [name for name, text in files.items() if "const $both = " in text] == ["one.js", "two.js"]
+
+
+def test_what_more_files_need_is_in_the_shared_one():
+    more = MODULES | {"four.js": 'import { both } from "./both.js";\nglobalThis.order.push(both(2));\n'}
+    files = bundles(more, [["one.js"], ["two.js"], ["three.js"], ["four.js"]])
+
+    assert [name for name, text in files.items() if "const $both = " in text] == ["app.js"]
+
+
+def test_a_page_has_the_scripts_of_the_page_that_it_extends():
+    assert any({"lane-heads.js", "conversation.js"} <= set(scripts) for scripts in scripts_of_pages())
 
 
 def test_a_browser_runs_each_module_once_in_order(chromium: Browser):
