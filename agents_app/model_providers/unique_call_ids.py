@@ -32,8 +32,10 @@ class CallIds:
         for item in items:
             if isinstance(item, ResponseFunctionToolCall):
                 item.arguments = harmless(item.arguments)
-                item.id, item.call_id = encodable(item.id), encodable(item.call_id)
-                item.name, item.namespace = encodable(item.name), encodable(item.namespace)
+                item.call_id, item.name = encodable(item.call_id), encodable(item.name)
+                for field in ("id", "namespace"):
+                    if (text := getattr(item, field)) is not None:  # set to None it would be sent to models as null
+                        setattr(item, field, encodable(text))
                 item.call_id = self._separate(item.call_id, (item.name, item.arguments))
 
     def _separate(self, call_id: str, call: tuple[str, str]) -> str:
