@@ -64,6 +64,10 @@ export class BulkDecisions {
 const decideAll = async (bar, rows, results, decision) => {
   const { message } = bar.elements;
   const status = bar.querySelector("[data-said]");
+  if (decision === "approve" && rows.some(isEdited)) {
+    status.textContent = "Not sent. You edited the arguments of a selected request: decide it by itself, or undo the edits.";
+    return "";
+  }
   status.textContent = "Sending…";
   try {
     const approvals = rows.map((row) => row.dataset.key);
@@ -77,6 +81,9 @@ const decideAll = async (bar, rows, results, decision) => {
     return "";
   }
 };
+
+/** Returns whether the page shows this request's form with edits, which an approval of several would drop. */
+const isEdited = ({ dataset }) => document.querySelector(`form[action$="/${CSS.escape(dataset.key)}/"] [data-undo]:not([hidden])`) !== null;
 
 const showResults = (items, rows, results, pastTense) => {
   const failures = items.filter(({ error }) => error);

@@ -67,3 +67,18 @@ def test_edited_fields_leave_no_button_that_drops_them(served: Server, window: P
     expect(window.get_by_role("textbox", name="street")).to_have_value("Elm")
     window.get_by_role("button", name="Approve with edits").click()
     expect(window.get_by_role("img", name="approved with edits by owner", exact=True).first).to_be_visible()
+
+
+def test_an_approval_of_several_requests_drops_no_edit(served: Server, window: Page) -> None:
+    shown(served, window, "several")
+    window.locator("[data-key=several] [data-pick]").check()
+    street, bar = window.get_by_role("textbox", name="street"), window.locator("[data-bar]")
+    street.fill("Elm")
+
+    bar.locator("button[value=approve]").click()
+
+    expect(bar.locator("[data-said]")).to_contain_text("You edited the arguments of a selected request")
+    expect(street).to_have_value("Elm")
+    window.get_by_role("button", name="Undo edits").click()
+    bar.locator("button[value=approve]").click()
+    expect(window.locator("[data-outcomes]")).to_contain_text("1 approved")

@@ -1,9 +1,11 @@
 """Turn a tool's schema into form fields, and a posted form into arguments. Called by pages of approvals and replays."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+from urllib.parse import quote
 
 from conversations.core import hidden_characters
 from conversations.core.errors import Invalid
@@ -14,6 +16,7 @@ from conversations.tool_calls.schemas.schema_table import type_of
 MAX_FIELDS = 40  # fields; a tool with more is edited as JSON
 LEVELS = 8  # of variants in one another; a definition may refer to itself
 PREFIX = "arg."  # of a field's name in the form
+_UNSAFE = re.compile(r"""["%\s\x00-\x1f\x7f\ud800-\udfff]""")
 EXPECTED = {"number": "a number", "choice": "one of its choices"}
 
 Schema = dict[str, Any]  # JSON
@@ -36,6 +39,11 @@ class FormField:
     is_required: bool
     was: str = ""
     problem: str = ""
+
+    @property
+    def control(self) -> str:
+        """Return its name in the form."""
+        return control_of(self.name)
 
     @property
     def is_edited(self) -> bool:
@@ -96,7 +104,7 @@ def posted_arguments(
     None for `arguments` as they are. `raw` is the JSON that was drawn, `editor` the one whose button was pressed,
     `buttons` their names. Raises Invalid if another editor was edited: no button drops an edit."""
     fields, text = _edits(schema, arguments, posted), as_posted(posted.get("raw", raw))
-    drawn = {f"{PREFIX}{field.name}" for field in entries(schema, arguments)}
+    drawn = {field.control for field in entries(schema, arguments)}
     if any(name.startswith(PREFIX) and name not in drawn for name in posted):
         raise Invalid("The tool no longer has the fields of this form: enter your edits again")
     is_raw_edited = text != as_posted(raw)
@@ -115,6 +123,12 @@ def as_json(arguments: Mapping[str, Any]) -> str:
     """Write arguments as JSON for editing, with invisible characters as escapes (the same JSON)."""
     text = json.dumps(arguments, indent=2, ensure_ascii=False)
     return text if hidden_characters.is_clean(text.replace("\n", "")) else json.dumps(arguments, indent=2)
+
+
+def control_of(argument: str) -> str:
+    """Return the name of an argument's field in the form, with `%XX` for what a browser changes in a name or a server
+    strips from it: quotation marks, blanks, controls."""
+    return PREFIX + _UNSAFE.sub(lambda match: quote(match[0], safe="", errors="replace"), argument)
 
 
 def as_posted(text: str) -> str:
@@ -140,7 +154,7 @@ def _entry(
 ) -> FormField:
     kind, _, choices = _kind(inner, root)
     was = as_posted(_shown(arguments[name], kind)) if name in arguments else ""
-    value = as_posted(entered.get(f"{PREFIX}{name}", was))
+    value = as_posted(entered.get(control_of(name), was))
     about = inner.get("description") if isinstance(inner, dict) else None
     description = about if isinstance(about, str) else ""
     others = {text for text in (was, value) if kind == "choice" and text and text not in dict(choices)}

@@ -64,6 +64,20 @@ def test_an_edit_adds_nothing_and_drops_nothing(people, more):
     assert decided_arguments() == ("edit", ARGS | more | {"street": "Elm"})
 
 
+@pytest.mark.parametrize("name", ['say "hi"', " padded ", "50%22", "two\nlines", "straße"])
+def test_an_argument_of_any_name_can_be_edited(people, name):
+    properties = PARAMETERS["properties"] | {name: {"type": "string"}}
+    loose = {"type": "object", "properties": properties}
+    ToolSchema.objects.update(body=json.dumps({"name": "city.file", "params_json_schema": loose}))
+    address, form = request_with(people, **{name: "as it was"})
+    (control,) = [control for control, value in form.items() if value == "as it was"]
+
+    answer = client_of(people["approver"]).post(address, form | {control: "edited", "decide": "fields"})
+
+    assert answer.status_code == 302, words(answer.content.decode())
+    assert decided_arguments() == ("edit", ARGS | {name: "edited"})
+
+
 def test_an_argument_that_the_schema_does_not_allow_is_not_dropped(people):
     address, form = request_with(people, ticket=7)
 
