@@ -279,7 +279,7 @@ class AgentWatch:
 
 def _publish_all(bus: Bus, messages: list[BusMessage]) -> list[BaseException | None]:
     if isinstance(bus, HttpBus):
-        return bus.publish_all(messages)
+        return bus.publish_all(messages, is_kept=True)
     outcomes: list[BaseException | None] = []
     for message in messages:
         try:

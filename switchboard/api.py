@@ -53,8 +53,8 @@ class Api:
             return [refusal] * len(lines)
 
     def publish_kept(self, lines: Sequence[bytes]) -> list[Refused | None]:
-        """Send messages that the spool keeps, as `publish` does. What refuses the request for none of them, such as
-        another token's server, raises `Unreachable`: they are still to be sent."""
+        """Send messages that the spool keeps, or will, as `publish` does. What refuses the request for none of them,
+        such as a revoked token, raises `Unreachable`: they are still to be sent."""
         try:
             return self._publish_batch(lines)
         except Refused as refusal:

@@ -69,9 +69,10 @@ class HttpBus:
         self._sender.send(_line(topic, message))
         return message.id
 
-    def publish_all(self, messages: Sequence[BusMessage]) -> list[BaseException | None]:
+    def publish_all(self, messages: Sequence[BusMessage], *, is_kept: bool = False) -> list[BaseException | None]:
         """Publish several, each on its own topic, in as few requests as possible; answer for each what `publish` would
-        have raised. What cannot be sent at all is not, and holds up nothing."""
+        have raised. What cannot be sent at all is not, and holds up nothing. With `is_kept` and a spool, a request
+        that is rejected as a whole, as for a revoked token, fails for none: they wait in the spool."""
         self._check_process()
         outcomes: list[BaseException | None] = [None] * len(messages)
         lines: dict[int, bytes] = {}
@@ -80,7 +81,7 @@ class HttpBus:
                 lines[n] = _line(message.topic, message)
             except Refused as error:
                 outcomes[n] = error
-        for n, outcome in zip(lines, self._sender.send_all(list(lines.values())), strict=True):
+        for n, outcome in zip(lines, self._sender.send_all(list(lines.values()), is_kept=is_kept), strict=True):
             outcomes[n] = outcome
         return outcomes
 

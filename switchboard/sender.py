@@ -48,6 +48,7 @@ class _Outcome:
 class _Waiting(NamedTuple):
     line: bytes
     stored: Future[None] | _Outcome
+    is_kept: bool = False  # in the spool, if the server rejects the whole request: nobody would send it again
 
 
 class Sender:
@@ -85,8 +86,9 @@ class Sender:
             self._news.notify_all()
         stored.result()
 
-    def send_all(self, lines: Sequence[bytes]) -> list[BaseException | None]:
-        """Answer when several messages are safe, for each what it failed with, as `send` raises it. Raises `Closed`."""
+    def send_all(self, lines: Sequence[bytes], *, is_kept: bool = False) -> list[BaseException | None]:
+        """Answer when several messages are safe, for each what it failed with, as `send` raises it. With `is_kept`,
+        what rejects the whole request, such as a revoked token, is no failure: they are spooled. Raises `Closed`."""
         with self._news:
             if self._is_closing:
                 raise Closed("this bus is closed")
@@ -94,9 +96,9 @@ class Sender:
                 outcomes = self._spool_all(lines)
                 self._accepted += outcomes.count(None)
                 return outcomes
-            batch = [_Waiting(line, _Outcome()) for line in lines[:-1]]
+            batch = [_Waiting(line, _Outcome(), is_kept) for line in lines[:-1]]
             last = Future[None]()
-            self._queue += [*batch, *(_Waiting(line, last) for line in lines[-1:])]
+            self._queue += [*batch, *(_Waiting(line, last, is_kept) for line in lines[-1:])]
             self._accepted += len(lines)
             self._news.notify_all()
         ending = [last.exception()] if lines else []
@@ -203,8 +205,10 @@ class Sender:
     def _from_queue(self) -> None:
         """Send what waits in memory. Raises `Unreachable` after it is in the spool, or told to those who wait."""
         batch = self._take()
+        is_kept = self._spool is not None and any(waiting.is_kept for waiting in batch)
+        publish = self._api.publish_kept if is_kept else self._api.publish
         try:
-            outcomes = self._api.publish([waiting.line for waiting in batch])
+            outcomes = publish([waiting.line for waiting in batch])
         except Unreachable as error:
             self._put_off(batch, error)
             if self._spool:

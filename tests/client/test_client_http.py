@@ -288,6 +288,41 @@ def test_what_was_acknowledged_is_kept_while_the_token_or_the_address_is_wrong(
     assert stored(served, topic) == ids
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_nobody_sends_again_is_spooled_while_the_token_is_revoked(
+    proxy: CuttingProxy, served: Server, served_token: str, topic: str, tmp_path: Path, count: int
+) -> None:
+    messages = [message(topic, n) for n in range(count)]
+    bus = HttpBus(proxy.url, "sb_revoked", spool_dir=tmp_path)
+
+    outcomes = bus.publish_all(messages, is_kept=True)
+
+    assert (outcomes, bus.waiting) == ([None] * count, count)
+    bus.close(0)
+    with HttpBus(proxy.url, served_token, spool_dir=tmp_path) as bus:
+        assert bus.flush(10)
+    assert stored(served, topic) == [message.id for message in messages]
+
+
+def test_what_nobody_sends_again_is_spooled_without_what_is_rejected_by_itself(
+    bus: HttpBus, served: Server, topic: str
+) -> None:
+    bus.publish(topic, message(topic, 1, id="once"))
+
+    outcomes = bus.publish_all([message(topic, 2, id="once"), message(topic, 3, id="new")], is_kept=True)
+
+    assert [type(outcome) for outcome in outcomes] == [IdReused, type(None)]
+    assert (bus.waiting, stored(served, topic)) == (0, ["once", "new"])
+
+
+def test_several_are_refused_to_who_can_send_them_again(proxy: CuttingProxy, topic: str, tmp_path: Path) -> None:
+    with HttpBus(proxy.url, "sb_revoked", spool_dir=tmp_path) as bus:
+        outcomes = bus.publish_all([message(topic, 1), message(topic, 2)])
+
+    assert [type(outcome) for outcome in outcomes] == [Refused, Refused]
+    assert bus.waiting == 0
+
+
 def test_without_a_spool_nobody_there_is_told(
     proxy: CuttingProxy, served: Server, served_token: str, topic: str
 ) -> None:
