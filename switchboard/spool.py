@@ -18,10 +18,12 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import IO
+from weakref import WeakSet
 
 from switchboard.errors import Refused, SpoolFull
 
 _log = logging.getLogger("switchboard")
+_open_files: WeakSet[IO[bytes]] = WeakSet()  # of the spools of this process
 
 if sys.platform == "win32":
     import msvcrt
@@ -33,6 +35,16 @@ else:
 
     def _lock(file: IO[bytes]) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _close_inherited() -> None:
+    """Close the files of the process that forked: while a copy of a lock is open, its slot is taken."""
+    for file in list(_open_files):
+        file.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_inherited)
 
 
 class Spool:
@@ -119,6 +131,7 @@ class Spool:
 
     def _open(self) -> IO[bytes]:
         file = self._path.open("ab", buffering=0)
+        _open_files.add(file)
         if sys.platform != "win32":
             folder = os.open(self._path.parent, os.O_RDONLY)
             os.fsync(folder)  # the file's name must survive too
@@ -209,6 +222,7 @@ def _append_synced(file: IO[bytes], data: bytes) -> None:
 def _take(slot: Path) -> tuple[Path, IO[bytes]] | None:
     """Lock a slot; None when a living process holds it."""
     held = slot.with_suffix(".lock").open("ab")
+    _open_files.add(held)
     try:
         _lock(held)
     except (BlockingIOError, PermissionError):

@@ -2,6 +2,9 @@
 
 import json
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +16,20 @@ from switchboard.errors import Refused, SpoolFull
 from switchboard.spool import Spool
 
 PLENTY = {"max_bytes": 1 << 30, "max_messages": 1 << 20}
+FORKING = """
+import os, sys
+from pathlib import Path
+from switchboard.spool import Spool
+
+folder, ready = Path(sys.argv[1]), os.pipe()
+spool = Spool(folder, max_bytes=1 << 20, max_messages=100)
+spool.append(b'{"n":1}')
+if os.fork():
+    os.read(ready[0], 1)
+    os._exit(Spool(folder, max_bytes=1 << 20, max_messages=100).messages)  # 0: its slot is still its own
+os.write(ready[1], b"1")
+sys.stdin.read()
+"""
 
 
 @pytest.fixture
@@ -140,6 +157,17 @@ def test_living_process_keeps_its_slot(spool: Spool, tmp_path: Path) -> None:
 
     assert other.messages == 0
     other.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_slot_of_an_ended_process_is_free_though_its_fork_lives(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", FORKING, str(tmp_path)], stdin=subprocess.PIPE) as program:
+        assert program.wait(60) == 0
+
+        heir = Spool(tmp_path, **PLENTY)
+
+        assert heir.first(10, 1000) == lines(1)
+        heir.close()
 
 
 def test_refused_is_readable(spool: Spool) -> None:
