@@ -26,6 +26,7 @@ GIVE_UP_S = 25.0  # without an answer: the server has withdrawn the request by t
 PAUSE_S = 0.5
 MAX_DECISIONS = 1_000  # decisions kept for calls that never came
 REJECTED = "Tool execution was not approved."
+NO_TRACE = "no-op"  # the SDK's id of a trace that is disabled
 _MARK = "_switchboard_approvals"
 _log = logging.getLogger("switchboard")
 
@@ -77,6 +78,7 @@ class Approvals:
         """`bus` returns that of the current process: the program may fork."""
         self._bus, self._describe = bus, describe
         self._decisions: dict[CallKey, list[dict[str, Any]]] = {}  # one for each call, until it is made
+        self._has_warned = False  # of calls that are not traced
 
     def install(self) -> None:
         """Install the approval requests on each agent's tools when the agent lists them."""
@@ -132,6 +134,7 @@ class Approvals:
         """Request approval and wait, in a thread. False: the program decides by itself."""
         trace_id, span_id = _place()
         if not trace_id or not call_id:
+            self._warn_once(name)
             return False
         key = key_of(trace_id, name, call_id, arguments)
         loop, stopped = asyncio.get_running_loop(), threading.Event()
@@ -155,6 +158,15 @@ class Approvals:
             return False
         self._keep(key, decided)
         return True
+
+    def _warn_once(self, name: str) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            _log.warning(
+                "no approval was requested for %s, so the program decides by itself: the call is not traced "
+                "(further ones are not logged)",
+                name,
+            )
 
     def _keep(self, key: CallKey, decided: dict[str, Any]) -> None:
         """Keep a decision for one call."""
@@ -229,8 +241,10 @@ def key_of(trace_id: str, name: str, call_id: str, arguments: dict[str, Any] | s
 
 
 def _place() -> tuple[str, str | None]:
-    """Return the program's current trace and span; empty if it is not traced."""
+    """Return the program's current trace and span; no trace and None if it is not traced."""
     from agents.tracing import get_current_span, get_current_trace
 
     trace, span = get_current_trace(), get_current_span()
-    return (trace.trace_id if trace is not None else ""), (span.span_id if span is not None else None)
+    if trace is None or trace.trace_id == NO_TRACE:
+        return "", None
+    return trace.trace_id, span.span_id if span is not None else None

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from switchboard.agent_approvals import ApprovalRequest, Approvals, CallKey, RequestedCall
+from switchboard.agent_approvals import NO_TRACE, ApprovalRequest, Approvals, CallKey, RequestedCall
 from switchboard.bus import Bus, BusMessage
 from switchboard.current import get_bus
 from switchboard.errors import BusError
@@ -85,8 +85,16 @@ def _register(watch: AgentWatch) -> None:
         from agents import add_trace_processor
 
         add_trace_processor(watch)  # type: ignore[arg-type]  # it has the methods; its class is the SDK's own
+        if _is_tracing_disabled():
+            _log.warning("agents are not recorded: tracing of the OpenAI Agents SDK is disabled")
     except Exception:
         _log.exception("agents are not watched: the OpenAI Agents SDK could not be reached")
+
+
+def _is_tracing_disabled() -> bool:
+    from agents.tracing import get_trace_provider
+
+    return get_trace_provider().create_trace("switchboard").trace_id == NO_TRACE  # it is never started
 
 
 def _trace_around(trace_id: str) -> Any:
