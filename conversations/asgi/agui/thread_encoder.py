@@ -1,14 +1,19 @@
 """Convert a conversation's events to the runs of our agents in it, one after another, as AG-UI events, each with a
-cursor: `SEQ.N` is the Nth stream event made from the recorded event `SEQ`, `SEQ` all of them."""
+cursor: `SEQ.N` is the Nth stream event made at the recorded event `SEQ`, `SEQ` all of them.
+
+The protocol has one run open at a time, so the events of a run beside the open one are held until that one ends or
+waits for a decision, and are streamed at the event that ends it.
+"""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ag_ui.core import RunAgentInput, UserMessage
 
-from conversations.asgi.agui.run_encoder import ENDS, Events, RunEncoder, RunSegment, as_sse, is_told
+from conversations.asgi.agui.run_encoder import ENDS, Events, RunEncoder, RunSegment, as_sse, is_told, read
 from conversations.core.errors import Invalid
 from conversations.core.url_converters import whole_number
 from conversations.events import payload, registry, response_ids
@@ -18,6 +23,7 @@ from conversations.events.payload import clean_text
 ASKING = registry.names_with("agent_input")
 MAX_INPUTS = 50  # the newest ones, whose words are remembered until their runs begin
 MAX_RUNS = 10_000  # that are queued or under way; those queued beyond them are not streamed
+MAX_HELD = 4 << 20  # characters of the events of runs beside the open one; a run that exceeds them is left out
 LAST = 1 << 30  # of the events that one event makes
 MAX_SEQ = (1 << 53) - 1
 
@@ -46,12 +52,14 @@ class ThreadEncoder:
         self._inputs: OrderedDict[int, str] = OrderedDict()
         self._live: dict[str, _LiveRun] = {}
         self._run: RunEncoder | None = None
-        self._count = 0  # stretches of this run
+        self._segments: dict[str, tuple[int, RunEncoder]] = {}  # of runs under way: how many, the last one
+        self._held_events: dict[str, list[Stored]] = {}  # by run, of runs beside the open one
+        self._held_size = 0  # characters
 
     def take(self, event: Stored) -> list[bytes]:
         """Return the stream events for an event after the cursor."""
         self._note(event)
-        made = self._events_of(event)
+        made = [*self._events_of(event), *self._release()]
         new = [(nth, streamed) for nth, streamed in enumerate(made) if ThreadCursor(event.seq, nth) > self._after]
         return [as_sse(streamed, f"{event.seq}.{nth}") for nth, streamed in new]
 
@@ -75,43 +83,91 @@ class ThreadEncoder:
         run = event.run
         if run is None or run not in self._live:
             return []
-        if self._run is None or self._run.segment.run != run or self._run.is_over:
-            begun = self._begin(event, run)
-            if not begun:
-                return self._ended(event, [])
-            assert self._run is not None
-            return self._ended(event, [*begun, *self._run.take(event)])
-        return self._ended(event, self._run.take(event))
-
-    def _begin(self, event: Stored, run: str) -> Events:
-        """Start the run, or its next segment, if part of it is to be streamed and no other run is open."""
-        if not is_told(event.kind) or (self._run is not None and not self._run.is_over):
+        if (encoder := self._open_run()) is not None and encoder.segment.run != run:
+            self._hold(event, run)
             return []
-        live_run, before = self._live[run], self._run
-        is_next = before is not None and before.segment.run == run
-        self._count = self._count + 1 if is_next else 1
-        shown = run if self._count == 1 else f"{run}.{self._count}"
-        calls, ended = (before.calls, before.ended) if is_next and before is not None else (set(), set())
-        earlier = (
-            frozenset(calls),
-            frozenset(ended),
-            before.finished_turns if is_next and before is not None else frozenset(),
-        )
-        segment = RunSegment(self._key, shown, run, live_run.response, live_run.agent, *earlier)
-        candidate = RunEncoder(segment)
-        words = self._inputs.get(live_run.input_seq, "")
-        echo = _input(self._key, shown, f"input_{run}", words) if self._count == 1 else None
-        begun = candidate.begin(echo)
-        for streamed in begun:
-            streamed.timestamp = event.at // 1000
-        self._run = candidate
-        return begun
+        return self._stream(event, run)
 
-    def _ended(self, event: Stored, made: Events) -> Events:
+    def _open_run(self) -> RunEncoder | None:
+        return None if self._run is None or self._run.is_over else self._run
+
+    def _stream(self, event: Stored, run: str) -> Events:
+        """Return the stream events of an event whose run is open, or can begin."""
+        begun = [] if self._open_run() is not None else self._begin(event, run)
+        encoder = self._open_run()
+        made = [*begun, *encoder.take(event)] if encoder is not None else []
         if event.kind in ENDS:
-            self._live.pop(str(event.run), None)
+            self._forget(run)
             self.is_over = bool(self._only)
         return made
+
+    def _begin(self, event: Stored, run: str) -> Events:
+        """Start the run, or its next segment, if the event is to be streamed."""
+        if not is_told(event.kind):
+            return []
+        live_run, (count, before) = self._live[run], self._segments.get(run, (0, None))
+        shown = f"{run}.{count + 1}" if count else run
+        segment = RunSegment(self._key, shown, run, live_run.response, live_run.agent)
+        if before is not None:
+            calls, ended = frozenset(before.calls), frozenset(before.ended)
+            segment = segment._replace(calls=calls, ended=ended, turns=before.finished_turns)
+        self._run = RunEncoder(segment)
+        self._segments[run] = count + 1, self._run
+        words = self._inputs.get(live_run.input_seq, "")
+        begun = self._run.begin(None if count else _input(self._key, shown, f"input_{run}", words))
+        for streamed in begun:
+            streamed.timestamp = event.at // 1000
+        return begun
+
+    def _hold(self, event: Stored, run: str) -> None:
+        """Hold an event until no run is open. A run that another one only takes in has nothing to stream."""
+        if event.kind == "run.delivered":
+            self._forget(run)
+        elif is_told(event.kind) and (fields := read(event.body)).parent_call is None:
+            if event.kind == "output":
+                self._drop_tokens(run, fields.turn)
+            self._put_held(run, [event])
+            if self._held_size > MAX_HELD:
+                self._forget(run)
+
+    def _release(self) -> Events:
+        """Stream what was held of the run that came first, until nothing is held or a run remains open."""
+        made: Events = []
+        while self._held_events and self._open_run() is None:
+            run = next(iter(self._held_events))
+            held = self._take_held(run)
+            for at, event in enumerate(held):
+                if at and self._open_run() is None:  # it waits for a decision, or is over
+                    self._put_held(run, held[at:])
+                    break
+                made += self._stream(event, run)
+        return made
+
+    def _drop_tokens(self, run: str, turn: int | None) -> None:
+        """Drop the tokens of a turn, since its output contains them."""
+        held = self._held_events.get(run, [])
+        left = [event for event in held if event.kind != "token" or read(event.body).turn != turn]
+        self._held_size += _size_of(left) - _size_of(held)
+        held[:] = left
+
+    def _put_held(self, run: str, events: list[Stored]) -> None:
+        if run in self._live:
+            self._held_events.setdefault(run, []).extend(events)
+            self._held_size += _size_of(events)
+
+    def _take_held(self, run: str) -> list[Stored]:
+        events = self._held_events.pop(run, [])
+        self._held_size -= _size_of(events)
+        return events
+
+    def _forget(self, run: str) -> None:
+        self._live.pop(run, None)
+        self._segments.pop(run, None)
+        self._take_held(run)
+
+
+def _size_of(events: Sequence[Stored]) -> int:
+    return sum(len(event.body) for event in events)
 
 
 def cursor_of(text: str) -> ThreadCursor:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ag_ui.core import RunErrorEvent
-from django.db.models import Q
+from django.db.models import F
 
 from conversations.access import permissions
 from conversations.access.authentication import Caller
@@ -23,6 +23,7 @@ from conversations.models import Conversation, Run
 from conversations.runs.responses.create import Received
 
 FIELDS = ("after", "run")
+CHUNK = 100  # runs read at a time
 KIND = "agent"  # of the runs that are told: neither replays, nor what stands for an agent elsewhere
 
 
@@ -83,8 +84,8 @@ class ThreadStream:
 
 
 def _place(caller: Caller, key: str, after: ThreadCursor, only: str) -> _Place:
-    """Return the position to start reading at: the run that was active at the cursor, because its open parts must be
-    known."""
+    """Return the position to start reading at: before the runs that were under way at the cursor, and before those that
+    overlap them, because what of them was streamed must be known."""
     permissions.require(caller.principal, "view")
     conversation = Conversation.objects.filter(key=key, is_staged=False).first() if "\0" not in key else None
     if conversation is None:
@@ -96,9 +97,12 @@ def _place(caller: Caller, key: str, after: ThreadCursor, only: str) -> _Place:
             raise NotFound(f"there is no run {only[:80]!r} in this conversation")
         is_past = run.ended_seq is not None and ThreadCursor(run.ended_seq) <= after
         return _Place(key, _before(run), after, only, is_past)
-    under_way = runs.filter(queued_seq__lte=after.seq).filter(Q(ended_seq=None) | Q(ended_seq__gte=after.seq))
-    seqs = [_before(run) for run in under_way.order_by("queued_seq")[:1]]
-    return _Place(key, min([after.seq, *seqs]), after, "", False)
+    seq, known = after.seq, runs.filter(queued_seq__lte=after.seq)
+    for run in known.order_by(F("ended_seq").desc(nulls_first=True)).iterator(CHUNK):
+        if run.ended_seq is not None and run.ended_seq < seq:
+            break
+        seq = min(seq, _before(run))
+    return _Place(key, seq, after, "", False)
 
 
 def _before(run: Run) -> int:

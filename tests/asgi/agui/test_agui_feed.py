@@ -11,6 +11,7 @@ from conversations.events import log, payload
 from conversations.models import Approval, Run
 from conversations.runs.approvals import decide
 from tests.support.agui import agui_open, checked, input_of, kinds, pieces, text_of
+from tests.support.stand_in import MODEL
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -99,6 +100,36 @@ def test_a_message_with_what_python_has_no_value_for_ends_no_stream(desk, odd):
             return pieces(await reading.writes(count))
 
     assert kinds(checked(desk.run(watch)))[-1] == "RUN_FINISHED"
+
+
+def test_a_reader_comes_back_amid_a_run_that_was_streamed_after_another(desk):
+    steps = (
+        ("run.queued", "b", {"input_seq": 1}),
+        ("run.queued", "a", {"input_seq": 2}),
+        ("run.started", "a", {"attempt": 1, "worker": "w"}),
+        ("output", "a", {"turn": 0, "text": "a. "}),
+        ("run.cancelled", "b", {}),
+        ("run.done", "a", {}),
+    )
+    for kind, run, fields in steps:
+        body = {"event": kind, "id": f"{kind}-{run}", "run_id": run, "agent": MODEL, **fields}
+        log.append([log.from_internal("agui-beside", body, SYSTEM)])
+    whole = watched(desk, "agui-beside", 9)
+    places = [cursor.removeprefix("id: ") for cursor in cursors(whole)]
+    assert kinds(pieces(whole))[-4:] == ["STEP_FINISHED", "RUN_FINISHED", "RUN_STARTED", "RUN_FINISHED"]
+
+    for at, place in enumerate(places[:-1]):
+        assert watched(desk, f"agui-beside?after={place}", len(whole) - at - 1) == whole[at + 1 :]
+
+
+def watched(desk, query, count):
+    """Return so many writes of a stream that goes on."""
+
+    async def watch():
+        async with desk.asking(b"", f"/api/v1/agui/conversations/{query}", method="GET") as reading:
+            return await reading.writes(count)
+
+    return desk.run(watch)
 
 
 def _runs(events):

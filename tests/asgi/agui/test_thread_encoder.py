@@ -3,6 +3,7 @@
 import json
 from itertools import count
 
+from conversations.asgi.agui import thread_encoder
 from conversations.asgi.agui.thread_encoder import ThreadCursor, ThreadEncoder
 from conversations.events.log.records import Stored
 from tests.support.agui import checked, kinds, pieces, text_of
@@ -50,3 +51,82 @@ def test_every_run_that_waited_is_streamed():
     events = streamed(*map(queued, runs), *[event for run in runs for event in played(run)])
 
     assert text_of(events) == "".join(f"{run}. " for run in runs)
+
+
+def started(run):
+    return ("run.started", run, {"attempt": 1})
+
+
+def output(run, text, turn=0):
+    return ("output", run, {"agent": "A", "turn": turn, "final": True, "text": text})
+
+
+def token(run, text):
+    return ("token", run, {"agent": "A", "turn": 0, "text": text})
+
+
+def done(run):
+    return ("run.done", run, {})
+
+
+def runs_of(events):
+    return [event.run_id for event in events if event.type == "RUN_STARTED"]
+
+
+def test_a_run_that_ends_beside_another_is_streamed_after_it():
+    events = streamed(
+        queued("a"), queued("b"), started("a"), started("b"),
+        output("b", "b. "), done("b"), output("a", "a. "), done("a"),
+    )  # fmt: skip
+
+    assert (runs_of(events), text_of(events)) == (["a", "b"], "a. b. ")
+
+
+def test_a_run_that_is_cancelled_in_the_queue_is_streamed_after_the_one_at_work():
+    events = streamed(queued("a"), queued("b"), started("a"), ("run.cancelled", "b", {}), output("a", "a. "), done("a"))
+
+    assert runs_of(events) == ["a", "b"]
+    assert events[-1].outcome.type == "cancelled"
+
+
+def test_a_run_beside_another_goes_on_live_once_that_one_ends():
+    events = streamed(
+        queued("a"), queued("b"), started("a"), started("b"), token("b", "one "), done("a"),
+        token("b", "two "), output("b", "one two three"), done("b"),
+    )  # fmt: skip
+
+    assert (runs_of(events), text_of(events)) == (["a", "b"], "one two three")
+
+
+def test_the_words_of_an_answer_that_is_whole_are_kept_once(monkeypatch):
+    monkeypatch.setattr(thread_encoder, "MAX_HELD", 1_000)
+    tokens = [token("b", "x" * 50) for _ in range(5)]
+
+    events = streamed(
+        queued("a"), queued("b"), started("a"), started("b"), *tokens, output("b", "x" * 500), done("b"),
+        done("a"),
+    )  # fmt: skip
+
+    assert text_of(events) == "x" * 500
+
+
+def test_a_run_that_exceeds_what_is_kept_is_left_out_as_a_whole(monkeypatch):
+    monkeypatch.setattr(thread_encoder, "MAX_HELD", 1_000)
+
+    events = streamed(
+        queued("a"), queued("b"), started("a"), started("b"), output("b", "x" * 2_000), done("b"), done("a"),
+        queued("c"), *played("c"),
+    )  # fmt: skip
+
+    assert (runs_of(events), text_of(events)) == (["a", "c"], "c. ")
+
+
+def test_a_run_that_waits_for_a_decision_lets_the_other_go_on_and_gets_a_new_id_after_it():
+    request = {"agent": "A", "approval_id": "ask", "name": "send", "tool_call": "call", "args": {}}
+    events = streamed(
+        queued("a"), queued("b"), started("a"), started("b"), output("b", "b. "), done("b"),
+        ("approval.requested", "a", request), ("run.waiting", "a", {"reason": "approval"}),
+        ("approval.decided", "a", {**request, "decision": "approve"}), started("a"), output("a", "a. "), done("a"),
+    )  # fmt: skip
+
+    assert (runs_of(events), text_of(events)) == (["a", "b", "a.2"], "b. a. ")
