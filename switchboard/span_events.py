@@ -6,81 +6,19 @@ Called by `agent_watch`'s thread, with the facts of each span in the order in wh
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
 from switchboard import topics
-from switchboard.agent_approvals import ApprovalRequest, CallKey, RequestedCall, key_of
+from switchboard.agent_approvals import ApprovalRequest, RequestedCall
 from switchboard.bus import BusMessage
+from switchboard.known_traces import Call, KnownTraces, Run, Span, Trace
 from switchboard.span_facts import ModelAnswer, SpanFacts, clipped, field, texts
 
-TRACES, SPANS = 500, 2_000  # remembered: traces, and of each the spans that ended last
 WITHHELD = "The content is not recorded."
 Event = dict[str, Any]  # JSON
-
-
-class _Call:
-    """A tool call that a model asked for."""
-
-    def __init__(self, name: str, namespace: str | None, call_id: str | None, arguments: str | None) -> None:
-        self.name, self.namespace, self.call_id, self.arguments = name, namespace, call_id, arguments
-
-    def fits(self, span_name: str) -> bool:
-        """Tell whether a function's span has this call's name, which is the bare or the qualified one."""
-        return span_name in (self.name, f"{self.namespace}.{self.name}")
-
-
-class _Run:
-    """One run of the SDK, nested ones apart."""
-
-    def __init__(self, id: str, at: float, parent_call: str | None) -> None:
-        self.id, self.at, self.parent_call = id, at, parent_call
-        self.agent = ""
-        self.turn = 0
-        self.inputs: set[str] = set()  # what people said in it, by digest
-        self.calls: list[_Call] = []  # that its models asked for, and that did not begin
-        self.unclear: list[tuple[_Span, SpanFacts]] = []  # ends of calls that gave nothing: or wait for an approval
-        self.error = ""
-        self.is_tripped = self.is_paused = False
-
-
-class _Span:
-    """A span that others can be inside of."""
-
-    def __init__(self, kind: str, agent: str, run: _Run | None, at: float) -> None:
-        self.kind, self.agent, self.run, self.at = kind, agent, run, at
-        self.call: _Call | None = None
-
-
-class _Trace:
-    """A trace, and its spans by their ids."""
-
-    def __init__(self, trace_id: str, conversation: str) -> None:
-        self.id, self.conversation = trace_id, conversation
-        self.spans: dict[str, _Span] = {}
-        self.ended: deque[str] = deque()
-        self.paused: list[_Call] = []  # that were begun and wait for an approval
-        self.begun: OrderedDict[CallKey, _Call] = OrderedDict()  # the newest
-
-    def begin(self, call: _Call) -> None:
-        """Remember a call that was told."""
-        if call.call_id:
-            self.begun[self.key(call)] = call
-            if len(self.begun) > SPANS:
-                self.begun.popitem(last=False)
-
-    def key(self, call: _Call) -> CallKey:
-        """Return the key by which an approval of a call is requested."""
-        return key_of(self.id, call.name, call.call_id or "", call.arguments)
-
-    def forget(self, span_id: str) -> None:
-        """Let a span that ended go, once many have ended after it: others may still end inside of it."""
-        self.ended.append(span_id)
-        if len(self.ended) > SPANS:
-            self.spans.pop(self.ended.popleft(), None)
 
 
 class SpanEvents:
@@ -90,8 +28,8 @@ class SpanEvents:
         """`agent` is in front of all names, for a token that speaks for it; `conversation` takes the place of the
         groups' and traces' own."""
         self._agent, self._conversation, self._has_content = agent.removeprefix("agent:"), conversation, has_content
-        self._traces: OrderedDict[str, _Trace] = OrderedDict()
-        self._readers: dict[tuple[str, bool], Callable[[_Trace, SpanFacts], Iterator[Event]]] = {
+        self._traces = KnownTraces()
+        self._readers: dict[tuple[str, bool], Callable[[Trace, SpanFacts], Iterator[Event]]] = {
             ("function", False): self._call_begins,
             ("approval", True): self._approval_requested,
             ("function", True): self._call_ends,
@@ -105,10 +43,8 @@ class SpanEvents:
 
     def trace(self, trace_id: str, group_id: str | None) -> None:
         """Take note of a trace; its events are the conversation of its group, else its own."""
-        if trace_id not in self._traces:
-            self._traces[trace_id] = _Trace(trace_id, conversation_id(self._conversation or group_id or trace_id))
-            if len(self._traces) > TRACES:
-                self._traces.popitem(last=False)
+        if self._traces.get(trace_id) is None:
+            self._traces.keep(Trace(trace_id, conversation_id(self._conversation or group_id or trace_id)))
 
     def conversation_of(self, trace_id: str) -> str:
         """Return the conversation of a trace."""
@@ -122,7 +58,8 @@ class SpanEvents:
         if (read := self._readers.get((facts.kind, facts.is_end))) is not None:
             events += read(trace, facts)
         if facts.is_end and facts.kind != "approval":
-            trace.forget(facts.span_id)
+            trace.end(facts.span_id)
+            self._traces.keep(trace)
         place = f"{facts.span_id}:{'end' if facts.is_end else 'start'}"
         for number, event in enumerate(events):
             event["id"], event["conversation_id"] = f"{place}:{number}", trace.conversation
@@ -130,13 +67,12 @@ class SpanEvents:
                 event["created_at"] = _iso(facts.at)
         return [BusMessage(topic, event, event["id"]) for event in events]
 
-    def _trace_of(self, trace_id: str) -> _Trace:
-        if trace_id not in self._traces:
-            self.trace(trace_id, None)
-        self._traces.move_to_end(trace_id)
-        return self._traces[trace_id]
+    def _trace_of(self, trace_id: str) -> Trace:
+        trace = self._traces.get(trace_id) or Trace(trace_id, conversation_id(self._conversation or trace_id))
+        self._traces.keep(trace)
+        return trace
 
-    def _begin(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
+    def _begin(self, trace: Trace, facts: SpanFacts) -> Iterator[Event]:
         """Remember a span, and send the start of the run that begins with it."""
         parent = trace.spans.get(facts.parent_id or "")
         agent = facts.detail.name if facts.kind == "agent" else parent.agent if parent else ""
@@ -144,18 +80,19 @@ class SpanEvents:
         is_run = facts.kind == "task" or (facts.kind == "agent" and (parent is None or parent.kind != "task"))
         if is_run:
             outer = parent.call if parent else None
-            run = _Run(facts.span_id, facts.at, outer.call_id if outer else None)
-        span = trace.spans[facts.span_id] = _Span(facts.kind, agent, run, facts.at)
+            run = Run(facts.span_id, facts.at, outer.call_id if outer else None)
+        span = trace.begin_span(facts.span_id, Span(facts.kind, agent, run, facts.at))
+        self._traces.keep(trace)
         if parent and facts.kind not in ("task", "agent"):
             span.call = parent.call
         if facts.kind == "agent" and run is not None and not run.agent:
             run.agent = agent
             yield self._event("run.started", agent, run, trace_id=facts.trace_id, attempt=1)
 
-    def _answered(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
+    def _answered(self, trace: Trace, facts: SpanFacts) -> Iterator[Event]:
         """Tell what a model was told anew, what it spent and what it said, and remember what it calls."""
         span, answer = self._around(trace, facts), facts.detail
-        run = span.run or _Run(facts.span_id, facts.at, None)
+        run = span.run or Run(facts.span_id, facts.at, None)
         for text in answer.inputs:
             yield from self._input(run, text)
         yield from self._settle(run)
@@ -169,26 +106,26 @@ class SpanEvents:
         yield self._event("model.call", span.agent, run, model=answer.model or None, **spent)
         yield from self._output(span.agent, run, answer)
 
-    def _input(self, run: _Run, text: str) -> Iterator[Event]:
+    def _input(self, run: Run, text: str) -> Iterator[Event]:
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         if digest in run.inputs or not text.strip():
             return
         run.inputs.add(digest)
         yield {"event": "user_message", "text": self._words(text)}
 
-    def _output(self, agent: str, run: _Run, answer: ModelAnswer) -> Iterator[Event]:
+    def _output(self, agent: str, run: Run, answer: ModelAnswer) -> Iterator[Event]:
         """Tell what a model said; remember its calls, and tell those that its provider has run already."""
         for item in answer.output:
             kind = field(item, "type") or "message"
             if kind == "message":
                 yield from self._message(agent, run, item)
             elif kind == "function_call":
-                call = _Call(*(field(item, name) for name in ("name", "namespace", "call_id", "arguments")))
+                call = Call(*(field(item, name) for name in ("name", "namespace", "call_id", "arguments")))
                 run.calls.append(call)
             elif kind.endswith("_call"):
                 yield self._hosted(agent, run, item, kind)
 
-    def _message(self, agent: str, run: _Run, item: Any) -> Iterator[Event]:
+    def _message(self, agent: str, run: Run, item: Any) -> Iterator[Event]:
         content = field(item, "content")
         text = "\n".join(texts(content))
         parts = () if isinstance(content, str) else content or ()
@@ -199,12 +136,12 @@ class SpanEvents:
         calls = item.get("tool_calls") if isinstance(item, dict) else None
         for call in calls or ():  # of a bare message of Chat Completions, which is JSON
             function = field(call, "function")
-            run.calls.append(_Call(field(function, "name"), None, field(call, "id"), field(function, "arguments")))
+            run.calls.append(Call(field(function, "name"), None, field(call, "id"), field(function, "arguments")))
 
-    def _hosted(self, agent: str, run: _Run, item: Any, kind: str) -> Event:
+    def _hosted(self, agent: str, run: Run, item: Any, kind: str) -> Event:
         """Tell a call that the model's provider made."""
         is_bad = field(item, "status") in ("failed", "incomplete")
-        call = _Call(
+        call = Call(
             field(item, "name") or kind.removesuffix("_call"),
             None,
             field(item, "call_id") or field(item, "id"),
@@ -213,16 +150,16 @@ class SpanEvents:
         step = self._step(agent, run, call, "error" if is_bad else "success")
         return step | {"origin": "hosted", "mcp_server": field(item, "server_label")}
 
-    def _call_begins(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
+    def _call_begins(self, trace: Trace, facts: SpanFacts) -> Iterator[Event]:
         """Tell that a function is entered; its span has the name, and the arguments a moment later."""
         span = trace.spans[facts.span_id]
-        span.run = span.run or _Run(facts.span_id, facts.at, None)
+        span.run = span.run or Run(facts.span_id, facts.at, None)
         span.call, is_resumed = _join(trace, span.run, facts.detail.name, facts.detail.input)
         if not is_resumed:
             trace.begin(span.call)
             yield self._step(span.agent, span.run, span.call, "start")
 
-    def _approval_requested(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
+    def _approval_requested(self, trace: Trace, facts: SpanFacts) -> Iterator[Event]:
         """Record the call that needs approval, unless it is recorded, and tell it to who requests its approval."""
         request: ApprovalRequest = facts.detail
         key = request.key
@@ -240,7 +177,7 @@ class SpanEvents:
             agent = self._name(span.agent)
             request.calls.append(RequestedCall(trace.conversation, agent, call.name, key.call_id, sent))
 
-    def _call_ends(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
+    def _call_ends(self, trace: Trace, facts: SpanFacts) -> Iterator[Event]:
         """Tell what a function gave. Nothing may mean that it waits for an approval: the run's next step says."""
         span = trace.spans.get(facts.span_id)
         if span is None or span.run is None or span.call is None:
@@ -250,7 +187,7 @@ class SpanEvents:
             return
         yield self._end(span, facts)
 
-    def _end(self, span: _Span, facts: SpanFacts) -> Event:
+    def _end(self, span: Span, facts: SpanFacts) -> Event:
         assert span.run is not None
         assert span.call is not None
         _, _, output, server = facts.detail
@@ -264,13 +201,13 @@ class SpanEvents:
             step["output"] = clipped(output) if isinstance(output, str) else output
         return step
 
-    def _settle(self, run: _Run) -> Iterator[Event]:
+    def _settle(self, run: Run) -> Iterator[Event]:
         """Tell the ends of calls that gave nothing, once the run has gone on after them."""
         ends, run.unclear = run.unclear, []
         for span, facts in ends:
             yield self._end(span, facts)
 
-    def _agent_ends(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
+    def _agent_ends(self, trace: Trace, facts: SpanFacts) -> Iterator[Event]:
         """Note what went wrong; a run that ends after calls that gave nothing waits for approvals of them."""
         run = self._around(trace, facts).run
         if run is None:
@@ -283,7 +220,7 @@ class SpanEvents:
         if run.id == facts.span_id:
             yield from self._run_ends(trace, facts)
 
-    def _run_ends(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
+    def _run_ends(self, trace: Trace, facts: SpanFacts) -> Iterator[Event]:
         span = trace.spans.get(facts.span_id)
         run = span.run if span else None
         if run is None or not run.agent:
@@ -299,14 +236,14 @@ class SpanEvents:
             usage = _usage(field(facts.detail, "usage"))
             yield self._event("run.done", run.agent, run, usage=usage, duration_ms=duration_ms)
 
-    def _handed_off(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
+    def _handed_off(self, trace: Trace, facts: SpanFacts) -> Iterator[Event]:
         span = self._around(trace, facts)
         giver, taker = facts.detail
         if span.run is not None:
             ends = {"from_agent": self._name(giver or span.agent), "to_agent": self._name(taker)}
             yield self._event("agent.handoff", giver or span.agent, span.run, **ends)
 
-    def _guarded(self, trace: _Trace, facts: SpanFacts) -> Iterator[Event]:
+    def _guarded(self, trace: Trace, facts: SpanFacts) -> Iterator[Event]:
         """Tell what a guardrail found; one that trips ends the run."""
         span = self._around(trace, facts)
         name, is_tripped = facts.detail
@@ -318,14 +255,14 @@ class SpanEvents:
         level = "warning" if is_tripped else "info"
         yield self._event("log", span.agent, span.run, level=level, component="guardrail", text=text)
 
-    def _step(self, agent: str, run: _Run, call: _Call, status: str) -> Event:
+    def _step(self, agent: str, run: Run, call: Call, status: str) -> Event:
         sent = call.arguments if self._has_content else None
         return self._event(
             "tool_step", agent, run, name=call.name, namespace=call.namespace, tool_call_id=call.call_id,
             status=status, args_raw=clipped(sent) if sent else None,
         )  # fmt: skip
 
-    def _event(self, kind: str, agent: str, run: _Run, **fields: Any) -> Event:
+    def _event(self, kind: str, agent: str, run: Run, **fields: Any) -> Event:
         """Write an event of a run; a field of None is left out."""
         event: Event = {"event": kind, "agent": self._name(agent), "run_id": run.id}
         if run.parent_call is not None:
@@ -335,12 +272,12 @@ class SpanEvents:
             event["turn"] = run.turn
         return event
 
-    def _around(self, trace: _Trace, facts: SpanFacts) -> _Span:
+    def _around(self, trace: Trace, facts: SpanFacts) -> Span:
         """Return a span that is known, else the one around it."""
         for id in (facts.span_id, facts.parent_id or ""):
             if span := trace.spans.get(id):
                 return span
-        return _Span("", "", None, facts.at)
+        return Span("", "", None, facts.at)
 
     def _name(self, agent: str) -> str:
         """Return an agent's name here: that of the program in front, where it has one."""
@@ -359,13 +296,13 @@ def conversation_id(name: str) -> str:
     return f"group-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
-def _join(trace: _Trace, run: _Run, name: str, arguments: str | None) -> tuple[_Call, bool]:
+def _join(trace: Trace, run: Run, name: str, arguments: str | None) -> tuple[Call, bool]:
     """Return the call that a function's span is of, and whether it goes on after an approval: the first of this name
     with these arguments, else the first of this name."""
     waiting = [call for call in (*trace.paused, *run.calls) if call.fits(name)]
     call = next((call for call in waiting if call.arguments == arguments), waiting[0] if waiting else None)
     if call is None:
-        return _Call(name, None, None, arguments), False
+        return Call(name, None, None, arguments), False
     is_resumed = call in trace.paused
     (trace.paused if is_resumed else run.calls).remove(call)
     return call, is_resumed
