@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from conversations.coding_agents import session_events
 from conversations.coding_agents.session_events import Payload, SessionEvent, SessionSpeaker
-from conversations.coding_agents.session_lines import Line, usage_of
+from conversations.coding_agents.session_lines import Line, ToolCallIds, line_key, usage_of
 from conversations.core.errors import Invalid
 from conversations.core.json_values import text_of
 
@@ -54,6 +54,7 @@ class ClaudeCodeSession:
         sub_agent = text_of(first.get("agentId")) if first.get("isSidechain") is True else None
         conversation = session_events.conversation_of(TOOL, self._session, sub_agent or "")
         self.speaker = SessionSpeaker(AGENT, conversation)
+        self._call_ids = ToolCallIds(TOOL, self._session)
         self._names: dict[str, deque[str]] = {}  # of open calls, by their ids
         self._answer: _Answer | None = None
         self._counted_answers: set[str] = set()  # answers whose model call is made
@@ -102,7 +103,7 @@ class ClaudeCodeSession:
             call, name = text_of(part.get("id")), text_of(part.get("name")) or "tool"
             if call is not None:
                 self._names.setdefault(call, deque()).append(name)
-            id_ = session_events.derived_id(TOOL, self._session, "call", call) if call else self._id(line, name)
+            id_ = self._call_ids.started(call, _key(line)) if call else self._id(line, name)
             events.append(
                 session_events.call_started(speaker, name, call, part.get("input"), id_, _at(line), origin=TOOL)
             )
@@ -115,7 +116,7 @@ class ClaudeCodeSession:
         text = session_events.text_in(output) if isinstance(output, list) else output
         failed = part.get("is_error") is True
         error = (text if isinstance(text, str) else session_events.encoded(text)) if failed else None
-        id_ = session_events.derived_id(TOOL, self._session, "result", call) if call else self._id(line, "result")
+        id_ = self._call_ids.ended(call, _key(line)) if call else self._id(line, "result")
         name = names.popleft() if names else "tool"
         return session_events.call_ended(speaker, name, call, text, id_, _at(line), error=error)
 
@@ -148,6 +149,10 @@ class ClaudeCodeSession:
     def _id(self, line: Line, what: str) -> str:
         own = text_of(line.get("uuid")) or text_of(line.get("leafUuid")) or session_events.encoded(line)
         return session_events.derived_id(TOOL, self._session, what, own)
+
+
+def _key(line: Line) -> str:
+    return line_key(line, "uuid")
 
 
 def _at(line: Line) -> str | None:

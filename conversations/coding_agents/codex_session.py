@@ -19,7 +19,7 @@ from collections import deque
 
 from conversations.coding_agents import session_events
 from conversations.coding_agents.session_events import Payload, SessionEvent, SessionSpeaker
-from conversations.coding_agents.session_lines import Line, LineIds, usage_of
+from conversations.coding_agents.session_lines import Line, LineIds, ToolCallIds, line_key, usage_of
 from conversations.core.errors import Invalid
 from conversations.core.json_values import text_of
 
@@ -45,6 +45,7 @@ class CodexSession:
         self._session = str(first["payload"]["id"])
         self.speaker = SessionSpeaker(AGENT, session_events.conversation_of(TOOL, self._session))
         self._ids = LineIds(TOOL, self._session)
+        self._call_ids = ToolCallIds(TOOL, self._session)
         self._names: dict[str, deque[str]] = {}
         self._model: str | None = None
 
@@ -97,7 +98,7 @@ class CodexSession:
         if call is not None:
             self._names.setdefault(call, deque()).append(name)
         arguments = next((item[key] for key in ("arguments", "input", "action") if key in item), None)
-        id_ = session_events.derived_id(TOOL, self._session, "call", call) if call else self._ids.of(line)
+        id_ = self._call_ids.started(call, line_key(line)) if call else self._ids.of(line)
         return session_events.call_started(
             self.speaker, name, call, session_events.object_of(arguments), id_, at, origin=TOOL
         )
@@ -107,7 +108,7 @@ class CodexSession:
         names = self._names.get(call or "")
         inner = output.get("content", output.get("output", output)) if isinstance(output, dict) else output
         error = session_events.raw_arguments(inner) if _has_failed(output) else None
-        id_ = session_events.derived_id(TOOL, self._session, "result", call) if call else self._ids.of(line)
+        id_ = self._call_ids.ended(call, line_key(line)) if call else self._ids.of(line)
         name = names.popleft() if names else "tool"
         return session_events.call_ended(self.speaker, name, call, inner, id_, at, error=error)
 

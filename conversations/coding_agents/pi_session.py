@@ -17,7 +17,7 @@ Counters: messages = user and assistant messages with text; tool_calls = `toolCa
 
 from conversations.coding_agents import session_events
 from conversations.coding_agents.session_events import Payload, SessionEvent, SessionSpeaker
-from conversations.coding_agents.session_lines import Line, LineIds, usage_of
+from conversations.coding_agents.session_lines import Line, LineIds, ToolCallIds, usage_of
 from conversations.core.errors import Invalid
 from conversations.core.json_values import text_of
 
@@ -36,6 +36,7 @@ class PiSession:
         self._session = str(first["id"])
         self.speaker = SessionSpeaker(AGENT, session_events.conversation_of(TOOL, self._session))
         self._ids = LineIds(TOOL, self._session)
+        self._call_ids = ToolCallIds(TOOL, self._session)
 
     def events(self, line: Line) -> list[SessionEvent]:
         """Return the events of a line. Raises Invalid."""
@@ -71,12 +72,12 @@ class PiSession:
 
     def _call(self, id_: str, part: Payload, at: str | None) -> SessionEvent:
         call, name = text_of(part.get("id")), text_of(part.get("name")) or "tool"
-        id_ = session_events.derived_id(TOOL, self._session, "call", call) if call else id_
+        id_ = self._call_ids.started(call, id_) if call else id_
         return session_events.call_started(self.speaker, name, call, part.get("arguments"), id_, at, origin=TOOL)
 
     def _result(self, id_: str, message: Payload, words: str, at: str | None) -> SessionEvent:
         call, name = text_of(message.get("toolCallId")), text_of(message.get("toolName")) or "tool"
-        id_ = session_events.derived_id(TOOL, self._session, "result", call) if call else id_
+        id_ = self._call_ids.ended(call, id_) if call else id_
         error = words or "failed" if message.get("isError") is True else None
         return session_events.call_ended(self.speaker, name, call, words, id_, at, error=error)
 

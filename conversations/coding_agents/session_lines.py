@@ -43,6 +43,39 @@ class LineIds:
         return derived_id(*self._parts, content, str(self._repeated[content]))
 
 
+class ToolCallIds:
+    """Ids for the starts and ends of tool calls, from the calls' own. An id that begins anew in another line once its
+    call has ended is another call: its number is in the id. A line that comes again is the same."""
+
+    def __init__(self, *parts: str) -> None:
+        self._parts = parts
+        self._open: dict[str, bool] = {}  # by call, whether the newest of that id is without a result
+        self._numbers = Counter[str]()  # by call: how many of that id have begun
+        self._by_line: dict[tuple[str, str, str], int] = {}
+
+    def started(self, call: str, line: str) -> str:
+        """Return the id of a call's start; `line` is what tells its line from others."""
+        if not self._open.get(call) and ("call", call, line) not in self._by_line:
+            self._numbers[call] += 1
+            self._open[call] = True
+        return self._of("call", call, line)
+
+    def ended(self, call: str, line: str) -> str:
+        """Return the id of a call's end."""
+        if ("result", call, line) not in self._by_line:
+            self._open[call] = False
+        return self._of("result", call, line)
+
+    def _of(self, what: str, call: str, line: str) -> str:
+        number = self._by_line.setdefault((what, call, line), self._numbers[call])
+        return derived_id(*self._parts, what, call, *([str(number)] if number > 1 else []))
+
+
+def line_key(line: Line, *names: str) -> str:
+    """Return what tells a line from others: the first of these fields that is a text, else a digest of the line."""
+    return next((text for name in names if (text := text_of(line.get(name)))), None) or text_digest(repr(line))
+
+
 def number_of(usage: object, *names: str) -> int:
     """Return the sum of these token counts."""
     values = [usage.get(name) for name in names] if isinstance(usage, dict) else []
