@@ -11,8 +11,9 @@
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from conversations.core.ids import text_digest
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.recording import (
     HERE,
@@ -34,7 +35,8 @@ PERSON = "user"
 @dataclass(frozen=True, slots=True)
 class RecordedMessage:
     """One message, whose it is, and what beside it is known. `failed`: the results that say that a call failed, by id;
-    `person`: who the user is, `recipient`: to whom it goes, where the source tells."""
+    `person`: who the user is, `recipient`: to whom it goes, where the source tells; `id`: the source's own for it,
+    which makes the ids of its events independent of all else in it."""
 
     message: Message
     agent: str
@@ -47,6 +49,7 @@ class RecordedMessage:
     error: str = ""
     handoff: str = ""  # to whom the agent gives over
     about: str = ""  # what it tells of, where it is no part of the talk
+    id: str = ""
     failed: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -62,7 +65,13 @@ def steps_of(messages: Iterable[RecordedMessage], report: ImportReport) -> Itera
     """Yield the steps of messages; what does not match is reported and left out."""
     maker = _Maker(report)
     for item in messages:
-        yield from maker.steps(item)
+        for part, step in maker.steps(item):
+            yield _with_id(step, item.id, part) if item.id else step
+
+
+def _with_id(step: RecordedStep, message_id: str, part: str) -> RecordedStep:
+    id_ = text_digest(f"{message_id}\n{part}")[:32]
+    return replace(step, payload={**step.payload, "id": id_}, has_own_id=True)
 
 
 class _Maker:
@@ -72,25 +81,28 @@ class _Maker:
         self._trouble = report
         self._calls, self._times = OpenToolCalls(), FileTimes()
 
-    def steps(self, item: RecordedMessage) -> Iterator[RecordedStep]:
+    def steps(self, item: RecordedMessage) -> Iterator[tuple[str, RecordedStep]]:
+        """Yield each step of a message, with the name of the part that it is."""
         moment = self._times.of(item.at)
         if item.message.text.strip():
-            yield self._words(item, moment)
+            yield "text", self._words(item, moment)
         if item.usage != NOTHING_SPENT or item.error:
-            yield self._answer(item, moment)
-        for call in item.message.calls:
+            yield "answer", self._answer(item, moment)
+        for number, call in enumerate(item.message.calls):
             opened = Open(call.id or None, call.name, f"agent:{item.agent}", moment.offset)
             arguments = {} if call.args is None else call.args
-            yield self._calls.start(opened, arguments, moment=moment, location=item.location)
-        for result in item.message.results:
+            step = self._calls.start(opened, arguments, moment=moment, location=item.location)
+            yield f"call {number}", step
+        for number, result in enumerate(item.message.results):
             is_failed = result.id in item.failed
             with self._trouble.reporting(item.location):
-                yield self._calls.finish(
+                step = self._calls.finish(
                     result.id or None, result.output, failed=is_failed, moment=moment, location=item.location
                 )
+                yield f"result {number}", step
         if item.handoff:
             names = {"from_agent": item.agent, "to_agent": item.handoff, "agent": item.agent}
-            yield stream("agent.handoff", moment, item.location, **names)
+            yield "handoff", stream("agent.handoff", moment, item.location, **names)
 
     def _words(self, item: RecordedMessage, moment: Moment) -> RecordedStep:
         text, agent = item.message.text, f"agent:{item.agent}"

@@ -13,7 +13,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from tests.support.imported import Counts, agents, bring, calls, is_the_same_record, stored, unpacked
+from tests.support.imported import Counts, agents, bring, calls, is_the_same_record, record, stored, unpacked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 EXPECTED = Counts(messages=5, calls=2, errors=1, input_tokens=111, output_tokens=20)
@@ -112,6 +112,34 @@ def test_json_inner_graphs_and_messages_without_ids_are_read(tmp_path):
 
     assert stored() == {"x": Counts(messages=2, calls=1)}
     assert agents("x") == {"research"}
+
+
+def at(second: int, *messages: Any) -> tuple[str, str, str, str, bytes]:
+    """Write a checkpoint of that time."""
+    stamp = f"2026-01-02T10:00:{second:02}+00:00"
+    value = {"v": 4, "ts": stamp, "id": str(second), "channel_values": {"messages": list(messages)}}
+    return ("x", "", str(second), *JsonPlusSerializer().dumps_typed(value))
+
+
+def test_a_thread_whose_older_checkpoints_were_pruned_is_the_same_record(tmp_path):
+    call = {"name": "tide_table", "args": {}, "id": "c", "type": "tool_call"}
+    question, answer = HumanMessage("High water?", id="a"), AIMessage("I look.", id="b", tool_calls=[call])
+    answer.usage_metadata = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
+    result = ToolMessage("14:20", tool_call_id="c", id="d")
+    rows = [at(1, question), at(5, question, answer), at(9, question, answer, result)]
+    whole = saved(tmp_path / "x.db", *rows)
+    with sqlite3.connect(whole) as database:
+        database.execute("CREATE TABLE writes (thread_id, checkpoint_id, task_path, type, value)")
+        written = JsonPlusSerializer().dumps_typed([answer])
+        database.execute("INSERT INTO writes VALUES ('x', '5', '~__pregel_pull, pilot', ?, ?)", written)
+    database.close()
+    bring(whole)
+    before = record()
+
+    bring(saved(tmp_path / "y.db", rows[2]), is_update=True)
+
+    assert record() == before
+    assert (stored(), agents("x")) == ({"x": Counts(2, 1, 0, 5, 2)}, {"pilot"})
 
 
 @pytest.mark.parametrize("names", [("x 1", "x:1"), ("Ада", "Ия"), ("n" * 120, "n" * 121)])

@@ -4,7 +4,8 @@ it is made of (a module, a class) is a name here, nothing is imported, construct
 | in the file | here |
 |---|---|
 | `thread_id` | the conversation: its graph and the graphs within it |
-| messages in `channel_values` of each checkpoint, by `id` | each once, at the time (`ts`) of the first that has it |
+| messages in `channel_values` of each checkpoint, by `id` | each once, at the time (`ts`) of the first that has it; |
+| | events have ids made of thread, message `id` and part: those of pruned checkpoints stay the same |
 | HumanMessage, AIMessage, SystemMessage, ToolMessage | messages, control, tool_step; `status` error: a failed call |
 | AIMessage's `name`, else the node that wrote it, else the inner graph | the agent |
 | `usage_metadata`, `response_metadata.model_name` | tokens |
@@ -88,6 +89,7 @@ class _Thread:
         message = message_shapes.message_of(fields)
         if message is None:
             return
+        own_id = text_field(fields, "id")
         ids = [call.id for call in message.calls]  # parts of the content tell calls that `tool_calls` has, too
         calls = tuple(call for n, call in enumerate(message.calls) if not call.id or call.id not in ids[:n])
         is_failed = fields.get("status") == "error"
@@ -98,6 +100,7 @@ class _Thread:
                 model=text_field(about, "model_name") if isinstance(about, dict) else "",
                 usage=_usage(fields.get("usage_metadata")),
                 failed=frozenset(result.id for result in message.results) if is_failed else frozenset(),
+                id=f"{self.id}\n{own_id}" if own_id else "",
             )
         )  # fmt: skip
 
