@@ -87,6 +87,34 @@ def test_every_form_of_an_export_is_the_same_record(ours, tmp_path):
     )
 
 
+def called(*calls: tuple[str, str, str]) -> dict[str, Any]:
+    """Write an answer with these calls: id, name and arguments."""
+    made = [{"id": id_, "type": "function", "function": {"name": n, "arguments": args}} for id_, n, args in calls]
+    return {"role": "assistant", "content": None, "tool_calls": made}
+
+
+def test_an_export_that_grew_by_the_observations_of_its_tools_is_the_same_record(tmp_path):
+    answer = called(
+        ("call_abcdefghijkl", "tide_table", '{"harbour": "Whitby"}'),
+        ("call_mnopqrstuvwx", "tide_table", '{"harbour": "Leith"}'),
+        ("call_yzabcdefghij", "weather", '{"place": "Leith"}'),
+    )
+    rows = [
+        observation(1, "AGENT", None, name="pilot"),
+        observation(2, "GENERATION", 1, input=ASKED, output=answer, model="m"),
+        observation(3, "TOOL", 1, name="tide_table", input={"harbour": "Leith"}, output="15:05"),
+        observation(4, "TOOL", 1, name="tide_table", input={"harbour": "Whitby"}, output="14:20"),
+        observation(5, "TOOL", 1, name="weather", input="Leith", output="rain"),
+    ]
+    whole = written(tmp_path / "x.json", {**OURS, "observations": rows})
+    is_the_same_record(whole, *(written(tmp_path / f"{n}.json", {**OURS, "observations": rows[:n]}) for n in (5, 3)))
+
+    bring(written(tmp_path / "half.json", {**OURS, "observations": rows[:2]}))
+    bring(whole, is_update=True)
+
+    assert calls("harbour-7") == [("tide_table", "done"), ("tide_table", "done"), ("weather", "done")]
+
+
 def test_a_trace_without_observations_tells_what_was_asked_and_answered(tmp_path):
     row = {**OURS["trace"], "input": "High water at Whitby?", "output": '"At 14:20."'}
 

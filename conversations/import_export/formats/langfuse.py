@@ -11,6 +11,8 @@
 | `sessionId`, else the trace's id | the conversation |
 | type GENERATION | an answer of a model: messages of `input` and `output` (the repeated history once), `usageDetails` |
 | type TOOL, RETRIEVER | a tool call; AGENT is a run; SPAN, EVENT and CHAIN are what stands around |
+| a TOOL without a call's id | has the id of a call that an earlier GENERATION of its trace made: one of the same name |
+| | and arguments, else of the same name; so a call without its TOOL yet is the same once it has one |
 | level ERROR, `statusMessage` | an error |
 | `metadata.attributes`, `.resourceAttributes`, `.scope` | the span that it was, read by its convention, too |
 | a trace without observations | what it was asked and answered |
@@ -19,7 +21,8 @@
 Rows may be in any order. Observations are made into spans and read by `conversations.telemetry`.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from conversations.core.errors import Invalid, TooLarge
@@ -29,8 +32,9 @@ from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.recording import Recording
 from conversations.import_export.span_recording import flattened, id_of, nanoseconds
-from conversations.telemetry import message_shapes
-from conversations.telemetry.conventions.langfuse import HAS_TOOLS
+from conversations.telemetry import conventions, message_shapes
+from conversations.telemetry.conventions.langfuse import CALL_ID, HAS_TOOLS
+from conversations.telemetry.reading import Call
 from conversations.telemetry.span import Span, SpanSource
 
 NAME = "Langfuse traces"
@@ -84,11 +88,16 @@ class _Export:
     def spans(self) -> list[Span]:
         """Return all spans, each in the session of its trace."""
         with_spans = {trace_id for trace_id, _ in self._spans}
+        by_trace: defaultdict[str, list[Span]] = defaultdict(list)  # those with tools
         for span in self._spans.values():
             trace = self._traces.get(span.trace_id, {})
             if session := field(trace, "session_id"):
                 span.attributes.setdefault("langfuse.session.id", str(session))
             span.attributes[HAS_TOOLS] = span.trace_id in self._with_tools
+            if span.trace_id in self._with_tools:
+                by_trace[span.trace_id].append(span)
+        for trace_id in self._with_tools:
+            _join_calls(by_trace[trace_id])
         alone = [_span_of_trace(trace_id, row) for trace_id, row in self._traces.items() if trace_id not in with_spans]
         return span_recording.limited([*self._spans.values(), *alone])
 
@@ -102,6 +111,49 @@ class _Export:
         self._spans[span.trace_id, span.span_id] = span
         if span.attributes["langfuse.observation.type"] == "tool":
             self._with_tools.add(span.trace_id)
+
+
+class _MadeCalls:
+    """The calls with ids that the answers of a trace made, until a tool's observation takes them."""
+
+    def __init__(self) -> None:
+        self._ids: set[str] = set()
+        self._used: set[str] = set()
+        self._by_content: defaultdict[tuple[str, ...], deque[str]] = defaultdict(deque)
+
+    def add(self, call: Call) -> None:
+        """Add a call; an answer may be in the trace twice."""
+        if call.id and call.id not in self._ids:
+            self._ids.add(call.id)
+            for content in _contents_of(call):
+                self._by_content[content].append(call.id)
+
+    def take(self, call: Call) -> str:
+        """Return the id of the first such call that is not taken; empty without one."""
+        for content in _contents_of(call):
+            waiting = self._by_content[content]
+            while waiting:
+                if (id_ := waiting.popleft()) not in self._used:
+                    self._used.add(id_)
+                    return id_
+        return ""
+
+
+def _contents_of(call: Call) -> tuple[tuple[str, ...], ...]:
+    return (call.name, message_shapes.encoded(message_shapes.decoded(call.args))), (call.name,)
+
+
+def _join_calls(spans: Iterable[Span]) -> None:
+    """Note at the tools' spans of a trace which calls they are."""
+    made = _MadeCalls()
+    for span in sorted(spans, key=lambda span: (span.start, span.span_id)):
+        reading = conventions.read(span)
+        if reading.kind == "model":
+            for message in reading.outputs:
+                for call in message.calls:
+                    made.add(call)
+        elif reading.kind == "tool" and reading.call and not reading.call.id:
+            span.attributes[CALL_ID] = made.take(reading.call)
 
 
 def _row(value: object) -> Row:

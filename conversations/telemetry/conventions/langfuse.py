@@ -8,6 +8,7 @@ from conversations.telemetry.span import Span
 
 _KINDS: dict[str, Kind] = {"agent": "agent", "generation": "model", "tool": "tool", "retriever": "tool"}
 HAS_TOOLS = "switchboard.trace_has_tools"  # set by an import, which knows of a whole trace whether it has any
+CALL_ID = "switchboard.call_id"  # set by an import on a tool's span: the id by which an answer of its trace calls it
 
 
 def read(span: Span, reading: SpanReading) -> None:
@@ -32,7 +33,8 @@ def read(span: Span, reading: SpanReading) -> None:
     elif _KINDS[kind] == "tool":
         name = span.text("gen_ai.tool.name", "tool.name", "ai.toolCall.name") or span.name
         call_id = span.text("gen_ai.tool.call.id", "tool_call.id", "ai.toolCall.id")
-        reading.call = reading.call or Call(call_id, name, asked_for)
+        call = reading.call or Call(call_id, name, asked_for)
+        reading.call = call if call.id else call._replace(id=span.text(CALL_ID))
         reading.output = answered if reading.output is None else reading.output
     else:
         reading.agent = reading.agent or span.text("gen_ai.agent.name", "graph.node.id", "agent.name") or span.name
