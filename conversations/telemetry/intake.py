@@ -14,6 +14,7 @@ from typing import NamedTuple
 from conversations.events.payload import MAX_KEY, clean_text
 from conversations.telemetry import answer_counting, conventions, span_events
 from conversations.telemetry.answer_counting import Counted, ReadSpan
+from conversations.telemetry.occurrences import Occurrences
 from conversations.telemetry.span import Span, of_records
 from conversations.telemetry.span_events import EventPlace, FiledUnder, FreshSteps, Step
 
@@ -57,6 +58,7 @@ class Memory:
         self._stored: defaultdict[str, set[EventPlace]] = defaultdict(set)  # by sender
         self._stored_before: defaultdict[str, set[EventPlace]] = defaultdict(set)
         self._count = 0  # of those in `_stored`
+        self._occurrences: defaultdict[str, Occurrences] = defaultdict(Occurrences)  # by sender
 
     def trace(self, sender: str, trace_id: str) -> Trace:
         """Return what is known of a sender's trace."""
@@ -85,6 +87,10 @@ class Memory:
         known = {trace_id: self._traces.get((sender, trace_id)) for trace_id in ids}
         return [trace_id for trace_id, trace in known.items() if trace is None or not trace.conversation]
 
+    def occurrences(self, sender: str) -> Occurrences:
+        """Return what this sender's traces have said or called several times."""
+        return self._occurrences[sender]
+
     def is_stored(self, sender: str, place: EventPlace) -> bool:
         """Return whether this sender's event is known to be stored."""
         return place in self._stored[sender] or place in self._stored_before[sender]
@@ -102,6 +108,7 @@ class Memory:
     def forget_stored(self) -> None:
         """Forget what was committed, because the database is a different one now."""
         self._stored, self._stored_before, self._count = defaultdict(set), defaultdict(set), 0
+        self._occurrences.clear()
 
 
 def of_spans(spans: Sequence[Span], memory: Memory) -> list[Step]:
@@ -116,7 +123,7 @@ def read(spans: Sequence[Span], memory: Memory, *, sender: str = "", fallback_ag
     items = [ReadSpan(span, conventions.read(span)) for span in sorted(spans, key=_start_of)]
     traces = {trace_id: memory.trace(sender, trace_id) for trace_id in {span.trace_id: None for span, _ in items}}
     family = _Family(items, traces, fallback_agent)
-    fresh = FreshSteps(partial(memory.is_stored, sender))
+    fresh = FreshSteps(partial(memory.is_stored, sender), memory.occurrences(sender))
     family.count_once()
     for item in items:
         if item.reading.kind:

@@ -4,14 +4,16 @@ Each has an id made of what it tells, so that the record keeps it once however o
 
 | what | id made of |
 |---|---|
-| a message | its role and words, and the how-manieth of these words it is in its history |
+| a message | its role and words, and the how-manieth of these words it is in its history, or of its traces' answers |
 | a tool call | the id that the model gave it, where that is long enough to be the only one; else trace and span |
+| one whose id is counted (`functions.search:0`) | the id, name and arguments, and the how-manieth of these it is |
 | an agent's run, an answer of a model, a handoff | trace and span |
 
 A call is told by two events, its start and its end, always both once it has ended: whichever of them came before is the
 same event, so a start that comes late opens nothing.
 """
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -22,18 +24,20 @@ import msgspec
 from conversations.core.ids import text_digest
 from conversations.core.json_size import fits, fitting_length
 from conversations.events.payload import ParsedPayload
-from conversations.telemetry.message_shapes import MAX_VALUE, encoded
+from conversations.telemetry.message_shapes import MAX_VALUE, decoded, encoded
+from conversations.telemetry.occurrences import Occurrences
 from conversations.telemetry.reading import NOTHING_SPENT, Call, Message, Result, SpanReading, Usage
 from conversations.telemetry.span import Span
 
 SMALL = 8 << 10  # characters of a message whose digest is remembered
 SURE_BYTES = 64 << 10  # of JSON that every event has room for
 SURE = 9  # characters from which on a call's id is taken for the only one of its kind; `call_1` is none
+_COUNTED = re.compile(r"\D+[:_.-]\d{1,4}")  # ids that begin anew with each history
 EventPlace = tuple[str, str]  # a conversation, and an event's id in it
 Body = dict[str, Any]  # a payload: any JSON
 Uses = dict[tuple[str, ...], int]  # how often: a message by its role and text, a call by its digest
 _encode = msgspec.json.Encoder().encode
-_decoded = msgspec.json.decode
+_from_json = msgspec.json.decode
 
 
 class FiledUnder(NamedTuple):
@@ -72,14 +76,14 @@ class Step(msgspec.Struct, gc=False):
         """The payload by its fields, without those that are not written."""
         fields = {name: getattr(self.payload, name) for name in StepPayload.__struct_fields__}
         written = {name: value for name, value in fields.items() if value is not None or name == "created_at"}
-        return {name: _decoded(value) if isinstance(value, msgspec.Raw) else value for name, value in written.items()}
+        return {name: _from_json(value) if isinstance(value, msgspec.Raw) else value for name, value in written.items()}
 
 
 class FreshSteps:
     """The events of a request that are not known to be stored, each at its earliest time."""
 
-    def __init__(self, is_stored: Callable[[EventPlace], bool]) -> None:
-        self._is_stored = is_stored
+    def __init__(self, is_stored: Callable[[EventPlace], bool], occurrences: Occurrences) -> None:
+        self._is_stored, self.occurrences = is_stored, occurrences
         self.by_id: dict[EventPlace, Step] = {}
 
     def is_known(self, place: EventPlace, at: int) -> bool:
@@ -156,9 +160,10 @@ class _SpanEventBuilder:
         calls: dict[str, Call] = {}
         has_own_spans = reading.has_tool_spans or reading.kind == "tool"
         for messages, at in ((reading.inputs, self._span.start), (reading.outputs, self._span.end)):
+            is_answer = messages is reading.outputs and reading.kind == "model"
             for message in messages:
                 if message.text:
-                    self._say(message, uses, at)
+                    self._say(message, uses, at, is_answer=is_answer)
                 if has_own_spans:
                     continue
                 for call in message.calls:
@@ -192,14 +197,17 @@ class _SpanEventBuilder:
 
     def of_span(self, call: Call) -> tuple[str, str]:
         """Return the key of a span's call, and the id that joins its events."""
-        if len(call.id) >= SURE:
+        if _is_unique(call.id):
             return digest("call", call.id), call.id
+        if len(call.id) >= SURE:
+            content = _content_of(call)
+            return digest(content, str(self._number_of(content, 1))), call.id
         return digest("call", self._span.trace_id, self._span.span_id), call.id or self._span.span_id
 
     def _of_message(self, call: Call, uses: Uses) -> tuple[str, str]:
-        if len(call.id) >= SURE:
+        if _is_unique(call.id):
             return digest("call", call.id), call.id
-        content = digest("told", call.id, call.name, encoded(call.args))
+        content = _content_of(call)
         uses[content,] = nth = uses.get((content,), 0) + 1
         key = digest(content, str(nth))
         return key, call.id or key[:16]
@@ -210,8 +218,8 @@ class _SpanEventBuilder:
         if call is None:
             call = Call(result.id, "tool", None)
             self.begin_call(call, *self._of_message(call, uses), at)
-        elif len(call.id) < SURE:
-            content = digest("told", call.id, call.name, encoded(call.args))
+        elif not _is_unique(call.id):
+            content = _content_of(call)
             uses[content,] = uses.get((content,), 0) - 1
         self._end_call(call.name, *self._of_message(call, uses), result.output, at)
 
@@ -221,9 +229,11 @@ class _SpanEventBuilder:
             end.output = fitting(output)
         return end
 
-    def _say(self, message: Message, uses: Uses, at: int) -> None:
+    def _say(self, message: Message, uses: Uses, at: int, *, is_answer: bool) -> None:
         role, text = words = message.role, message.text
         uses[words] = nth = uses.get(words, 0) + 1
+        if is_answer and role == "assistant":
+            nth = self._number_of(digest(role, text), nth)
         key = (_key_again if len(text) <= SMALL else _key_of)(role, text, nth)
         if (payload := self._new(at, key)) is None:
             return
@@ -234,6 +244,9 @@ class _SpanEventBuilder:
         else:
             payload.type = "control" if role == "system" else "message"
             payload.sender, payload.recipient, payload.content = role, f"chat:{self._conversation}", cut(text)
+
+    def _number_of(self, content: str, nth: int) -> int:
+        return self._fresh.occurrences.number_of((self._conversation, content), nth, self._span.trace_id)
 
     def _of_span(self, kind: str, at: int) -> StepPayload | None:
         return self._step(kind, at, digest(kind, self._span.trace_id, self._span.span_id))
@@ -263,6 +276,15 @@ class _SpanEventBuilder:
 def digest(*parts: str) -> str:
     """Return an id derived from texts."""
     return text_digest("\n".join(parts))[:32]
+
+
+def _is_unique(call_id: str) -> bool:
+    return len(call_id) >= SURE and not _COUNTED.fullmatch(call_id)
+
+
+def _content_of(call: Call) -> str:
+    args = decoded(call.args) if len(call.id) >= SURE else call.args
+    return digest("told", call.id, call.name, encoded(args))
 
 
 def _key_of(role: str, text: str, nth: int) -> str:
