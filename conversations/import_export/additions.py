@@ -22,12 +22,14 @@ class Additions:
 
     def __init__(self) -> None:
         self.keys: dict[str, int] = {}  # row ids
+        self._whole: list[str] = []  # those of which the file must have all that was imported earlier
         self._events: list[NewEvent] = []
         self._ids: set[tuple[str, str]] = set()
         self._bytes = 0
 
-    def begin(self, key: str) -> bool:
-        """Return whether this conversation exists. Raises Conflict for one that was not imported."""
+    def begin(self, key: str, *, is_whole: bool = False) -> bool:
+        """Return whether this conversation exists. Raises Conflict for one that was not imported. `is_whole`: the file
+        must have all events that were imported earlier, since only its name tells that it is the same conversation."""
         conversation = Conversation.objects.filter(key=key, is_staged=False).first()
         if conversation is None:
             return False
@@ -38,6 +40,8 @@ class Additions:
                 f"conversation {key!r} was not created by an import, so nothing can be added to it", code=EXISTS
             )
         self.keys[key] = conversation.pk
+        if is_whole:
+            self._whole.append(key)
         return True
 
     def take(self, events: Sequence[NewEvent]) -> None:
@@ -52,8 +56,11 @@ class Additions:
                 self._hold(key, event)
 
     def append(self) -> None:
-        """Store the collected events, in the caller's transaction. Raises Conflict where an id was erased."""
+        """Store the collected events, in the caller's transaction. Raises Conflict where an id was erased, or where a
+        whole conversation lacks events."""
         self._lock()
+        for key in self._whole:
+            self._require_earlier(key)
         for at in range(0, len(self._events), BLOCK):
             log.append(self._events[at : at + BLOCK])
 
@@ -67,6 +74,16 @@ class Additions:
         for key, id_ in self.keys.items():
             if held.get(key) != id_:
                 raise Conflict(f"conversation {key!r} no longer exists: its id was erased")
+
+    def _require_earlier(self, key: str) -> None:
+        imported = Event.objects.filter(conversation_id=self.keys[key], principal__startswith=principals.IMPORTED)
+        ids = imported.exclude(event_id=None).values_list("event_id", flat=True)
+        if lacking := sum((key, stored) not in self._ids for stored in ids.iterator(chunk_size=BLOCK)):
+            events = "event" if lacking == 1 else "events"
+            raise Conflict(
+                f"this file lacks {lacking:,} {events} that an earlier import stored in conversation {key!r}, so it is"
+                " another conversation of that name: import it under another id (--conversation)"
+            )
 
     def _hold(self, key: str, event: NewEvent) -> None:
         if event.event_id:

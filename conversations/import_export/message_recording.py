@@ -53,12 +53,14 @@ class RecordedMessage:
     failed: frozenset[str] = field(default_factory=frozenset)
 
 
-def recording(name: str, messages: Iterable[RecordedMessage], report: ImportReport) -> Recording:
+def recording(
+    name: str, messages: Iterable[RecordedMessage], report: ImportReport, *, is_named_after_file: bool = False
+) -> Recording:
     """Return a recording of complete messages: its title is the first message of the person, else of anyone."""
     items = list(messages)
     spoken = [item.message for item in items if item.message.text.strip() and item.message.role != "system"]
     first = next((message for message in spoken if message.role == "user"), spoken[0] if spoken else None)
-    return Recording(name, caption(first.text if first else ""), steps_of(items, report))
+    return Recording(name, caption(first.text if first else ""), steps_of(items, report), is_named_after_file)
 
 
 def steps_of(messages: Iterable[RecordedMessage], report: ImportReport) -> Iterator[RecordedStep]:

@@ -4,6 +4,7 @@
 |---|---|
 | `{"conversation": "key"}` | the events that follow belong to this conversation, which must not exist |
 | `{"conversation": "key", "update": true}` | the same; one that an import made may exist, and gets what it has not |
+| `{"conversation": "key", "update": true, "whole": true}` | the same; refused if it lacks events of an earlier import |
 | `{"payload": {…}, "id": "…"?}` | one event; `id` is its bus id, where it has one of its own |
 | `{"end": 3}` | that was all: 3 conversations. Without it nothing appears |
 """
@@ -27,6 +28,7 @@ class ImportLine(msgspec.Struct, omit_defaults=True):
 
     conversation: str | None = None
     update: bool = False
+    whole: bool = False
     payload: msgspec.Raw = NOTHING
     id: str | None = None
     end: int | None = None
@@ -78,7 +80,8 @@ def lines_of(recording: Recording, key: str, report: ImportReport, *, is_update:
             report.add_problem(step.place, error.message)
             continue
         if not is_begun:
-            yield encoded(ImportLine(conversation=key, update=is_update))
+            is_whole = is_update and recording.is_named_after_file
+            yield encoded(ImportLine(conversation=key, update=is_update, whole=is_whole))
         is_begun = True
         yield encoded(ImportLine(payload=msgspec.Raw(body), id=bus_id))
 

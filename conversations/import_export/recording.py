@@ -48,6 +48,7 @@ class Recording:
     name: str
     title: str
     steps: Iterable[RecordedStep] = field(repr=False)
+    is_named_after_file: bool = False  # the source has no key of its own: another file may have the same name
 
 
 class Moment(NamedTuple):

@@ -44,7 +44,7 @@ class StagedImport:
             if self._is_complete:
                 raise Invalid("the end line must be the last line")
             if line.conversation is not None:
-                self._begin(line.conversation, is_update=line.update)
+                self._begin(line.conversation, is_update=line.update, is_whole=line.whole)
             elif line.end is not None:
                 self._end(line.end)
             else:
@@ -69,12 +69,12 @@ class StagedImport:
         self._waiting.clear()
         self._batch.discard()
 
-    def _begin(self, key: str, *, is_update: bool) -> None:
+    def _begin(self, key: str, *, is_update: bool, is_whole: bool) -> None:
         if not 1 <= len(key) <= payload.MAX_KEY or payload.clean_text(key) != key:
             raise Invalid(f"must be 1 to {payload.MAX_KEY} characters", field="conversation")
         if is_update or not self._staged:
             self._flush()  # what is held back and what is staged do not go together
-        if is_update and key not in self._keys and self._additions.begin(key):
+        if is_update and key not in self._keys and self._additions.begin(key, is_whole=is_whole):
             self._staged = ""
             self._keys.append(key)
             return

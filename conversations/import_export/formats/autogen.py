@@ -58,7 +58,7 @@ def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     """Read one recording after another."""
     names = ConversationNames()
     for name, messages in _threads(source, report):
-        yield recording(names.of(f"{source.stem}{name}"), _read_all(messages, report), report)
+        yield recording(names.of(f"{source.stem}{name}"), _read_all(messages, report), report, is_named_after_file=True)
 
 
 def _threads(source: RecordingFile, report: ImportReport) -> Iterator[tuple[str, Iterable[Placed]]]:

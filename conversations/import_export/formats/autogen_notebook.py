@@ -56,7 +56,7 @@ def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     for cell, text in _texts(source, report).items():
         if messages := list(_messages(text, f"cell {cell}")):
             count += 1
-            yield recording(f"{source.stem}-{cell}", messages, report)
+            yield recording(f"{source.stem}-{cell}", messages, report, is_named_after_file=True)
     if not count:
         raise Invalid("the notebook must contain a chat printed by AutoGen: NAME (to OTHER):")
 

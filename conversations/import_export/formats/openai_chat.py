@@ -60,7 +60,7 @@ def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     elif any(_is_message(decoded(raw)) for raw in document[:LOOK]):
         messages = ((f"[{n}]", decoded(raw)) for n, raw in enumerate(document))
         title = _title_of(decoded(raw) for raw in document[:LOOK])
-        yield Recording(source.stem, title, steps_of(messages, report))
+        yield Recording(source.stem, title, steps_of(messages, report), is_named_after_file=True)
     else:
         for number, raw in enumerate(document):
             if is_good(decoded(raw), f"[{number}]", report):
@@ -70,7 +70,7 @@ def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
 def _of_lines(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     first = next((value for _, value in report.objects(source, limit=LOOK, quiet=True) if fits(value)), {})
     if _is_message(first):
-        yield Recording(source.stem, "", steps_of(report.objects(source), report))
+        yield Recording(source.stem, "", steps_of(report.objects(source), report), is_named_after_file=True)
         return
     for location, value in report.objects(source):
         if is_good(value, location, report):
@@ -93,7 +93,7 @@ def _recording(name: str, item: dict[str, Any], prefix: str, report: ImportRepor
         report.add_problem(f"{prefix}{field}", "must be a list of messages")
         messages = []
     placed = ((f"{prefix}{field}[{n}]", message) for n, message in enumerate(messages))
-    return Recording(name, _title_of(messages), steps_of(placed, report))
+    return Recording(name, _title_of(messages), steps_of(placed, report), is_named_after_file=True)
 
 
 def steps_of(messages: Iterable[tuple[str, Any]], report: ImportReport) -> Iterator[RecordedStep]:

@@ -58,7 +58,8 @@ def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
             continue
         id_, messages = text_of(simulation.get("id")) or "", simulation["messages"]
         name = names.of(f"{source.stem}-{id_.strip() or number + 1}")
-        yield Recording(name, _title_of(messages), _steps(messages, f"{location}.messages", report))
+        steps = _steps(messages, f"{location}.messages", report)
+        yield Recording(name, _title_of(messages), steps, is_named_after_file=True)
 
 
 def _title_of(messages: list[Any]) -> str:

@@ -43,7 +43,8 @@ def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
         said_parts = _parts(text)
         title = next((content for role, content in said_parts if role == "user"), "")
         number = location.removeprefix("line ")
-        yield Recording(f"{source.stem}-{number}", caption(title), _steps(text, location, report))
+        steps = _steps(text, location, report)
+        yield Recording(f"{source.stem}-{number}", caption(title), steps, is_named_after_file=True)
 
 
 def _steps(text: str, location: str, report: ImportReport) -> Iterator[RecordedStep]:

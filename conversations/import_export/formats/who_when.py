@@ -51,7 +51,7 @@ def read(source: RecordingFile, report: ImportReport) -> Iterator[Recording]:
     if isinstance(document, dict):
         question = decoded(document["question"]) if "question" in document else ""
         history = (decoded(raw) for raw in parts(document["history"]))
-        yield Recording(source.stem, caption(question), _steps(history, report))
+        yield Recording(source.stem, caption(question), _steps(history, report), is_named_after_file=True)
 
 
 def _steps(history: Iterator[Any], report: ImportReport) -> Iterator[RecordedStep]:
