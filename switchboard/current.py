@@ -11,6 +11,7 @@ from switchboard.bus import Bus
 from switchboard.errors import NotConfigured
 from switchboard.http_bus import HttpBus
 from switchboard.redis_bus import RedisBus
+from switchboard.spool import Spool
 
 _lock = threading.Lock()
 _bus: Bus | None = None
@@ -46,7 +47,7 @@ def set_bus_for_testing(bus: Bus | None) -> None:
 def _of_environment() -> Bus:
     url, token, redis_url = (os.environ.get(n, "") for n in ("SWITCHBOARD_URL", "SWITCHBOARD_TOKEN", "REDIS_URL"))
     if url and token:
-        return HttpBus(url, token, spool_dir=_spool_dir(url))
+        return HttpBus(url, token, spool_dir=_spool_dir(url, token))
     if redis_url:
         return RedisBus(redis_url)
     if url:
@@ -54,12 +55,31 @@ def _of_environment() -> Bus:
     raise NotConfigured("no bus configured: set SWITCHBOARD_URL and SWITCHBOARD_TOKEN, or REDIS_URL, or call set_bus()")
 
 
-def _spool_dir(url: str) -> Path | None:
+def _spool_dir(url: str, token: str) -> Path | None:
     """Return a separate spool folder for each server and agent, because a spool is sent again with the token of the
-    process that finds it."""
+    process that finds it. Without `AGENT_NAME`, each token has its own."""
     chosen = os.environ.get("SWITCHBOARD_SPOOL_DIR")
     if chosen is not None:
         return Path(chosen) if chosen else None
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    whose = f"{url}\0{os.environ.get('AGENT_NAME', '').strip()}"
-    return state / "switchboard" / "spool" / hashlib.sha256(whose.encode()).hexdigest()[:16]
+    spools, agent = state / "switchboard" / "spool", os.environ.get("AGENT_NAME", "").strip()
+    named = spools / _digest(f"{url}\0{agent}")
+    if agent:
+        return named
+    own = spools / _digest(f"{url}\0\0{token}")
+    if any(path.stem.isdigit() and path.stat().st_size for path in named.glob("*.jsonl")):
+        _take_over(named, own)  # an earlier version's folder, which all tokens shared
+    return own
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _take_over(shared: Path, own: Path) -> None:
+    """Move what waits in a spool folder into another one."""
+    spool = Spool(own, max_bytes=0, max_messages=0)
+    try:
+        spool.adopt(shared)
+    finally:
+        spool.close()

@@ -62,7 +62,7 @@ class Spool:
         self._path, self.refused = self._slot.with_suffix(".jsonl"), self._slot.with_suffix(".refused.jsonl")
         self._file = self._open()
         self._recover()
-        self._adopt(folder)
+        self.adopt(folder)
         if self.messages:
             _log.warning(
                 "%d messages from an earlier process are waiting in %s; they are sent first", self.messages, self._path
@@ -159,8 +159,9 @@ class Spool:
                 whole += len(line)
                 self.messages, self.bytes = self.messages + 1, self.bytes + len(line)
 
-    def _adopt(self, folder: Path) -> None:
-        """Move what waits in free slots into this one; stopped midway it waits in both, under the same ids."""
+    def adopt(self, folder: Path) -> None:
+        """Move what waits in a folder's free slots into this one; stopped midway it waits in both, under the same
+        ids."""
         for other in sorted(folder.glob("*.jsonl")):
             slot = other.with_suffix("")
             if slot == self._slot or not slot.name.isdigit() or not other.stat().st_size:
