@@ -17,6 +17,7 @@ Counters: messages = user lines with text that are the person's, and assistant l
 """
 
 from collections import deque
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from conversations.coding_agents import session_events
@@ -28,6 +29,7 @@ from conversations.core.json_values import text_of
 TOOL, AGENT = "claude-code", "Claude Code"
 SPOKEN = ("user", "assistant")
 OF_PROGRAM = ("<local-command-", "Caveat: The messages below were generated")
+MAX_PAUSE_S = 600.0  # between the lines of an answer: a block of it may take minutes
 INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -39,6 +41,7 @@ class _Answer(NamedTuple):
     speaker: SessionSpeaker
     model: object
     at: str | None
+    is_complete: bool  # its newest line has a `stop_reason`, which many versions never write
 
 
 def is_line(value: object) -> bool:
@@ -74,8 +77,12 @@ class ClaudeCodeSession:
             return [*self._ended_answer(), *self._user(line, message["content"], speaker)]
         return [*self._assistant(line, message, speaker), *self._spent(line, message, speaker)]
 
-    def rest(self) -> list[SessionEvent]:
-        """Return the model call of the last answer."""
+    def rest(self, *, is_over: bool) -> list[SessionEvent]:
+        """Return the model call of the last answer, unless the answer may still be written: its usage would stay too
+        low, because an event is stored once."""
+        answer = self._answer
+        if answer is not None and not is_over and not answer.is_complete and _is_recent(answer.at):
+            return []
         return self._ended_answer()
 
     def _speaker(self, line: Line) -> SessionSpeaker:
@@ -128,7 +135,8 @@ class ClaudeCodeSession:
         if self._answer is not None and self._answer.message != name:
             ended = self._ended_answer()
         if usage and name is not None and name not in self._counted_answers:
-            self._answer = _Answer(name, usage, speaker, message.get("model"), _at(line))
+            is_complete = text_of(message.get("stop_reason")) is not None
+            self._answer = _Answer(name, usage, speaker, message.get("model"), _at(line), is_complete)
         return ended
 
     def _ended_answer(self) -> list[SessionEvent]:
@@ -157,6 +165,16 @@ def _key(line: Line) -> str:
 
 def _at(line: Line) -> str | None:
     return text_of(line.get("timestamp"))
+
+
+def _is_recent(at: str | None) -> bool:
+    """Return whether an answer may still be written whose newest line has this time."""
+    try:
+        moment = datetime.fromisoformat(at or "")
+    except ValueError:
+        return False
+    age = datetime.now(UTC) - (moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    return abs(age.total_seconds()) < MAX_PAUSE_S
 
 
 def _parts(content: str | list[object], kind: str) -> list[Payload]:

@@ -65,7 +65,7 @@ class CodexSession:
             return [session_events.notice(self.speaker, words, self._ids.of(line), at)]
         return self._spent(line, payload, at)
 
-    def rest(self) -> list[SessionEvent]:
+    def rest(self, *, is_over: bool) -> list[SessionEvent]:
         """Return nothing: each line is complete by itself."""
         return []
 

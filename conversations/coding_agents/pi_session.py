@@ -51,7 +51,7 @@ class PiSession:
         words = _words(kind, line)
         return [session_events.notice(self.speaker, words, self._ids.of(line, "id"), at)] if words else []
 
-    def rest(self) -> list[SessionEvent]:
+    def rest(self, *, is_over: bool) -> list[SessionEvent]:
         """Return nothing: each line is complete by itself."""
         return []
 

@@ -22,8 +22,9 @@ class SessionReader(Protocol):
     def events(self, line: Line) -> list[SessionEvent]:
         """Return the events of a line. Raises Invalid that says what was expected."""
 
-    def rest(self) -> list[SessionEvent]:
-        """Return the events of earlier lines that only the end makes certain."""
+    def rest(self, *, is_over: bool) -> list[SessionEvent]:
+        """Return the events of earlier lines that only the end makes certain. `is_over`: no line will follow; else
+        the program may be writing."""
 
 
 class LineIds:

@@ -75,11 +75,12 @@ class SessionFollower:
             self._begin()
             raise
 
-    def settle(self) -> None:
-        """Publish what only the end of an answer makes certain, because nothing was written for a while."""
+    def settle(self, *, is_over: bool = True) -> None:
+        """Publish what only the end of an answer makes certain, because nothing was written for a while; not
+        `is_over`: without having waited."""
         self._publish_rest()
         if self._reader is not None:
-            self._publish_all(self._reader.rest())
+            self._publish_all(self._reader.rest(is_over=is_over))
 
     def _publish_rest(self) -> None:
         self._publish_all(self._rest)
@@ -96,7 +97,7 @@ class SessionFollower:
         if not self._place.is_in(descriptor):
             status = os.fstat(descriptor)
             if self._reader is not None:
-                self._rest = self._reader.rest()
+                self._rest = self._reader.rest(is_over=True)
             self._begin()
             self._place = _Place(status.st_dev, status.st_ino)
         lines = 0

@@ -31,7 +31,7 @@ def _steps(source: RecordingFile, report: ImportReport, reader: SessionReader) -
             report.add_problem(location, error.message)
             continue
         yield from (_step(event, times, location) for event in events)
-    yield from (_step(event, times, "") for event in reader.rest())
+    yield from (_step(event, times, "") for event in reader.rest(is_over=False))
 
 
 def _step(event: SessionEvent, times: FileTimes, location: str) -> RecordedStep:

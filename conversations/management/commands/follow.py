@@ -11,13 +11,13 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from conversations.coding_agents.claude_code_session import MAX_PAUSE_S
 from conversations.core.errors import Busy, NotSignedIn, SwitchboardError, Unavailable, reason_of
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.server_client import REPORT, ServerClient
 from conversations.import_export.session_follower import SessionFollower
 
 LOOK_EVERY = 0.25  # seconds between two looks at the file
-QUIET_S = 600.0  # without a new line: an answer is over; a block of it may take minutes
 RETRIED = (Unavailable, Busy)
 RETRY_AFTER_S = 1.0
 
@@ -66,8 +66,8 @@ class Command(BaseCommand):
                 self.stdout.write(f"Following {follower.conversation}")
                 self.stdout.flush()
                 is_named = True
-            if is_once or (not is_settled and time.monotonic() - quiet_since > QUIET_S):
-                follower.settle()
+            if is_once or (not is_settled and time.monotonic() - quiet_since > MAX_PAUSE_S):
+                follower.settle(is_over=not is_once)
                 is_settled = True
             if is_once:
                 self.stdout.write(f"{follower.published:,} event{'s' * (follower.published != 1)} sent.")
