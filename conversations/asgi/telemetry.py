@@ -22,10 +22,11 @@ from conversations.core.held_bodies import HeldBodies
 from conversations.events.log.records import NewEvent
 from conversations.events.payload import as_parsed
 from conversations.realtime.server_runtime import ServerRuntime
-from conversations.telemetry import intake, late_names, otlp_answer, otlp_json, otlp_protobuf
+from conversations.telemetry import intake, late_names, otlp_answer, otlp_json, otlp_protobuf, trace_rows
 from conversations.telemetry.otlp_answer import Encoding
 from conversations.telemetry.span import Decoded, Span
 from conversations.telemetry.span_events import Step
+from conversations.telemetry.trace_rows import TraceRow
 
 MAX_BODY = 8 << 20  # bytes of one request as it comes
 MAX_UNPACKED = 16 << 20  # bytes of one request without its compression
@@ -47,13 +48,14 @@ _REJECTED = {TRACES: "rejectedSpans", LOGS: "rejectedLogRecords"}
 
 
 class DecodedRequest(NamedTuple):
-    """The contents of a request: the events to store, how many spans were rejected, why the first was, and by the ids
-    of traces that were named late their own key and the conversation."""
+    """The contents of a request: the events to store, how many spans were rejected, why the first was, by the ids of
+    traces that were named late their own key and the conversation, and the rows of traces to write."""
 
     events: list[NewEvent]
     rejected: int
     reason: str
     late_names: dict[str, tuple[str, str]]
+    traces: list[TraceRow]
 
 
 class TelemetryEndpoint:
@@ -102,6 +104,8 @@ class TelemetryEndpoint:
         self._storing.add(stored)
         try:
             await self._store(read.events, caller.principal.text)
+            if read.traces:
+                await self._reader.run(trace_rows.save, read.traces)
             if read.late_names and earlier:
                 await asyncio.wait(earlier)
         finally:
@@ -134,12 +138,18 @@ class TelemetryEndpoint:
             filed = {event.conversation for event in events}
             late = {trace_id: keys for trace_id, keys in late.items() if keys[1] in filed}
             self._memory.forget_names(sender, named, but=filed)
-        return DecodedRequest(events, decoded.rejected + refused_spans, decoded.reason or why, late)
+        traces = trace_rows.changed(self._memory, sender, _traces_of(decoded.spans))
+        return DecodedRequest(events, decoded.rejected + refused_spans, decoded.reason or why, late, traces)
 
     def _look_up(self, sender: str, spans: Sequence[Span]) -> None:
-        """Load the conversations of traces that are not cached from the database."""
+        """Load what the database has of these traces."""
         for trace_id, place in late_names.places_of(self._memory.unnamed(sender, spans), sender).items():
             self._memory.trace(sender, trace_id).place(*place)
+        trace_rows.load(self._memory, sender, _traces_of(spans))
+
+
+def _traces_of(spans: Sequence[Span]) -> list[str]:
+    return list(dict.fromkeys(span.trace_id for span in spans))
 
 
 def _events_of(steps: Sequence[Step], caller: Caller) -> tuple[list[NewEvent], int, str]:

@@ -22,6 +22,7 @@ from conversations.models.redis_position import RedisPosition
 from conversations.models.response import Response
 from conversations.models.run import Run
 from conversations.models.saved_view import SavedView
+from conversations.models.telemetry_trace import TelemetryTrace
 from conversations.models.tool_call import ToolCall
 from conversations.models.turn import ModelUsage, Turn
 from conversations.models.visit import Visit
@@ -65,6 +66,7 @@ __all__ = [
     "SessionItem",
     "Shelf",
     "SignInLink",
+    "TelemetryTrace",
     "Token",
     "ToolCall",
     "ToolSchema",

@@ -8,10 +8,15 @@ that the record does not show (an HTTP request's), unless these come after both.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from conversations.telemetry.reading import NOTHING_SPENT, SpanReading
 from conversations.telemetry.span import Span
 
 MAX_REMEMBERED = 200  # spans of one trace, of each sort, the newest
+
+
+_decoder = msgspec.json.Decoder(list[dict[str, str]])
 
 
 class ReadSpan(NamedTuple):
@@ -28,6 +33,17 @@ class Counted:
         self.within: dict[str, str] = {}  # answers whose tokens are counted, and those inside of them
         self.around: dict[str, str] = {}  # spans with one inside whose tokens are counted
         self.parents: dict[str, str] = {}  # of spans that tell nothing of the record
+
+    def as_json(self) -> str:
+        """Return it as a list of three objects: spans, and of each its parent."""
+        return msgspec.json.encode((self.within, self.around, self.parents)).decode()
+
+    def add(self, stored: str) -> None:
+        """Add what `as_json` returned in any process."""
+        for spans, more in zip((self.within, self.around, self.parents), _decoder.decode(stored), strict=True):
+            for span_id, parent_id in more.items():
+                if span_id not in spans:
+                    _remember(spans, span_id, parent_id)
 
 
 class _Around(NamedTuple):

@@ -2,7 +2,8 @@
 once.
 
 A trace's conversation is remembered while the trace is in use, so that its later spans join it (`late_names` moves the
-earlier ones); so are the messages that are already stored, since every span repeats its whole history.
+earlier ones, `trace_rows` keeps it in the database); so are the messages that are already stored, since every span
+repeats its whole history.
 """
 
 from collections import OrderedDict, defaultdict
@@ -33,6 +34,7 @@ class Trace:
         self.is_under_own = False  # spans are in the conversation `own_key`
         self.agents: dict[str, str] = {}  # by span
         self.counted = Counted()
+        self.stored = "", ""  # the conversation and what was counted, as the database has them
 
     def place(self, own_key: str, conversation: str, is_under_own: bool) -> None:
         """Take over where its events are."""
