@@ -11,7 +11,6 @@ from conversations.events import log, payload
 from conversations.models import Approval, Run
 from conversations.runs.approvals import decide
 from tests.support.agui import agui_open, checked, input_of, kinds, pieces, text_of
-from tests.support.stand_in import MODEL
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -112,7 +111,7 @@ def test_a_reader_comes_back_amid_a_run_that_was_streamed_after_another(desk):
         ("run.done", "a", {}),
     )
     for kind, run, fields in steps:
-        body = {"event": kind, "id": f"{kind}-{run}", "run_id": run, "agent": MODEL, **fields}
+        body = {"event": kind, "id": f"{kind}-{run}", "run_id": run, "agent": "Unserved", **fields}
         log.append([log.from_internal("agui-beside", body, SYSTEM)])
     whole = watched(desk, "agui-beside", 9)
     places = [cursor.removeprefix("id: ") for cursor in cursors(whole)]
