@@ -29,10 +29,10 @@ claims.suspend(run, "approval", first, second, **t.SEALED)
 
 
 LATE = """
-from conversations.runs.approvals import expiry
+from conversations.runs.approvals import overdue_requests
 from conversations.models import Approval
 Approval.objects.filter(id="late").update(deadline=1)
-expiry.expire_due()
+overdue_requests.expire_due()
 """
 
 
@@ -306,6 +306,8 @@ def test_on_a_phone_the_next_request_begins_with_its_heading(served: Server, sec
     expect(card(page, "smaller").locator("h2")).to_be_in_viewport()
     assert covered(page, "header", ".question h2") == []
     expect(page.locator(".report")).to_be_hidden(timeout=20_000)  # so that it covers nothing for long
+    card(page, "smaller").get_by_role("button", name="Approve").click()
+    expect(card(page, "smaller").locator(".verdict")).to_contain_text("approved")  # none is left
 
 
 def test_on_a_phone_the_list_leads_to_the_card_and_back(served: Server, second_window: Page) -> None:

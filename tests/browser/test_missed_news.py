@@ -115,42 +115,42 @@ def test_the_overview_of_lanes_shows_what_came_while_it_was_fetched(place: Page,
     expect(place.locator("lane-overview svg")).to_have_attribute("data-head", "5")
 
 
-def test_a_list_that_is_updated_leaves_the_filter_that_is_being_applied_alone(line: Line) -> None:
+def test_a_list_that_is_updated_leaves_the_filter_that_is_being_applied_alone(timed_line: Line) -> None:
     """Else its counts would stay those of the list before, and its failure would not be told."""
     lists: list[Route] = []
-    line.page.route("**part=list*", lambda route: lists.append(route))
-    line.page.route("**part=facets*", lambda route: route.fulfill(body="1 failed"))
-    line.page.clock.install()
-    line.page.evaluate(CALLS)
-    line.page.locator("[name=q]").fill("lantern")
-    line.page.clock.run_for(500)
-    line.wait(lambda: len(lists) == 1)
+    timed_line.page.route("**part=list*", lambda route: lists.append(route))
+    timed_line.page.route("**part=facets*", lambda route: route.fulfill(body="1 failed"))
+    timed_line.page.clock.install()
+    timed_line.page.evaluate(CALLS)
+    timed_line.page.locator("[name=q]").fill("lantern")
+    timed_line.page.clock.run_for(500)
+    timed_line.wait(lambda: len(lists) == 1)
 
-    line.page.evaluate(HIDDEN, False)
-    line.page.clock.run_for(2_000)
+    timed_line.page.evaluate(HIDDEN, False)
+    timed_line.page.clock.run_for(2_000)
     lists[0].fulfill(body='<p data-key="2">lantern</p>')
 
-    expect(line.page.locator("[data-facets]")).to_have_text("1 failed")
-    line.page.clock.run_for(2_000)
-    line.wait(lambda: len(lists) == 2)
+    expect(timed_line.page.locator("[data-facets]")).to_have_text("1 failed")
+    timed_line.page.clock.run_for(2_000)
+    timed_line.wait(lambda: len(lists) == 2)
 
 
-def test_a_call_that_moves_up_from_the_next_page_is_not_counted_as_new(line: Line) -> None:
+def test_a_call_that_moves_up_from_the_next_page_is_not_counted_as_new(timed_line: Line) -> None:
     """As one does when a call above it no longer matches the filter."""
-    line.page.route(
+    timed_line.page.route(
         "**part=list*", lambda route: route.fulfill(body="".join(f'<p data-key="{n}">{n}</p>' for n in (3, 1, 0)))
     )
-    line.page.clock.install()
-    line.page.evaluate(CALLS)
+    timed_line.page.clock.install()
+    timed_line.page.evaluate(CALLS)
     shown = '<p data-key="2">2</p><p data-key="1">1</p><a href="#" rel="next">Older</a>'
-    line.page.locator("[data-list]").evaluate("(list, shown) => (list.innerHTML = shown)", shown)
-    line.page.locator("[data-list]").hover()
+    timed_line.page.locator("[data-list]").evaluate("(list, shown) => (list.innerHTML = shown)", shown)
+    timed_line.page.locator("[data-list]").hover()
 
-    with line.page.expect_response("**part=list*"):
-        line.page.evaluate(HIDDEN, False)
-        line.page.clock.run_for(2_000)
+    with timed_line.page.expect_response("**part=list*"):
+        timed_line.page.evaluate(HIDDEN, False)
+        timed_line.page.clock.run_for(2_000)
 
-    expect(line.page.locator("[data-changed]")).to_have_text("1 new call")
+    expect(timed_line.page.locator("[data-changed]")).to_have_text("1 new call")
 
 
 def test_new_entries_are_counted_of_the_list_that_is_shown(line: Line) -> None:
@@ -173,19 +173,19 @@ def test_new_entries_are_counted_of_the_list_that_is_shown(line: Line) -> None:
     assert "after=7" in counts[1].request.url
 
 
-def test_what_was_read_is_reported_again_if_that_failed(line: Line) -> None:
+def test_what_was_read_is_reported_again_if_that_failed(timed_line: Line) -> None:
     """Though no further event comes."""
     reports: list[Route] = []
-    line.page.route("**/read", lambda route: reports.append(route))
-    line.page.clock.install()
-    line.page.evaluate(READ)
-    line.page.clock.run_for(1_000)
-    line.wait(lambda: len(reports) == 1)
+    timed_line.page.route("**/read", lambda route: reports.append(route))
+    timed_line.page.clock.install()
+    timed_line.page.evaluate(READ)
+    timed_line.page.clock.run_for(1_000)
+    timed_line.wait(lambda: len(reports) == 1)
 
-    with line.page.expect_response("**/read"):
+    with timed_line.page.expect_response("**/read"):
         reports[0].fulfill(status=503)
-    line.page.wait_for_load_state("networkidle")
-    line.page.clock.run_for(11_000)
-    line.wait(lambda: len(reports) == 2)
+    timed_line.page.wait_for_load_state("networkidle")
+    timed_line.page.clock.run_for(11_000)
+    timed_line.wait(lambda: len(reports) == 2)
 
     assert reports[1].request.post_data_json == {"conversation_id": "c", "last_seq": 4}

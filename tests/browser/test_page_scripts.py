@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.browser import EMPTY, serve_scripts
+from tests.browser.socket_line import Line
 
 TIMES = """async () => {
   const drawn = (form) => `<time datetime="2001-11-21T22:02:07Z" ${form}>22:02:07</time>`;
@@ -155,18 +156,19 @@ def test_times_are_drawn_in_the_readers_zone_and_told_in_utc(place: Page) -> Non
     assert minute == ["22 Nov 2001 03:47", "2001-11-21 22:02:07.000 UTC"]
 
 
-def test_a_duration_that_goes_on_is_kept_up_to_date(empty_page: Page) -> None:
-    empty_page.clock.install()
-    empty_page.evaluate(ELAPSED, 24)
-    single, double = empty_page.locator("time").all()
+def test_a_duration_that_goes_on_is_kept_up_to_date(timed_line: Line) -> None:
+    page = timed_line.page
+    page.clock.install()
+    page.evaluate(ELAPSED, 24)
+    single, double = page.locator("time").all()
     expect(single).to_have_text("20 s")
     expect(double).to_have_text("40 s")
 
-    empty_page.clock.run_for(240_000)
+    page.clock.run_for(240_000)
     expect(single).to_have_text("4 min 20 s")
     expect(double).to_have_text("8 min 40 s")
 
-    empty_page.clock.run_for(3_600_000)
+    page.clock.run_for(3_600_000)
     expect(single).to_have_text("1.1 h")
 
 
