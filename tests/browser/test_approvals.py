@@ -60,9 +60,7 @@ def asks(server: Server, *keys: str) -> None:
 
 
 def approve(server: Server, key: str) -> None:
-    work(
-        server, f"from conversations.runs.approvals import decide as approvals; approvals.decide(o, {key!r}, 'approve')"
-    )
+    work(server, f"from conversations.runs.approvals.decide import decide; decide(o, {key!r}, 'approve')")
 
 
 def row(page: Page, key: str):
