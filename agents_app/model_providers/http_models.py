@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from agents import AgentsException, ModelSettings, OpenAIChatCompletionsModel, OpenAIResponsesModel
 from agents.items import ModelResponse, TResponseStreamEvent
 from agents.models import get_default_model_settings, gpt_5_reasoning_settings_required
-from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
+from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError, AsyncOpenAI
 
 from agents_app.model_providers import fit_calls
 from agents_app.model_providers.fit_calls import FitCalls
@@ -122,4 +122,10 @@ def _reason(error: Exception) -> str:
         return f"the server responded with {error.status_code}: {mask(error.message)[:SHOWN]}"
     if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
         return "the server sent invalid JSON"
+    if isinstance(error, APIError):
+        return f"the server reported an error: {mask(error.message)[:SHOWN]}"
+    if isinstance(
+        error, AttributeError | LookupError | TypeError | ValueError
+    ):  # what reading a malformed event raises
+        return f"the server sent an invalid event ({type(error).__name__}: {mask(str(error))[:SHOWN]})"
     return f"{type(error).__name__}: {mask(str(error))[:SHOWN]}"

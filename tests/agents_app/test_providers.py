@@ -202,25 +202,32 @@ def test_a_server_that_drips_for_ever_is_cut_off() -> None:
     assert reason == "m: no complete answer within 0.6 s"
 
 
-@pytest.mark.parametrize("api", ["chat", "responses"])
+EMPTY = "the connection was lost (the stream has an end mark and nothing before it)"
+NO_END = "the connection was lost (the stream ended before its end mark [DONE])"
+INCOMPLETE = "the stream ended before the answer was complete"
+NO_JSON, NO_EVENT = "the server sent invalid JSON", "the server sent an invalid event"
+
+
 @pytest.mark.parametrize(
-    "body",
+    ("body", "by_chat", "by_responses"),
     [
-        b"data: {not json\n\n",
-        b"<html>It works!</html>",
-        b"data: []\n\ndata: [DONE]\n\n",
-        b'data: {"choices": 5}\n\ndata: [DONE]\n\n',
-        b'data: {"error": {"message": "overloaded"}}\n\n',
-        b"data: [DONE]\n\n",
-        b"\xff\xfe\x00",
-        b"",
+        (b"data: {not json\n\n", NO_JSON, NO_JSON),
+        (b"<html>It works!</html>", NO_END, INCOMPLETE),
+        (b"data: []\n\ndata: [DONE]\n\n", EMPTY, NO_EVENT),
+        (
+            b'data: {"choices": 5}\n\ndata: [DONE]\n\n',
+            f"{NO_EVENT} (TypeError: 'int' object is not iterable)",
+            INCOMPLETE,
+        ),
+        (b'data: {"error": {"message": "overloaded"}}\n\n', *["the server reported an error: overloaded"] * 2),
+        (b"data: [DONE]\n\n", EMPTY, INCOMPLETE),
+        (b"\xff\xfe\x00", NO_END, NO_JSON),
+        (b"", NO_END, INCOMPLETE),
     ],
 )
-def test_malformed_answers_end_with_a_reason(api: str, body: bytes) -> None:
-    reason, requests = faulty(lambda n, request: Answer(body), model=f"{api}:m", retries=0)
-
-    assert requests == 1
-    assert reason.startswith("m: ")
+def test_malformed_answers_end_with_a_reason(body: bytes, by_chat: str, by_responses: str) -> None:
+    for api, reason in (("chat", by_chat), ("responses", by_responses)):
+        assert faulty(lambda n, request: Answer(body), model=f"{api}:m", retries=0) == (f"m: {reason}", 1)
 
 
 def test_a_refused_key_is_not_repeated() -> None:
