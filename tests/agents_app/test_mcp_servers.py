@@ -1,6 +1,7 @@
 """MCP servers of a team, real ones: connected, lost, found again; what their tools are here and what they are not."""
 
 import asyncio
+import dataclasses
 import json
 import os
 import signal
@@ -135,7 +136,7 @@ def test_only_allowed_tools_are_offered_to_the_agents_that_are_named(desk):
         [call("stamp")], SO, servers=[desk.spec(allow=["stamp", "shred"], block=["shred"], agents=["Clerk"])]
     )
     other = Agent(name="Other")
-    team = Team(**{f: getattr(team, f) for f in team.__slots__} | {"agents": [*team.agents, other]})
+    team = dataclasses.replace(team, agents=[*team.agents, other])
     with connected(team, "stamp"):
         assert other.tools == []
         send_message()

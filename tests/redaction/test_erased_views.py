@@ -39,6 +39,6 @@ def test_an_audit_entry_of_a_lists_export_names_the_new_id(ida, filters):
 
     (erased,) = erase_id(ida, KEY, "asked for")
 
-    (name, value), new = *filters.items(), erased.conversation
+    ((name, value),) = filters.items()
     query = json.loads(AuditEntry.objects.get(verb="export_audit", outcome="done").correlation)["query"]
-    assert query == AuditFilters(**{name: value.replace(KEY, new)}).query
+    assert query == AuditFilters(**{name: value.replace(KEY, erased.conversation)}).query
