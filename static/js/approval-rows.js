@@ -1,4 +1,4 @@
-/** The rows of the approval requests: waiting, just decided, and those whose run is over. Used by `<approval-inbox>`. */
+/** The rows of the approval requests: waiting, just decided, and those whose run is over. */
 import { drawTimes } from "./clock.js";
 import { render } from "./html.js";
 import { morph } from "./morph.js";

@@ -1,4 +1,4 @@
-/** Counts, shows and undoes edits of the arguments in the form of an approval request. Used by `decision-form`. */
+/** Counts, shows and undoes edits of the arguments in the form of an approval request. */
 import { clearProblem, editSummary, hasEditedJson, markEdits, undoEdits } from "./edited-fields.js";
 
 export class ArgumentEdits {

@@ -1,6 +1,6 @@
 /**
  * Decides the selected approval requests in one HTTP request, in which each succeeds or fails by itself. The results are
- * shown above the list, a failure also in its row. Used by `<approval-inbox>`.
+ * shown above the list, a failure also in its row.
  */
 import { noteFailure } from "./failure-note.js";
 import { RequestError, json, sentenceOf } from "./fetch.js";

@@ -1,4 +1,4 @@
-/** `<chain-check>`: verifies the chain of the audit log in steps, each one request. Used by the audit page. */
+/** `<chain-check>`: verifies the chain of the audit log in steps, each one request. */
 import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";
 

@@ -1,6 +1,6 @@
 /**
  * Reports the state of a conversation's connection as `connection:*` events; counts only events that were applied to the
- * page. Used by `live-transcript` and `live-part`.
+ * page.
  */
 import { ReconnectCounter } from "./reconnect-counter.js";
 import { socket } from "./socket.js";

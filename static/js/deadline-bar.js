@@ -1,4 +1,4 @@
-/** The bar in the form of an approval request that shows the time left until its deadline. Used by `decision-form`. */
+/** The bar in the form of an approval request that shows the time left until its deadline. */
 import { serverNow } from "./server-time.js";
 
 const TICK_MS = 1_000; // between two updates

@@ -1,4 +1,4 @@
-/** Reports the results of decisions over the page. Used by `decision-form`. */
+/** Reports the results of decisions over the page. */
 import { noteFailure } from "./failure-note.js";
 import { report, reportLine, withdrawReport } from "./page-report.js";
 

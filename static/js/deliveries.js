@@ -1,4 +1,4 @@
-/** Delivery states of messages that people sent, shown below each in the transcript. Used by `conversation-control`. */
+/** Delivery states of messages that people sent, shown below each in the transcript. */
 import { morph } from "./morph.js";
 
 const MAX_MESSAGES = 60; // of one request: the newest

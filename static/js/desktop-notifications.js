@@ -1,7 +1,7 @@
 /**
  * Shows a desktop notification when more approval requests wait for this person than before and the page is hidden. Only
  * for those who turned notifications on in the account menu. Of several tabs, the one that was looked at last shows it, or,
- * if that was closed, the first of the others that has to. Used by `waiting-count`.
+ * if that was closed, the first of the others that has to.
  */
 import { visit } from "./plain-links.js";
 import { localStore } from "./safe-storage.js";

@@ -1,7 +1,7 @@
 /**
  * Queues events and hands them on once per animation frame, for 2 to 8 ms; in a hidden tab, which gets no frames, by a
  * timer. During a flood it skips frames: style, layout and paint cost about the same for ten events as for two hundred, so
- * after each drawing it leaves the page twice the time that the drawing took. Used by `live-transcript`.
+ * after each drawing it leaves the page twice the time that the drawing took.
  */
 import { QueuedBlocks } from "./queued-blocks.js";
 

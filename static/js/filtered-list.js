@@ -1,6 +1,6 @@
 /**
  * The list of a page, with its filter and the counts beside it, rendered for the page's URL. Failed requests are shown in the
- * filter's strip, with what is shown instead. Used by `audit-log` and `call-list`.
+ * filter's strip, with what is shown instead.
  */
 import { FragmentLoader } from "./fragment-loader.js";
 import { replaceFields } from "./replace-fields.js";

@@ -1,4 +1,4 @@
-/** The red notice where events are missing. Used by `live-transcript`; its text also by `<conversation-strip>`. */
+/** The red notice where events are missing. */
 
 /** @param {{from: number, to: number, reason?: string}} gap */
 export const gapNotice = ({ from, to, reason }) => {

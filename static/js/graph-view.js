@@ -1,4 +1,4 @@
-/** Zooming (keys, buttons, Ctrl and wheel), dragging and searching a conversation's graph. Used by `<conversation-graph>`. */
+/** Zooming (keys, buttons, Ctrl and wheel), dragging and searching a conversation's graph. */
 import { composes, onKey } from "./keys.js";
 
 const ZOOM_FACTOR = 1.25; // per step

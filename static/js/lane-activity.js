@@ -1,4 +1,4 @@
-/** Activity bars on the cards of a conversation in lanes: who holds a run at each event, and which tool is called. Used by `lane-heads`. */
+/** Activity bars on the cards of a conversation in lanes: who holds a run at each event, and which tool is called. */
 
 const RUN_STARTS = new Set(["run.started", "run.resumed"]);
 const RUN_PAUSES_OR_ENDS = new Set(["run.waiting", "run.done", "run.failed", "run.cancelled", "run.interrupted", "run.incompatible"]);

@@ -1,4 +1,4 @@
-/** Heads of lanes, from the page's template. Used by `lane-heads`. */
+/** Heads of lanes, from the page's template. */
 
 /**
  * Create the head of a lane. `mark` and `name` are elements of a card, which are copied.

@@ -1,6 +1,6 @@
 /**
  * Assigns lanes to participants: in order of appearance, then the tools that they call. With many participants, only those
- * active in the visible rows have lanes of their own, and all others share the last lane. Used by `lane-heads`.
+ * active in the visible rows have lanes of their own, and all others share the last lane.
  */
 
 const MAX_OWN_LANES = 12; // up to so many participants each have a lane (dashboard/pages/lanes.py)

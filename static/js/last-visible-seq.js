@@ -1,4 +1,4 @@
-/** Returns the seq of the newest event that is shown to the reader; 0 without a transcript. Used by `drafts`. */
+/** Returns the seq of the newest event that is shown to the reader; 0 without a transcript. */
 export function lastVisibleSeq() {
   const transcript = document.querySelector("live-transcript");
   if (transcript?.isSubscribed) return Number(transcript.dataset.head);

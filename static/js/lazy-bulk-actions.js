@@ -1,4 +1,4 @@
-/** Loads the actions for selected rows (`bulk-actions`) when the first row is selected. Used by `conversation-list`. */
+/** Loads the actions for selected rows (`bulk-actions`) when the first row is selected. */
 import { FailureStrip } from "./failure-strip.js";
 import { RequestError, markup } from "./fetch.js";
 import { render } from "./html.js";

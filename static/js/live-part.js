@@ -2,7 +2,7 @@
  * Keeps a part of a conversation's page up to date by rendering it again as a whole: `[data-part data-head]` in an element
  * with `data-topic` and `data-epoch`. With `data-at` it follows the playhead instead, by `at=` in `data-src`. Dispatches from
  * the element `transcript:drawn`, `transcript:presence` and the events of `ConnectionReport`, as `live-transcript` does (all
- * bubble). Used by `conversation-graph` and `conversation-timeline`.
+ * bubble).
  */
 import { ConnectionReport } from "./connection-report.js";
 import { RequestError } from "./fetch.js";

@@ -1,4 +1,4 @@
-/** Text of turns that are still streaming, appended to text nodes in stretches that end at a line break. Used by `live-transcript`. */
+/** Text of turns that are still streaming, appended to text nodes in stretches that end at a line break. */
 
 const STRETCH = 2000; // characters; one growing node stays cheap to lay out (measured: 16,000 tokens/s at 60 frames/s)
 

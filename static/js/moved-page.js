@@ -1,4 +1,4 @@
-/** Leaves pages that show a conversation id that was erased: the conversation's pages go to its new address, others are reloaded. Used by `subscription`. */
+/** Leaves pages that show a conversation id that was erased: the conversation's pages go to its new address, others are reloaded. */
 import { windowStore } from "./safe-storage.js";
 
 /**

@@ -1,4 +1,4 @@
-/** Counts new rows and collects their senders' names; text added to a row does not count. Used by `live-transcript`, `tail-pill` and `announcer`. */
+/** Counts new rows and collects their senders' names; text added to a row does not count. */
 
 export class NewRows {
   #count = 0;

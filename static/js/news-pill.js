@@ -1,4 +1,4 @@
-/** The pill over a list that shows the number of new rows; pressing it shows them. Used by `audit-log`, `call-list` and `conversation-list`. */
+/** The pill over a list that shows the number of new rows; pressing it shows them. */
 import { setLabel } from "./label-text.js";
 
 export class NewsPill {

@@ -9,7 +9,7 @@ const PENDING = ".approval:has(decision-form)";
 const links = () => document.querySelectorAll("[data-to-request]");
 
 /**
- * Returns the block of the first pending request after a node, or else the first one on the page. Used by `decision-form`.
+ * Returns the block of the first pending request after a node, or else the first one on the page.
  * @param {Node} node
  * @returns {HTMLElement | undefined}
  */

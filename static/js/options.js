@@ -1,4 +1,4 @@
-/** The listbox of a combobox (APG pattern): groups of options, one of them selected; the focus stays in the input. Used by `palette`. */
+/** The listbox of a combobox (APG pattern): groups of options, one of them selected; the focus stays in the input. */
 
 import { composes } from "./keys.js";
 import { markWords } from "./marked-words.js";

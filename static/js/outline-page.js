@@ -1,4 +1,4 @@
-/** Draws a page of the outline over the one that is shown: its focus, scroll position and mark stay. Used by `transcript-outline`. */
+/** Draws a page of the outline over the one that is shown: its focus, scroll position and mark stay. */
 import { render } from "./html.js";
 import { morph } from "./morph.js";
 

@@ -1,6 +1,6 @@
 /**
  * One line of text in a live region over the page, until the next one or its dismissal; a good one leaves by itself unless the
- * pointer or the focus is on it. Used by `decision-report` and `plain-links`.
+ * pointer or the focus is on it.
  */
 import { withLocalTimes } from "./clock.js";
 

@@ -1,4 +1,4 @@
-/** The options of the command palette: actions of the page, an event by its number, pages, conversations, search results. Used by `palette`. */
+/** The options of the command palette: actions of the page, an event by its number, pages, conversations, search results. */
 import { swapTimes } from "./clock.js";
 import { choose, theme } from "./theme.js";
 

@@ -1,4 +1,4 @@
-/** Plays back a conversation's past: advances the playhead as the conversation's time elapses. Used by `play-head`. */
+/** Plays back a conversation's past: advances the playhead as the conversation's time elapses. */
 const MAX_GAP_MS = 2_000; // ms between two events, during playback
 const TICK_MS = 100;
 

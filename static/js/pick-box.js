@@ -1,4 +1,4 @@
-/** Adds to a row of the conversation list the checkbox that selects it for `bulk-actions`, for people with the permission. Used by `conversation-rows`. */
+/** Adds to a row of the conversation list the checkbox that selects it for `bulk-actions`, for people with the permission. */
 export function addBox(row) {
   if (row.querySelector(".pick") || !document.body.dataset.may.split(" ").includes("control")) return row;
   const checkbox = Object.assign(document.createElement("input"), { type: "checkbox", name: "conversation" });

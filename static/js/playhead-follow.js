@@ -1,5 +1,5 @@
 /**
- * Render an element again whenever the playhead moves, with `at=` in its source address updated. Used by `live-part` and `transcript-pages`.
+ * Render an element again whenever the playhead moves, with `at=` in its source address updated.
  * @param {HTMLElement} element
  * @param {string} name  of the data attribute with the address
  * @param {(move: {isSameMoment?: boolean}) => Promise<unknown>} render  `isSameMoment`: again, after a redaction

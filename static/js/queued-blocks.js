@@ -1,6 +1,6 @@
 /**
  * Spares the page markup that is outdated before it is drawn: of the events of a block that wait to be drawn together, only
- * the newest markup is parsed and inserted, and none of the text that it replaces. Used by `draw-queue`.
+ * the newest markup is parsed and inserted, and none of the text that it replaces.
  */
 
 const KEEPS_FIRST_PLACE = "call:"; // a call's row stands where the call began; that of a turn, where its output is

@@ -1,4 +1,4 @@
-/** The dialog that asks for a reason before an action. Used by `conversation-control` and `bulk-actions`. */
+/** The dialog that asks for a reason before an action. */
 
 /**
  * Ask for a reason.

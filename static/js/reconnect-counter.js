@@ -1,4 +1,4 @@
-/** Counts the missed events that a reconnect restored, as they are applied. Used by `connection-report`. */
+/** Counts the missed events that a reconnect restored, as they are applied. */
 
 export class ReconnectCounter {
   #baseSeq = 0;

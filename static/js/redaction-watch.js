@@ -1,4 +1,4 @@
-/** Redactions: parts of the page may still show what was redacted. Used by `call-page`, `live-part`, `live-transcript`, `play-head` and `transcript-pages`. */
+/** Redactions: parts of the page may still show what was redacted. */
 import { socket } from "./socket.js";
 
 /** Whether one of the events is a redaction. @param {{kind: string}[]} events */

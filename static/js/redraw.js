@@ -1,4 +1,4 @@
-/** Patches the `[data-part]` of an element to match newer markup: what the reader opened, typed or selected stays. Used by `polling-part` and `call-page`. */
+/** Patches the `[data-part]` of an element to match newer markup: what the reader opened, typed or selected stays. */
 
 import { drawTimes } from "./clock.js";
 import { render } from "./html.js";

@@ -1,4 +1,4 @@
-/** Enter in the field for the reason to reject. Used by `decision-form` and the bar that decides selected requests. */
+/** Enter in the field for the reason to reject. */
 import { composes } from "./keys.js";
 
 /** Enter rejects in the field for the reason to reject; in other fields it submits nothing: the form's first button is disabled. */

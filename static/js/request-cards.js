@@ -1,4 +1,4 @@
-/** Loads the cards of approval requests, and keeps those that were partly filled in when another was opened. Used by `request-pane`. */
+/** Loads the cards of approval requests, and keeps those that were partly filled in when another was opened. */
 import { drawTimes } from "./clock.js";
 import { markup } from "./fetch.js";
 import { render } from "./html.js";

@@ -1,4 +1,4 @@
-/** The pane beside the list of approval requests that shows the card of one request. Used by `approval-inbox`. */
+/** The pane beside the list of approval requests that shows the card of one request. */
 import { noteFailure } from "./failure-note.js";
 import { RequestError } from "./fetch.js";
 import { morph } from "./morph.js";

@@ -1,4 +1,4 @@
-/** Maps a transcript's scroll position to its rows. Used by `tail-follow`, `scroll-anchor` and `transcript-outline`. */
+/** Maps a transcript's scroll position to its rows. */
 import { firstPast, stretchesOf } from "./visible-rows.js";
 
 /** Returns the first row that is at least partly in view; none in an empty transcript. @param {Element} scroller */

@@ -1,6 +1,6 @@
 /**
  * Adapts rows to the row before each: a line between two days, no repeated name of the same sender, and the event numbers
- * of an output's streamed parts. Used by `transcript-rows` and `print-page`; `dashboard/pages/row_separators.py` does the
+ * of an output's streamed parts.py` does the
  * same on the server.
  */
 import { stretchesOf } from "./visible-rows.js";

@@ -1,7 +1,7 @@
 /**
  * The scroll anchor of a transcript: the first row in view stays where it is on the screen when content above it changes its
  * height, such as a stretch of rows that is laid out, a page that is loaded or a result that is opened. Not every browser
- * has scroll anchoring, and none when rows are replaced, so `.transcript` has `overflow-anchor: none`. Used by `tail-follow`.
+ * has scroll anchoring, and none when rows are replaced, so `.transcript` has `overflow-anchor: none`.
  */
 import { topRow } from "./row-position.js";
 

@@ -1,4 +1,4 @@
-/** The status line of a message being sent, and the question if somebody replied meanwhile. Used by `message-composer`. */
+/** The status line of a message being sent, and the question if somebody replied meanwhile. */
 import { timeOfDay } from "./clock.js";
 import { socket } from "./socket.js";
 

@@ -1,4 +1,4 @@
-/** Observes the sizes of an element and of its children. Used by `tail-follow`. */
+/** Observes the sizes of an element and of its children. */
 
 /**
  * Call `onResize` before the next paint whenever one of the sizes changes, and once at the start.

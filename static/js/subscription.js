@@ -1,4 +1,4 @@
-/** One topic of the socket: detects missed and repeated events, and requests what is missing (the client's rule of §3.5). Used by `socket`. */
+/** One topic of the socket: detects missed and repeated events, and requests what is missing (the client's rule of §3.5). */
 
 import { erasedId, goTo, showsErasedId } from "./moved-page.js";
 

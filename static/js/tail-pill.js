@@ -1,4 +1,4 @@
-/** The pill over a transcript: counts rows that arrived while the tail was not followed, and leads back to it. Used by `tail-follow`. */
+/** The pill over a transcript: counts rows that arrived while the tail was not followed, and leads back to it. */
 import { setLabel } from "./label-text.js";
 import { NewRows } from "./new-rows.js";
 

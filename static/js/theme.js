@@ -1,4 +1,4 @@
-/** The color theme: the system's unless the person chose one. The choice is a cookie, so that the server renders the page with it. Used by `app` and `palette-options`. */
+/** The color theme: the system's unless the person chose one. The choice is a cookie, so that the server renders the page with it. */
 const ORDER = ["system", "light", "dark"];
 const YEAR = 365 * 24 * 3600; // seconds
 

@@ -1,4 +1,4 @@
-/** Zooms and pans a timeline by pointer: Ctrl and the wheel zoom, Shift and the wheel pan, dragging selects the range to show. Used by `conversation-timeline`. */
+/** Zooms and pans a timeline by pointer: Ctrl and the wheel zoom, Shift and the wheel pan, dragging selects the range to show. */
 
 const MIN_DRAG_PX = 6; // shorter drags count as clicks
 const PAN_SHARE = 0.2; // of the range shown, per wheel event

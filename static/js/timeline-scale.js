@@ -1,4 +1,4 @@
-/** Maps places of a timeline to times, as the server rendered them, and holds the range shown. Used by `conversation-timeline`. */
+/** Maps places of a timeline to times, as the server rendered them, and holds the range shown. */
 
 const MIN_PLACES = 200; // in the range shown, at the highest zoom
 const ZOOM_FACTOR = 1.6; // of one zoom step

@@ -1,4 +1,4 @@
-/** The loaded window of a timeline's rows: its position among all rows, and its rendering at the current scale. Used by `conversation-timeline`. */
+/** The loaded window of a timeline's rows: its position among all rows, and its rendering at the current scale. */
 import { drawTimes } from "./clock.js";
 import { morph } from "./morph.js";
 

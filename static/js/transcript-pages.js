@@ -1,4 +1,4 @@
-/** Loads older and newer pages of a transcript as the reader scrolls near them, and unloads distant rows. Used by `live-transcript`. */
+/** Loads older and newer pages of a transcript as the reader scrolls near them, and unloads distant rows. */
 import { json } from "./fetch.js";
 import { followPlayhead } from "./playhead-follow.js";
 import { dispatchRedacted, watchRedactions } from "./redaction-watch.js";

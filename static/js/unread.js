@@ -1,4 +1,4 @@
-/** Unread counts of conversations, by how many messages the person has seen. Computed here, since all people receive the same frames. Used by `conversation-rows`. */
+/** Unread counts of conversations, by how many messages the person has seen. Computed here, since all people receive the same frames. */
 import { RequestError, json } from "./fetch.js";
 import { setLabel } from "./label-text.js";
 

@@ -1,4 +1,4 @@
-/** Finds the rows of a scroller that are in view, by binary search, since rows are stacked vertically. Used by the lanes, `row-position` and `transcript-rows`. */
+/** Finds the rows of a scroller that are in view, by binary search, since rows are stacked vertically. */
 
 /**
  * Returns the rows in view.
