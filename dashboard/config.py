@@ -197,14 +197,9 @@ class Config(BaseModel):
         description="base URL of an OpenAI-compatible API, ending in /v1",
     )
 
-    @field_validator("openai_base_url")
+    @field_validator("openai_base_url", "otlp_endpoint")
     @classmethod
     def _http(cls, value: str) -> str:
-        return expect_scheme(value, "http", "https")
-
-    @field_validator("otlp_endpoint")
-    @classmethod
-    def _collector(cls, value: str) -> str:
         return expect_scheme(value, "http", "https")
 
     @field_validator("otlp_headers")

@@ -18,6 +18,7 @@ from conversations.events.log.records import NewEvent
 from conversations.import_export import demo
 from conversations.import_export.demo import DemoDecision, Payload
 from conversations.models import Approval, Conversation, Event, Run, ToolSchema
+from conversations.models.run import UNFINISHED
 from conversations.realtime.server_runtime import ServerRuntime
 
 LOOK_EVERY = 1.0  # seconds between two looks for something real, while anything happens
@@ -49,7 +50,8 @@ class Demo:
             )
         finally:
             looking.cancel()
-            [stop() for stop in forget]
+            for stop in forget:
+                stop()
 
     def _on_news(self, _: object) -> None:
         self._has_news = True
@@ -119,7 +121,7 @@ def _decision(approval: str) -> DemoDecision | None:
 
 def _end_left_runs() -> None:
     """End what waits in the demo of a server that has stopped: nobody would go on after the decision."""
-    runs = Run.objects.filter(kind="recording", status__in=("waiting", "queued", "running"))
+    runs = Run.objects.filter(kind="recording", status__in=UNFINISHED)
     for run, agent, key in list(runs.values_list("id", "agent", "conversation__key")):
         body = {"event": "run.cancelled", "id": new_id(), "run_id": run, "agent": agent, "run_kind": "recording"}
         body["reason"] = "the server stopped"

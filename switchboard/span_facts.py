@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 LEAVES = frozenset({"response", "generation", "handoff", "mcp_tools"})  # nothing is inside them: their start is no news
 MAX_TEXT = 150_000  # characters of a text that is sent on
 MAX_JSON = 450_000  # bytes of such a text as JSON, of which an event has two
-DEEPEST = 40  # levels of a value that is sent on as it is
+MAX_CONTAINERS = 40  # lists and objects in a value that is sent on as JSON; with more, it is sent as text
 
 
 class SpanFacts(NamedTuple):
@@ -156,6 +156,6 @@ def _plain(value: Any) -> Any:
         text = json.dumps(value, default=str, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         return str(value)[:MAX_TEXT]
-    if len(text) > MAX_TEXT or text.count("[") + text.count("{") > DEEPEST:
+    if len(text) > MAX_TEXT or text.count("[") + text.count("{") > MAX_CONTAINERS:
         return text
     return json.loads(text)

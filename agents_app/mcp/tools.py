@@ -5,7 +5,6 @@ workers of one process must not serve one team with MCP servers.
 """
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from typing import Any
 from weakref import WeakSet
@@ -22,8 +21,6 @@ from agents_app.tools.name_collisions import collisions
 from agents_app.worker.run_hooks import Do
 from conversations.core.background_loop import cancel_all
 from conversations.core.status import OK
-
-logger = logging.getLogger(__name__)
 
 FIRST_S = 5.0  # seconds that a worker waits for the first tries before it takes runs
 

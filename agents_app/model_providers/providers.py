@@ -9,7 +9,7 @@ An agent says `model="name"`, `"responses:name"` or `"chat:name"` (the server's 
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import httpx2
 from agents import Agent, Model, ModelProvider, set_trace_provider
@@ -22,7 +22,6 @@ from agents_app.demo.model import DemoModel
 from agents_app.model_providers.http_models import ChatModel, ResponsesModel
 from agents_app.model_providers.truncation_check import WholeStreams
 
-Api = Literal["responses", "chat"]
 APIS = ("responses", "chat")
 OPENAI = "https://api.openai.com/v1"
 DEMO = "demo"

@@ -12,7 +12,7 @@ from agents_app.teams.definition import PLAIN_AGENT, PLAIN_TEAM
 from agents_app.teams.served_team import ServedTeam, handoffs_of
 from agents_app.tools import description, output_types
 from agents_app.tools.identity import Schema, schema_of_handoff
-from conversations.core.node_heartbeat import database_now, live_nodes
+from conversations.core.node_heartbeat import database_now, known_nodes
 from conversations.core.write_transaction import lock_actions, write_transaction
 from conversations.models import Agent, ToolSchema, ToolVersion
 
@@ -94,7 +94,7 @@ def _with_hosts(tools: Sequence[description.Facts], served_teams: Sequence[Serve
 
 def _teams_of_live_workers() -> set[str]:
     """Return the teams that live workers serve, as their heartbeats say."""
-    facts = (json.loads(node.facts) for node, is_alive in live_nodes() if is_alive and node.kind == "worker")
+    facts = (json.loads(node.facts) for node, is_alive in known_nodes() if is_alive and node.kind == "worker")
     return {team for each in facts for team in each.get("teams", ())}
 
 

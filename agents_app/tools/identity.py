@@ -15,9 +15,7 @@ from agents._tool_identity import (
     get_function_tool_lookup_key_for_tool,
     get_function_tool_namespace_description,
     get_function_tool_trace_name,
-    get_tool_approval_item_call_id,
     is_deferred_top_level_function_tool,
-    normalize_tool_call_for_function_tool,
     resolve_tool_name_collisions,
     should_allow_bare_name_approval_alias,
 )
@@ -137,16 +135,6 @@ def find(tools: Iterable[Tool], call: Any) -> FunctionTool | None:
     key = key_of_call(call)
     functions = (tool for tool in tools if isinstance(tool, FunctionTool))
     return next((tool for tool in functions if _written(get_function_tool_lookup_key_for_tool(tool)) == key), None)
-
-
-def call_id_of(call: Any) -> str | None:
-    """Return the provider's id of a call, or of an approval item, when it is text; nothing else is made into one."""
-    return get_tool_approval_item_call_id(call)
-
-
-def as_invoked(call: Any, tool: FunctionTool) -> Any:
-    """Return a call as its tool is invoked with it: without the synthetic namespace of a deferred call."""
-    return normalize_tool_call_for_function_tool(call, tool)
 
 
 def origin(tool: Tool) -> str | None:

@@ -10,7 +10,6 @@ worker.
 import asyncio
 import inspect
 import json
-import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -51,8 +50,6 @@ from conversations.runs import claims
 from conversations.runs.claims import Body, Claim
 from conversations.runs.replay.eligibility import PRESENT, identity_in
 from conversations.tool_calls.schemas import argument_check
-
-logger = logging.getLogger(__name__)
 
 KIND: Body = {"run_kind": "replay"}
 

@@ -94,7 +94,7 @@ class HooksEndpoint(route.Route):
         except BaseException:
             await asyncio.shield(self._waiting.withdraw(approval, "the agent stopped waiting"))
             raise
-        return _encoded_decision(hook, outcome)
+        return _encoded_decision(outcome)
 
 
 def _read(tool: str, body: bytes, caller: Caller) -> tuple[Hook, list[NewEvent]]:
@@ -154,7 +154,7 @@ def _ask(hook: Hook, caller: Caller) -> Approval | None:
     )
 
 
-def _encoded_decision(hook: Hook, decided: ExternalOutcome) -> bytes:
+def _encoded_decision(decided: ExternalOutcome) -> bytes:
     if not decided.decision:
         return NOTHING
     approved = decided.decision in ("approve", "edit")

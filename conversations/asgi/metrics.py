@@ -81,7 +81,7 @@ class MetricsCollector(Collector):
         """Read the rows of the other processes if the known ones are outdated. Sync."""
         if time.monotonic() - self._looked_at < FRESH:
             return
-        alive = [node for node, is_alive in node_heartbeat.live_nodes() if is_alive]
+        alive = [node for node, is_alive in node_heartbeat.known_nodes() if is_alive]
         self._kinds = {kind: sum(node.kind == kind for node in alive) for kind in sorted({n.kind for n in alive})}
         recorders = [json.loads(node.facts) for node in alive if node.kind == "recorder"]
         self._recorder = next((recorder for recorder in recorders if recorder.get("active")), {})

@@ -14,14 +14,13 @@ Neither is stable, so fields are read one by one; what is missing is left out.
 | SubagentStart, SubagentStop | control in the session, and a conversation of the sub-agent's own |
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from conversations.coding_agents import session_events
 from conversations.coding_agents.session_events import SessionEvent, SessionSpeaker
 from conversations.core.errors import Invalid
 from conversations.core.json_values import text_of
 
-Tool = Literal["claude-code", "codex"]
 TOOLS: dict[str, str] = {"claude-code": "Claude Code", "codex": "Codex"}
 EDITABLE = ("claude-code",)  # takes arguments that a person changed; Codex refuses a decision that brings any
 ENDS_CALL = ("PostToolUse", "PostToolUseFailure", "PermissionDenied")

@@ -7,9 +7,9 @@ from conversations.conversation import live_state
 from conversations.conversation.attention import Attention
 from conversations.conversation.live_state import LiveState, LiveStateFacts, OpenRun
 from conversations.events.log import past_state, run_history
-from conversations.events.log.past_state import OPEN, PastState
+from conversations.events.log.past_state import PastState
 from conversations.models import Conversation, Event
-from conversations.models.run import FAILED
+from conversations.models.run import FAILED, UNFINISHED
 
 AHEAD = 120  # events whose times a player is told at once
 
@@ -43,7 +43,7 @@ def moment_of(conversation: Conversation, seq: int, me: str) -> PastMoment:
 
 
 def _facts(conversation: Conversation, state: PastState, me: str) -> LiveStateFacts:
-    runs = [run for run in state.runs if run.status in OPEN and run.kind == "agent" and run.parent_call is None]
+    runs = [run for run in state.runs if run.status in UNFINISHED and run.kind == "agent" and run.parent_call is None]
     agents = [run_history.working_agent(conversation.pk, run, state.seq) for run in runs]
     return LiveStateFacts(
         me=me,

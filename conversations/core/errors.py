@@ -1,7 +1,7 @@
 """The errors of the record, one tree. Endpoint, view, socket and command each answer them in their own words.
 
-They are the client library's too: what has a status of 400 to 409 is a `switchboard.Refused`, so that who publishes
-catches the same errors from every bus.
+They are the client library's too: every error with a status from 400 to 413 is also a `switchboard.Refused`, so that a
+publisher catches the same errors from every bus.
 
 SwitchboardError            code, message, field?
 ├── Invalid                 the input is wrong: where, what was expected (400; 422 for a form)
@@ -14,7 +14,7 @@ SwitchboardError            code, message, field?
 ├── Conflict                somebody or something was first (409)
 │   ├── IdReused            the same id with another payload
 │   ├── TooLate             it is so already: who did it, what and when
-│   └── Fenced              a worker writes for a run that it does not hold any more
+│   └── Fenced              a worker writes for a run that it no longer holds
 ├── Busy                    the queue is full: slow down and send again (429)
 └── Unavailable             cannot be done now (503)
 """

@@ -80,7 +80,7 @@ class Heartbeat:
             Node.objects.filter(name=self.name).delete()
 
     async def beat_in_thread(self) -> None:
-        """Wait for the next beat's time, then beat; for `background_loop.run_forever`."""
+        """Beat, then sleep until the next beat is due; for `background_loop.run_forever`."""
         await asyncio.to_thread(self.beat)
         await asyncio.sleep(BEAT_EVERY)
 
@@ -95,8 +95,8 @@ def _store(row: dict[str, Any]) -> None:
         cursor.execute(sql, list(row.values()))
 
 
-def live_nodes() -> list[tuple[Node, bool]]:
-    """Return every known process, newest beat first, and whether it is still alive."""
+def known_nodes() -> list[tuple[Node, bool]]:
+    """Return up to 200 known processes, newest heartbeat first, each with whether it is alive."""
     now = database_now()
     return [(node, _is_fresh(node.seen_at, now)) for node in Node.objects.order_by("-seen_at")[:200]]
 

@@ -99,18 +99,6 @@ def verify_conversations() -> Iterator[tuple[Conversation, ChainReport]]:
             yield conversation, verdict
 
 
-def verify_events() -> ChainReport:
-    """Walk all histories; stop at the first bad event."""
-    if not (hidden := verify_visible()).ok:
-        return hidden
-    count = 0
-    for _, verdict in verify_conversations():
-        count += verdict.count
-        if not verdict.ok:
-            return replace(verdict, count=count)
-    return replace(verify_orphans(), count=count)
-
-
 def verify_visible() -> ChainReport:
     """Look for a conversation that is hidden."""
     if (hidden := _hidden()) is None:

@@ -1,6 +1,6 @@
 """The Merkle tree of RFC 6962, section 2: hashes, roots, and both proofs. No database; SHA-256 throughout."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 
 EMPTY = sha256(b"").digest()  # the root of no leaves
@@ -65,52 +65,6 @@ def inclusion(subtree: Subtree, index: int, size: int) -> list[bytes]:
 def consistency(subtree: Subtree, old: int, size: int) -> list[bytes]:
     """Return the proof that a tree of `size` leaves begins with one of `old`, 0 < old <= size (2.1.2)."""
     return _subproof(subtree, old, 0, size, is_whole=True) if old else []
-
-
-def root_by_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes | None:
-    """Return the root to which a path leads; None for a path that no such tree has."""
-    if not 0 <= index < size:
-        return None
-    root, node, last = leaf, index, size - 1
-    for sibling in path:
-        if not last:
-            return None
-        if node & 1 or node == last:
-            root = node_hash(sibling, root)
-            while not node & 1 and node:
-                node, last = node >> 1, last >> 1
-        else:
-            root = node_hash(root, sibling)
-        node, last = node >> 1, last >> 1
-    return root if not last else None
-
-
-def is_consistent(old: int, old_root: bytes, size: int, root: bytes, proof: Sequence[bytes]) -> bool:
-    """Return whether a proof shows that the larger tree begins with the smaller one."""
-    if old == size:
-        return not proof and old_root == root
-    if old == 0:
-        return not proof
-    if old > size:
-        return False
-    hashes = list(proof) if old & (old - 1) else [old_root, *proof]
-    if not hashes:
-        return False
-    node, last = old - 1, size - 1
-    while node & 1:
-        node, last = node >> 1, last >> 1
-    first = second = hashes[0]
-    for sibling in hashes[1:]:
-        if not last:
-            return False
-        if node & 1 or node == last:
-            first, second = node_hash(sibling, first), node_hash(sibling, second)
-            while not node & 1 and node:
-                node, last = node >> 1, last >> 1
-        else:
-            second = node_hash(second, sibling)
-        node, last = node >> 1, last >> 1
-    return not last and first == old_root and second == root
 
 
 def _path(subtree: Subtree, index: int, start: int, end: int) -> list[bytes]:

@@ -164,11 +164,6 @@ def verified(note: SignedNote, keys: Iterable[VerifierKey]) -> list[VerifierKey]
     return good
 
 
-def cosigned_at(signature: Signature) -> int:
-    """Return when a witness signed, in seconds UTC; the first bytes of its signature tell."""
-    return int.from_bytes(signature.signature[:8], "big")
-
-
 def now_s() -> int:
     """Return the time as signatures have it."""
     return int(time.time())

@@ -13,8 +13,6 @@ from conversations.core.errors import Unavailable
 from conversations.evidence import notes
 from conversations.evidence.notes import ED25519, MLDSA44, Signature, TreeHead, VerifierKey
 
-NAME = Path("keys", "checkpoint-key.json")
-
 
 @dataclass(frozen=True)
 class SigningKey:

@@ -101,10 +101,6 @@ class SignInLink(models.Model):
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
 
-    def is_good(self, now: datetime | None = None) -> bool:
-        """Return whether the link may still be used."""
-        return self.used_at is None and self.expires_at > (now or timezone.now())
-
 
 class TokenQuerySet(models.QuerySet["Token"]):
     """Queries of pages."""

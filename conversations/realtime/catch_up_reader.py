@@ -4,7 +4,6 @@ behind."""
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from conversations.events.log.records import Stored
 if TYPE_CHECKING:
     from conversations.realtime.feed import Feed
 
-logger = logging.getLogger(__name__)
 
 MAX_KEYS = 200  # conversations of one query
 AGAIN = 1.0  # seconds after a query that failed

@@ -1,7 +1,6 @@
 """Collect what this server process reports in its `Node` row: figures, versions, and warnings for the operations
 page."""
 
-import logging
 import platform
 import re
 import sqlite3
@@ -19,8 +18,6 @@ from conversations.events import log
 from conversations.realtime.broadcast_listener import BroadcastListener
 from conversations.realtime.socket_registry import SocketRegistry
 from conversations.search.indexer import Indexer
-
-logger = logging.getLogger(__name__)
 
 LOOK_EVERY = 60.0  # seconds between two looks for warnings
 MIN_POSTGRESQL = (14, 0)

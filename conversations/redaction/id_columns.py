@@ -49,7 +49,7 @@ def replace(row: Conversation, own: Collection[int], erased: ErasedId) -> None:
     Run.objects.filter(erased.held_by("state"), conversation__in=own).update(state=None, state_mac=None)
 
 
-def count(row: Conversation, erased: ErasedId) -> int:
+def count(erased: ErasedId) -> int:
     """Return how many rows have it."""
     topics = [topic for topic, _ in erased.topics()]
     return sum(rows.count() for rows, _ in _ids(erased)) + Post.objects.filter(topic__in=topics).count()

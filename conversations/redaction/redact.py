@@ -33,8 +33,6 @@ logger = logging.getLogger(__name__)
 
 ID_FIELD = "id"  # what stands for a conversation's id where a redaction names a field
 
-_listeners: list[Callable[[Sequence[Redaction]], None]] = []
-
 
 class Redacted(NamedTuple):
     """What was done in one conversation."""
@@ -159,20 +157,8 @@ def forget_drawn(key: str, seqs: Sequence[int]) -> None:
 
 
 def note(made: Redaction) -> None:
-    """Store what was redacted, for the journal and for other processes, inside the transaction; this one is told."""
+    """Store what was redacted, for the journal and for other processes, inside the transaction."""
     made.save(force_insert=True)
-    transaction.on_commit(lambda: _notify_listeners([made]))
-
-
-def on_redacted(listener: Callable[[Sequence[Redaction]], None]) -> Callable[[], None]:
-    """Be told of what this process redacted, after the commit; answer a function that ends it."""
-    _listeners.append(listener)
-    return lambda: _listeners.remove(listener)
-
-
-def _notify_listeners(made: Sequence[Redaction]) -> None:
-    for listener in tuple(_listeners):
-        listener(made)
 
 
 def lock(parts: Sequence[Part]) -> None:

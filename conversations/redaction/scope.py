@@ -207,7 +207,7 @@ def _places_of_id(row: Conversation) -> list[RedactedPlace]:
     erased = ErasedId(row.key, hash_chain.erased_key(row.key_digest))
     entries = audit_entries.without_id(erased)
     elsewhere = {
-        "other rows: alarms, alerts, rules, agents' memory": id_columns.count(row, erased),
+        "other rows: alarms, alerts, rules, agents' memory": id_columns.count(erased),
         "entries of the audit log": sum(bool(entry.digest) for entry in entries),
         "entries of the audit log in an older format, which keep it": sum(not entry.digest for entry in entries),
         "events that have it in their own id or run, which keep it": Event.objects.filter(

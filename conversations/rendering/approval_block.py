@@ -62,7 +62,7 @@ def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
         asker=event_rows.named(mark_for(request.payload.speaker, request.event.principal)),
         asked_at=_when(request),
         why=_words(request, "why"),
-        decider=event_rows.named(_decider(decided)) if decided and _has_decider(state, decided) else None,
+        decider=event_rows.named(_decider(decided)) if decided and _has_decider(decided) else None,
         decided=_when(decided) if decided else None,
         message=_words(decided, "message") if decided else None,
         reason=_words(decided, "reason") if decided else None,
@@ -75,7 +75,7 @@ def of_call(call: CallEvents, request: event_rows.ParsedEvent) -> ApprovalBlock:
     )
 
 
-def _has_decider(state: str, decided: event_rows.ParsedEvent) -> bool:
+def _has_decider(decided: event_rows.ParsedEvent) -> bool:
     """Return whether a decider is shown: a request that ended undecided was ended by a person or by nobody."""
     return not closed_as(decided.event.kind) or event_rows.doer(decided).startswith(("user:", "token:"))
 

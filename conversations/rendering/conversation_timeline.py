@@ -93,7 +93,7 @@ def layout(read: TimelineEvents, *, failures: bool = False, upto: int = 0) -> Ti
             rows.append([_message(event, body)])
     runs = {run.id: run for run in read.runs}
     for run, events in by_run.items():
-        rows.append(_RunReader(run, runs.get(run), calls.of_run(run)).rows(events))
+        rows.append(_RunReader(runs.get(run), calls.of_run(run)).rows(events))
     rows += [[_call(call, 0)] for call in calls.take_rest(by_run)]
     rows.sort(key=lambda block: (block[0].seq, block[0].start))
     flat = [row for block in rows for row in (_with_failures(block) if failures else block)]
@@ -193,7 +193,7 @@ class _Inner(_Held):
 class _RunReader:
     """Reads one run's events into rows: the run, its agents one after the other, calls and waits within."""
 
-    def __init__(self, run: str, row: RunTimes | None, calls: Sequence[CallTimes]) -> None:
+    def __init__(self, row: RunTimes | None, calls: Sequence[CallTimes]) -> None:
         self._row, self._calls = row, calls
         self._agent = row.agent if row else ""
         self._called_tools: list[str] = []

@@ -21,7 +21,6 @@ from conversations.rendering.participant_marks import mark_for
 
 Form = Literal["markdown", "text"]
 LEVELS = ("chat", "steps")  # of detail; the rest is in the record alone
-STEPS = registry.names_with("call_step")
 ANNOTATIONS = registry.names_with("shown_under_event")
 SPOKEN = registry.names_with("speech")
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")

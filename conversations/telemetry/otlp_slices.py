@@ -24,7 +24,6 @@ MAX_NESTED = 40  # levels of large lists and objects
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _KEY, _VALUE = 1, 2  # of KeyValue
 _ARRAY, _KVLIST = 5, 6  # of AnyValue
-_ITEMS = 1  # of ArrayValue and KeyValueList
 Message = Any  # the messages' classes are made at run time
 
 

@@ -14,6 +14,7 @@ from conversations.core import hidden_characters
 from conversations.core.micros import to_datetime
 from conversations.core.node_heartbeat import database_now
 from conversations.models import Agent, Approval, Run, ToolCall, ToolSchema
+from conversations.models.run import FAILED, UNFINISHED
 from conversations.rendering import json_tree, richtext
 from conversations.rendering.agents_graph import HandoffGraph, graph_of
 from conversations.rendering.participant_marks import ParticipantMark, mark_for_name
@@ -24,9 +25,7 @@ from conversations.tool_calls.mcp_status import McpServerStatus
 from conversations.tool_calls.tool_activity import ToolActivity
 
 RECENT_S = 24 * 3600  # seconds of runs that are counted
-LIVE = ("running", "queued", "waiting")
-BAD = ("failed", "interrupted", "incompatible")
-MAX_FAILURES = 200  # of which each agent's newest is told
+MAX_FAILURES = 200  # of which each agent's newest is shown
 
 Counts = dict[str, int]  # by status of a run
 
@@ -85,7 +84,7 @@ class AgentStatus:
     @property
     def failed(self) -> int:
         """Return how many of the ended runs failed."""
-        return sum(self.recent.get(status, 0) for status in BAD)
+        return sum(self.recent.get(status, 0) for status in FAILED)
 
     @property
     def runs(self) -> str:
@@ -241,7 +240,7 @@ def _shared(tools: Iterable[dict[str, Any]]) -> set[str]:
 
 
 def _live() -> dict[str, Counts]:
-    return _counted(Run.objects.filter(status__in=LIVE).values_list("agent", "status").annotate(Count("id")))
+    return _counted(Run.objects.filter(status__in=UNFINISHED).values_list("agent", "status").annotate(Count("id")))
 
 
 def _asking() -> dict[str, int]:
@@ -257,7 +256,7 @@ def _recent() -> dict[str, Counts]:
 
 
 def _failures() -> dict[str, Failure]:
-    bad = Run.objects.filter(id__gte=_since(), status__in=BAD).order_by("id").select_related("conversation")
+    bad = Run.objects.filter(id__gte=_since(), status__in=FAILED).order_by("id").select_related("conversation")
     newest = list(bad.reverse()[:MAX_FAILURES])
     return {
         run.agent: Failure(run.conversation.key, run.ended_seq or 0, run.status, richtext.inline(run.reason))

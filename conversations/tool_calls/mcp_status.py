@@ -21,7 +21,7 @@ class McpServerStatus:
 def servers() -> dict[str, list[McpServerStatus]]:
     """Return the MCP servers by team; if several workers use one, the problem of any of them is shown."""
     by_team: dict[str, dict[str, str]] = {}
-    for node, is_alive in node_heartbeat.live_nodes():
+    for node, is_alive in node_heartbeat.known_nodes():
         if node.kind == "worker" and is_alive:
             for team, name, state in _server_states(node.facts):
                 states = by_team.setdefault(team, {})

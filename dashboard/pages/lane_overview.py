@@ -12,7 +12,6 @@ from conversations.models import Conversation
 from conversations.rendering.participant_marks import mark_for
 
 HEIGHT = 1000  # places of the strip
-COLUMNS = 11  # one for people, one for each hue of agents
 _NAMED = re.compile(r'"(sender|agent|from_agent|by)"\s*:\s*"([^"\\]{1,200})"')
 
 

@@ -10,6 +10,7 @@ from conversations.events import log, payload, verify_chains
 from conversations.events.log import hash_chain
 from conversations.models import Conversation, Event
 from tests.support.redacted import redact, to_format_1
+from tests.support.verified import verify_events
 
 pytestmark = pytest.mark.django_db
 CHANGES = {
@@ -34,12 +35,12 @@ def record():
 
 
 def first_bad():
-    verdict = verify_chains.verify_events()
+    verdict = verify_events()
     return verdict.first_bad if not verdict.ok else ""
 
 
 def test_an_unchanged_record_is_whole():
-    assert verify_chains.verify_events() == verify_chains.ChainReport(2, ok=True)
+    assert verify_events() == verify_chains.ChainReport(2, ok=True)
     assert list(Event.objects.order_by("seq").values_list("run", "turn")) == [("r", 1), (None, None)]
 
 
@@ -57,7 +58,7 @@ def test_events_of_format_1_stay_valid_and_go_on_in_format_2(upto):
     to_format_1("c", upto)
     log.append([log.from_internal("c", {"event": "operator.note", "text": "later"}, SYSTEM)])
 
-    assert verify_chains.verify_events() == verify_chains.ChainReport(3, ok=True)
+    assert verify_events() == verify_chains.ChainReport(3, ok=True)
 
 
 def test_format_1_does_not_come_after_format_2():
@@ -98,7 +99,7 @@ def test_a_redaction_that_an_event_names_is_whole(upto):
     to_format_1("c", upto)
     redact("c", 1, body='{"run_id":"r","turn":1}')  # a tombstone keeps what tells the columns
 
-    assert verify_chains.verify_events() == verify_chains.ChainReport(3, ok=True)
+    assert verify_events() == verify_chains.ChainReport(3, ok=True)
 
 
 @pytest.mark.parametrize("change", [{"body": '{"a":1}'}, {"erased_by": "user:eve"}, {"erased_by": None}])

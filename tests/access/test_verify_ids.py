@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from conversations.core.principals import SYSTEM, token_principal
-from conversations.events import log, payload, verify_chains
+from conversations.events import log, payload
 from conversations.events.log import hash_chain
 from conversations.events.verify_chains import ChainReport
 from conversations.import_export.detect_format import recordings
@@ -16,6 +16,7 @@ from conversations.import_export.export import export
 from conversations.import_export.import_report import ImportReport
 from conversations.models import Conversation
 from tests.support.redacted import to_format_1
+from tests.support.verified import verify_events
 
 pytestmark = pytest.mark.django_db
 ID = ("key", "key_salt", "key_digest")
@@ -37,7 +38,7 @@ def record():
 
 
 def fault():
-    verdict = verify_chains.verify_events()
+    verdict = verify_events()
     return "" if verdict.ok else f"{verdict.first_bad}: {verdict.why}"
 
 
@@ -88,7 +89,7 @@ def test_a_record_of_all_three_formats_is_whole():
     say("old")
     say("Zürich")
 
-    assert verify_chains.verify_events() == ChainReport(8, ok=True)
+    assert verify_events() == ChainReport(8, ok=True)
 
 
 @pytest.mark.parametrize("what", CHANGES)

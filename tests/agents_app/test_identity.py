@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -80,25 +79,6 @@ def test_a_deferred_tool_gets_a_bare_approval_alias_only_without_a_bare_sibling(
     assert alone.approval_keys == ("later", "deferred_top_level:later")
     assert beside.approval_keys == ("deferred_top_level:later",)
     assert identity.identity_of(at_once, [later, at_once]).approval_keys == ("later",)
-
-
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
-        ({"call_id": "call_1"}, "call_1"),
-        ({"call_id": "", "id": "fc_1"}, "fc_1"),
-        ({"call_id": 7}, None),
-        ({"call_id": ["x"]}, None),
-        ({"call_id": True}, None),
-        ({"call_id": None}, None),
-        ({}, None),
-    ],
-)
-def test_a_call_id_is_kept_only_when_it_is_text(call: dict[str, Any], expected: str | None) -> None:
-    item = {"type": "function_call", "name": "look", **call}
-
-    assert identity.call_id_of(item) == expected
-    assert identity.call_id_of(SimpleNamespace(raw_item=item)) == expected
 
 
 class Desk(MCPServer):
@@ -235,8 +215,6 @@ def test_the_synthetic_namespace_of_a_deferred_call_stays_until_the_tool_is_invo
     assert identity.layers(gated, stopped_on.tool_namespace)["namespace"] == "later"
     assert [item.output for item in result.new_items if item.type == "tool_call_output_item"] == ["as later/later"]
     assert set(spans.names) == {"later"}
-    assert identity.as_invoked(call, gated).namespace is None
-    assert identity.as_invoked(call, at_once).namespace == "later"
 
 
 def later_gated(ctx: ToolContext[Any]) -> str:

@@ -12,6 +12,7 @@ from conversations.events.log import read_many
 from conversations.events.payload import parse
 from conversations.search import index_writer
 from tests.support.peaks import peak
+from tests.support.verified import verify_events
 
 LARGE = 1_000_000  # characters of an event's text
 COUNT = 40
@@ -79,7 +80,7 @@ def test_a_chain_is_checked_a_few_mib_at_a_time():
     fill("a")
 
     with peak() as needed:
-        verdict = verify_chains.verify_events()
+        verdict = verify_events()
 
     assert verdict == verify_chains.ChainReport(COUNT, ok=True)
     assert needed.mib < FEW_MIB

@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from conversations.evidence import merkle, notes
 from conversations.evidence.notes import ED25519_WITNESS, Signature, VerifierKey
+from tests.support import merkle_proofs
 
 NAME = "witness.example/w1"
 
@@ -37,7 +38,7 @@ class StandInWitness:
             return 400, ""
         if old != self.size or (old == checkpoint.size and checkpoint.root != self.root):
             return 409, f"{self.size}\n"
-        if not merkle.is_consistent(old, self.root, checkpoint.size, checkpoint.root, proof):
+        if not merkle_proofs.is_consistent(old, self.root, checkpoint.size, checkpoint.root, proof):
             return 422, ""
         self.size, self.root = checkpoint.size, checkpoint.root
         at = notes.now_s()

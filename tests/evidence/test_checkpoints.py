@@ -18,6 +18,7 @@ from conversations.evidence.witness_settings import parse
 from conversations.models import AuditEntry, Checkpoint, Conversation, TreeChain, TreeLeaf, TreeNode, Witnessed
 from dashboard.config import Config
 from tests.evidence.stand_in_witness import StandInWitness, serving
+from tests.support import merkle_proofs
 from tests.support.cast import client_of, person
 from tests.support.live import until
 
@@ -64,7 +65,7 @@ def test_only_what_moved_becomes_a_leaf_and_the_tree_only_grows(signer):
         checkpoints.make(signer)
         old = n if n > 1 else 1
         proof = tree.consistency(old, tree.size())
-        assert merkle.is_consistent(old, tree.root(old), tree.size(), tree.root(tree.size()), proof)
+        assert merkle_proofs.is_consistent(old, tree.root(old), tree.size(), tree.root(tree.size()), proof)
 
     assert [len(notes.parse(c.note).signatures) for c in Checkpoint.objects.order_by("size")] == [1] * 6 + [2]
 
@@ -148,7 +149,7 @@ def test_a_tree_of_many_pages_has_the_root_of_all_its_leaves(signer, monkeypatch
     assert TreeNode.objects.count() == 1_500 // 256
     for index, size in ((0, 1_500), (700, 1_111), (1_499, 1_500), (255, 256)):
         path = tree.inclusion(index, size)
-        assert merkle.root_by_inclusion(hashes[index], index, size, path) == merkle.root_of(hashes[:size])
+        assert merkle_proofs.root_by_inclusion(hashes[index], index, size, path) == merkle.root_of(hashes[:size])
 
 
 def test_an_older_database_is_not_signed(signer):

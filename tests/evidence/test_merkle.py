@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations.evidence import merkle
+from tests.support import merkle_proofs
 
 LEAVES = [
     bytes.fromhex(text)
@@ -80,13 +81,13 @@ def test_every_proof_of_a_small_tree_holds_and_for_nothing_else(size):
     tree, root = subtree_of(hashes), merkle.root_of(hashes)
     for index in range(size):
         path = merkle.inclusion(tree, index, size)
-        assert merkle.root_by_inclusion(hashes[index], index, size, path) == root
-        assert merkle.root_by_inclusion(b"\1" * 32, index, size, path) != root
-        assert merkle.root_by_inclusion(hashes[index], index, size, [*path, root]) is None
+        assert merkle_proofs.root_by_inclusion(hashes[index], index, size, path) == root
+        assert merkle_proofs.root_by_inclusion(b"\1" * 32, index, size, path) != root
+        assert merkle_proofs.root_by_inclusion(hashes[index], index, size, [*path, root]) is None
         old, proof = index + 1, merkle.consistency(tree, index + 1, size)
-        assert merkle.is_consistent(old, merkle.root_of(hashes[:old]), size, root, proof)
-        assert not merkle.is_consistent(old, b"\1" * 32, size, root, proof)
-        assert not merkle.is_consistent(old, merkle.root_of(hashes[:old]), size, b"\1" * 32, proof)
+        assert merkle_proofs.is_consistent(old, merkle.root_of(hashes[:old]), size, root, proof)
+        assert not merkle_proofs.is_consistent(old, b"\1" * 32, size, root, proof)
+        assert not merkle_proofs.is_consistent(old, merkle.root_of(hashes[:old]), size, b"\1" * 32, proof)
 
 
 @settings(max_examples=40)
@@ -98,4 +99,4 @@ def test_a_flipped_bit_of_a_proof_is_refused(size, data):
     if path:
         at, bit = data.draw(st.integers(0, len(path) - 1)), data.draw(st.integers(0, 255))
         path[at] = (int.from_bytes(path[at], "big") ^ 1 << bit).to_bytes(32, "big")
-        assert merkle.root_by_inclusion(hashes[index], index, size, path) != root
+        assert merkle_proofs.root_by_inclusion(hashes[index], index, size, path) != root

@@ -25,7 +25,7 @@ def test_a_beat_is_one_row_that_is_told_again():
     pulse.beat()
     pulse.beat()
 
-    ((node, is_alive),) = node_heartbeat.live_nodes()
+    ((node, is_alive),) = node_heartbeat.known_nodes()
     facts = json.loads(node.facts)
     assert (node.kind, is_alive, facts["lag_s"]) == ("recorder", True, 0.2)
     assert abs(facts["clock_skew_ms"]) < 1000
@@ -40,7 +40,7 @@ def test_who_stopped_telling_is_gone_and_who_ended_in_order_is_not_there():
     Node.objects.filter(name=silent.name).update(seen_at=node_heartbeat.database_now() - 30_000_000)
     ended.stop()
 
-    ((node, is_alive),) = node_heartbeat.live_nodes()
+    ((node, is_alive),) = node_heartbeat.known_nodes()
     assert (node.name, is_alive) == (silent.name, False)
 
 

@@ -6,12 +6,13 @@ import pytest
 
 from conversations.core import principals
 from conversations.core.errors import Unavailable
-from conversations.events import log, payload, verify_chains
+from conversations.events import log, payload
 from conversations.models import Conversation, Event
 from conversations.redaction import erase_id
 from conversations.redaction.redact import redact
 from conversations.telemetry import late_names
 from tests.redaction.test_redact import SECRET, everywhere, index
+from tests.support.verified import verify_events
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TRACE, NAMED, BY = "0" * 31 + "7", "named", principals.token_principal("collector")
@@ -43,7 +44,7 @@ def test_a_redaction_of_either_reaches_both(team, half_moved, key):
 
     assert {redacted.conversation for redacted in done} == {TRACE, NAMED}
     assert everywhere(SECRET) == []
-    assert verify_chains.verify_events().ok
+    assert verify_events().ok
 
 
 def test_a_redaction_of_the_erased_destination_reaches_the_trace(team, half_moved):

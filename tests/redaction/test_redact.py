@@ -14,7 +14,7 @@ from conversations.conversation.fork import fork
 from conversations.core import principals
 from conversations.core.errors import Conflict, Invalid, NotAllowed
 from conversations.core.principals import SYSTEM
-from conversations.events import log, payload, verify_chains
+from conversations.events import log, payload
 from conversations.events.log import hash_chain
 from conversations.events.log.rebuild import rebuild
 from conversations.models import Agent, AuditEntry, Conversation, Event, SessionItem
@@ -28,6 +28,7 @@ from tests.events.test_log import message_event
 from tests.support.live import Server, until
 from tests.support.redacted import stored_files
 from tests.support.tiers import rounds
+from tests.support.verified import verify_events
 
 SECRET = "Hedgehog-4711"
 CONTENTLESS = ("conversations_search", "conversations_caption")  # FTS5's; the tables of their segments can be read
@@ -77,7 +78,7 @@ def test_redacted_words_are_in_no_table_and_the_chains_are_intact(team):
     assert (event.salt, event.erased_by) == (None, done[0].mark)
     assert json.loads(event.body)["content"] == ""
     assert list(Event.objects.filter(seq__lte=4).order_by("seq").values(*FIELDS)) == before
-    assert verify_chains.verify_events().ok
+    assert verify_events().ok
     assert chain.verify().ok
     assert AuditEntry.objects.filter(verb="redact", reason="asked for by the person").count() == 1
     rows = Conversation.objects.values().get()
@@ -96,7 +97,7 @@ def test_forks_and_forks_of_forks_lose_the_words_too(team):
 
     assert [redaction.conversation for redaction in done] == ["redact-b", first, second]
     assert everywhere(SECRET) == []
-    assert verify_chains.verify_events().ok
+    assert verify_events().ok
 
 
 @pytest.mark.django_db(transaction=True)
@@ -117,10 +118,10 @@ def test_what_a_fork_itself_repeats_goes_too_its_title_and_the_words_it_changed(
 
     assert everywhere(SECRET) == []
     assert everywhere("goodbye")
-    assert verify_chains.verify_events().ok
+    assert verify_events().ok
     again = fork(team["admin"], "redact-h", 2).conversation
     redact(team["admin"], again, [2], "asked for")
-    assert verify_chains.verify_events().ok
+    assert verify_events().ok
 
 
 @pytest.mark.django_db(transaction=True)
@@ -286,7 +287,7 @@ def test_expiry_goes_by_conversation_and_team_and_by_pages(team):
     assert by_team == by_key == expiry.PAGE // 2 + 10
     assert (expired, held) == (expiry.PAGE + 20, 0)
     assert everywhere(SECRET) == []
-    assert verify_chains.verify_events().ok
+    assert verify_events().ok
     list(rebuild())
     assert everywhere(SECRET) == []
 
@@ -392,4 +393,4 @@ def test_what_was_moved_here_loses_its_words_where_it_came_from_too(team, is_exp
     index()
 
     assert everywhere(SECRET) == []
-    assert verify_chains.verify_events().ok
+    assert verify_events().ok

@@ -10,7 +10,7 @@ from django.db import connection
 from conversations.access.audit import chain
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.core.principals import SYSTEM
-from conversations.events import log, verify_chains
+from conversations.events import log
 from conversations.evidence import authority
 from conversations.models import AuditEntry, Conversation, Event, LegalHold, Redaction, RetentionRule
 from conversations.redaction import expiry, legal_holds, retention_job, retention_rules
@@ -21,6 +21,7 @@ from tests.redaction.test_redact import aged, everywhere, index, spoken
 from tests.support.live import Server, until
 from tests.support.redacted import stored_files
 from tests.support.tiers import rounds
+from tests.support.verified import verify_events
 
 SECRET = "Hedgehog-4712"
 
@@ -133,7 +134,7 @@ def test_expiry_reads_bounded_pages_and_stops_at_what_is_newer(team, monkeypatch
     assert expired == (16, 0)
     assert Event.objects.filter(salt=None).count() == 16
     assert max(len(json.loads(row.seqs)) for row in Redaction.objects.all()) <= 4
-    assert verify_chains.verify_events().ok
+    assert verify_events().ok
 
 
 @pytest.mark.django_db(transaction=True)
@@ -242,7 +243,7 @@ def raced(admin, rule, number):
 def races(admin, count):
     rule = expiry.Expiring(time.time_ns() // 1000 - 30 * retention_rules.DAY_US, ["message"])
     outcomes = [raced(admin, rule, number) for number in range(count)]
-    assert verify_chains.verify_events().ok
+    assert verify_events().ok
     assert chain.verify().ok
     return outcomes
 

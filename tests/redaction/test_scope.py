@@ -8,7 +8,7 @@ from conversations.access.audit import chain
 from conversations.conversation.fork import fork
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound, Unavailable
 from conversations.core.principals import SYSTEM, user_principal
-from conversations.events import log, payload, verify_chains
+from conversations.events import log, payload
 from conversations.models import AuditEntry, Event, Redaction, RedactionRequest, SessionItem, ToolCall, User
 from conversations.redaction import call_field, journal, legal_holds, requests, scope
 from conversations.redaction.redact import redact
@@ -16,6 +16,7 @@ from conversations.redaction.scope import RedactionScope
 from tests.redaction.test_redact import everywhere, index, spoken
 from tests.support.cast import person
 from tests.support.searching import search_all
+from tests.support.verified import verify_events
 
 PHONE = "+44 7700 900123"
 
@@ -51,7 +52,7 @@ def test_a_field_of_a_call_goes_wherever_the_call_says_it_and_the_rest_stays(tea
     first, second = (json.loads(Event.objects.get(conversation__key="scope-a", seq=seq).body) for seq in (1, 2))
     assert first["args"] == json.loads(first["args_raw"]) == {"phone": "[redacted]", "note": "quokka"}
     assert second["output"] == {"line": "dialled [redacted], wombat"}
-    assert verify_chains.verify_events().ok
+    assert verify_events().ok
     index()
     assert {key for key, _ in search_all("quokka")} == {key for key, _ in search_all("wombat")} == {"scope-a", copy}
     assert search_all("900123") == []
@@ -97,7 +98,7 @@ def test_what_lost_a_field_can_still_be_redacted_and_an_older_copy_loses_the_sam
     redact(team["admin"], "scope-b", [1], "asked for")
 
     assert everywhere("quokka") == everywhere(PHONE) == []
-    assert verify_chains.verify_events().ok
+    assert verify_events().ok
 
 
 @pytest.mark.django_db(transaction=True)
@@ -161,7 +162,7 @@ def test_everything_about_a_person_goes_and_what_is_held_is_told(team):
         assert everywhere(word) == []
     assert everywhere("nothing of note")
     assert not AuditEntry.objects.filter(target__contains="ida").exists()
-    assert verify_chains.verify_events().ok
+    assert verify_events().ok
     assert chain.verify().ok
 
 

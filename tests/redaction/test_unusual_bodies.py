@@ -6,11 +6,12 @@ import time
 import pytest
 
 from conversations.core.principals import SYSTEM
-from conversations.events import log, payload, verify_chains
+from conversations.events import log, payload
 from conversations.models import Event, ToolCall
 from conversations.redaction import expiry, redact
 from tests.events.test_log import AGENT
 from tests.redaction.test_redact import aged, spoken
+from tests.support.verified import verify_events
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HALF = r'{"event":"log","name":"\ud800x","text":"Hedgehog"}'
@@ -38,7 +39,7 @@ def test_an_event_expires_whatever_its_texts_and_numbers_are(body):
     left = Event.objects.get(conversation__key="unusual-a", seq=1).body
     assert "Hedgehog" not in left
     assert payload.parse(left.encode()).kind == "log"
-    assert verify_chains.verify_events().ok
+    assert verify_events().ok
 
 
 @pytest.mark.parametrize("other", [r'"\ud800"', "1e999", "9" * 5000])
@@ -51,7 +52,7 @@ def test_a_field_is_redacted_whatever_stands_beside_it(team, other):
     left = Event.objects.get(conversation__key="unusual-b", seq=1).body
     assert "0171" not in left
     assert other in left or f'"{other}"' in left
-    assert verify_chains.verify_events().ok
+    assert verify_events().ok
 
 
 def test_an_event_that_cannot_be_redacted_keeps_no_other_from_expiring(monkeypatch, caplog):

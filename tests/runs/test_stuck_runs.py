@@ -62,7 +62,7 @@ def test_a_beat_of_the_future_is_no_sign_of_life(stuck, people):
     stop_and_rerun.cancel_run(people["operator"], stuck)
 
     assert Run.objects.get().status == "interrupted"
-    assert [is_there for _, is_there in node_heartbeat.live_nodes()] == [False]
+    assert [is_there for _, is_there in node_heartbeat.known_nodes()] == [False]
 
 
 def test_a_run_with_an_ended_lease_is_freed_without_any_worker(people):

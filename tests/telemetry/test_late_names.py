@@ -7,7 +7,6 @@ from conversations.asgi import telemetry
 from conversations.core import principals
 from conversations.core.errors import Unavailable
 from conversations.events import log, payload
-from conversations.events.verify_chains import verify_events
 from conversations.evidence import tree
 from conversations.models import Conversation, Event, ToolCall, Turn
 from conversations.telemetry import intake, late_names
@@ -15,6 +14,7 @@ from conversations.telemetry.otlp_protobuf import traces as decoded
 from tests.support.cast import cast, client_of
 from tests.support.doors import Caller, events_of
 from tests.support.otlp import conversations_of, counts_of, export, traces
+from tests.support.verified import verify_events
 from tests.telemetry.test_genai import weather
 
 TRACE = f"{77:032x}"

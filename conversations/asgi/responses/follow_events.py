@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +20,6 @@ from conversations.core.db_threads import DatabaseThreads
 from conversations.core.failpoints import should_drop
 from conversations.events import commit_listeners, log
 from conversations.events.log.records import Stored
-
-logger = logging.getLogger(__name__)
 
 MAX_EVENTS, MAX_SIZE = 1000, 4 << 20  # events, and bytes of them in memory, that a follower holds
 MAX_HELD = 64 << 20  # bytes that all followers of a process hold

@@ -136,7 +136,7 @@ def correct(
         _make_room(cursor, "conversations_toolcall", ("run", "call_id", "nth"), there)
     elif table == "approvals":
         _make_room(cursor, "conversations_approval", ("tool_call",), there)
-    sql.write_changes(cursor, _fold_of(table, there))
+    sql.write_changes(cursor, _fold_of(there))
 
 
 def _delete(cursor: CursorWrapper, table: str, conversation: int, row_keys: Sequence[Key]) -> None:
@@ -161,7 +161,7 @@ def _make_room(cursor: CursorWrapper, table: str, unique: tuple[str, ...], there
         )
 
 
-def _fold_of(table: str, there: Sequence[Any]) -> RowChanges:
+def _fold_of(there: Sequence[Any]) -> RowChanges:
     changes = RowChanges()
     for row in there:
         if isinstance(row, FoldedCall):

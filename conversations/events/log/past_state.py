@@ -24,7 +24,6 @@ from conversations.models import Conversation
 FARTHEST = 50_000  # events that are folded for one moment
 STEP = 2_000  # events between two checkpoints, and of one read
 KEPT = 8  # conversations
-OPEN = ("queued", "running", "waiting")  # statuses of a run that is not over
 
 
 class PastState(NamedTuple):

@@ -21,7 +21,6 @@ _STATUS = {
     "started": "running",
     "waiting": "waiting",
 }  # of a run after its event
-WORDS = 2_000  # characters of a message whose beginning is told
 
 
 class CallTimes(NamedTuple):

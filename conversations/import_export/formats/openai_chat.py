@@ -39,8 +39,6 @@ READS = ("document", "lines")
 IS_GENERAL = True  # any list of messages with roles
 LISTS = ("messages", "traj")
 
-Message = tuple[str, dict[str, Any]]  # its place, and itself
-
 
 def fits(sample: object) -> bool:
     """Return whether a document, or a line, is of this format."""

@@ -51,7 +51,7 @@ class Process:
 
 def processes() -> tuple[list[Process], int]:
     """Return the living and the last of those that are gone, and how many more are gone since yesterday."""
-    all_processes = [_read(node, is_alive) for node, is_alive in node_heartbeat.live_nodes()]
+    all_processes = [_read(node, is_alive) for node, is_alive in node_heartbeat.known_nodes()]
     living = sorted(
         (process for process in all_processes if process.is_alive),
         key=lambda process: (_ORDER.get(process.kind, 9), process.role, process.name),

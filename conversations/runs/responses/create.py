@@ -31,11 +31,11 @@ from conversations.events.response_ids import (
     words_of,
 )
 from conversations.models import Response, Run
+from conversations.models.run import UNFINISHED
 from conversations.runs.responses import unknown_calls
 
 DEMO = "demo"
 TRIES = 3
-LIVE = ("queued", "running", "waiting")
 NOBODY = ModelAvailability(False, False, False, "", False)
 
 Body = dict[str, object]
@@ -247,7 +247,7 @@ def remembered(key: str) -> Response | None:
     """Return the newest response of a conversation that can be continued: one that completed, or is in progress,
     because the next one waits for it."""
     responses = Response.objects.filter(conversation__key=key, store=True).order_by("-in_seq")
-    live = Run.objects.filter(id=OuterRef("run"), status__in=LIVE)
+    live = Run.objects.filter(id=OuterRef("run"), status__in=UNFINISHED)
     return responses.filter(Q(status__in=CONTINUABLE) | Q(status="") & Exists(live)).first()
 
 
@@ -286,7 +286,7 @@ def is_continued(earlier: Response) -> bool:
     others = list(Response.objects.filter(previous=earlier.id).values_list("status", "run"))
     if any(status in (*CONTINUABLE, DELETED) for status, _ in others):
         return True
-    return Run.objects.filter(id__in=[run for status, run in others if not status], status__in=LIVE).exists()
+    return Run.objects.filter(id__in=[run for status, run in others if not status], status__in=UNFINISHED).exists()
 
 
 def _received(request: ResponseRequest, response: str, agent: str, by: Principal) -> dict[str, Any]:

@@ -71,12 +71,8 @@ def facets(filters: CallFilters) -> list[Facet]:
     return [facet for facet in candidates if facet.all_values or facet.values]
 
 
-def values_of(column: str) -> list[str]:
-    """Return the values of an indexed column in order, at most `KNOWN`."""
-    return _values([column])[column]
-
-
 def _values(columns: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of indexed columns in order, at most `KNOWN` of each."""
     sql = " UNION ALL ".join(_VALUES.format(column) for column in columns)
     values: dict[str, list[str]] = {column: [] for column in columns}
     for column, value in sql_conditions.fetch_rows(sql, [KNOWN] * len(columns)):
