@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,7 @@ MAX_JOBS = 20  # of everybody; the oldest that nothing is done with goes
 SENT_WITHIN_S = 60  # seconds between two pieces, after which a file may go for another
 LOOK_EVERY_S = 0.5  # seconds between two looks at the right of whoever imports (law H)
 KEPT_S = 3600  # seconds without a request after which a file is removed
+LEFT_S = 24 * 3600  # seconds after which nobody is using a file that this process did not receive
 MAX_PROBLEMS = ImportReport.SHOWN + 1  # lines
 State = Literal["receiving", "received", "reading", "checked", "imported", "failed"]
 
@@ -175,8 +177,8 @@ class ImportJobs:
             if idle is None:
                 raise Busy(f"{MAX_JOBS} files are already being imported: try again later", code="too_many")
             self._drop(idle)
-        if not self._jobs:  # what a process that ended left
-            shutil.rmtree(_home(), ignore_errors=True)
+        if not self._jobs:
+            _remove_left_files()
 
     def _drop(self, job: ImportJob) -> None:
         del self._jobs[job.id]
@@ -247,6 +249,15 @@ def _go_on(job: ImportJob, by: Who, conversations: int, events: int) -> None:
 def _enter(job: ImportJob, by: Who, name: str) -> None:
     correlation = {"file": job.name, "bytes": job.size, "format": job.format, "conversations": job.conversations}
     chain.add_entry(permissions.principal_of(by), "import_file", f"import:{name}", correlation=correlation)
+
+
+def _remove_left_files() -> None:
+    """Remove what ended processes left; another server of the same directory may still be using newer files."""
+    border = time.time() - LEFT_S
+    for folder in _home().glob("*"):
+        with suppress(OSError):
+            if max(path.stat().st_mtime for path in (folder, *folder.iterdir())) < border:
+                shutil.rmtree(folder)
 
 
 def _home() -> Path:

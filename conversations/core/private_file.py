@@ -20,6 +20,12 @@ def create(path: Path, content: bytes) -> None:
             os.link(draft, path)
 
 
+def replace(path: Path, content: bytes) -> None:
+    """Put a file in place of another one, so that a loss of power leaves one of the two, whole. Raises OSError."""
+    with written_whole(path) as file:
+        file.write(content)
+
+
 @contextmanager
 def written_whole(path: Path) -> Iterator[IO[bytes]]:
     """Give a file to write; put it at `path`, also in place of another one, if the block ends without an error. Raises
@@ -28,6 +34,8 @@ def written_whole(path: Path) -> Iterator[IO[bytes]]:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     with _draft_of(path) as (draft, file):
         yield file
+        file.flush()
+        os.fsync(file.fileno())
         file.close()
         draft.replace(path)
 

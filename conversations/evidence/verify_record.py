@@ -223,7 +223,7 @@ class RecordCheck:
             if witness.kind == "file":
                 path = Path(witness.place)
                 try:
-                    known_heads.append((f"the witness {path}", witnesses.newest_of_file(path.read_text())))
+                    known_heads.append((f"the witness {path}", witnesses.newest_in(path)))
                 except (FileNotFoundError, Invalid, UnicodeError) as error:
                     if (
                         TreeLeaf.objects.exists()

@@ -32,6 +32,7 @@ from conversations.models import Witnessed
 logger = logging.getLogger(__name__)
 
 TIMEOUT_S = 15.0
+MAX_END = 1 << 20  # bytes of a file that are read; a checkpoint has less than 10 KB
 STAMP = "rfc3161 "  # before a token, where signatures are stored
 
 
@@ -140,6 +141,16 @@ def _sent(url: str, kind: str, body: bytes, allowed: AllowList) -> Answer:
         return send(url, {"Content-Type": kind}, body, allowed=allowed, timeout_s=TIMEOUT_S, reads_body=True)
     except (PostFailed, AddressRefused) as error:
         raise Refused(str(error)) from None
+
+
+def newest_in(path: Path) -> SignedNote:
+    """Read the newest checkpoint in a file, from its end: a witness's file has a line for each. Raises `Invalid`,
+    OSError and UnicodeError."""
+    with path.open("rb") as file:
+        start = max(0, file.seek(0, os.SEEK_END) - MAX_END)
+        file.seek(start)
+        end = file.read()
+    return newest_of_file((end.partition(b"\n")[2] if start else end).decode())
 
 
 def newest_of_file(text: str) -> SignedNote:

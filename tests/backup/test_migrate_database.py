@@ -1,7 +1,12 @@
 """What `migrate-database` takes along beside the rows, and what it says of a place that it cannot write to."""
 
+import errno
+
 import pytest
 from django.core.management import CommandError, call_command
+
+from conversations.core import private_file
+from dashboard import kept_files
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -36,7 +41,7 @@ def test_the_secret_and_the_keys_go_along_to_a_directory(filled, place):
     assert {"secret", "keys/checkpoint-key.json", "keys/last-checkpoint", "redactions.jsonl"} <= set(
         content(other.data_dir)
     )
-    modes = {path.stat().st_mode & 0o777 for path in kept_files(other.data_dir)}
+    modes = {path.stat().st_mode & 0o777 for path in files_of(other.data_dir)}
     assert (modes, (other.data_dir / "keys").stat().st_mode & 0o777) == ({0o600}, 0o700)
     assert "keys" not in printed
     assert "is there again" not in printed
@@ -51,7 +56,7 @@ def test_another_secret_at_the_target_is_not_replaced_and_nothing_is_copied(fill
     with pytest.raises(AssertionError, match=r"the file .*secret differs from .*secret: move it away first"):
         server.command("migrate-database", str(other.data_dir))
 
-    assert [path.name for path in kept_files(other.data_dir)] == ["secret"]
+    assert [path.name for path in files_of(other.data_dir)] == ["secret"]
 
 
 def test_a_move_to_postgresql_says_which_secret_to_set(filled, place):
@@ -62,11 +67,31 @@ def test_a_move_to_postgresql_says_which_secret_to_set(filled, place):
     assert f"Set SWITCHBOARD_SECRET_KEY to the contents of {server.data_dir / 'secret'}" in printed
 
 
-def kept_files(data_dir):
+def files_of(data_dir):
     """Return the files that a data directory has beside the database, and that a record needs."""
     files = [data_dir / "secret", data_dir / "redactions.jsonl", *sorted((data_dir / "keys").glob("*"))]
     return [path for path in files if path.exists()]
 
 
 def content(data_dir):
-    return {str(path.relative_to(data_dir)): path.read_bytes() for path in kept_files(data_dir)}
+    return {str(path.relative_to(data_dir)): path.read_bytes() for path in files_of(data_dir)}
+
+
+def test_a_disk_that_is_full_half_way_leaves_no_file_at_the_target(tmp_path, monkeypatch):
+    source, target = tmp_path / "old", tmp_path / "new"
+    (source / "keys").mkdir(parents=True)
+    for name in ("secret", "keys/checkpoint-key.json"):
+        (source / name).write_text(name)
+    create = private_file.create
+
+    def create_until_full(path, content):
+        if path.name == "checkpoint-key.json":
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        create(path, content)
+
+    monkeypatch.setattr(private_file, "create", create_until_full)
+
+    with pytest.raises(OSError, match="No space left"):
+        kept_files.copy(source, target, with_secret=True)
+
+    assert [path for path in target.rglob("*") if path.is_file()] == []

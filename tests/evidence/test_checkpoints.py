@@ -314,6 +314,21 @@ def test_the_last_whole_line_of_a_file_counts(signer, tmp_path):
     assert witnesses.newest_of_file(torn).text == newest().text
 
 
+def test_a_long_file_is_read_from_its_end(signer, tmp_path, monkeypatch):
+    path = tmp_path / "w"
+    for word in "abc":
+        say(word)
+        checkpoints.make(signer)
+        witnesses.submit_all([parse(f"file:{path}")], [], NONE)
+    lines = path.read_text().splitlines()
+    monkeypatch.setattr(witnesses, "MAX_END", len(lines[-1]) + len(lines[-2]) // 2)
+    read, end = [], witnesses.newest_of_file
+    monkeypatch.setattr(witnesses, "newest_of_file", lambda text: read.append(text) or end(text))
+
+    assert witnesses.newest_in(path).text == newest().text
+    assert read == [lines[-1] + "\n"]
+
+
 def test_a_witness_at_a_url_signs_and_its_signature_is_part_of_the_note(signer):
     say("a")
     checkpoints.make(signer)

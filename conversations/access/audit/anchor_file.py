@@ -11,6 +11,7 @@ from pathlib import Path
 
 from django.db import connection
 
+from conversations.core import private_file
 from conversations.events.verify_chains import ChainReport
 from conversations.models import AuditEntry
 
@@ -46,9 +47,7 @@ class AuditAnchorFile:
             return
         if head is None or not head[0]:
             return
-        draft = self.path.with_suffix(".new")
-        draft.write_text(text)
-        draft.replace(self.path)
+        private_file.replace(self.path, text.encode())
         self._written = text
 
     def verify(self) -> ChainReport:

@@ -44,11 +44,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Check all, say the counts, exit 1 when anything is wrong."""
+        if options["new"] and not options["since"]:
+            raise CommandError("--new needs --since CHECKPOINT")
         schema_state.ensure()
         self._check_file()
         self._told_at = time.monotonic()
-        if options["new"] and not options["since"]:
-            raise CommandError("--new needs --since CHECKPOINT")
         since = _read(options["since"]) if options["since"] else None
         known = verify_record.settings_of_server()
         check = RecordCheck(known, since=since, is_short=options["new"], progress=self._show_progress)

@@ -1,6 +1,8 @@
 """Import in the browser: a file is sent, summed up and imported, by whoever may publish; errors name line and cause."""
 
 import json
+import os
+import time
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -180,6 +182,21 @@ def test_a_file_that_nobody_goes_on_sending_makes_room(admin, monkeypatch):
 
     assert second.status_code == 200
     assert piece(admin, b"y", name="x", size=2, offset=1, job=first).status_code == 404
+
+
+def test_the_first_upload_removes_only_what_ended_processes_left(admin, tmp_path):
+    newer, left = (tmp_path / "uploads" / name for name in ("of-another-server", "left"))
+    for folder in (newer, left):
+        folder.mkdir(parents=True)
+        (folder / "chats.jsonl").write_bytes(CHATS)
+    long_ago = time.time() - browser_import.LEFT_S - 60
+    for path in (left / "chats.jsonl", left):
+        os.utime(path, (long_ago, long_ago))
+
+    send(admin, CHATS)
+
+    assert (newer / "chats.jsonl").read_bytes() == CHATS
+    assert not left.exists()
 
 
 def test_a_file_is_its_senders_alone(people, admin):
