@@ -38,7 +38,7 @@ class RunScope:
     conversation: str
     run: str
     hooks: RunHooks[Any] | None = None
-    """told of every agent, model turn and tool call inside as well; `current_parent_call()` says under which call"""
+    """called for every agent, model turn and tool call inside as well; `current_parent_call()` says under which call"""
     run_config: RunConfig | None = None
     """models and limits; without it the inner run takes those of the call's own run"""
     on_event: Callable[[StreamEvent], Awaitable[None]] | None = None
@@ -67,12 +67,12 @@ _scope: ContextVar[RunScope | None] = ContextVar("run_scope", default=None)
 
 
 def current_scope() -> RunScope | None:
-    """Return the scope of the run that this code runs in; None outside of a worker."""
+    """Return the scope of the run that this code runs in; None outside a worker."""
     return _scope.get()
 
 
 def current_parent_call() -> str | None:
-    """Return our id of the tool call that this code runs inside; None in the run itself and outside of a worker."""
+    """Return our id of the tool call that this code runs inside; None in the run itself and outside a worker."""
     scope = _scope.get()
     return scope.parent_call if scope else None
 
@@ -89,7 +89,7 @@ def enter_scope(scope: RunScope) -> Iterator[RunScope]:
 
 def idempotency_key(ctx: RunContextWrapper[Any]) -> str:
     """Return the key under which an idempotent tool knows a call that it has done before: our id of the call; in a
-    replay with the same arguments that of the replayed call. Empty outside of a worker."""
+    replay with the same arguments that of the replayed call. Empty outside a worker."""
     scope = current_scope()
     if scope is None or not isinstance(ctx, ToolContext):
         return ""
@@ -97,7 +97,7 @@ def idempotency_key(ctx: RunContextWrapper[Any]) -> str:
 
 
 def tell(event: dict[str, Any]) -> None:
-    """Put an event of the team's own kind in the record; outside of a worker there is none, and nothing happens."""
+    """Put an event of the team's own kind in the record; outside a worker there is none, and nothing happens."""
     scope = current_scope()
     if scope is not None and scope.tell is not None:
         scope.tell(event)

@@ -70,8 +70,8 @@ from dashboard.server.trusted_proxies import apply_forwarded_for
 logger = logging.getLogger(__name__)
 
 SWITCH_INTERVAL = 0.0001  # seconds: the loop and the writer get their turn beside busy threads
-ABANDONED_EVERY = 5.0  # seconds between two looks for approval requests whose asker is gone
-REFUSALS_EVERY = 20.0  # seconds between two looks at what was counted
+ABANDONED_EVERY = 5.0  # seconds between looks for approval requests whose asker is gone
+REFUSALS_EVERY = 20.0  # seconds between looks at what was counted
 ALWAYS = ("/healthz", "/readyz")  # answered before the start is over, too
 TEAMS, LOADING = "teams", "loading its agents"  # a part that is not ready until they are imported
 PUBLISH = "/api/v1/publish"

@@ -38,7 +38,7 @@ MAX_FILE = 256 << 20  # bytes
 MAX_PIECE = 1 << 20  # bytes
 MAX_JOBS = 20  # of everybody; the oldest that nothing is done with goes
 SENT_WITHIN_S = 60  # seconds between two pieces, after which a file may go for another
-LOOK_EVERY_S = 0.5  # seconds between two looks at the right of whoever imports (law H)
+LOOK_EVERY_S = 0.5  # seconds between looks at the right of whoever imports (law H)
 KEPT_S = 3600  # seconds without a request after which a file is removed
 LEFT_S = 24 * 3600  # seconds after which nobody is using a file that this process did not receive
 MAX_PROBLEMS = ImportReport.SHOWN + 1  # lines
@@ -168,7 +168,7 @@ class ImportJobs:
         return job
 
     def _clear(self) -> None:
-        """Remove files that nobody needs any more, and room for one more. Raises Busy."""
+        """Remove files that nobody needs anymore, and room for one more. Raises Busy."""
         border = time.monotonic() - KEPT_S
         for job in [job for job in self._jobs.values() if not job.is_busy and job.used_at < border]:
             self._drop(job)
@@ -239,7 +239,7 @@ def _read(job: ImportJob, by: Who) -> list[ImportedConversation]:
 
 
 def _go_on(job: ImportJob, by: Who, conversations: int, events: int) -> None:
-    """Note how far it is. Raises NotAllowed for one who may not import any more, Unavailable once the server stops."""
+    """Note how far it is. Raises NotAllowed for one who may no longer import, Unavailable once the server stops."""
     jobs.note_progress(job, conversations, events)
     if time.monotonic() - job.allowed_at >= LOOK_EVERY_S:
         permissions.require(permissions.principal_of(by), "publish")  # as the database says now

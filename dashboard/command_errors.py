@@ -1,4 +1,4 @@
-"""What the disk or the database has against a command, with what to do. Called by `cli` and `serve`."""
+"""Explain a disk or database error of a command, with what to do. Called by `cli` and `serve`."""
 
 import errno
 import sqlite3
@@ -30,7 +30,7 @@ ADVICE_OF_SQLITE = {
 
 
 def sentence(error: Exception) -> str:
-    """Return what is wrong, where and what to do; empty for what is a mistake of the program."""
+    """Return what is wrong, where and what to do; empty for what is a bug of the program."""
     if isinstance(error, SwitchboardError) and isinstance(error.__cause__, Exception):
         return sentence(error.__cause__)
     if isinstance(error, OSError):
@@ -43,7 +43,7 @@ def sentence(error: Exception) -> str:
 
 
 def _of_arguments() -> str:
-    """Name the argument that is no text: it came in an encoding other than UTF-8."""
+    """Name the argument that is not text: it came in an encoding other than UTF-8."""
     no_text = (argument for argument in sys.argv[1:] if any("\ud800" <= char <= "\udfff" for char in argument))
     return next((f"{argument!a} must be UTF-8 text." for argument in no_text), "")
 

@@ -37,7 +37,7 @@ def variable_name(setting: str) -> str:
 
 
 def unknown_variables(variables: Iterable[str], known: Collection[str]) -> list[str]:
-    """Return a warning for each variable with our prefix that is no setting; it names the setting that it resembles."""
+    """Return a warning for each variable with our prefix that is not a setting; it names a similar setting."""
     ours = (name for name in variables if name.startswith(PREFIX) and not name.startswith(OF_OTHERS))
     return [_warning(name, known) for name in sorted(ours) if name not in known]
 

@@ -19,9 +19,9 @@ PRAGMAS = {
 
 POOL = {
     "min_size": 1,
-    "max_size": sum(POOL_SIZE.values()),  # hardly ever all at once; what nobody wants any more is closed
-    "timeout": 5.0,  # seconds until a caller is told that there is no connection
-    "reconnect_timeout": 1.5,  # seconds of pauses that double; the next caller begins anew
+    "max_size": sum(POOL_SIZE.values()),  # hardly ever all at once; what nobody wants anymore is closed
+    "timeout": 5.0,  # seconds until a caller gets an error because no connection is free
+    "reconnect_timeout": 1.5,  # seconds of pauses that double; the next caller begins again
     "max_idle": 60.0,
 }
 # A server that is gone without a word is given up after about 20 s; an address of one's own may say otherwise.
@@ -32,7 +32,7 @@ PATIENCE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
-# A process that stops in the middle of a transaction must not hold others up: its locks go, and whoever waits is told.
+# A process that stops in the middle of a transaction must not hold others up: its locks go, and waiters get an error.
 LIMITS = "-c idle_in_transaction_session_timeout=10s -c lock_timeout=8s"
 
 

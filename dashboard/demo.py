@@ -1,4 +1,4 @@
-"""Gives the demo what it touches: the log, the sockets, the rows (§9). It ends when something real is there."""
+"""Gives the demo what it uses: the log, the sockets, the rows (§9). It ends when something real is there."""
 
 import asyncio
 import hashlib
@@ -21,7 +21,7 @@ from conversations.models import Approval, Conversation, Event, Run, ToolSchema
 from conversations.models.run import UNFINISHED
 from conversations.realtime.server_runtime import ServerRuntime
 
-LOOK_EVERY = 1.0  # seconds between two looks for something real, while anything happens
+LOOK_EVERY = 1.0  # seconds between looks for something real, while anything happens
 LOOK_EVERY_IDLE = 5.0  # the same while nothing does
 _REAL = """SELECT EXISTS(SELECT 1 FROM conversations_conversation WHERE NOT is_staged AND NOT is_demo)
 OR EXISTS(SELECT 1 FROM conversations_event e JOIN conversations_conversation c ON c.id=e.conversation_id

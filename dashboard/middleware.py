@@ -70,7 +70,7 @@ def headers(get_response: Handler) -> Handler:
 
 def compressed(get_response: Handler) -> Handler:
     """Compress pages; files are sent as they come. Django pads each by up to 100 random bytes, so that its length tells
-    nothing of a secret in it (BREACH), and the token of a form is masked anew in every answer."""
+    nothing of a secret in it (BREACH), and the token of a form is masked again in every answer."""
     compress = GZipMiddleware(get_response).process_response
 
     def middleware(request: HttpRequest) -> HttpResponse:

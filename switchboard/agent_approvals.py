@@ -52,8 +52,8 @@ class RequestedCall(NamedTuple):
 
 
 class CallKey(NamedTuple):
-    """What tells the calls of a process apart: some model servers number calls anew in each answer, so calls of one
-    trace may share an id. Of calls that are identical in all four, each has one of their decisions."""
+    """What tells the calls of a process apart: some model servers number calls from the start in each answer, so calls
+    of one trace may share an id. Of calls that are identical in all four, each has one of their decisions."""
 
     trace_id: str
     name: str

@@ -90,7 +90,7 @@ class Api:
             self._idle.pop().close()
 
     def _ask(self, method: str, path: str, body: bytes | None = None, wait_s: float = 0.0) -> Any:
-        """Make one call. A persistent connection that the server has closed is no error: the next one is tried."""
+        """Make one call. A persistent connection that the server has closed is not an error: the next one is tried."""
         while True:
             connection, is_kept = self._connection(self._timeout_s + wait_s)
             try:

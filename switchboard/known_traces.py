@@ -56,7 +56,7 @@ class Trace:
         self.begun: OrderedDict[CallKey, Call] = OrderedDict()  # the newest
 
     def begin(self, call: Call) -> None:
-        """Remember a call that was told."""
+        """Remember a call that was reported."""
         if call.call_id:
             self.begun[self.key(call)] = call
             if len(self.begun) > SPANS:

@@ -169,7 +169,7 @@ def _payload(topic: str, entry: str, fields: dict[str, str]) -> dict[str, Any]:
 
 
 def _maxlen() -> int:
-    """Read `BUS_STREAM_MAXLEN`; 0, which is no trimming, when it is unset or no number."""
+    """Read `BUS_STREAM_MAXLEN`; 0, which is no trimming, when it is unset or not a number."""
     try:
         return max(0, int(os.environ.get("BUS_STREAM_MAXLEN", "")))
     except ValueError:

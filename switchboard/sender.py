@@ -24,7 +24,7 @@ _log = logging.getLogger("switchboard")
 
 
 class _Outcome:
-    """What becomes of a message that nobody waits for by itself: those after it are settled after it."""
+    """The outcome of a message that no caller waits for; messages are settled in order."""
 
     __slots__ = ("_is_done", "error")
 
@@ -37,11 +37,11 @@ class _Outcome:
         return self._is_done
 
     def set_result(self, _: None) -> None:
-        """It is safe."""
+        """Mark the message as stored."""
         self._is_done = True
 
     def set_exception(self, error: BaseException) -> None:
-        """It is not."""
+        """Mark the message as failed with this error."""
         self.error, self._is_done = error, True
 
 
@@ -88,7 +88,7 @@ class Sender:
 
     def send_all(self, lines: Sequence[bytes], *, is_kept: bool = False) -> list[BaseException | None]:
         """Answer when several messages are safe, for each what it failed with, as `send` raises it. With `is_kept`,
-        what rejects the whole request, such as a revoked token, is no failure: they are spooled. Raises `Closed`."""
+        what rejects the whole request, such as a revoked token, is not a failure: they are spooled. Raises `Closed`."""
         with self._news:
             if self._is_closing:
                 raise Closed("this bus is closed")
@@ -203,7 +203,7 @@ class Sender:
             raise problem
 
     def _from_queue(self) -> None:
-        """Send what waits in memory. Raises `Unreachable` after it is in the spool, or told to those who wait."""
+        """Send what waits in memory. Raises `Unreachable` after it is in the spool, or reported to those who wait."""
         batch = self._take()
         is_kept = self._spool is not None and any(waiting.is_kept for waiting in batch)
         publish = self._api.publish_kept if is_kept else self._api.publish

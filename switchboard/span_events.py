@@ -90,7 +90,7 @@ class SpanEvents:
             yield self._event("run.started", agent, run, trace_id=facts.trace_id, attempt=1)
 
     def _answered(self, trace: Trace, facts: SpanFacts) -> Iterator[Event]:
-        """Tell what a model was told anew, what it spent and what it said, and remember what it calls."""
+        """Tell what a model was told again, what it spent and what it said, and remember what it calls."""
         span, answer = self._around(trace, facts), facts.detail
         run = span.run or Run(facts.span_id, facts.at, None)
         for text in answer.inputs:

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any, NamedTuple
 
-LEAVES = frozenset({"response", "generation", "handoff", "mcp_tools"})  # nothing is inside them: their start is no news
+LEAVES = frozenset(
+    {"response", "generation", "handoff", "mcp_tools"}
+)  # nothing is inside them: their start is not news
 MAX_TEXT = 150_000  # characters of a text that is sent on
 MAX_JSON = 450_000  # bytes of such a text as JSON, of which an event has two
 MAX_CONTAINERS = 40  # lists and objects in a value that is sent on as JSON; with more, it is sent as text
@@ -77,7 +79,7 @@ def texts(content: Any) -> Iterable[str]:
 
 
 def clipped(text: str) -> str:
-    """Return a text, or as much of it as an event has room for. Called when it is sent, outside of the run."""
+    """Return a text, or as much of it as an event has room for. Called when it is sent, outside the run."""
     part = text[:MAX_TEXT]
     if len(quoted(part)) > MAX_JSON:
         too_long = bisect_right(range(MAX_TEXT), MAX_JSON, key=lambda length: len(quoted(part[:length])))
@@ -127,7 +129,7 @@ _READERS = {
 
 
 def _newest_inputs(items: Any) -> list[str]:
-    """Return what people say at the end of a model's input: all before is a history that was told before."""
+    """Return what people say at the end of a model's input: all before is a history that was recorded before."""
     if isinstance(items, str):
         return [items]
     newest: list[str] = []
@@ -149,7 +151,7 @@ def _size(answer: ModelAnswer) -> int:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value that the program cannot change any more, and that is JSON: a tool's output may be anything."""
+    """Return a value that the program can no longer change, and that is JSON: a tool's output may be anything."""
     if value is None or isinstance(value, str | bool | int):
         return value
     try:

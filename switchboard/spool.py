@@ -146,7 +146,7 @@ class Spool:
             raise SpoolFull(f"the server is unreachable and {self._path} cannot be written: {error}") from error
 
     def _recover(self) -> None:
-        """Count what waits. A last line that was torn by a kill was never acknowledged: it is told and cut off."""
+        """Count what waits. A last line that was torn by a kill was never acknowledged: it is reported and cut off."""
         whole = 0
         with self._path.open("rb") as file:
             for line in file:

@@ -110,7 +110,7 @@ async def _answer(reader: asyncio.StreamReader, silence_s: float) -> AsyncIterat
 
 
 def _refused(head: _Head) -> RemoteFailed:
-    """Word an answer that is no stream."""
+    """Word an answer that is not a stream."""
     if not head.status:
         return RemoteFailed("the connection was closed without an answer")
     reason = head.take_body()[:MAX_REASON].decode("utf-8", "replace").strip()

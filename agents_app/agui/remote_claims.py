@@ -19,7 +19,7 @@ Body = dict[str, Any]
 
 
 def store(conversation: str, bodies: Sequence[Body]) -> None:
-    """Append what was told; what is too large for an event is left out."""
+    """Append what the agent reported; what is too large for an event is left out."""
     events = []
     for body in bodies:
         text = json.dumps(mask_json({"id": new_id(), "conversation_id": conversation, **body}))
@@ -37,7 +37,7 @@ def store(conversation: str, bodies: Sequence[Body]) -> None:
 
 
 def latest_state(conversation: str, agent: str) -> Any:
-    """Return the state that an agent left behind in a conversation, as it told it; None where it told none."""
+    """Return the state that an agent left behind in a conversation, as it reported it; None where it reported none."""
     snapshots = Event.objects.filter(conversation__key=conversation, kind=STATE, principal=str(AGUI)).order_by("-seq")
     for body in snapshots.values_list("body", flat=True)[:5]:
         fields = json.loads(body)

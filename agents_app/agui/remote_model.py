@@ -92,7 +92,7 @@ class RemoteModel(Model):
 
 
 class _RemoteRun:
-    """One run there, as far as it was told. Raises RemoteFailed for what breaks the protocol's order, and its error."""
+    """One run there, as far as it was reported. Raises RemoteFailed for a broken protocol, and for its errors."""
 
     def __init__(self, agent: str) -> None:
         self._agent = agent

@@ -1,5 +1,5 @@
 """The teams of the agents elsewhere: of those in the setting, made when a worker starts, and of those that admins
-registered, made anew when these change. Only where there are some."""
+registered, rebuilt when these change. Only where there are some."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 by `gate` and `fork_memory`.
 
 An output that is a JSON object stays one, with `changed_by_person` beside its own fields; anything else stands under
-`output` in an object of that form. Parts that are no text (images, files) stay as they are, the note before them.
+`output` in an object of that form. Parts that are not text (images, files) stay as they are, the note before them.
 """
 
 import json

@@ -1,7 +1,7 @@
 """A lasting connection to an MCP server: made when the worker starts, checked, and made again with back-off.
 
 An `McpConnection` is the SDK's `MCPServer` for the tools made from it; each time it connects, it has a new transport.
-While the server is down its tools are not offered, and a call that comes nevertheless is told so: the run continues
+While the server is down its tools are not offered, and a call that comes nevertheless gets an error: the run continues
 without them. A call is never sent twice: if the connection breaks, nobody knows what the call did.
 """
 
@@ -27,7 +27,7 @@ from conversations.core.status import OK
 logger = logging.getLogger(__name__)
 logging.getLogger("mcp.client.stdio").addFilter(StdoutNoise())
 
-LOOK_EVERY = 5.0  # seconds between two looks at what the server offers, which tells that it is there
+LOOK_EVERY = 5.0  # seconds between looks at what the server offers, which tells that it is there
 LOOK_S = 5.0  # seconds it may take to answer
 BACK_OFF = (0.5, 30.0)  # seconds before the next try: the first, and the longest
 MAX_REST = 3600.0  # seconds between two changes of a list that is another one at each look

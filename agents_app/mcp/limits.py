@@ -1,5 +1,5 @@
 """Limits of what an MCP server may send: results, which models read and pay for, lists of tools, which the record
-keeps, and lines on its standard output that are no messages. Used by `connections`."""
+keeps, and lines on its standard output that are not messages. Used by `connections`."""
 
 import logging
 import time
@@ -15,7 +15,7 @@ MAX_TEXT = 1 << 20  # characters of a result: what is neither text nor an image 
 MAX_IMAGES = 8 << 20  # characters of its images, in base64
 MAX_PARTS = 1000  # of a result
 CUT = "(The result was longer: Switchboard cut it here.)"
-NOISE_EVERY = 60.0  # seconds between two lines in our log about a server's lines that are no messages
+NOISE_EVERY = 60.0  # seconds between two lines in our log about a server's lines that are not messages
 
 serving_name: ContextVar[str] = ContextVar("mcp_server", default="")  # the server whose connection this task holds
 
@@ -50,7 +50,7 @@ def within_result(content: Sequence[ContentBlock]) -> list[ContentBlock]:
 
 
 class StdoutNoise(logging.Filter):
-    """Of lines on a server's standard output that are no messages, report the first of each minute, without a stack
+    """Of lines on a server's standard output that are not messages, report the first of each minute, without a stack
     trace. Many servers print there while they debug, and each line would hold up the worker's loop."""
 
     def __init__(self) -> None:
@@ -66,5 +66,5 @@ class StdoutNoise(logging.Filter):
             return False
         self._reported[name] = now
         record.levelno, record.levelname, record.exc_info, record.args = logging.WARNING, "WARNING", None, (name,)
-        record.msg = "the MCP server %s writes lines to its standard output that are no messages: they are ignored"
+        record.msg = "the MCP server %s writes lines to its standard output that are not messages: they are ignored"
         return True

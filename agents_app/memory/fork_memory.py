@@ -8,7 +8,7 @@ which is exact to the event, and the same for a history that was imported. It is
 | message, user_message, response.received | a user's words; an agent's: an answer; the system's: a system message, |
 | | where people or an import say it. What a run answered stands where that run began, as it did in its own memory |
 | output | an answer, unless the message after it repeats it |
-| tool_step, approval.requested: a call | a function call, under its call id where that is told once |
+| tool_step, approval.requested: a call | a function call, under its call id where that occurs once |
 | its end, or a decision that ended it | the function call's output |
 
 Left out: what happened inside a call, handoffs (the agents of today decide theirs), thoughts, and calls without an

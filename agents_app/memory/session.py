@@ -28,7 +28,7 @@ from conversations.models import SessionItem
 
 logger = logging.getLogger(__name__)
 
-OURS = '{"switchboard.'  # how a row begins that is no item: a context, or
+OURS = '{"switchboard.'  # how a row begins that is not an item: a context, or
 CONTEXT = f'{OURS}context":'
 WAS = f'{OURS}was":'
 HEARD = f'{OURS}heard":'  # up to which event it has heard what no run answers

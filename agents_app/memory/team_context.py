@@ -88,7 +88,7 @@ def problem_of(model: type[BaseModel]) -> str:
     try:
         model.model_json_schema(mode="serialization")
         write(model())
-    except Exception as error:  # pydantic's own, or a validator's of the team: the reason is told either way
+    except Exception as error:  # pydantic's own, or a validator's of the team: the reason is reported either way
         return f"the context cannot be saved as JSON: {error}".splitlines()[0]
     return ""
 

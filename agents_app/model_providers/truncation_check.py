@@ -11,7 +11,7 @@ _END = b"[DONE]"
 
 class WholeStreams(httpx2.AsyncBaseTransport):
     """Pass requests on; a stream of `chat/completions` that ends without `[DONE]` ends as RemoteProtocolError, and so
-    does one with a line, or a body that is no stream, of more than `most` bytes."""
+    does one with a line, or a body that is not a stream, of more than `most` bytes."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, *, most: int) -> None:
         self._inner, self._most = inner, most

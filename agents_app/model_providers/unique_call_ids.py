@@ -1,5 +1,5 @@
 """Call ids that a provider uses again for another call: the SDK's runner takes calls of one id for one call, and ends
-the run. So a later one goes through the SDK under an id of its own, which the model is told it by, too; the record has
+the run. So a later one goes through the SDK under an id of its own, which the model sees as well; the record has
 the provider's (`original`), and tells its uses apart by their number. Used by `fit_calls` and the run's hooks.
 
 The very same call again (id, name and arguments) keeps its id: the SDK does not make it again.

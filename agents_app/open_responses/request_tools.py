@@ -78,7 +78,7 @@ def is_external(item: ToolApprovalItem) -> bool:
 
 
 def outspoken(tool: FunctionTool) -> FunctionTool:
-    """Return a tool whose failures are all told to the model with their cause, and end no run."""
+    """Return a tool whose failures are all reported to the model with their cause, and end no run."""
     wrapped = copy.copy(tool)
     setattr(wrapped, MARK, HOSTED)
     wrapped.timeout_behavior = "error_as_result"

@@ -29,7 +29,7 @@ OWN_CODES = (
     "invalid_request",
     "unknown_tool",
     "output_limit",
-)  # reasons of run.failed told as they are
+)  # reasons of run.failed that are passed on as they are
 CODES = {"error": "model_error"} | {name: name for name in OWN_CODES}
 
 
@@ -92,7 +92,7 @@ class ResponseBuilder:
         self.calls += [Called(turn, item.call_id or "", item.name or "", item.arguments or "") for item in items]
 
     def refusals(self) -> list[Body]:
-        """Return the events for a refusal, which belongs to the last turn and is no model text of ours."""
+        """Return the events for a refusal, which belongs to the last turn and is not model text of ours."""
         return [
             {"event": "output", "turn": turn, "text": text, "final": True, "refusal": True}
             for turn, text in self._refused.items()

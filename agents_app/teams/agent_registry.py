@@ -21,7 +21,7 @@ HUES = 10  # the palette's agents (static/css/tokens.css)
 
 
 def register(served_teams: Sequence[ServedTeam]) -> None:
-    """Write the rows of what this worker serves; rows of agents that nobody serves any more are deleted.
+    """Write the rows of what this worker serves; rows of agents that nobody serves anymore are deleted.
     Synchronous."""
     with write_transaction():
         lock_actions()  # workers that start at once find the same rows missing

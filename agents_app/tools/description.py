@@ -1,4 +1,4 @@
-"""What people are told of a tool beside its schema: layers, effect, approval rule, guardrails, limits, and what is
+"""What people see of a tool beside its schema: layers, effect, approval rule, guardrails, limits, and what is
 injected into it, which no model sees. Called by the register; pages read what it writes."""
 
 import inspect

@@ -70,7 +70,7 @@ class ModelAnswer:
     tools: list[str]
     began: float = field(default_factory=time.monotonic)
     messages: list[StreamedMessage] = field(default_factory=list)
-    phases: dict[int, str] = field(default_factory=dict)  # by place in the answer, as told when an item begins
+    phases: dict[int, str] = field(default_factory=dict)  # by place in the answer, as stated when an item begins
     streamed: asyncio.Event = field(default_factory=asyncio.Event)
     size: int = 0  # bytes that streamed
     places: list[int] = field(default_factory=list)  # of `messages` in the answer

@@ -94,8 +94,8 @@ class ReplayCallIds(CallIdMap):
         self._request = request
 
     def new(self, call_id: str) -> str:
-        """Return our id for a call id that is used anew: of the requested call the id in the request, of any other call
-        (one inside it) a new one."""
+        """Return our id for a call id that is used again: of the requested call the id in the request, of any other
+        call (one inside it) a new one."""
         is_requested = call_id == self._request.text("tool_call_id")
         return self._request.call if is_requested else super().new(call_id)
 

@@ -56,7 +56,7 @@ class RecordingHooks(RunHooks[Any]):
         self._answered: dict[tuple[str | None, str], str] = {}  # calls that a person answers: never entered
         self._replaced_outputs: dict[
             tuple[str | None, str], tuple[Any, Any]
-        ] = {}  # what a model is told, and what a tool gave
+        ] = {}  # what a model is sent, and what a tool returned
         self._acting: dict[str | None, str] = {}
         self._unknown_calls = UnknownCalls()
 

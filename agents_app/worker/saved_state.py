@@ -62,7 +62,7 @@ def verify(claim: Claim) -> tuple[SavedState, str]:
 
 def acting_agent(claim: Claim) -> str:
     """Return the name of the agent that acts next: that of the saved state, or the one with which the run began, also
-    where the state cannot be read, which is told when the run goes on. Raises Incompatible."""
+    where the state cannot be read, which is reported when the run goes on. Raises Incompatible."""
     if claim.state is None:
         return claim.agent
     saved, _ = verify(claim)

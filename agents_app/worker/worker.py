@@ -54,8 +54,8 @@ from conversations.runs.unfinished_work import unfinished_work
 logger = logging.getLogger(__name__)
 
 RENEW_EVERY_S = leases.RUN_LEASE_S / 3
-LISTEN_EVERY = 0.5  # seconds between two looks at what people ask of runs
-LOOK_EVERY = 0.5  # seconds between two looks at the queue; news in this process wakes it at once
+LISTEN_EVERY = 0.5  # seconds between looks at what people ask of runs
+LOOK_EVERY = 0.5  # seconds between polls of the queue; news in this process wakes it at once
 LOOK_EVERY_ALONE = 5.0  # the same where this process alone writes
 AT_A_TIME = 50  # runs claimed in one go
 WAKING = registry.names_with("wakes_worker")
@@ -291,7 +291,7 @@ class Worker:
         if self._loop is not None and any(event.kind in WAKING for event in stored):
             try:
                 self._loop.call_soon_threadsafe(self._news.set)
-            except RuntimeError:  # the loop is closed: nobody claims any more
+            except RuntimeError:  # the loop is closed: nobody claims anymore
                 return
 
 

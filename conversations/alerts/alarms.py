@@ -11,7 +11,7 @@ from conversations.alerts.kinds import Case, group_of
 from conversations.core.principals import SYSTEM
 from conversations.models import Alarm, AlertRule
 
-MAX_SUBJECTS = 500  # that an alarm remembers; of more it counts each look's anew
+MAX_SUBJECTS = 500  # that an alarm remembers; of more it counts each look's again
 
 Groups = Mapping[str, Sequence[Case]]
 

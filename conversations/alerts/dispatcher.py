@@ -38,8 +38,8 @@ logger = logging.getLogger(__name__)
 
 LOOK_EVERY = 1.0  # seconds
 LOOK_EVERY_IDLE = 15.0  # the same without rules; a change in this process is seen at once
-SLOW_EVERY = 15.0  # seconds between two looks at what changes slowly
-FORGET_EVERY = 3600.0  # seconds between two looks for what is over for long
+SLOW_EVERY = 15.0  # seconds between looks at what changes slowly
+FORGET_EVERY = 3600.0  # seconds between looks for what is over for long
 MAX_RESOLVERS = 8  # threads that resolve names or send e-mail
 
 _dispatchers: list["Dispatcher"] = []
@@ -162,7 +162,7 @@ class Dispatcher(BackgroundThread):
     async def _send(self, delivery: AlertDelivery) -> None:
         try:
             outcome = await self._attempt(delivery)
-        except Exception as error:  # a mistake of ours costs an attempt, and is told
+        except Exception as error:  # a bug of ours costs an attempt, and is reported
             logger.exception("an alert could not be sent")
             outcome = Outcome(delivery.id, delivery.attempts, f"internal error: {error}")
         failpoint("before-delivery-recorded")

@@ -88,7 +88,7 @@ class HooksEndpoint(route.Route):
         awaited = AwaitedDecision(approval, hook.speaker.conversation, began + wait_s, time.monotonic())
         try:
             outcome = await self._waiting.outcome(scope, receive, caller, awaited)
-            if isinstance(outcome, str):  # nobody needs it any more, unless a decision comes first
+            if isinstance(outcome, str):  # nobody needs it anymore, unless a decision comes first
                 await self._waiting.withdraw(approval, outcome)
                 outcome = await self._waiting.do(external_approvals.outcome, approval) or ExternalOutcome("")
         except BaseException:

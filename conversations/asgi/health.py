@@ -24,7 +24,7 @@ class HealthEndpoint:
         """Return 200, or for `/readyz` 503: `{"ok", "not_ready": [part…], "degraded": [part…], "parts": {part: why}}`.
 
         Without the channel layer, events of other processes are only up to a second late, so the node is `degraded`,
-        which is no reason for a 503.
+        which is not a reason for a 503.
         """
         if scope["path"] == "/healthz":
             await route.answer(send, 200, b'{"ok": true}')

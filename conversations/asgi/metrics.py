@@ -35,7 +35,7 @@ RECORDER = (
 )
 RECORDER_TOTALS = (
     ("switchboard_recorder_events", "events", "Events it stored since its start"),
-    ("switchboard_recorder_gaps", "gaps", "Losses it told as record.gap"),
+    ("switchboard_recorder_gaps", "gaps", "Losses it reported as record.gap events"),
     ("switchboard_recorder_quarantined", "quarantined", "Entries it put into quarantine"),
 )
 

@@ -12,7 +12,7 @@ from conversations.access.origin_check import address_of
 from conversations.core.errors import RETRY_STATUSES, Invalid, MethodNotAllowed, SwitchboardError, TooLarge
 from conversations.core.held_bodies import held_bodies
 
-NO_PAGE_POLICY = "default-src 'none'; frame-ancestors 'none'"  # the Content-Security-Policy of what is no page
+NO_PAGE_POLICY = "default-src 'none'; frame-ancestors 'none'"  # the Content-Security-Policy of what is not a page
 FIXED = (
     (b"content-type", b"application/json"),
     (b"cache-control", b"no-store"),

@@ -146,7 +146,7 @@ def _part(writer: ArchiveWriter, copy: ConsistentCopy, table: RecordTable, count
 
 
 def _belongs_in_backup(row: list[Any]) -> bool:
-    """Return whether a row of `Meta` belongs in the backup. Leases name processes, and the index is built anew."""
+    """Return whether a row of `Meta` belongs in the backup. Leases name processes, and the index is rebuilt."""
     name, value = row
     return name not in EXCLUDED_META and '"holder"' not in value
 

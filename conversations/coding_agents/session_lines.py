@@ -45,7 +45,7 @@ class LineIds:
 
 
 class ToolCallIds:
-    """Ids for the starts and ends of tool calls, from the calls' own. An id that begins anew in another line once its
+    """Ids for the starts and ends of tool calls, from the calls' own. An id that begins again in another line once its
     call has ended is another call: its number is in the id. A line that comes again is the same."""
 
     def __init__(self, *parts: str) -> None:

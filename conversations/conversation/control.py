@@ -27,7 +27,7 @@ from conversations.runs import stop_and_rerun
 from conversations.runs.claims import Body
 
 MAX_BULK = 200  # conversations of one request
-MAX_FOREIGN = 100  # agents told
+MAX_EXTERNAL = 100  # external agents that are notified
 LOOK_BACK = 2000  # events in which the loser of a race is looked up
 BY_PEOPLE = Q(principal="system") | Q(principal__startswith="user:")  # as `principals.is_people`
 
@@ -141,7 +141,7 @@ def _steering(by: Who, verb: str, key: str, reason: str) -> Iterator[tuple[Princ
         if row is None:
             raise NotFound(f"there is no conversation {key[:80]!r}")
         yield principal, Conversation.objects.locked(row.pk)
-        _tell_foreigners(row, principal, verb, reason)
+        _notify_external_agents(row, principal, verb, reason)
         chain.add_entry(principal, verb, f"conversation:{key}", reason=reason, correlation={"conversation": key})
 
 
@@ -149,7 +149,7 @@ def _end(by: Who, how: str, conversation: str, reason: str) -> Conversation:
     with _steering(by, how, conversation, reason) as (principal, row):
         left = Run.objects.of(row).values_list("id", flat=True)
         ended = [run for run in left if stop_and_rerun.end(principal, row, run, how, reason)]
-        if not ended and not _foreigners(row).exists():
+        if not ended and not _external_agents(row).exists():
             raise _late(row, "run.stopping", "nothing_to_stop")
     return _now(row)
 
@@ -178,9 +178,9 @@ def _let_go(conversation: Conversation, principal: Principal) -> None:
         log.append([log.from_internal(conversation.key, body, writer)])
 
 
-def _tell_foreigners(conversation: Conversation, principal: Principal, verb: str, reason: str) -> None:
+def _notify_external_agents(conversation: Conversation, principal: Principal, verb: str, reason: str) -> None:
     """Post the action to each external agent, which controls itself."""
-    for name in _foreigners(conversation).order_by("name").values_list("name", flat=True)[:MAX_FOREIGN]:
+    for name in _external_agents(conversation).order_by("name").values_list("name", flat=True)[:MAX_EXTERNAL]:
         about = {"by": str(principal), "reason": reason}
         envelope = {"id": new_id(), "conversation_id": conversation.key, "sender": str(principal), "recipient": name}
         fields = {**envelope, "type": "control", "content": verb, "metadata": about}
@@ -188,7 +188,7 @@ def _tell_foreigners(conversation: Conversation, principal: Principal, verb: str
         log.append(log.from_people([f"control:{name.removeprefix('agent:')}"], fields, principal))
 
 
-def _foreigners(conversation: Conversation) -> QuerySet[Participant]:
+def _external_agents(conversation: Conversation) -> QuerySet[Participant]:
     """Return the external agents: without those known only from inside a tool of ours or from an import."""
     served = [f"agent:{name}" for name in Agent.objects.values_list("name", flat=True)]
     reachable = Participant.objects.filter(conversation=conversation, kind="agent", is_reachable=True)

@@ -11,7 +11,7 @@ from conversations.events.log.past_state import PastState
 from conversations.models import Conversation, Event
 from conversations.models.run import FAILED, UNFINISHED
 
-AHEAD = 120  # events whose times a player is told at once
+AHEAD = 120  # events whose times a player gets at once
 
 
 class PastMoment(NamedTuple):

@@ -17,8 +17,8 @@ from pathlib import Path
 logger = logging.getLogger(__name__)
 
 FOLDER = "crashes"  # of the data directory: a file for each process, empty unless it crashed
-RECENT_S = 7 * 24 * 3600.0  # seconds for which a crash is told at every start
-MAX_REPORTS = 10  # files kept, and crashes told
+RECENT_S = 7 * 24 * 3600.0  # seconds for which a crash is reported at every start
+MAX_REPORTS = 10  # files kept, and crashes reported
 
 _earlier_reports: list[str] = []
 

@@ -1,7 +1,7 @@
 """Named places at which a test can kill the process: `SWITCHBOARD_FAILPOINT=NAME:N` sends SIGKILL at the N-th pass.
 
 `NAME:segfault` crashes the interpreter there, in the passing thread. `NAME:drop` makes `should_drop(NAME)` true for
-good: a lost notification. Unset, as always outside of tests, it costs one check.
+good: a lost notification. Unset, as always outside tests, it costs one check.
 """
 
 import os

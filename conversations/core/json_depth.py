@@ -47,7 +47,7 @@ def is_dense(body: bytes) -> bool:
 
 
 def pieces(body: bytes, start: int) -> Iterator[Piece]:
-    """Yield a body in pieces, from a place outside of strings."""
+    """Yield a body in pieces, from a place outside strings."""
     for at, _, parts, in_text in _split(body, start):
         whole = [part if (n + in_text) % 2 == 0 else b" " * len(part) for n, part in enumerate(parts)]
         yield Piece(at, b" ".join(whole))

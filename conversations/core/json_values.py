@@ -37,7 +37,7 @@ def as_text(value: object) -> str:
 
 
 def parse(text: str) -> Any:  # any JSON
-    """Parse a stored text; a number that Python does not hold stays as it was written. None for what is no JSON."""
+    """Parse a stored text; a number that Python does not hold stays as it was written. None for what is not JSON."""
     try:
         return json.loads(text, parse_int=whole_of, parse_float=number_of)
     except (ValueError, RecursionError):
@@ -54,7 +54,7 @@ def parse_object(text: str) -> dict[str, Any] | None:
 
 
 def compact(value: object) -> str:
-    """Write compact JSON that a column can hold: half a surrogate pair as an escape."""
+    """Write compact JSON that a column can hold: a lone surrogate as an escape."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     try:
         text.encode()

@@ -9,7 +9,7 @@ YEAR_10000 = 253_402_300_800_000_000  # the first µs that no datetime can hold
 
 
 def to_datetime(at: int) -> datetime:
-    """Return µs UTC as a datetime. Raises OverflowError outside of the years 1 to 9999."""
+    """Return µs UTC as a datetime. Raises OverflowError outside the years 1 to 9999."""
     return EPOCH + at * MICROSECOND
 
 

@@ -20,7 +20,7 @@ from conversations.models import Node
 BEAT_EVERY = 5.0  # seconds
 GONE_AFTER = 20.0  # seconds without a beat
 FORGET_AFTER = 24 * 3600.0
-FORGET_EVERY = 3600.0  # seconds between two looks for rows to forget
+FORGET_EVERY = 3600.0  # seconds between looks for rows to forget
 
 Facts = Callable[[], dict[str, Any]]
 

@@ -1,7 +1,7 @@
 """Which addresses our requests may reach: public ones, and those that a setting allows (`SWITCHBOARD_ALERT_HOSTS` for
 webhooks, `SWITCHBOARD_AGUI_HOSTS` for external agents).
 
-A name is resolved anew for each attempt, all of its addresses are checked, and the request goes to a checked address,
+A name is resolved again for each attempt, all of its addresses are checked, and the request goes to a checked address,
 never to a name: a DNS answer that changes after the check changes nothing.
 """
 

@@ -28,7 +28,7 @@ def segment_of(key: str) -> str:
 
 
 def from_url(segment: str) -> str:
-    """Parse a percent-decoded path segment. Raises ValueError if it is no id."""
+    """Parse a percent-decoded path segment. Raises ValueError if it is not an id."""
     if segment.startswith("~") and (key := _decoded(segment)) is not None:
         return key
     if not 1 <= len(segment) <= MAX_KEY or segment in (".", ".."):

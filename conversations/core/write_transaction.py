@@ -31,7 +31,7 @@ class FifoLock:
         try:
             if mine.acquire(timeout=within):  # handed over by `release`
                 return True
-        except BaseException:  # raised by a signal: the turn must not be handed to who waits no more
+        except BaseException:  # raised by a signal: the turn must not be handed to a waiter that has given up
             if not self._gives_up(mine):
                 self.release()
             raise

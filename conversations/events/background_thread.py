@@ -15,7 +15,7 @@ from conversations.events.log.records import Stored
 
 
 class BackgroundThread(threading.Thread):
-    """Started by the server, ended by `close`. What goes wrong is waited out, and told by `state`."""
+    """Started by the server, ended by `close`. What goes wrong is waited out, and reported by `state`."""
 
     ENDED = ""  # what `state` says once the thread is over
     WAITING = ""  # what the log says of trouble, before its reason
@@ -49,7 +49,7 @@ class BackgroundThread(threading.Thread):
             self._note(f"internal error: {error}"[:200], error)
 
     def _note(self, trouble: str, cause: Exception | None = None) -> None:
-        """Note what is wrong, or "". The log is told when it changes; of a mistake of ours with its `cause`."""
+        """Note what is wrong, or "". It is logged when it changes; of a bug of ours with its `cause`."""
         if trouble and trouble != self._trouble:
             level = logging.WARNING if cause is None else logging.ERROR
             self._logger.log(level, "%s: %s", self.WAITING, trouble, exc_info=cause)

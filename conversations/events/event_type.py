@@ -41,7 +41,7 @@ Trait = Literal[
     "agent_input",  # speech that an agent may be run on, as a person may send it; never an output
     "names_handler",  # may name the agent that answers
     "holds_run",  # tells who holds a run from then on
-    "no_progress",  # of a run that is at work, it is no sign of it
+    "no_progress",  # of a run that is at work, it is not a sign of it
     "remembered",  # a fork's agents remember it
     # also drawn under the event `about`, from the row of `Annotation` that its fold makes; in text files only there
     "shown_under_event",

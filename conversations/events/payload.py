@@ -171,7 +171,7 @@ def as_parsed(written: ParsedPayload, body: bytes) -> ParsedPayload:
 
 def decoded(body: bytes | str) -> Any:  # any JSON
     """Decode a stored body, whoever sent it. What this process holds in no text or number of its own stays there: a
-    number as it was written, half a character as a question mark. Raises `ValueError` for what is no JSON."""
+    number as it was written, a lone surrogate as a question mark. Raises `ValueError` for what is not JSON."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
@@ -273,7 +273,7 @@ def _output_of(raw: bytes) -> str | None:
 
 
 def _read_slowly(payload: bytes) -> ParsedPayload:
-    """Parse like `_parse_leniently` a payload with half a surrogate pair, which only Python's own parser accepts."""
+    """Parse like `_parse_leniently` a payload with a lone surrogate, which only Python's own parser accepts."""
     try:
         text = payload.decode()  # UTF-8: json guesses at bytes
         value: Any = json.loads(text, parse_constant=refuse_constant, parse_float=number_of)

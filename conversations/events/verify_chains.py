@@ -172,7 +172,7 @@ def _fault(seq: int, row: EventRow, redactions: "_Redactions", format_: int) -> 
     if fault := _fault_of_body(row, redactions):
         return fault
     if row.turn is not None and type(row.turn) is not int:
-        return "the turn was changed: it is no number"
+        return "the turn was changed: it is not a number"
     if not format_:
         what = ", or the conversation's id was: " if seq == 1 else ": "
         return f"changed after it was written{what}the stored hash does not match the computed one"

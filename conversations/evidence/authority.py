@@ -267,7 +267,7 @@ def _requests(expected: Authority) -> Iterator[str]:
         there.add(number := str(row.pk))
         asked_by, target = expected.requests.get(number, ("", ""))
         decided = (row.decided_by, bool(row.is_confirmed)) if row.decided_at is not None else None
-        # what is decided has no words of a person any more
+        # what is decided no longer has words of a person
         is_other = row.decided_at is None and RedactionScope.from_json(row.scope).target != target
         if row.requested_by != asked_by or is_other:
             yield f"redaction request {number} differs from the audit log"

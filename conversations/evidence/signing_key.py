@@ -1,4 +1,4 @@
-"""The keys that sign checkpoints: one file, outside of the database and of its backups. Made at the first start."""
+"""The keys that sign checkpoints: one file, outside the database and of its backups. Made at the first start."""
 
 import json
 import secrets

@@ -65,7 +65,7 @@ class Additions:
             log.append(self._events[at : at + BLOCK])
 
     def _lock(self) -> None:
-        """Lock the conversations, in id order: `log.append` would open one anew whose id was erased meanwhile."""
+        """Lock the conversations, in id order: `log.append` would reopen one whose id was erased meanwhile."""
         held: dict[str, int] = {}
         ids = sorted(self.keys.values())
         for at in range(0, len(ids), BLOCK):

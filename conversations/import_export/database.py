@@ -15,7 +15,7 @@ from conversations.core.errors import Invalid
 from conversations.import_export.file_reader import RecordingFile
 
 MAX_CELL = 64 << 20  # bytes of one value
-_STEPS = 10_000  # of SQLite's machine between two looks
+_STEPS = 10_000  # of SQLite's machine between looks
 _TABLES = "SELECT name FROM sqlite_master WHERE type='table' AND sql NOT LIKE 'CREATE VIRTUAL %' LIMIT 1000"
 _MAX_LOOKS = 200_000  # of one statement: minutes of work
 

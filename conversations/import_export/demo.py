@@ -37,7 +37,7 @@ Forget = Callable[[str], Awaitable[object]]
 
 
 class DemoDecision(NamedTuple):
-    """The decision on a request: approve, edit, reject, respond, or `ended` if nobody has to decide any more."""
+    """The decision on a request: approve, edit, reject, respond, or `ended` if nobody has to decide anymore."""
 
     decision: str
     args: Payload | None = None  # of an edit

@@ -48,7 +48,7 @@ class RecordedMessage:
     usage: Usage = NOTHING_SPENT
     error: str = ""
     handoff: str = ""  # to whom the agent gives over
-    about: str = ""  # what it tells of, where it is no part of the talk
+    about: str = ""  # what it tells of, where it is not part of the conversation
     id: str = ""
     failed: frozenset[str] = field(default_factory=frozenset)
 

@@ -92,7 +92,7 @@ def end(conversations: int) -> bytes:
 
 
 def line_of(text: bytes) -> ImportLine:
-    """Parse one line. Raises Invalid if it is no line of an import."""
+    """Parse one line. Raises Invalid if it is not a line of an import."""
     try:
         line = _line.decode(text)
     except RecursionError as error:

@@ -48,7 +48,7 @@ _ERRORS: dict[int, type[SwitchboardError]] = {
 
 
 class ServerAccess(NamedTuple):
-    """A server's address, a token for it, and, for a token that ends with the server, how to get both anew."""
+    """A server's address, a token for it, and, for a token that ends with the server, how to get new ones."""
 
     url: str
     token: str

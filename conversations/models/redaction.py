@@ -22,7 +22,7 @@ class LegalHold(models.Model):
 
 
 class Redaction(models.Model):
-    """Events of one conversation that were redacted together, or audit entries that were erased. A file outside of the
+    """Events of one conversation that were redacted together, or audit entries that were erased. A file outside the
     database lists it too."""
 
     mark = models.CharField(max_length=64, unique=True, help_text="`erased_by` of these events")

@@ -74,7 +74,7 @@ class CatchUpReader:
         if fresh:
             self._take(feed, fresh)
         elif is_whole:
-            feed.head = taken  # told of more than there is
+            feed.head = taken  # notified of more than there is
         if not _is_wanting(feed):
             self._finish(feed)
         else:

@@ -154,7 +154,7 @@ class ConversationSubscription:
         if ready is not None:
             await self._send(ready)
         elif not await self._send_read():
-            self._feed.head = self.last  # told of more than there is: a restored file, found by the client's epoch
+            self._feed.head = self.last  # notified of more than there is: a restored file, found by the client's epoch
 
     async def _send_read(self) -> bool:
         """Read from the database and send, when this topic has its turn; return whether there were events."""

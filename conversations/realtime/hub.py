@@ -190,7 +190,7 @@ class Hub:
             while ready and left > 0:
                 frame = ready.popleft()
                 left -= frame.size
-                if feed.subscribers:  # else it is forgotten, and gives nothing back any more
+                if feed.subscribers:  # else it is forgotten, and gives nothing back anymore
                     feed.push([frame])
             if not ready:
                 self._rendered_frames.popleft()

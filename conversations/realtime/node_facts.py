@@ -19,7 +19,7 @@ from conversations.realtime.broadcast_listener import BroadcastListener
 from conversations.realtime.socket_registry import SocketRegistry
 from conversations.search.indexer import Indexer
 
-LOOK_EVERY = 60.0  # seconds between two looks for warnings
+LOOK_EVERY = 60.0  # seconds between looks for warnings
 MIN_POSTGRESQL = (14, 0)
 MIN_REDIS = (6, 2)
 

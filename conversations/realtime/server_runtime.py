@@ -32,7 +32,7 @@ from conversations.transport import relay_start
 
 logger = logging.getLogger(__name__)
 
-LOOK_AGAIN = 0.5  # seconds between two looks for tables that are not there yet
+LOOK_AGAIN = 0.5  # seconds between looks for tables that are not there yet
 
 
 class ServerRuntime:

@@ -1,4 +1,4 @@
-"""The journal of redactions: a file in the data directory, outside of the database and of every backup.
+"""The journal of redactions: a file in the data directory, outside the database and of every backup.
 
 A backup made before a redaction has the words again: whoever restores it calls `apply` before anything is served, as
 every server does at its start. It says which events, never what they said.

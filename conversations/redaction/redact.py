@@ -1,6 +1,6 @@
 """Take the words of events out of the record: tables, search, memory, forks, and what is kept of them elsewhere.
 
-What stays is a tombstone, its digest in a chained `event.redacted`, and a line in the journal outside of the database.
+What stays is a tombstone, its digest in a chained `event.redacted`, and a line in the journal outside the database.
 """
 
 import json
@@ -85,7 +85,7 @@ def erase(
     mark: str = "",
     field: str = "",
 ) -> Redacted:
-    """Take the words of one conversation's events out, inside the action's transaction; who looks at pages is told.
+    """Take the words of one conversation's events out, inside the action's transaction; open pages are notified.
 
     `older_than`: of what agents remember only items from before that moment (µs UTC) go. `refolds`: False where the
     caller has more to take out and calls `fold_rest` at its end. `mark`: of a redaction that is done again.
@@ -112,7 +112,7 @@ def erase(
 
 
 def fold_rest() -> None:
-    """Make the rows and captions anew of conversations where `erase` left that: also after a crash. One that fails is
+    """Rebuild the rows and captions of conversations that `erase` left for later: also after a crash. One that fails is
     logged, and tried again the next time."""
     after = 0
     while (pk := _next_unfolded(after)) is not None:
@@ -123,7 +123,7 @@ def fold_rest() -> None:
             except (DatabaseError, Unavailable):
                 raise
             except Exception:
-                logger.exception("the rows of conversation %s could not be made anew after a redaction", row.key)
+                logger.exception("the rows of conversation %s could not be rebuilt after a redaction", row.key)
 
 
 def _next_unfolded(after: int) -> int | None:

@@ -5,7 +5,7 @@ import time
 from conversations.models import Agent
 from conversations.rendering import event_renderer
 
-EVERY = 10.0  # seconds between two looks
+EVERY = 10.0  # seconds between looks
 AT_FIRST = 1.0  # until there are any: the first agents register seconds after the first page
 
 _looked_at = -EVERY
@@ -13,7 +13,7 @@ _has_found = False
 
 
 def refresh_colors() -> None:
-    """Reload the colors now and then; if one changed, everything is drawn anew."""
+    """Reload the colors now and then; if one changed, everything is drawn again."""
     global _looked_at, _has_found
     now = time.monotonic()
     if now - _looked_at < (EVERY if _has_found else AT_FIRST):

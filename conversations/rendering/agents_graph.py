@@ -44,7 +44,7 @@ class HandoffGraph(NamedTuple):
 def graph_of(
     agents: Sequence[tuple[str, ParticipantMark]], edges: Iterable[tuple[str, str]], entries: Sequence[str]
 ) -> HandoffGraph:
-    """Draw agents and the handoffs between them; handoffs to agents outside of the team are left out."""
+    """Draw agents and the handoffs between them; handoffs to agents outside the team are left out."""
     marks = dict(agents)
     order = {name: n for n, name in enumerate(marks)}
     links = [(a, b) for a, b in dict.fromkeys(edges) if a in marks and b in marks]

@@ -4,8 +4,8 @@ import re
 
 from conversations.core import hidden_characters, secret_masking
 
-MAX_ARGUMENTS = 3  # arguments that are told
-LENGTH = 40  # characters of a value that is told; a longer one is left to the card
+MAX_ARGUMENTS = 3  # arguments that are shown
+LENGTH = 40  # characters of a value that is shown; a longer one is left to the card
 NAME = 60  # characters of a name
 _MARKS = re.compile(r"[,:;?]")  # with which a value could pass for further arguments
 _BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-.\s]+")
@@ -13,7 +13,7 @@ _BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-.\s]+")
 
 def question_of(name: str, arguments: object) -> str:
     """Return for `file_incident` "File incident: location Mill Road 5, severity 3?", safe in text and attributes;
-    empty without a name. Texts and numbers are told, in the order in which they were sent; a secret is not."""
+    empty without a name. Texts and numbers are shown, in the order in which they were sent; a secret is not."""
     verb = _words(name)
     if not verb:
         return ""
@@ -28,7 +28,7 @@ def _words(name: str) -> str:
 
 
 def _text(field: str, value: object) -> str:
-    """Return a value that is short enough to be told; empty for others."""
+    """Return a value that is short enough to be shown; empty for others."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     text = " ".join(str(value).split())

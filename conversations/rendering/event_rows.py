@@ -144,7 +144,7 @@ def doer(read: ParsedEvent) -> str:
 
 
 def author(read: ParsedEvent) -> str:
-    """Return the author of an event: whom the payload names, or who did it if its type says so and it is no claim."""
+    """Return the author of an event: whom the payload names, or who did it if its type says so and it is ours."""
     event_type = registry.find(read.event.kind)
     by_type = event_type.author_of(read.event.principal, line(read.body.get("by"))) if event_type else ""
     return by_type or read.payload.speaker or default_speaker(read.event.kind)

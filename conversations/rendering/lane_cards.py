@@ -40,7 +40,7 @@ class Card(NamedTuple):
     folds: int = 0  # the output right before it, which says the same and is not drawn beside it
     run: str = ""
     note: Markup | None = None  # what stands under the event that it is about
-    sign: str = ""  # the word of the state, where it has to be told
+    sign: str = ""  # the word for the state, where it has to be shown
 
 
 CALLS = registry.names_with("opens_call")  # they point at the lane of their tool

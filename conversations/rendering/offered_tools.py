@@ -52,7 +52,7 @@ def unknown(hashes: Iterable[str]) -> set[str]:
 
 
 def learned() -> int:
-    """Return how many names are known: what was drawn with fewer may be drawn anew."""
+    """Return how many names are known: what was drawn with fewer may be drawn again."""
     return len(_names)
 
 

@@ -27,7 +27,7 @@ class DrawnCache:
         self.bytes = 0
 
     def get(self, key: Key, conversation: str, seqs: tuple[int, ...], make: Callable[[], Markup]) -> Markup:
-        """Return the entry under `key`, else make it (outside of the lock) and store it for the events `seqs`."""
+        """Return the entry under `key`, else make it (outside the lock) and store it for the events `seqs`."""
         with self._lock:
             if (cached := self._entries.get(key)) is not None:
                 self._entries.move_to_end(key)

@@ -258,7 +258,7 @@ def _bad_end(read: ParsedEvent, line: RunLine) -> Markup:
     run, calls = read.event.run, read.body.get("calls")
     left = len(calls) if isinstance(calls, list) else 0
     note = f"{left} tool call{'s' if left > 1 else ''} may or may not have had an effect" if left else ""
-    is_agents = read.body.get("run_kind", "agent") == "agent"  # a replay is asked for anew, on its call's page
+    is_agents = read.body.get("run_kind", "agent") == "agent"  # a replay is requested again, on its call's page
     again = hidden_characters.spelled_out(run) if run and is_agents and not event_rows.is_copy(read) else ""
     line = line._replace(again=again, facts=(*line.facts, note))
     return _line(read, line, state=event_rows.state_of(read.event.kind))

@@ -23,7 +23,7 @@ SHOWN = 12  # spans of a run; earlier ones are counted
 WIDTH = 1000.0  # of the scale
 MIN_BAR_WIDTH = 8.0  # of a bar, so that it is seen
 WAITED = 0.5  # a wait takes at most this part of what the work takes
-QUEUE = 1_000_000  # µs; a shorter time in the queue is not told
+QUEUE = 1_000_000  # µs; a shorter time in the queue is not shown
 
 _ENDS = registry.run_ends()
 _GLYPHS = {"done": "done", "failed": "failed", "incompatible": "failed", "cancelled": "rejected", "delivered": "done"}

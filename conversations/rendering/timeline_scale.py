@@ -18,7 +18,7 @@ MIN_FOLDED_US = 1_000  # a stretch that is not longer is never folded
 TICKS = 8  # about as many on an axis
 TICK_GAP = 0.09  # of the axis, between two ticks at least
 LAST_TICK = 0.93  # where the last one may begin, so that its words have room
-FAR_MS = 3_600_000  # from when on seconds are counted anew in each stretch: together with hours they have no room
+FAR_MS = 3_600_000  # from when on seconds are counted again in each stretch: together with hours they have no room
 STEPS_MS = (
     *(1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000),
     *(60_000 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1_440)),

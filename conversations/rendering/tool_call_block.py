@@ -46,7 +46,7 @@ WORDS = {
 _WAITS = {"waiting": "waiting for approval"}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _OPENING = registry.names_with("opens_call")
-LOUD = ("waiting", "unknown")  # statuses that are told at every level of detail
+LOUD = ("waiting", "unknown")  # statuses that are shown at every level of detail
 OVER = ("withdrawn", "expired")  # states of an approval request that say why the call did not run
 
 

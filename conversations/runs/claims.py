@@ -51,7 +51,7 @@ class Claim(NamedTuple):
 
     def event(self, payload: Body) -> NewEvent:
         """Create an event of the run that is stored only while the claim is valid. What is no Unicode text becomes
-        U+FFFD: a model, or a tool that lists files, may return half a surrogate pair."""
+        U+FFFD: a model, or a tool that lists files, may return a lone surrogate."""
         fields: Body = {"id": new_id(), "run_id": self.run, "agent": self.agent} | payload
         try:
             event = log.from_internal(self.conversation, fields, self.principal)

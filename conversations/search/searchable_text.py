@@ -60,7 +60,7 @@ def digest_of_declarations() -> str:
 
 
 def read(body: str) -> dict[str, Any]:  # any JSON
-    """Parse a stored body; a body that is no object counts as one text."""
+    """Parse a stored body; a body that is not an object counts as one text."""
     try:
         value = msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -114,7 +114,7 @@ def kinds_of(kind: str, value: dict[str, Any]) -> set[str]:
 
 
 def _read_slowly(body: str) -> Any:  # any JSON
-    """Parse what holds a number or half a character that only Python's own parser accepts."""
+    """Parse what holds a number or a lone surrogate that only Python's own parser accepts."""
     try:
         return json.loads(body)
     except (ValueError, RecursionError):

@@ -51,8 +51,8 @@ class ReadSpans(NamedTuple):
 
 
 class Memory:
-    """What earlier requests contained, of each sender (a principal's text) apart: a trace id is no secret, and what one
-    token reports must not decide where another's events are stored. For one thread; the least recently used is
+    """What earlier requests contained, of each sender (a principal's text) apart: a trace id is not a secret, and what
+    one token reports must not decide where another's events are stored. For one thread; the least recently used is
     dropped."""
 
     def __init__(self) -> None:

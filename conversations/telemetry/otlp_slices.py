@@ -197,7 +197,7 @@ def fields(body: WireBody, start: int, end: int) -> Iterator[WireField]:
 
 
 def malformed() -> Invalid:
-    """Return the error for a body that is no valid request."""
+    """Return the error for a body that is not a valid request."""
     return Invalid("the body must be an OTLP export request in protobuf")
 
 

@@ -9,7 +9,7 @@ Each has an id made of what it tells, so that the record keeps it once however o
 | one whose id is counted (`functions.search:0`) | the id, name and arguments, and the how-manieth of these it is |
 | an agent's run, an answer of a model, a handoff | trace and span |
 
-A call is told by two events, its start and its end, always both once it has ended: whichever of them came before is the
+A call is two events, its start and its end, always both once it has ended: whichever of them came before is the
 same event, so a start that comes late opens nothing.
 """
 
@@ -32,7 +32,7 @@ from conversations.telemetry.span import Span
 SMALL = 8 << 10  # characters of a message whose digest is remembered
 SURE_BYTES = 64 << 10  # of JSON that every event has room for
 SURE = 9  # characters from which on a call's id is taken for the only one of its kind; `call_1` is none
-_COUNTED = re.compile(r"\D+[:_.-]\d{1,4}")  # ids that begin anew with each history
+_COUNTED = re.compile(r"\D+[:_.-]\d{1,4}")  # ids that begin again with each history
 EventPlace = tuple[str, str]  # a conversation, and an event's id in it
 Body = dict[str, Any]  # a payload: any JSON
 Uses = dict[tuple[str, ...], int]  # how often: a message by its role and text, a call by its digest

@@ -45,7 +45,7 @@ def changed(memory: Memory, sender: str, trace_ids: Sequence[str]) -> list[Trace
     for trace_id in trace_ids:
         trace = memory.trace(sender, trace_id)
         if not (trace.conversation or trace.counted.within or trace.counted.around):
-            continue  # most traces: they are no agents'
+            continue  # most traces: they are not agents'
         row = TraceRow(_key(sender, trace_id), trace.conversation or trace.own_key, trace.counted.as_json())
         if row[1:] != trace.stored:
             rows.append(row)

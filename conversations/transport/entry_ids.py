@@ -26,7 +26,7 @@ def at(entry_id: str) -> int:
 
 
 def when(entry_id: str | None) -> str | None:
-    """Return when the entry was added, ISO 8601; None for the start, and for an id that is no time."""
+    """Return when the entry was added, ISO 8601; None for the start, and for an id that is not a time."""
     if entry_id is None or entry_id == START:
         return None
     try:

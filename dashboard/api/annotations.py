@@ -16,7 +16,7 @@ from dashboard.api.request_input import read_body, whole_number
 from dashboard.api.schemas.annotations import Annotations, AnnotationStored, ToAnnotate
 from dashboard.pages import errors
 
-MAX_LIMIT, DEFAULT_LIMIT = 200, 50  # annotations of one answer: at the most, and unless told
+MAX_LIMIT, DEFAULT_LIMIT = 200, 50  # annotations of one answer: the maximum, and the default
 SEQS = 2**53
 _SEQ = {"type": "integer", "minimum": 1, "maximum": SEQS}
 

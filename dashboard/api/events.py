@@ -17,7 +17,7 @@ from dashboard.api.openapi.operations import Operation, endpoint, up_to
 from dashboard.api.request_input import whole_number
 from dashboard.api.schemas import core
 
-MAX_LIMIT, DEFAULT_LIMIT = 500, 100  # events of one answer: at the most, and unless told
+MAX_LIMIT, DEFAULT_LIMIT = 500, 100  # events of one answer: the maximum, and the default
 SEQS = 2**53
 
 

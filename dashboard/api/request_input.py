@@ -12,7 +12,7 @@ from conversations.core.errors import Invalid, as_predicate
 from conversations.listing.url_filters import MAX_VALUES, TIME_SPANS, UrlFilters
 from dashboard.api.openapi.operations import MOMENT, TEXT, Json, many, one_of, up_to
 
-MAX_LIMIT, DEFAULT_LIMIT = 200, 50  # items of one answer: at the most, and unless told
+MAX_LIMIT, DEFAULT_LIMIT = 200, 50  # items of one answer: the maximum, and the default
 LIMIT = up_to(MAX_LIMIT, DEFAULT_LIMIT)
 
 MAX_DEPTH = 200  # levels of a body, as pydantic has it
@@ -28,7 +28,7 @@ def read_body(request: HttpRequest, model: type[Body]) -> Body:
         why, field = as_predicate(wrong["msg"]), ".".join(map(str, wrong["loc"]))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         why, field = f"Invalid JSON: {error}", ""
-    # not inside: what came would be kept with the error for as long as that is told
+    # not inside: what came would be kept with the error for as long as that is shown
     raise Invalid(why, field=field)
 
 

@@ -9,7 +9,7 @@ from conversations.tool_calls.listing.activity import COUNTED, CallActivity
 WIDTH, HEIGHT = 960, 44
 GAP = 0.12  # of a bar's place
 LOW, LOW_FAILED = 2, 5  # the lowest bar, and that of failed calls: as high as a stripe is seen
-STRIPE = 4  # between two stripes of a bar of failed calls: they are told apart without colour
+STRIPE = 4  # between two stripes of a bar of failed calls: they are distinguished without colour
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,5 +124,5 @@ def _outcome_context(recorded: recorded_call.CallRecord) -> dict[str, Any]:
         "outcome": call_sections.outcome(recorded),
         "decision": call_sections.decision(recorded),
         "replays": [call_sections.row(replay) for replay in recorded_call.replays(recorded)],
-        "head_seq": recorded.row.conversation.head_seq,  # as of the row: what ends it later is told later
+        "head_seq": recorded.row.conversation.head_seq,  # as of the row: what ends it later is reported later
     }

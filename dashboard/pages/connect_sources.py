@@ -10,7 +10,7 @@ CLAUDE_HOOKS = (
     "SubagentStart", "SubagentStop", "Stop", "SessionEnd",
 )  # fmt: skip
 CODEX_HOOKS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "Stop")
-# Many instrumentations leave words out unless they are told so, and where they belong: into spans.
+# Many instrumentations leave texts out unless they are configured to record them, in spans.
 OTEL_WORDS = {
     "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "span_only",

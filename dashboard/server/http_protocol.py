@@ -10,7 +10,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-MAX_HEAD = 64 << 10  # bytes of a request that are no body
+MAX_HEAD = 64 << 10  # bytes of a request that are not body
 CREDIT = 4 << 20  # bytes of a body that earn it more: chunks of a few bytes are framed by as many
 FRAMING = 8  # bytes of framing that a byte of body may have
 PASS_OVER = 128 << 20  # bytes of a body that come after its answer, for a client that listens only at the end
@@ -34,7 +34,7 @@ class BoundedHttp(HttpToolsProtocol):
     _at_mark = 0  # of them, those before `_marked`
     _marked = 0.0  # since when nothing much came, loop time
     _is_coming = True  # a head or a body is awaited
-    _other = 0  # bytes of this request that are no body
+    _other = 0  # bytes of this request that are not body
     _is_begun = False  # a request has begun and is not complete
     _in_read = 0  # requests that are, at least in part, in the bytes that arrived last
     _unread = 0  # bytes that waited to be sent when the reader was seen to read last

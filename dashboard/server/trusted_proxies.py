@@ -2,7 +2,7 @@
 
 The header is read from the right, since each proxy appends the address it saw: the first address that is not one of our
 proxies is the client. Anything further left may be forged by the client. uvicorn's proxy middleware reads it the same
-way, but accepts values that are no address (`unknown`, `<script>`), keeps several spellings of one address, which a
+way, but accepts values that are not addresses (`unknown`, `<script>`), keeps several spellings of one address, which a
 throttle would count separately, and trusts no IPv4 proxy that connects to an IPv6 socket.
 """
 

@@ -17,7 +17,7 @@ from django.db.backends.sqlite3 import base
 
 from dashboard.databases import ReleasesErrors
 
-PAUSES = 0.0005, 0.002  # seconds between two tries: the least and the most
+PAUSES = 0.0005, 0.002  # seconds between attempts: the least and the most
 OWNER_ALONE = 0o600
 _NOTHING: dict[None, None] = {}
 # What the driver asks two attributes of for every value that is bound, 0.4 µs, unless it knows a function for its type.
@@ -29,7 +29,7 @@ BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY)
 
 class DatabaseWrapper(ReleasesErrors, base.DatabaseWrapper):
     """One thread's connection. `begin_within`: seconds that its next transaction has to begin, if fewer. `only_writes`:
-    it reads nothing outside of its transactions, so SQLite's own wait stays off, which saves two statements for each.
+    it reads nothing outside its transactions, so SQLite's own wait stays off, which saves two statements for each.
     """
 
     begin_within: float | None = None

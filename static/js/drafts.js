@@ -68,7 +68,7 @@ export class Draft {
 
   /**
    * Follow what other windows of this browser do with the stored draft.
-   * @param {{sent: () => void, removed: () => void}} listeners  `sent`: this draft was sent; `removed`: none is stored any more
+   * @param {{sent: () => void, removed: () => void}} listeners  `sent`: this draft was sent; `removed`: none is stored anymore
    * @param {AbortSignal} signal
    */
   watch({ sent, removed }, signal) {

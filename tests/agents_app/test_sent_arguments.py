@@ -58,7 +58,7 @@ ODD = pytest.mark.parametrize(
         ('{"text": ' + "[" * 5_000, '{"text": ' + "[" * 99 + "…", "error"),
         ("[" * 5_000, "[" * 100 + "…", "error"),
     ],
-    ids=["half a character", "half a name", "half, unescaped", "150 levels", "no end", "a list without end"],
+    ids=["a lone surrogate", "half a name", "half, unescaped", "150 levels", "no end", "a list without end"],
 )
 
 

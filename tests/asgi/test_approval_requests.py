@@ -61,7 +61,7 @@ def test_what_may_be_asked(agent: Caller, fields: dict[str, Any], status: int) -
 
 
 def test_approval_of_a_call_is_none_of_another_with_its_id(caller: Caller, agent: Caller) -> None:
-    """Some model servers number calls anew in each answer: two that are open at once may have the same id."""
+    """Some model servers number calls from the start in each answer: two that are open at once may have the same id."""
     requests = [body("one-id-twice", args_raw=arguments) for arguments in ('{"disk":"tmp"}', '{"disk":"home"}')]
     approvals = [agent.ask("POST", PATH, request).body["approval_id"] for request in requests]
     assert len(set(approvals)) == 2

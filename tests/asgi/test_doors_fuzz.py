@@ -319,7 +319,7 @@ def test_64_mib_are_refused_with_little_memory(door_server: Server, callers: dic
     caller.batch(*[token("warm", n) for n in range(100)])
     before = memory_of(door_server, "VmRSS")
     with open(f"/proc/{pid_of(door_server)}/clear_refs", "w") as clear:
-        clear.write("5")  # the peak begins anew
+        clear.write("5")  # the peak begins again
 
     if form == "a frame":
         with _connect(caller) as wire, pytest.raises(ConnectionClosed) as closed:

@@ -31,7 +31,7 @@ def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def both(body: bytes) -> tuple[Any, Any]:
-    """Decode a body in both ways; None is told for what is no JSON."""
+    """Decode a body in both ways; None is told for what is not JSON."""
     values = []
     for way in (msgspec.json.decode, lambda body: sliced_json.decode(body, 100)):
         try:

@@ -151,7 +151,7 @@ def test_web_nodes_notice_a_restored_database_and_change_the_epoch_once(web_node
     until(lambda: epoch_of(web_nodes[0]) != before, what="a new epoch")
     after = epoch_of(web_nodes[0])
     for node in web_nodes:
-        until(lambda node=node: remembers_all(node, after), what="each node to begin anew")
+        until(lambda node=node: remembers_all(node, after), what="each node to begin again")
 
     assert epoch_of(web_nodes[0]) == after
     assert subscribe(web_nodes[1], secret, after=5, epoch=before)[0]["t"] == "reset"

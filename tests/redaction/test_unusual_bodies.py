@@ -1,4 +1,4 @@
-"""Bodies with half a character, or a number that Python does not hold, are redacted like any other."""
+"""Bodies with a lone surrogate, or a number that Python does not hold, are redacted like any other."""
 
 import json
 import time

@@ -20,7 +20,7 @@ def memory(name: str, process: int | str = "self") -> float:
 
 
 def forget(process: int | str = "self") -> None:
-    """Have the highest figure begin anew (Linux: `clear_refs` of proc(5))."""
+    """Have the highest figure begin again (Linux: `clear_refs` of proc(5))."""
     Path(f"/proc/{process}/clear_refs").write_text("5")
 
 

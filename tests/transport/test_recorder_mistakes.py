@@ -97,14 +97,14 @@ def test_a_value_no_index_takes_is_the_entrys_fault_and_a_lost_connection_is_not
 
 def test_an_entry_that_cannot_be_read_for_no_known_reason_is_quarantined(monkeypatch):
     def stumble(*_, **__):
-        raise ZeroDivisionError("a mistake of ours")
+        raise ZeroDivisionError("a bug of ours")
 
     monkeypatch.setattr(decode_entry, "event_from_entry", stumble)
 
     read = entry("stream:c", 1)
 
     assert read.event is None
-    assert read.poison.reason == "the entry could not be read: ZeroDivisionError: a mistake of ours"
+    assert read.poison.reason == "the entry could not be read: ZeroDivisionError: a bug of ours"
 
 
 @pytest.mark.parametrize("count", [(1 << 63) - 1, -1, -(1 << 63)])
@@ -130,7 +130,7 @@ def test_a_flushed_redis_of_many_streams_is_told_in_few_queries(django_assert_ma
 
 def test_a_recorder_outlives_a_mistake_says_it_and_goes_on(bus, redis_server, monkeypatch):
     def stumble(*_):
-        raise ZeroDivisionError("a mistake of ours")
+        raise ZeroDivisionError("a bug of ours")
 
     add(bus, "stream:c", json.loads(SAYS % b"well"))
     recorder = EmbeddedRecorder(redis_server.url)
@@ -145,7 +145,7 @@ def test_a_recorder_outlives_a_mistake_says_it_and_goes_on(bus, redis_server, mo
     finally:
         recorder.close()
 
-    assert state == "reading: a mistake of ours"
+    assert state == "reading: a bug of ours"
     assert not_ready({"recorder": state}) == [], "pages and doors do without it meanwhile"
     assert is_alive
 

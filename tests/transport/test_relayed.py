@@ -98,7 +98,7 @@ def test_what_one_sweep_left_the_next_one_takes():
     post("p-1", "p-2")
     relay = Relay(Echoes())
     posts = relay.unsent()
-    relay.mark(posts, [posts[1].id])  # Redis refused the first: its key is no stream
+    relay.mark(posts, [posts[1].id])  # Redis refused the first: its key is not a stream
 
     assert relay.unsent() == []
     assert [post.bus_id for post in relay.unsent()] == ["p-1"]

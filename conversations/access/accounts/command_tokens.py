@@ -17,7 +17,7 @@ from conversations.core.ids import new_id
 
 IDLE_S = 3600.0  # seconds after which an unused one ends
 
-_issued: WeakValueDictionary[str, CommandToken] = WeakValueDictionary()  # until nobody holds it any more
+_issued: WeakValueDictionary[str, CommandToken] = WeakValueDictionary()  # until nobody holds it anymore
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)

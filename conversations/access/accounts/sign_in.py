@@ -80,7 +80,7 @@ def set_password(by: Who, name: str, password: str) -> User:
     The caller's own session continues if the view stores the new hash in it. Raises Invalid.
     """
     user = _active_user(name)
-    user.set_password(fit_password(user, password))  # slow by design: outside of the transaction
+    user.set_password(fit_password(user, password))  # slow by design: outside the transaction
     seated = seat_keys(user)
     with audited_action(by, "set_password", f"user:{name}") as principal:
         _require_own(by, name)
@@ -136,7 +136,7 @@ def devices_of(user: User) -> Iterator[SignedInDevice]:
 
 
 def seat_keys(user: User | None) -> list[str]:
-    """Return the keys of a person's sessions. All live ones are read for it, outside of any transaction."""
+    """Return the keys of a person's sessions. All live ones are read for it, outside any transaction."""
     return [seat.key for seat in devices_of(user)] if user is not None else []
 
 

@@ -67,7 +67,7 @@ def add_entry(
     """Append one entry to the chain, inside the action's `write_transaction()` and as its last step: the audit head is
     locked last.
 
-    `before` and `after` come from `digest`. Raises RuntimeError outside of `write_transaction()`.
+    `before` and `after` come from `digest`. Raises RuntimeError outside `write_transaction()`.
     """
     if not in_write_transaction():
         raise RuntimeError(

@@ -48,7 +48,7 @@ def resume(caller: Caller, request: FrontEndInput) -> ResumedRun | None:
     if not answers:
         return None
     warnings = [
-        f"{entry.interrupt_id[:80]!r} is no interrupt of this thread"
+        f"{entry.interrupt_id[:80]!r} is not an interrupt of this thread"
         for entry in request.resume
         if entry.interrupt_id not in rows
     ]

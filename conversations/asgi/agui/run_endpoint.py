@@ -87,7 +87,7 @@ def _begin(caller: Caller, agent: str, body: bytes) -> _Begun:
         if (resumed := interrupt_answers.resume(caller, request)) is not None:
             received = Received("", request.thread, resumed.segment.run, resumed.seq, 0, {}, False)
             return _Begun(received, RunEncoder(resumed.segment, resumed.open), resumed.warnings)
-        warnings = [f"{entry.interrupt_id[:80]!r} is no interrupt of this thread" for entry in request.resume]
+        warnings = [f"{entry.interrupt_id[:80]!r} is not an interrupt of this thread" for entry in request.resume]
     interrupt_answers.require_none_open(request.thread)
     received = create.receive(caller.principal, front_end_input.request_of(agent, request))
     segment = RunSegment(request.thread, request.run, received.run, received.response, agent)

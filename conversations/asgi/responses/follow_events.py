@@ -204,7 +204,7 @@ class Followers:
             if taken:
                 follower.last = taken[-1].seq
             elif follower.head == head:
-                follower.head = follower.last  # told of more than there is
+                follower.head = follower.last  # notified of more than there is
         return taken
 
     def _on_committed(self, stored: Sequence[Stored]) -> None:

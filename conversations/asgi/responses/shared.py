@@ -37,7 +37,7 @@ LOOK_EVERY = 1.0  # seconds, while nothing happens: sees the server stop and the
 SILENCE = 15.0  # seconds after which something is said, so that nobody in between hangs up
 PORTION = 8 << 10  # bytes of events that are encoded and sent at a time: joined tokens become many times their size
 SLOW_AFTER = 20.0  # seconds a reader may leave what is sent to it
-READ_PATIENCE, READ_AGAIN = 10.0, 0.25  # seconds for which a failed read is tried again, and between two tries
+READ_PATIENCE, READ_AGAIN = 10.0, 0.25  # seconds for which a failed read is tried again, and between attempts
 MAX_READERS = 10_000  # requests and sockets of one process at a time
 _TYPES = {404: "not_found", 429: "too_many_requests"}
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class ResponsesCaller:
 
     def __init__(self, caller: Caller) -> None:
         self.caller = caller
-        self.dismissal: SwitchboardError | None = None  # why nothing more is told to it
+        self.dismissal: SwitchboardError | None = None  # why nothing more is sent to it
         self.follower: Follower | None = None
 
     def dismiss(self, code: int) -> None:
@@ -182,7 +182,7 @@ class ResponsesContext:
             for events in bounded_groups(page, _size, most_bytes=PORTION) if page else ([],):
                 new_frames = await in_thread_if_large(events, _encode_events, encoder, events)
                 new = [frame for frame in new_frames if frame.number > starting_after]
-                if encoder.final is not None:  # counted before it is told: its reader may ask for no more after it
+                if encoder.final is not None:  # counted before it is sent: its reader may ask for no more after it
                     self.runtime.responses[str(encoder.final["status"])] += 1
                 yield new
                 encoder.mark_sent(new)

@@ -25,7 +25,7 @@ from conversations.runs.responses.stored_response import StoredResponse
 
 VIEW = "view"
 READING = ("GET", "HEAD")
-CANCEL_PATIENCE, LOOK_EVERY = 5.0, 0.1  # seconds to wait for a cancelled run's end, and between two looks
+CANCEL_PATIENCE, LOOK_EVERY = 5.0, 0.1  # seconds to wait for a cancelled run's end, and between looks
 MAX_LIMIT, DEFAULT_LIMIT = 100, 20  # of one page of input items: at most, and where the request does not say
 
 

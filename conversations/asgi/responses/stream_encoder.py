@@ -348,7 +348,7 @@ class Encoder:
 def _read(event: Stored) -> SpokenFields:
     try:
         return _said.decode(event.body)
-    except msgspec.MsgspecError:  # half a character, as some models stream them
+    except msgspec.MsgspecError:  # a lone surrogate, as some models stream them
         parsed = payload.parse(event.body.encode("utf-8", "replace"))
         return SpokenFields(parsed.text or "", parsed.turn or 0)
 

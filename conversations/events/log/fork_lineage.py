@@ -16,7 +16,7 @@ class HistoryOrigin(NamedTuple):
     """A conversation's row, and where its history begins, in the order of `ORIGIN`."""
 
     conversation: int
-    copied: int  # the seq of the last copied event; 0: it is no fork
+    copied: int  # the seq of the last copied event; 0: it is not a fork
     parent: int | None
 
 
@@ -34,7 +34,7 @@ class LineagePart(NamedTuple):
 
 def lineage(cursor: CursorWrapper, origin: HistoryOrigin, upto: int | None = None) -> list[LineagePart]:
     """Return the parts of a history up to an event (None: to the end), newest first; without a query if the
-    conversation is no fork."""
+    conversation is not a fork."""
     parts: list[LineagePart] = []
     while len(parts) < MAX_FORKS:
         after = origin.copied if upto is None else min(origin.copied, upto)

@@ -30,7 +30,7 @@ _OF_KIND = (
     " AND {t}.finished_seq IS NULL AND {t}.call_id IS {null}"
 )
 # PostgreSQL may join in any order, without statistics in a bad one: a lateral query with a limit leaves it no choice.
-# SQLite has no such query; with statistics it may take an index of all calls, ended ones too, so it is told which.
+# SQLite has no such query; with statistics it may take an index of all calls, ended ones too, so the query names one.
 _OLDEST = {
     "postgresql": "SELECT {columns} FROM w CROSS JOIN LATERAL"
     " (SELECT s.* FROM conversations_toolcall AS s WHERE {of_s} ORDER BY s.called_seq LIMIT {most}) AS t",

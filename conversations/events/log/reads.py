@@ -244,7 +244,7 @@ class _Window:
         self.id = self.origin.conversation
         self.upto: int | None = None  # nothing after it is read
         self.is_copied = False  # whether what goes on at `upto` is left unfinished, as in a fork
-        self.read_seqs: list[int] = []  # of the events read, which are no tokens
+        self.read_seqs: list[int] = []  # of the events read, which are not tokens
         self.behind: list[Stored] = []  # what was read last backwards, newest first
 
     @cached_property

@@ -14,7 +14,7 @@ from conversations.events.log.sql import marks
 from conversations.events.projections.row_changes import RunRow
 from conversations.models import Event, Run, ToolCall
 
-MAX_EVENTS = 600  # events, or 4 MiB; a longer run is told from there on
+MAX_EVENTS = 600  # events, or 4 MiB; a longer run is read from there on
 LOOKED_AT = 8  # turns and handoffs in which the agent at work is looked for
 RESULTS, RESULT_BYTES = 3, 4096  # of a run, and of each
 KINDS = registry.names_with("holds_run")

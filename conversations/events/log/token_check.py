@@ -28,8 +28,8 @@ class TokenRevoked(Exception):
 def agents_of_good_tokens(
     cursor: CursorWrapper, events: Sequence[NewEvent], *, skips: bool = False
 ) -> dict[str, str | None]:
-    """Return the agent of each token among the principals, by the token's name: empty for one that is no agent's, None
-    for one that does not exist. Raises `TokenRevoked` if one is revoked; one query over the distinct ones.
+    """Return the agent of each token among the principals, by the token's name: empty for one that is not an agent's,
+    None for one that does not exist. Raises `TokenRevoked` if one is revoked; one query over the distinct ones.
 
     On PostgreSQL their rows are locked until the commit, so that a revocation comes before or after it, never in
     between. With `skips`, raises `LockedElsewhere` for rows that are being changed, instead of waiting.

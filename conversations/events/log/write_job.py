@@ -54,7 +54,7 @@ class OpenTokens:
             return True
 
     def take(self) -> list[str]:
-        """Return the pieces; none can be added any more."""
+        """Return the pieces; none can be added anymore."""
         with self._guard:
             self._is_open = False
         return self._pieces

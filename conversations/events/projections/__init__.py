@@ -100,6 +100,6 @@ def fold(changes: RowChanges, head: ConversationHead, kind: str, event: EventFac
 
 
 def _fold_copy(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
-    """Fold a fork's copy that says nothing: of what was done there only who took part is told here."""
+    """Fold a fork's copy that says nothing: of what was done there only who took part is counted here."""
     if event.payload.event == "tool_step" and event.payload.speaker:
         changes.participants[head.id, event.payload.speaker] = kind_of(event.payload.speaker)

@@ -5,7 +5,7 @@
 | approval.requested | a row, or one observed, waiting | a row, pending |
 | approval.decided | approved, or rejected and ended | decided |
 | approval.cancelled, expired | blocked, ended, if it waits; an observed one goes on | that status |
-| approval.escalated | | whom it was told to; it stays pending |
+| approval.escalated | | the role that was notified; it stays pending |
 
 `log.append` itself adds an approval.cancelled for each approval request that is open when its run ends
 (`log/approval_cancellation.py`). The call is `blocked`, not `rejected`: nobody said no to it; its run ended, or its

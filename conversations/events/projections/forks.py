@@ -2,9 +2,9 @@
 
 | event | parent, forked_at | copied_seq | title, handler |
 |---|---|---|---|
-| conversation.opened, ours, with a parent (a response continued twice) | as told | 0: no copies | its own rule |
-| conversation.forked, ours: it stands right after the copies | as told | forked_at | as told |
-| conversation.forked, of an import | as told | 0: its events are claims anyway | |
+| conversation.opened, ours, with a parent (a response continued twice) | as stated | 0: no copies | its own rule |
+| conversation.forked, ours: it stands right after the copies | as stated | forked_at | as stated |
+| conversation.forked, of an import | as stated | 0: its events are claims anyway | |
 
 Copies are history and nobody's deeds here: they fold messages, participants and the last line (§5), so that a
 fork changes no run, no approval and no call, and starts none.

@@ -10,7 +10,7 @@ from conversations.events.projections.participants import add_participants
 from conversations.events.projections.row_changes import ConversationHead, EventFacts, RowChanges
 
 ECHOING = ("message", "user_message")
-ECHO_WITHIN = 64  # events after which the same words were said anew
+ECHO_WITHIN = 64  # events after which the same words were said again
 INSIDE = '"parent_call":'  # in a body of ours; within a text its quotes would be escaped
 
 
@@ -77,7 +77,7 @@ def mark_output(speaker: str, text: str) -> str:
 
 
 def output(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
-    """Count an agent's output, note what may repeat it, and what a foreign agent spent for it."""
+    """Count an agent's output, note what may repeat it, and what a external agent spent for it."""
     payload = event.payload
     head.messages += 1
     head.repeatable = mark_output(payload.speaker, payload.words)

@@ -19,7 +19,7 @@ def add_participants(changes: RowChanges, head: ConversationHead, event: EventFa
 
 
 def add_speaker(changes: RowChanges, head: ConversationHead, event: EventFacts) -> None:
-    """Note who spoke, or acted, if any name is told; once for all events of a batch that tell the same. A name that a
+    """Note who spoke, or acted, if any name is given; once for all events of a batch that give the same. A name that a
     run of ours alone speaks under may be that of an agent inside a tool."""
     payload = event.payload
     meeting = (head.id, payload.sender, payload.agent, event.principal, event.run is None)

@@ -154,7 +154,7 @@ class ResponseRow:
 
 
 class TurnRow(msgspec.Struct, gc=False):
-    """What one answer of a model spent, ours or as a foreign agent tells it."""
+    """What one answer of a model spent, ours or as a external agent tells it."""
 
     conversation_id: int
     seq: int

@@ -4,7 +4,7 @@ Nobody gives what they do not have, and nobody is made to give it:
 
 | who says it | is let in | its naming of an agent counts |
 |---|---|---|
-| a person, the system, a token that is no agent's | always | always |
+| a person, the system, a token that is not an agent's | always | always |
 | a run of this conversation | always | until somebody from outside has spoken |
 | an agent's token | when it opened the conversation, or was named so that it counts | the same |
 | any other: an agent's token, Redis, an import, another conversation's run, what a tool relays or answers | no | no |
@@ -54,7 +54,7 @@ def _is_let_in(changes: RowChanges, head: ConversationHead, event: EventFacts) -
 
 
 def _is_host(changes: RowChanges, principal: str) -> bool:
-    """Return whether it is a person, the system, or a token that is no agent's. Looked up once for a batch."""
+    """Return whether it is a person, the system, or a token that is not an agent's. Looked up once for a batch."""
     if (known := changes.hosts.get(principal)) is not None:
         return known
     kind, _, name = principal.partition(":")

@@ -125,7 +125,7 @@ def _qualified(payload: ParsedPayload) -> str:
 
 
 def _size(payload: ParsedPayload) -> int | None:
-    """Return the output's bytes: as told, else of the JSON that stands for it, of a text without its quotes."""
+    """Return the output's bytes: as stated, else of the JSON that stands for it, of a text without its quotes."""
     if payload.output_bytes is not None:
         return payload.output_bytes
     raw = payload.output if payload.output is not None else payload.result_summary

@@ -10,7 +10,7 @@
 | `usage_metadata` | tokens; `error_code`, `error_message`: an answer that failed |
 | `actions.transfer_to_agent` | a handoff |
 | `actions` pickled by old services, state, artifacts, `partial` events | left out; nothing is unpickled |
-| of an eval set `conversation[]` | what was asked, the tools used (their results are not told) and the final response |
+| of an eval set `conversation[]` | what was asked, the tools used (without their results) and the final response |
 
 Names are read with underlines and in camel case. Tables: `events` with `event_data` (JSON), or with `author`,
 `content` and `usage_metadata` in columns of their own (ADK before 1.22).

@@ -9,7 +9,7 @@
 | the older `function`, which has no id | joined by the function's name |
 | code that was run, warnings, who is next | left out |
 
-A name is told by its colour where the text has colours, so that words which look alike stay words.
+A name is recognized by its colour where the text has colours, so that words which look alike stay words.
 """
 
 import re

@@ -13,7 +13,7 @@
 The header of `switchboard/3` has a salted digest of the conversation's id, which is in the links in place of the id.
 The lines of `switchboard/2` may begin with links of format 1, those of `switchboard/1` have no others. A line whose
 digest or hash is wrong is left out (its place told). An erased one keeps its tombstone; where no later
-`event.redacted` names it, that is told. Counters: as the conversation had them, since every event is there again.
+`event.redacted` names it, that is reported. Counters: as the conversation had them, since every event is there again.
 """
 
 import re

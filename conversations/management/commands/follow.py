@@ -17,7 +17,7 @@ from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.server_client import REPORT, ServerClient
 from conversations.import_export.session_follower import SessionFollower
 
-LOOK_EVERY = 0.25  # seconds between two looks at the file
+LOOK_EVERY = 0.25  # seconds between looks at the file
 RETRIED = (Unavailable, Busy)
 RETRY_AFTER_S = 1.0
 

@@ -71,7 +71,7 @@ class Command(BaseCommand):
         return DryRun() if is_dry else stack.enter_context(open_destination(name)).intake()
 
     def _import(self, file: Path, options: dict[str, Any]) -> str:
-        """Import one file; return why it was refused, or nothing. Of several files that is told at once."""
+        """Import one file; return why it was refused, or nothing. Of several files that is reported at once."""
         is_alone = len(options["files"]) == 1 and file == options["files"][0]
         report = ImportReport(lambda text: self.stderr.write(f"{file.name}, {text}"), is_strict=options["strict"])
         progress = ProgressLine(self.stderr, "Importing: {} conversations, {} events")

@@ -1,4 +1,4 @@
-"""`reindex`: make the search index again from the events. Nothing else changes: it is no part of the record."""
+"""`reindex`: make the search index again from the events. Nothing else changes: it is not part of the record."""
 
 from contextlib import nullcontext
 from typing import Any

@@ -1,4 +1,4 @@
-"""The processes of a deployment by their heartbeats (`node_heartbeat`). A fact of a wrong type is no fact."""
+"""The processes of a deployment by their heartbeats (`node_heartbeat`). A fact of a wrong type does not count."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -20,7 +20,7 @@ from conversations.runs.approvals.auto_approval import makers_right
 from conversations.runs.policy import evaluate
 
 STATES = ("live", "ended")
-LATELY = 5  # approvals of a rule that are told
+LATELY = 5  # approvals of a rule that are shown
 
 Json = dict[str, Any]
 

@@ -63,7 +63,7 @@ class ExternalOutcome(NamedTuple):
 def request_approval(by: Principal, approval_request: ExternalRequest, beginning: NewEvent) -> Approval | None:
     """Request approval of an open call in a conversation that `by` opened; return the request, always the same one for
     the same call. If the call is not recorded yet, `beginning` is appended first. None: the conversation belongs to
-    somebody else, or the call was asked about with other arguments and does not begin anew. Raises NotSignedIn for a
+    somebody else, or the call was asked about with other arguments and does not begin again. Raises NotSignedIn for a
     token that has been revoked."""
     with write_transaction():
         if not Conversation.objects.filter(key=approval_request.conversation).exists():
@@ -159,8 +159,8 @@ def _call(conversation: Conversation, approval_request: ExternalRequest) -> Tool
     """Return the open call to be approved: by its id, or else by tool and arguments; the one that was asked about with
     these arguments, or else the oldest without a request, of which those with these arguments come first.
 
-    Two open calls may have one id: some model servers number calls anew in each answer. What was decided about other
-    arguments holds for none of them.
+    Two open calls may have one id: some model servers number calls from the start in each answer. What was decided
+    about other arguments holds for none of them.
     """
     calls = ToolCall.objects.filter(
         conversation=conversation, run=None, finished_seq=None, name=approval_request.name[:200]

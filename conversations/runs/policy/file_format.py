@@ -27,7 +27,7 @@ MAX_LENGTHS = {"agent": 200, "tool": 401, "note": 500}
 _PROBLEM = re.compile(r"\.?(?P<field>.*?):? (?P<what>(?:must|unknown) .*)", re.DOTALL)
 _TIME = re.compile(r"([0-9]{1,9}) ?(s|sec|seconds?|m|min|minutes?|h|hours?|d|days?)?")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-TOLD = 20  # wrong places that are told at once
+TOLD = 20  # wrong places that are reported at once
 
 
 def dump(rows: Iterable[PolicyRule]) -> dict[str, Any]:

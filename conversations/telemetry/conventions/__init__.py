@@ -37,7 +37,7 @@ READERS: tuple[tuple[Reader, Callable[[Names], bool]], ...] = (
     (logfire.read, _has_word("logfire", "agent_name", "pydantic_ai", "events", "all_messages_events", "model_name")),
     (openllmetry.read, openllmetry.is_of_library),
 )
-# The libraries that give every tool call a span of its own: what their messages tell of calls is told already.
+# The libraries that give every tool call a span of its own: what their messages say of calls is recorded already.
 _WITH_TOOL_SPANS = (
     "openai_agents", "langchain", "langgraph", "pydantic-ai", "pydantic_ai", "gcp.vertex.agent", "google_adk",
     "smolagents", "crewai", "llama_index", "autogen", "agno", "strands", "haystack", "dspy", "langsmith",

@@ -12,7 +12,7 @@ from conversations.transport import entry_ids as ids
 from conversations.transport.recorder.streams import Stream
 
 MAX_ENTRIES = 1 << 62  # entries anybody counts; beyond, somebody set the count, and a column may not hold it
-UNCOUNTED = -1  # of RedisPosition.entries_read: not known; counted anew once the stream is read to its end
+UNCOUNTED = -1  # of RedisPosition.entries_read: not known; counted again once the stream is read to its end
 
 Reason = Literal["trimmed", "deleted", "went_back", "emptied", "perhaps_trimmed"]
 

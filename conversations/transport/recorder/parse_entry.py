@@ -23,7 +23,7 @@ Fields = Sequence[bytes]  # name, value, name, value …
 
 
 class InvalidEntry(NamedTuple):
-    """An entry that is no valid event: its first 64 kB, and its conversation, if known."""
+    """An entry that is not a valid event: its first 64 kB, and its conversation, if known."""
 
     reason: str
     raw: bytes
@@ -65,7 +65,7 @@ def parse_entry(stream: str, entry_id: str, nth: int, fields: Fields, *, found_a
         return StreamEntry(
             stream, entry_id, nth, None, invalid_entry(stream, error.full_message, payload, fields), size, position
         )
-    except Exception as error:  # a mistake of ours with one entry costs that entry, not the streams behind it
+    except Exception as error:  # a bug of ours with one entry costs that entry, not the streams behind it
         logger.exception("entry %s of %s cannot be read", entry_id, stream)
         reason = f"the entry could not be read: {type(error).__name__}: {error}"
         return StreamEntry(stream, entry_id, nth, None, invalid_entry(stream, reason, payload, fields), size, position)

@@ -190,7 +190,7 @@ class Relay:
 
 
 def _is_about_topic(error: Exception) -> bool:
-    """Return whether Redis refuses this topic (its key is no stream, is on another node, is not permitted), and not
+    """Return whether Redis refuses this topic (its key is not a stream, is on another node, is not permitted), and not
     everything."""
     if not isinstance(error, redis.ResponseError) or isinstance(error, _OF_SERVER):
         return False
@@ -198,7 +198,7 @@ def _is_about_topic(error: Exception) -> bool:
 
 
 def wire_text(body: str) -> str:
-    """Return a JSON text as magent2 writes it: compact, and ASCII. Numbers stay as they are written; what is no JSON
+    """Return a JSON text as magent2 writes it: compact, and ASCII. Numbers stay as they are written; what is not JSON
     stays as it is."""
     try:
         compact = msgspec.json.format(body, indent=-1)

@@ -32,7 +32,7 @@ STANDBY_LOOKS_EVERY = 0.5  # seconds
 RELAY_LOOKS_EVERY = 1.0
 BACKOFF = (0.1, 0.2, 0.4, 0.8, 1.0)  # seconds before each new try; the last one stays
 
-_EXPECTED = (redis.RedisError, OSError, DatabaseError)  # said in a line; anything else is a mistake of ours
+_EXPECTED = (redis.RedisError, OSError, DatabaseError)  # said in a line; anything else is a bug of ours
 
 
 class RecorderService:
@@ -125,7 +125,7 @@ class RecorderService:
             await asyncio.sleep(STANDBY_LOOKS_EVERY)
 
     def _note(self, what: str, error: Exception, *, is_old: bool = False) -> None:
-        """Keep why something cannot be done, and log what is new of it: a mistake of ours with where it was made."""
+        """Keep why something cannot be done, and log what is new of it: a bug of ours with where it was made."""
         why = (str(error).splitlines() or [""])[0] or type(error).__name__
         before, self._trouble[what] = self._trouble.get(what), why
         if not isinstance(error, _EXPECTED):
@@ -160,7 +160,7 @@ class RecorderService:
 
     async def _wait_out(self, work: Callable[[], Coroutine[Any, Any, None]], what: str) -> None:
         """Do it again and again, every second at least: what Redis or the database cannot do now, it can later, and
-        a mistake of ours with one thing is no reason to leave all the others."""
+        a bug of ours with one thing is not a reason to leave all the others."""
         tries = 0
         while self.is_active:
             began = time.monotonic()

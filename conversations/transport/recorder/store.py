@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 BLOCK = 500  # rows a statement
 SEARCH_FOR = 0.3  # seconds one round may spend to find out which of its entries waits for a lock
-BRIEF_EVERY = 0.5  # seconds between two tries that wait for a lock: all other streams wait meanwhile
+BRIEF_EVERY = 0.5  # seconds between attempts that wait for a lock: all other streams wait meanwhile
 Moves = dict[str, tuple[str, int] | None]  # stream → entry id and count; None: the position goes
 
 # Not WITH … UPDATE: of such a statement sqlite3 tells no row count.

@@ -25,7 +25,7 @@ from conversations.models import Node
 from dashboard import kept_files
 
 RESTORE = "from dashboard.cli import main; main()"  # our own command line, which says in words what a database refuses
-SEEN_WITHIN = 15_000_000  # µs: a process that told of itself so lately still runs
+SEEN_WITHIN = 15_000_000  # µs: a process whose heartbeat is newer still runs
 
 
 class Command(BaseCommand):

@@ -39,7 +39,7 @@ def people():
 
 
 def step(call_id: str = "t1", key: str = "s", **fields):
-    """Make a step of a foreign agent's tool call."""
+    """Make a step of a external agent's tool call."""
     body = {"event": "tool_step", "agent": "Coder", "name": "Bash", "tool_call_id": call_id, "conversation_id": key}
     text = json.dumps(body | {"args_raw": "{}"} | fields)
     parsed = payload.parse(text.encode())
