@@ -121,7 +121,7 @@ class RunEncoder:
         self._texts: dict[str, str] = {}  # messages that are open: what was streamed of each
         self._closed = {self._message_id(turn) for turn in segment.turns}
         self._step = ""
-        self._pending: list[str] = []  # calls that the front end has to answer
+        self._front_end_calls: list[Fields] = []  # of the front end's tools: streamed at the end, with whole arguments
         self._usage: dict[str, TokenUsage] = {}
         self._waits = False
 
@@ -222,7 +222,6 @@ class RunEncoder:
         if not call or call in self.ended:
             return []
         self.ended.add(call)
-        self._pending = [pending for pending in self._pending if pending != call]
         shown = clean_text(content if len(content) <= MAX_RESULT else f"{content[:MAX_RESULT]}…")
         id_ = f"{self.segment.prefix}.{call}"
         return [ToolCallResultEvent(message_id=id_, tool_call_id=call, content=shown, role="tool")]
@@ -303,9 +302,10 @@ def _output(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
 def _tool_step(encoder: RunEncoder, _: Stored, fields: Fields) -> Events:
     if fields.origin == BUDGET:
         return []
+    if fields.origin == response_ids.EXTERNAL and fields.status is None and fields.tool_call:
+        encoder._front_end_calls.append(fields)
+        return []
     made = encoder._call(fields)
-    if fields.origin == response_ids.EXTERNAL and fields.status is None and made:
-        encoder._pending.append(str(fields.tool_call))
     if fields.status == "success":
         output = fields.output if fields.output is not None else fields.result_summary
         return [*made, *encoder._result(fields, as_text("" if output is None else output))]
@@ -348,12 +348,18 @@ def _completed(encoder: RunEncoder, event: Stored, fields: Fields) -> Events:
         if isinstance(item, dict) and item.get("type") == "message" and item.get("id") not in known:
             text = response_ids.text_of(item.get("content"))
             made += encoder._say(encoder._message_id(item.get("id")), clean_text(text), is_whole=True)
+    calls = [item for item in items if isinstance(item, dict) and item.get("type") == "function_call"]
+    for call, item in zip(reversed(encoder._front_end_calls), reversed(calls), strict=False):
+        call.args_raw = str(item.get("arguments") or "")  # the record masks them, and shortens long ones
     return made
 
 
 def _end(encoder: RunEncoder, event: Stored, fields: Fields) -> Events:
     if event.kind in ("run.done", "run.delivered"):
-        return encoder._finish(RunFinishedSuccessOutcome(pending_tool_call_ids=encoder._pending or None))
+        calls = encoder._front_end_calls
+        pending = [str(call.tool_call) for call in calls] or None
+        ended = encoder._finish(RunFinishedSuccessOutcome(pending_tool_call_ids=pending))
+        return [*(streamed for call in calls for streamed in encoder._call(call)), *ended]
     if event.kind == "run.cancelled":
         return encoder._finish(RunFinishedCancelledOutcome())
     encoder.is_over = True

@@ -2,7 +2,7 @@
 
 Text is streamed as deltas while it is generated and closed by its turn's output. At the end the stored answer is
 authoritative: parts of it that were not streamed are streamed then, and streamed parts that it does not contain are
-closed as incomplete.
+closed as incomplete. Calls of the client's tools come from it alone: the record masks them, and shortens long ones.
 """
 
 from __future__ import annotations
@@ -45,18 +45,6 @@ class SpokenFields(msgspec.Struct, gc=False):
     phase: str = ""
 
 
-class ToolStepFields(msgspec.Struct):
-    """The fields that are read of a tool step."""
-
-    name: str = ""
-    origin: str | None = None
-    status: str | None = None
-    tool_call_id: str | None = None
-    args: msgspec.Raw = msgspec.Raw(b"{}")
-    args_raw: str | None = None
-    parent_call: str | None = None
-
-
 class ApprovalFields(msgspec.Struct):
     """The fields that are read of an `approval.requested`."""
 
@@ -86,7 +74,6 @@ class OpenMessage:
 
 
 _said = msgspec.json.Decoder(SpokenFields)
-_step = msgspec.json.Decoder(ToolStepFields)
 _question = msgspec.json.Decoder(ApprovalFields)
 _waiting = msgspec.json.Decoder(WaitingFields)
 WAITING, RESUMED = "switchboard:response.waiting", "switchboard:response.resumed"  # kinds of our own: `slug:type`
@@ -113,7 +100,6 @@ class Encoder:
         self._open: dict[str, OpenMessage] = {}
         self._writing: dict[int | None, OpenMessage] = {}  # those of them that a turn writes
         self._closed: set[str] = set()
-        self._uses: dict[str, int] = {}
         self._questions: list[Json] = []  # that were asked since it last went on
         self._is_waiting = False
         self._has_begun = False
@@ -219,18 +205,6 @@ class Encoder:
         if message is None:
             frames, message = self._begin(id_, spoken.turn, spoken.phase)
         return frames + self._close(message, spoken.text, status)
-
-    def _tool_step(self, event: Stored) -> Frames:
-        """Stream a call that the client has to run; calls that run here are not streamed."""
-        step = _step.decode(event.body)
-        is_call = step.origin == "external" and step.status is None
-        if not is_call or step.parent_call is not None or not step.tool_call_id:
-            return []
-        nth = self._uses[step.tool_call_id] = self._uses.get(step.tool_call_id, 0) + 1
-        arguments = step.args_raw if step.args_raw is not None else bytes(step.args).decode()
-        item: Json = {"type": "function_call", "status": "completed", "name": step.name, "arguments": arguments}
-        item["id"] = response_ids.call_item_id(self._received.response, step.tool_call_id, nth)
-        return self._rest(item | {"call_id": step.tool_call_id})
 
     def _begin(self, id_: str, turn: int | None = None, phase: str = "") -> tuple[Frames, OpenMessage]:
         """Open a message and its one part."""
@@ -391,5 +365,4 @@ _RULES: dict[str, Callable[[Encoder, Stored], Frames]] = {
     "approval.requested": Encoder._approval_requested,
     "token": Encoder._token,
     "output": Encoder._output,
-    "tool_step": Encoder._tool_step,
 }
