@@ -19,7 +19,7 @@ from mcp.types import CONNECTION_CLOSED, CallToolResult, GetPromptResult, ListPr
 from mcp.types import Tool as McpTool
 
 from agents_app.mcp.limits import StdoutNoise, serving_name, within_list, within_result
-from agents_app.mcp.servers import McpServer, Transport
+from agents_app.mcp.servers import McpServer, Transport, can_be_stored, list_problems
 from agents_app.recorded_values import mask, reason_of
 from conversations.core.background_loop import cancel_all
 from conversations.core.status import OK
@@ -52,6 +52,8 @@ class McpConnection(MCPServer):
         self.spec = spec
         self.state = "connecting"
         self.tools: list[McpTool] = []
+        self.problems: list[str] = []
+        """of the last list, for people"""
         self.first_try = asyncio.Event()
         self._changed = changed
         self._inner: Transport | None = None
@@ -192,7 +194,8 @@ class McpConnection(MCPServer):
         await self._listed(listed)
 
     async def _listed(self, listed: Sequence[McpTool]) -> None:
-        tools = within_list([tool for tool in listed if self.spec.takes(tool.name)])
+        self.problems = list(list_problems(self.spec, [tool.name for tool in listed]))
+        tools = within_list([tool for tool in listed if can_be_stored(tool.name) and self.spec.takes(tool.name)])
         is_changed = self._is_due(tools)
         if self.state == OK and not is_changed:
             return

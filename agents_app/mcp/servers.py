@@ -9,13 +9,16 @@ What a server says of its tools' effects is not trusted: they are `unsafe` unles
 by the public name (with the prefix). A person is asked where `ask` says so, and by the operators' policy.
 """
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
 
 GRACE_S = 5.0  # seconds beyond a call's limit after which the transport gives up by itself
-MAX_TOOL_NAME = 100  # characters
+MAX_TOOL_NAME = 128  # characters (SEP-986)
+MAX_NAME_HERE = 64  # characters of a function's name in OpenAI's API, which are letters, digits, _ and -
+MAX_PREFIX = 100  # characters
 MAX_PAGES = 20  # of a server's list of tools
 
 Transport = MCPServerStdio | MCPServerStreamableHttp
@@ -32,7 +35,7 @@ class McpServer:
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     prefix: str = ""
-    """put before the names of its tools here; on the server they keep theirs"""
+    """before the names of its tools here"""
     allow: Sequence[str] | None = None
     """names on the server; None: all that are not blocked"""
     block: Sequence[str] = ()
@@ -43,10 +46,12 @@ class McpServer:
     call_s: float = 60.0
 
     def takes(self, tool: str) -> bool:
-        """Return whether a tool of the server is offered here; a name that the record could not store is not."""
-        if not (0 < len(tool) <= MAX_TOOL_NAME and tool.isprintable()):
-            return False
+        """Return whether the team wants a tool of the server."""
         return tool not in self.block and (self.allow is None or tool in self.allow)
+
+    def name_here(self, tool: str) -> str:
+        """Return a tool's public name: the prefix and its name on the server, as every model's server accepts it."""
+        return re.sub(r"[^A-Za-z0-9_-]", "_", f"{self.prefix}{tool}")[:MAX_NAME_HERE]
 
     def asks(self, tool: str) -> bool:
         """Return whether the team requires approval of a call."""
@@ -72,6 +77,18 @@ class McpServer:
         )  # fmt: skip
 
 
+def can_be_stored(tool: str) -> bool:
+    """Return whether the record can store a tool's name on its server."""
+    return 0 < len(tool) <= MAX_TOOL_NAME and tool.isprintable()
+
+
+def list_problems(server: McpServer, tools: Sequence[str]) -> Iterator[str]:
+    """Yield problems with the names that a server lists."""
+    if unusable := [tool for tool in tools if not can_be_stored(tool) and server.takes(tool)]:
+        shown = ", ".join(ascii(tool[:40]) for tool in unusable[:5])
+        yield f"not offered, since names must be 1 to {MAX_TOOL_NAME} printable characters: {shown}"
+
+
 def problems(servers: Sequence[McpServer], agents: Collection[str]) -> Iterator[str]:
     """Yield problems with a team's servers, one line each."""
     names = [server.name for server in servers]
@@ -82,8 +99,8 @@ def problems(servers: Sequence[McpServer], agents: Collection[str]) -> Iterator[
         where = f"its MCP server {server.name!r}"
         if not server.name.strip() or not server.name.isprintable() or len(server.name) > 100:
             yield f"{where}: name must be 1 to 100 printable characters"
-        if len(server.prefix) > MAX_TOOL_NAME or not server.prefix.isprintable():
-            yield f"{where}: prefix must be at most {MAX_TOOL_NAME} printable characters"
+        if len(server.prefix) > MAX_PREFIX or not server.prefix.isprintable():
+            yield f"{where}: prefix must be at most {MAX_PREFIX} printable characters"
         if bool(server.command) == bool(server.url):
             yield f"{where}: must have either a command or a url"
         elif server.url and not server.url.startswith(("http://", "https://")):

@@ -101,10 +101,13 @@ class McpTools:
         return names_by_team
 
     def _state(self, connection: McpConnection) -> str:
-        taken = self._shadowed_names.get(id(connection), [])
-        if connection.state != OK or not taken:
+        if connection.state != OK:
             return connection.state
-        return f"not offered, since another tool or handoff has the name (give the server a prefix): {', '.join(taken)}"
+        problems = list(connection.problems)
+        if taken := self._shadowed_names.get(id(connection)):
+            reason = "another tool or handoff has the name (give the server a prefix)"
+            problems.insert(0, f"not offered, since {reason}: {', '.join(taken)}")
+        return "; ".join(problems) or OK
 
     async def _give(self, served: ServedTeam, connection: McpConnection) -> None:
         """Put a server's tools on its agents, and update the agents' rows."""
@@ -136,7 +139,7 @@ class McpTools:
         """Return the function tool for a server's tool: the same object as long as it does not change there."""
         tool = MCPUtil.to_function_tool(
             listed, connection, convert_schemas_to_strict=False, agent=agent,
-            tool_name_override=f"{connection.spec.prefix}{listed.name}",
+            tool_name_override=connection.spec.name_here(listed.name),
         )  # fmt: skip
         key = (id(agent), connection.name, listed.name)
         existing = self._function_tools.get(key)

@@ -99,6 +99,40 @@ def test_of_two_tools_with_one_name_the_first_is_offered_and_the_other_told():
     assert "has two tools or handoffs called 'stamp'" in collision
 
 
+def test_a_tool_whose_name_no_model_server_accepts_is_offered_under_one_that_they_do(monkeypatch):
+    called = []
+
+    async def call_tool(self, name, arguments, meta=None):
+        called.append(name)
+        return CallToolResult(content=[])
+
+    monkeypatch.setattr(Faulty, "call_tool", call_tool)
+    server = Faulty(tools=[listed("files.read"), listed("Größe, in m²"), listed("x" * 128)], prefix="d:")
+    team = team_of([call("d_files_read")], SO, server=server)
+    with working(team) as worker:
+        until(lambda: names(team), what="the server's tools")
+        send_message()
+        (run,) = ended_runs()
+        assert not worker.trouble()
+
+    assert (run.status, called) == ("done", ["files.read"])
+    assert offered(team, 0) == ["d_files_read", "d_Gr__e__in_m_", f"d_{'x' * 62}"]
+    assert event_bodies("tool_step")[0]["name"] == "d_files_read"
+    facts = json.loads(AgentRow.objects.get(name="Clerk").tools)
+    assert [tool["name_there"] for tool in facts] == ["files.read", "Größe, in m²", "x" * 128]
+
+
+def test_a_tool_whose_name_cannot_be_stored_is_reported():
+    server = Faulty(tools=[listed("stamp"), listed("a\0b"), listed("x" * 129), listed("bad\n")], block=["bad\n"])
+    team = team_of(SO, server=server)
+    with working(team) as worker:
+        until(lambda: names(team), what="the server's tools")
+        assert names(team) == ["stamp"]
+        problem = worker.trouble()
+
+    assert problem.endswith(f"not offered, since names must be 1 to 128 printable characters: 'a\\x00b', '{'x' * 40}'")
+
+
 def test_a_call_of_a_server_that_has_just_broken_off_is_told_so():
     server, workers = Faulty(), []
 
