@@ -6,19 +6,23 @@ valid; otherwise `Fenced` is raised and the worker stops at once. Lock order: co
 
 import hashlib
 import json
+import random
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, OperationalError, connection
+from django.db.backends.utils import CursorWrapper
 
 from conversations.core import principals
+from conversations.core.db_threads import sqlstate
 from conversations.core.errors import Fenced
 from conversations.core.failpoints import failpoint
 from conversations.core.ids import new_id
 from conversations.core.principals import Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
+from conversations.events.log import lock_waits
 from conversations.events.log.records import NewEvent
 from conversations.events.log.sql import marks
 from conversations.events.payload import clean_text
@@ -76,18 +80,19 @@ def claim(worker: str, agents: ServedAgents, *, at_most: int) -> list[Claim]:
     taken-over one; replays regardless of other runs, pauses and takeovers.
 
     A worker names the team of its agents, since another team may have one of the same name: it gets the runs that are
-    its own team's, and of those that have no team yet the ones that no other team comes before it for.
+    its own team's, and of those that have no team yet the ones that no other team comes before it for. Conversations
+    that somebody else has locked are left out; if there is no other, it waits for one of them for 0.1 s.
     """
     taken: list[Claim] = []
-    while len(taken) < at_most:
-        ids = _next(agents, at_most - len(taken))
-        if not ids:
-            break
+    left: dict[int, str] = {}
+    while len(taken) < at_most and (runs := _next(agents, at_most - len(taken), without=left)):
         failpoint("before-lease")
-        claimed = _take_all(ids, worker, agents.team)
-        if not claimed:
-            break
+        claimed = _take_all(list(runs), worker, agents.team)
+        started = {each.run for each in claimed}
+        left |= {conversation: run for run, conversation in runs.items() if run not in started}
         taken += claimed
+    if left and not taken:  # any of them: the same one might stay locked, while another is locked often but briefly
+        return _take_waiting(random.choice(list(left.values())), worker, agents.team)
     return taken
 
 
@@ -105,8 +110,8 @@ CLAIMABLE_RUNS_SQL = """SELECT r.id, r.kind, r.conversation_id, r.queued_seq FRO
   (SELECT b.team FROM conversations_run b WHERE b.conversation_id=r.conversation_id AND b.team<>''
    ORDER BY b.queued_seq DESC LIMIT 1)))))"""
 
-_LOCK_SQL = """SELECT 1 FROM conversations_conversation WHERE id IN
- (SELECT conversation_id FROM conversations_run WHERE id IN ({marks})) ORDER BY id FOR UPDATE"""
+_LOCK_SQL = """SELECT r.id FROM conversations_run r JOIN conversations_conversation c ON c.id=r.conversation_id
+ WHERE r.id IN ({marks}) ORDER BY c.id FOR UPDATE OF c"""
 _STARTABLE_SQL = """SELECT r.id, r.attempt+1, c.key, r.agent, r.kind, r.input_seq, r.state, r.state_mac, r.sdk
  FROM conversations_run r JOIN conversations_conversation c ON c.id=r.conversation_id
  WHERE r.id IN ({marks}) AND r.status='queued' AND (r.kind='replay' OR c.state='open' AND c.owner='')
@@ -115,17 +120,19 @@ _START_SQL = """UPDATE conversations_run SET attempt=attempt+1, status='running'
  team=COALESCE(NULLIF(team, ''), %s) WHERE id IN ({marks})"""
 
 
-def _next(agents: ServedAgents, at_most: int) -> list[str]:
-    """Return ids of runs that may be claimed: the first agent's run of each conversation, and all replays."""
+def _next(agents: ServedAgents, at_most: int, *, without: Collection[int]) -> dict[str, int]:
+    """Return runs that may be claimed, each with its conversation: the first agent's run of each conversation, and all
+    replays. `without`: conversations to leave out."""
     if not agents.names:
-        return []
+        return {}
     teams, entry = [agents.team, *agents.hosts], agents.entry or ("",)
     sql = CLAIMABLE_RUNS_SQL.format(agents=marks(len(agents.names)), teams=marks(len(teams)), entry=marks(len(entry)))
     parameters = [*agents.names, *teams, *entry, agents.team]
+    others = f" AND r.conversation_id NOT IN ({marks(len(without))})" if without else ""
     with connection.cursor() as cursor:
-        cursor.execute(f"{sql} ORDER BY r.id LIMIT %s", [*parameters, at_most])
+        cursor.execute(f"{sql}{others} ORDER BY r.id LIMIT %s", [*parameters, *without, at_most])
         rows = cursor.fetchall()
-        replays = [id_ for id_, kind, *_ in rows if kind != "agent"]
+        replays = {id_: conversation for id_, kind, conversation, _ in rows if kind != "agent"}
         conversations = {conversation for _, kind, conversation, _ in rows if kind == "agent"}
         if conversations and len(rows) == at_most:  # ids of one millisecond have no order, and the rest was cut off
             among = marks(len(conversations))
@@ -137,7 +144,7 @@ def _next(agents: ServedAgents, at_most: int) -> list[str]:
         ((seq, conversation, id_) for id_, kind, conversation, seq in rows if kind == "agent"), reverse=True
     )
     first = {conversation: id_ for _, conversation, id_ in latest_first}
-    return [*first.values(), *replays]
+    return {id_: conversation for conversation, id_ in first.items()} | replays
 
 
 def _take_all(ids: Sequence[str], worker: str, team: str) -> list[Claim]:
@@ -152,11 +159,23 @@ def _take_all(ids: Sequence[str], worker: str, team: str) -> list[Claim]:
         return taken
 
 
-def _take(ids: Sequence[str], worker: str, team: str) -> list[Claim]:
+def _take_waiting(run: str, worker: str, team: str) -> list[Claim]:
+    """Claim a run, waiting briefly for its conversation."""
+    try:
+        with suppress(IntegrityError):
+            return _take([run], worker, team, wait=lock_waits.BRIEFLY)
+    except OperationalError as error:
+        if sqlstate(error) != lock_waits.TIMED_OUT:
+            raise
+    return []
+
+
+def _take(ids: Sequence[str], worker: str, team: str, *, wait: lock_waits.LockWait | None = None) -> list[Claim]:
     with write_transaction(), connection.cursor() as cursor:
-        if connection.vendor == "postgresql":  # apart: a statement that waits for a row sees the runs as they were
-            cursor.execute(_LOCK_SQL.format(marks=marks(len(ids))), ids)
-        cursor.execute(_STARTABLE_SQL.format(marks=marks(len(ids))), ids)
+        free = _lock_conversations(cursor, ids, wait)
+        if not free:
+            return []
+        cursor.execute(_STARTABLE_SQL.format(marks=marks(len(free))), free)
         claims = [Claim(*row) for row in cursor.fetchall()]
         if claims:
             taken = [claimed.run for claimed in claims]
@@ -165,6 +184,17 @@ def _take(ids: Sequence[str], worker: str, team: str) -> list[Claim]:
         body: Body = {"event": "run.started", "worker": worker[:100]}
         log.append([claimed.event(body | _started(claimed)) for claimed in claims])
     return claims
+
+
+def _lock_conversations(cursor: CursorWrapper, ids: Sequence[str], wait: lock_waits.LockWait | None) -> list[str]:
+    """Lock the conversations of these runs, without `wait` only those that nobody else has locked; return their runs.
+    On SQLite the transaction holds the whole file. Apart from what reads the runs: a statement that waits for a row
+    sees the others as they were."""
+    if connection.vendor == "sqlite":
+        return list(ids)
+    lock_waits.set_lock_timeout(cursor, wait)
+    cursor.execute(_LOCK_SQL.format(marks=marks(len(ids))) + ("" if wait else " SKIP LOCKED"), ids)
+    return [run for (run,) in cursor.fetchall()]
 
 
 def _started(claimed: Claim) -> Body:
