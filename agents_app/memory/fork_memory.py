@@ -24,6 +24,7 @@ from django.db import connection
 
 from agents_app.approval_gate.output_after_edit import with_change
 from agents_app.memory import session
+from agents_app.memory.session import DjangoSession
 from conversations.core import principals
 from conversations.core.json_values import as_text
 from conversations.events import payload, recorded_arguments, registry
@@ -82,6 +83,14 @@ def build_fork_memory(fork: Conversation, answers: int, *, newest: int) -> list[
     return memory.items(answers, newest)
 
 
+def saved_context(conversation: Conversation, memory: DjangoSession, team: str) -> str | None:
+    """Return a team's newest context; until the team has finished a run in a fork, that of where the fork begins."""
+    context = memory.context.get(team)
+    if context is not None or not conversation.copied_seq or _has_finished(conversation, team):
+        return context
+    return context_of(conversation, team)
+
+
 def context_of(fork: Conversation, team: str) -> str | None:
     """Return a team's context as it was where the fork begins, with the fork's own id; None if none was stored then.
 
@@ -96,11 +105,17 @@ def context_of(fork: Conversation, team: str) -> str | None:
             index += 1
         if index:
             return _of_its_own(held[index - 1].text, parent, fork)
-        if Run.objects.filter(conversation=parent, status="done", ended_seq__lte=at).exists():
+        if _has_finished(parent, team, at):
             return None
         at = min(at, parent.copied_seq)
         parent = parent.parent
     return None
+
+
+def _has_finished(conversation: Conversation, team: str, by: int | None = None) -> bool:
+    """Return whether a team has finished a run there, up to an event."""
+    runs = Run.objects.filter(conversation=conversation, team=team, status="done")
+    return (runs if by is None else runs.filter(ended_seq__lte=by)).exists()
 
 
 def _answered(conversation: Conversation, ended: int, at: int) -> bool:

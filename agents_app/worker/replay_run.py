@@ -27,7 +27,7 @@ from pydantic import BaseModel
 from agents_app.approval_gate import gate, run_approvals
 from agents_app.approval_gate.gate import Decision
 from agents_app.approval_gate.run_approvals import Gatekeeper
-from agents_app.memory import session, team_context
+from agents_app.memory import fork_memory, session, team_context
 from agents_app.memory.team_context import ContextRefused
 from agents_app.recorded_values import reason_of, truncate_fields
 from agents_app.run_scope import RunScope, current_parent_call, enter_scope
@@ -45,7 +45,7 @@ from agents_app.worker.saved_state import Incompatible, SavedState, SignedRunSta
 from conversations.core.errors import Fenced, Invalid
 from conversations.core.json_values import text_of
 from conversations.events.redacted_events import has_redacted
-from conversations.models import Event, Run, ToolCall
+from conversations.models import Conversation, Event, Run, ToolCall
 from conversations.runs import claims
 from conversations.runs.claims import Body, Claim
 from conversations.runs.replay.eligibility import PRESENT, identity_in
@@ -370,8 +370,8 @@ def load_replay_input(claim: Claim, team: Team) -> ReplayInput:
     if request.text("team") != team.name:
         raise Incompatible(f"this worker does not run the team {request.text('team')}")
     memory = session.load(claim.conversation, newest=1, days=settings.CONFIG.session_days)
-    context = team_context.read(team.context, memory.context.get(team.name), claim.conversation)
-    decided = run_approvals.decisions(claim.run)
+    saved = fork_memory.saved_context(Conversation.objects.get(key=claim.conversation), memory, team.name)
+    context, decided = team_context.read(team.context, saved, claim.conversation), run_approvals.decisions(claim.run)
     return ReplayInput(request, context, known_calls(claim), decided, _metadata(claim, request))
 
 

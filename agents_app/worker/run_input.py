@@ -106,13 +106,12 @@ def _missed(conversation: Conversation, claim: Claim, memory: DjangoSession) -> 
 
 
 def _memory(conversation: Conversation, answers: int, team: str) -> tuple[DjangoSession, str | None]:
-    """Read a conversation's memory and a team's context; for a fork, create them first from the copied history."""
+    """Read a conversation's memory, which for a fork is first made from the copied history, and a team's context."""
     config = settings.CONFIG
     memory = session.load(conversation.key, newest=config.session_items, days=config.session_days)
     if fork_memory.needs_memory(conversation):
         memory.recall(fork_memory.build_fork_memory(conversation, answers, newest=config.session_items))
-        return memory, fork_memory.context_of(conversation, team)
-    return memory, memory.context.get(team)
+    return memory, fork_memory.saved_context(conversation, memory, team)
 
 
 def known_calls(claim: Claim) -> list[EarlierCall]:

@@ -13,7 +13,9 @@ from conversations.conversation import fork
 from conversations.core import principals
 from conversations.events import log, payload
 from conversations.models import Agent as Served
-from conversations.models import Conversation, Event, Run, SessionItem
+from conversations.models import Conversation, Event, Run, SessionItem, ToolCall
+from conversations.runs import stop_and_rerun
+from conversations.runs.replay import request_replay
 from tests.events.test_projections import event
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, working
 from tests.support.cast import cast
@@ -218,6 +220,66 @@ def test_a_teams_context_goes_on_as_it_was_where_the_fork_begins():
         {"conversation_id": "c", "count": 2},
         {"conversation_id": whole, "count": 3},
     ]
+
+
+def test_a_forks_first_run_that_fails_keeps_the_context_for_what_comes_next():
+    calls = [[function_call("count", {}, call_id=f"c{n}")] for n in range(3)]
+    ok = [assistant_message("ok")]
+    clerk = Agent(name="Clerk", model=ScriptedModel([calls[0], ok, calls[1], RuntimeError("down"), calls[2], ok]),
+                  tools=[count])  # fmt: skip
+    otto = cast()["operator"]
+    with working(Team(name="test", agents=[clerk], entry=["Clerk"], context=Counter, effects={"count": "read"})):
+        send_message("count")
+        ended_runs(1)
+        made = fork.fork(otto, "c", Conversation.objects.get().head_seq, run=True)
+        assert ended_runs(2)[-1].status == "failed"
+        again = stop_and_rerun.run_again(otto, made.run)
+        ended_runs(3)
+
+    counted = [step["output"] for step in event_bodies("tool_step", made.conversation) if step["status"] == "success"]
+    assert (Run.objects.get(id=again).status, counted) == ("done", [1, 2, 2])  # the first is copied
+    assert json.loads(session.load(made.conversation).context["test"]) == {
+        "conversation_id": made.conversation,
+        "count": 2,
+    }
+
+
+def test_a_call_of_a_forks_failed_run_is_replayed_with_the_context_of_the_fork():
+    calls = [[function_call("count", {}, call_id=f"c{n}")] for n in range(2)]
+    model = ScriptedModel([calls[0], [assistant_message("ok")], calls[1], RuntimeError("down")])
+    clerk = Agent(name="Clerk", model=model, tools=[count])
+    otto = cast()["operator"]
+    with working(Team(name="test", agents=[clerk], entry=["Clerk"], context=Counter, effects={"count": "read"})):
+        send_message("count")
+        ended_runs(1)
+        made = fork.fork(otto, "c", Conversation.objects.get().head_seq, run=True)
+        ended_runs(2)
+        replayed = request_replay.request_replay(otto, ToolCall.objects.get(run=made.run).id)
+        ended_runs(3)
+
+    ends = [step for step in event_bodies("tool_step", made.conversation) if step["status"] == "success"]
+    assert [step["output"] for step in ends if step["run_id"] == replayed.run] == [2]
+
+
+def test_another_teams_run_in_a_fork_does_not_cost_a_team_its_context():
+    steps = [[function_call("count", {}, call_id=f"c{n}")] if n % 2 else [assistant_message("ok")] for n in range(1, 7)]
+    clerk = Agent(name="Clerk", model=ScriptedModel(steps), tools=[count])
+    desk = Agent(name="Desk", model=ScriptedModel([[assistant_message("ok")]] * 2))
+    otto = cast()["operator"]
+    teams = [Team(name=name, agents=[agent], entry=[agent.name], context=Counter) for name, agent in
+             (("counting", clerk), ("desk", desk))]  # fmt: skip
+    with working(*teams):
+        send_message("count")
+        ended_runs(1)
+        made = fork.fork(otto, "c", Conversation.objects.get().head_seq).conversation
+        send_message("hello", key=made, to="agent:Desk")
+        ended_runs(2)
+        again = fork.fork(otto, made, Conversation.objects.get(key=made).head_seq).conversation
+        for n, key in enumerate((made, again)):
+            send_message("count", key=key)
+            ended_runs(3 + n)
+
+    assert [event_bodies("tool_step", key)[-1]["output"] for key in (made, again)] == [2, 2]
 
 
 @pytest.mark.thorough
