@@ -23,6 +23,7 @@ from conversations.events import payload, registry
 from conversations.models import Agent, Conversation, Event, Participant, Post, Run
 from conversations.models.run import LIVE
 from conversations.rendering import richtext
+from conversations.rendering.run_rows import FAILURE_REASONS
 from conversations.runs import deliver_messages
 from conversations.runs.deliver_messages import Delivery
 from conversations.transport import relay_start
@@ -43,7 +44,6 @@ ENDS = {
 UNSIGNED = registry.names_with("unsigned")
 STEPS = {"stored": 1, "bus": 2, "waits": 1, "late": 1, "picked": 3, "answered": 4, "failed": 3}
 WAITS = {"approval": "waiting for approval", "server": "waiting for a server"}
-REASONS = {"hop_limit": "too many hops", "error": ""}
 
 
 class _Sign(NamedTuple):
@@ -229,7 +229,7 @@ def _status_of_run(message: SentMessage, run: Run, answer: int) -> DeliveryStatu
         label = "Answered by" if answer else "Finished without a reply by"
         return DeliveryStatus(message.seq, "answered", label, agent, link=answer or run.ended_seq or 0)
     if run.status in ENDS:
-        why = richtext.inline(REASONS.get(run.reason, run.reason))
+        why = richtext.inline(FAILURE_REASONS.get(run.reason, run.reason))
         return DeliveryStatus(message.seq, "failed", "", agent, ENDS[run.status], why, run.ended_seq or 0, again=run.id)
     detail = richtext.inline(WAITS.get(run.reason, "paused") if run.status == "waiting" else "")
     return DeliveryStatus(message.seq, "picked", "Picked up by", agent, detail=detail)

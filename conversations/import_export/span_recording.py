@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from conversations.core.errors import Invalid, TooLarge
+from conversations.core.micros import EPOCH
 from conversations.events.payload import clean_text
 from conversations.import_export.recording import HERE, RecordedStep, Recording, caption
 from conversations.telemetry import intake
@@ -17,7 +18,6 @@ from conversations.telemetry.span_events import Step
 MAX_SPANS = 500_000  # of one file: they are put in order in memory
 MAX_ATTRIBUTES = 10_000  # of one span, flattened
 MAX_DEPTH = 12
-_DAY_ONE = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = ((1e11, 1_000_000_000), (1e14, 1_000_000), (1e17, 1_000), (1e20, 1))  # s, ms, µs, ns: below what, ns of each
 
 
@@ -62,7 +62,7 @@ def nanoseconds(value: object) -> int:
     try:
         moment = datetime.fromisoformat(value)
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        passed = moment - _DAY_ONE
+        passed = moment - EPOCH
     except (ValueError, OverflowError):
         return 0
     return max(0, (passed.days * 86_400 + passed.seconds) * 1_000_000_000 + passed.microseconds * 1_000)

@@ -58,7 +58,7 @@ _FIELDS = message_body.ENVELOPE | frozenset(
 )
 _WAITS = {"approval": "paused for approval", "pause": "paused"}
 _DECISIONS = {"approve": "approved", "reject": "rejected"}
-_REASONS = {"hop_limit": "too many hops", "error": ""}
+FAILURE_REASONS = {"hop_limit": "too many hops", "error": ""}
 
 
 class RunLine(NamedTuple):
@@ -147,7 +147,7 @@ def run_delivered(read: ParsedEvent, group: str | None, repeat: Repeat) -> Marku
 def run_failed(read: ParsedEvent, group: str | None, repeat: Repeat) -> Markup:
     """Draw the error of a failed run in full."""
     reason = event_rows.line(read.body.get("reason"))
-    details = richtext.inline(_REASONS.get(reason, reason))
+    details = richtext.inline(FAILURE_REASONS.get(reason, reason))
     fault = read.body.get("error")
     drawn = richtext.plain(fault[:8000]) if isinstance(fault, str) and fault else None
     line = RunLine("s-failed", "failed", detail=details or None, facts=(_place(read.body.get("place")),), fault=drawn)

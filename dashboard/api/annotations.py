@@ -12,13 +12,12 @@ from conversations.events.log import annotation_reads
 from conversations.events.log.records import Stored
 from conversations.models import Conversation
 from dashboard.api.openapi.operations import Operation, endpoint, up_to
-from dashboard.api.request_input import read_body, whole_number
+from dashboard.api.request_input import MAX_SEQ, read_body, whole_number
 from dashboard.api.schemas.annotations import Annotations, AnnotationStored, ToAnnotate
 from dashboard.pages import errors
 
 MAX_LIMIT, DEFAULT_LIMIT = 200, 50  # annotations of one answer: the maximum, and the default
-SEQS = 2**53
-_SEQ = {"type": "integer", "minimum": 1, "maximum": SEQS}
+_SEQ = {"type": "integer", "minimum": 1, "maximum": MAX_SEQ}
 
 
 @endpoint(
@@ -40,8 +39,8 @@ def annotations(request: HttpRequest, cid: str) -> HttpResponse:
         return _store(request, cid)
     permissions.require(request.user, "view", f"conversation:{cid}")
     limit = whole_number(request, "limit", most=MAX_LIMIT, default=DEFAULT_LIMIT)
-    before = whole_number(request, "before", most=SEQS, default=SEQS)
-    about = whole_number(request, "about", most=SEQS, default=SEQS) if "about" in request.GET else None
+    before = whole_number(request, "before", most=MAX_SEQ, default=MAX_SEQ)
+    about = whole_number(request, "about", most=MAX_SEQ, default=MAX_SEQ) if "about" in request.GET else None
     row = Conversation.objects.visible().filter(key=cid).first()
     if row is None:
         raise NotFound(f"there is no conversation {cid[:80]!r}")

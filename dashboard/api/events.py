@@ -14,11 +14,10 @@ from conversations.events import log
 from conversations.events.log.records import Stored
 from conversations.models import Conversation
 from dashboard.api.openapi.operations import Operation, endpoint, up_to
-from dashboard.api.request_input import whole_number
+from dashboard.api.request_input import MAX_SEQ, whole_number
 from dashboard.api.schemas import core
 
 MAX_LIMIT, DEFAULT_LIMIT = 500, 100  # events of one answer: the maximum, and the default
-SEQS = 2**53
 
 
 class _ShownFields(msgspec.Struct):
@@ -38,8 +37,8 @@ _decoder = msgspec.json.Decoder(_ShownFields)
         "Read events in order: those after a seq, those before one, or the newest.",
         {200: core.Events},
         query={
-            "after": {"type": "integer", "minimum": 0, "maximum": SEQS},
-            "before": {"type": "integer", "minimum": 1, "maximum": SEQS},
+            "after": {"type": "integer", "minimum": 0, "maximum": MAX_SEQ},
+            "before": {"type": "integer", "minimum": 1, "maximum": MAX_SEQ},
             "limit": up_to(MAX_LIMIT, DEFAULT_LIMIT),
         },
     )
@@ -51,8 +50,8 @@ def events(request: HttpRequest, cid: str) -> HttpResponse:
     """
     permissions.require(request.user, "view", f"conversation:{cid}")
     limit = whole_number(request, "limit", most=MAX_LIMIT, default=DEFAULT_LIMIT)
-    after = whole_number(request, "after", least=0, most=SEQS, default=0)
-    before = whole_number(request, "before", most=SEQS, default=SEQS)
+    after = whole_number(request, "after", least=0, most=MAX_SEQ, default=0)
+    before = whole_number(request, "before", most=MAX_SEQ, default=MAX_SEQ)
     head = Conversation.objects.visible().filter(key=cid).values_list("head_seq", flat=True).first()
     if head is None:
         raise NotFound(f"there is no conversation {cid[:80]!r}")

@@ -15,6 +15,7 @@ from dashboard.api.openapi.operations import MOMENT, TEXT, Json, many, one_of, u
 MAX_LIMIT, DEFAULT_LIMIT = 200, 50  # items of one answer: the maximum, and the default
 LIMIT = up_to(MAX_LIMIT, DEFAULT_LIMIT)
 
+MAX_SEQ = 2**53  # of an event; JavaScript counts no further
 MAX_DEPTH = 200  # levels of a body, as pydantic has it
 Body = TypeVar("Body", bound=BaseModel)
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 from conversations.asgi.route import Scope, header
-from dashboard.server.trusted_proxies import Network, is_trusted
+from conversations.core.outbound_address import PORTS, Network
+from dashboard.server.trusted_proxies import is_trusted
 
 FORWARDED = b"x-forwarded-proto"
 SECURE = {"http": "https", "ws": "wss"}
-DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def https_hosts(origins: Iterable[str]) -> frozenset[bytes]:
@@ -22,7 +22,7 @@ def https_hosts(origins: Iterable[str]) -> frozenset[bytes]:
     hosts: dict[str, set[bytes]] = {"http": set(), "https": set()}
     for origin in origins:
         parts = urlsplit(origin.lower())
-        port = DEFAULT_PORTS[parts.scheme]
+        port = PORTS[parts.scheme]
         host = parts.netloc.removesuffix(f":{port}")
         names = (host,) if parts.port not in (None, port) else (host, f"{host}:{port}")
         hosts[parts.scheme].update(name.encode() for name in names)

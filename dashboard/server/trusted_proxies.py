@@ -12,11 +12,10 @@ from contextlib import suppress
 from functools import lru_cache
 
 from conversations.asgi.route import Scope
+from conversations.core.outbound_address import Address, Network
 
 HEADER = b"x-forwarded-for"
 MAX_ADDRESS = 64  # characters, with brackets, zone and port
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def apply_forwarded_for(scope: Scope, proxies: Sequence[Network]) -> Scope:

@@ -357,7 +357,7 @@ def _concerned(names: Sequence[str]) -> dict[str, str]:
     for at in range(0, len(keys := sorted(chats.values())), BLOCK):
         matching = Conversation.objects.visible().filter(key__in=keys[at : at + BLOCK])
         existing.update(matching.values_list("key", flat=True))
-    fit = {name: key for name, key in streams.items() if len(key.strip()) >= 1 and len(key) <= 200}
+    fit = {name: key for name, key in streams.items() if key.strip() and len(key) <= payload.MAX_KEY}
     return fit | {name: key for name, key in chats.items() if key in existing}
 
 
