@@ -11,7 +11,7 @@ RECORDERS = (
 
 # Most of an hour of a processor, in parts that share nothing: each goes to the process that is free.
 PARTS = (
-    "tests/asgi/test_doors_fuzz.py::test_thousands_of_requests",
+    "tests/asgi/test_endpoint_fuzz.py::test_thousands_of_requests",
     "tests/evidence/test_honest_histories.py::test_none_of_10_000",
 )
 

@@ -11,19 +11,12 @@ from conversations.core.errors import Busy
 from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.models import AuditEntry, Conversation, Event, Response
-from tests.asgi.responses.test_responses_door import text_of
+from tests.asgi.responses.test_responses_endpoint import text_of
 from tests.support.live import until
-from tests.support.response_desk import desk_open
 from tests.support.stand_in import MODEL
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HELLO = {"model": MODEL, "input": "hello", "stream": True}
-
-
-@pytest.fixture
-def desk():
-    with desk_open() as opened:
-        yield opened
 
 
 @pytest.fixture

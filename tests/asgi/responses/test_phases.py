@@ -11,7 +11,7 @@ from agents_app.teams.definition import Team
 from conversations.events import log
 from conversations.models import Event
 from dashboard.pages.conversation_entries import entries_of
-from tests.asgi.responses.test_responses_door import replayed
+from tests.asgi.responses.test_responses_endpoint import replayed
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.provider_answers import call, message, streamed
 from tests.support.provider_server import served_apart

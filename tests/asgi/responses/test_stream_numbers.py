@@ -24,19 +24,12 @@ from tests.support import stand_in
 from tests.support.agents_running import ended_runs
 from tests.support.live import until
 from tests.support.recorded_streams import api_of, has_refused_calls
-from tests.support.response_desk import desk_open
 from tests.support.responses import ask
 from tests.support.stand_in import MODEL
 from tests.support.tiers import rounds, sampled, variants
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ERROR = {"type": "server_error", "code": "record_unreadable", "message": "later", "param": None}
-
-
-@pytest.fixture
-def desk():
-    with desk_open() as opened:
-        yield opened
 
 
 def numbers(events):

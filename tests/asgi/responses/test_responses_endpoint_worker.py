@@ -9,7 +9,7 @@ from agents import function_tool
 from agents.testing import assistant_message, function_call
 
 from conversations.models import Event
-from tests.asgi.responses.test_responses_door import replayed, text_of
+from tests.asgi.responses.test_responses_endpoint import replayed, text_of
 from tests.support.agents_running import team, working
 from tests.support.open_responses import check_event, check_response, needs_document
 from tests.support.response_desk import Desk

@@ -17,18 +17,11 @@ from tests.support import open_responses, stand_in
 from tests.support.cast import cast
 from tests.support.live import until
 from tests.support.open_responses import needs_document
-from tests.support.response_desk import desk_open
 from tests.support.responses_served import served_desk
 from tests.support.stand_in import MODEL
 
 pytestmark = pytest.mark.django_db(transaction=True)
 UNKNOWN = ("GET", "/v1/files"), ("POST", "/v1/chat/completions"), ("DELETE", "/v1"), ("GET", "/v1/responses/x/y")
-
-
-@pytest.fixture
-def desk():
-    with desk_open() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -8,18 +8,11 @@ from conversations.core import node_heartbeat
 from conversations.models import Agent, Conversation, Event, Response, Run
 from tests.support import open_responses, stand_in
 from tests.support.open_responses import needs_document
-from tests.support.response_desk import desk_open
 from tests.support.stand_in import MODEL
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TERMINAL = ("response.completed", "response.failed", "response.incomplete")
 RAIN = {"type": "function", "name": "rain", "parameters": {"type": "object", "properties": {"street": {}}}}
-
-
-@pytest.fixture
-def desk():
-    with desk_open() as opened:
-        yield opened
 
 
 def text_of(response):

@@ -9,20 +9,13 @@ from conversations.events.log.rebuild import rebuild
 from conversations.models import Conversation, Response, Run
 from conversations.runs import stop_and_rerun
 from conversations.runs.approvals import decide as approvals
-from tests.asgi.responses.test_responses_door import RAIN, replayed, stored_bodies, text_of
+from tests.asgi.responses.test_responses_endpoint import RAIN, replayed, stored_bodies, text_of
 from tests.support import stand_in
 from tests.support.cast import cast
 from tests.support.live import until
-from tests.support.response_desk import desk_open
 from tests.support.stand_in import MODEL
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def desk():
-    with desk_open() as opened:
-        yield opened
 
 
 def test_a_client_that_leaves_ends_nothing(desk):

@@ -10,16 +10,9 @@ from conversations.core.principals import SYSTEM
 from conversations.models import Conversation, Response
 from tests.support import open_responses, stand_in
 from tests.support.open_responses import needs_document
-from tests.support.response_desk import desk_open
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DONE = "response.completed"
-
-
-@pytest.fixture
-def desk():
-    with desk_open() as opened:
-        yield opened
 
 
 def on_socket(desk, talk, **headers):

@@ -17,19 +17,12 @@ from conversations.runs.responses import create as asking
 from conversations.runs.responses import response_chain
 from tests.support import stand_in
 from tests.support.live import until
-from tests.support.response_desk import desk_open
 from tests.support.responses_served import served_desk
 from tests.support.stand_in import MODEL
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RAIN = {"type": "function", "name": "rain"}
 SCHEMA = {"type": "object", "properties": {"street": {"type": "string"}}, "required": ["street"]}
-
-
-@pytest.fixture
-def desk():
-    with desk_open() as opened:
-        yield opened
 
 
 def message_texts(response):

@@ -18,7 +18,6 @@ from conversations.runs.approvals import decide
 from tests.support import stand_in
 from tests.support.cast import cast
 from tests.support.live import until
-from tests.support.response_desk import desk_open
 from tests.support.responses_served import served_desk
 from tests.support.stand_in import MODEL
 
@@ -28,12 +27,6 @@ WAITS = {"reason": "waiting_for_approval"}
 
 def bound(seconds):
     return override_settings(CONFIG=settings.CONFIG.model_copy(update={"response_wait_s": seconds}))
-
-
-@pytest.fixture
-def desk():
-    with desk_open() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -23,16 +23,9 @@ from conversations.models import Response
 from conversations.runs.responses.create import receive
 from tests.support import stand_in
 from tests.support.live import until
-from tests.support.response_desk import desk_open
 from tests.support.stand_in import MODEL
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def desk():
-    with desk_open() as opened:
-        yield opened
 
 
 @pytest.fixture
