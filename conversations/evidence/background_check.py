@@ -61,7 +61,7 @@ class Progress:
     @property
     def is_ok(self) -> bool:
         """Tell that it has ended and everything was good."""
-        return self.ended and all(is_ok for _, is_ok in self.verdicts)
+        return self.ended and bool(self.verdicts) and all(is_ok for _, is_ok in self.verdicts)
 
     @property
     def began(self) -> datetime:
@@ -111,12 +111,13 @@ def check(begun: Progress, known: Settings) -> None:
     try:
         for words, is_ok in verdicts(RecordCheck(known, progress=progress.count)):
             progress.say(words, is_ok=is_ok)
-    except (SwitchboardError, DatabaseError, OSError) as error:
+    except Exception as error:  # whatever it is, what was not checked is not whole
         logger.exception("the verification of the record could not be completed")
         release_connection()  # it may be broken
-        progress.say(f"The verification could not be completed: {error}", is_ok=False)
-    finally:
-        progress.end()
+        is_expected = isinstance(error, SwitchboardError | DatabaseError | OSError)
+        why = str(error) if is_expected else f"internal error: {type(error).__name__}: {error}"
+        progress.say(f"The verification could not be completed: {why}", is_ok=False)
+    progress.end()
 
 
 class _ProgressNote:

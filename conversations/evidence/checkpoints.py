@@ -59,7 +59,7 @@ class Signer:
 
     def last_note(self) -> SignedNote | None:
         """Return the note of that."""
-        with contextlib.suppress(FileNotFoundError, Invalid):
+        with contextlib.suppress(FileNotFoundError, Invalid, UnicodeError):
             return notes.parse((self._path.parent / LAST).read_text())
         return None
 

@@ -19,7 +19,8 @@ def verdicts(check: RecordCheck, *, only_chains: bool = False) -> Iterator[Verdi
     for singular, noun, part in (("audit entry", "audit entries", check.audit), ("event", "events", check.events)):
         report = part()
         intact = f"{report.count:,} {f'{singular} is' if report.count == 1 else f'{noun} are'} intact"
-        fault = f"{noun}: {report.first_bad}: {report.why} ({report.count:,} before it are intact)"
+        before = f" ({report.count:,} before it are intact)" if report.count else ""
+        fault = f"{noun}: {report.first_bad}: {report.why}{before}"
         yield Verdict(intact if report.ok else fault, report.ok)
     yield _of_tree(check)
     if not only_chains:

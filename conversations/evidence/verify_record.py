@@ -5,13 +5,16 @@ Called by `manage.py verify`. By pages, beside a running server: it holds one co
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
 from django.conf import settings
+from django.db import DatabaseError
 
 from conversations.access.audit import chain as audit
 from conversations.access.audit.anchor_file import AuditAnchorFile
@@ -25,6 +28,8 @@ from conversations.evidence.notes import SignedNote, VerifierKey
 from conversations.evidence.witness_settings import Witness
 from conversations.models import AuditEntry, Conversation, TreeLeaf, Witnessed
 from conversations.models import Checkpoint as CheckpointRow
+
+logger = logging.getLogger(__name__)
 
 Progress = Callable[[str, int], None]  # what is being counted, and how many so far
 SIGNATURES = 100  # checkpoints whose signatures are checked, the newest; of all others the roots are compared
@@ -46,6 +51,22 @@ def settings_of_server() -> Settings:
     return Settings(settings.DATA_DIR, config.signing_key_path, config.witness_list, config.witness_key_list)
 
 
+def _part(check: Callable[[RecordCheck], ChainReport]) -> Callable[[RecordCheck], ChainReport]:
+    """Return a part of the check for which an unexpected exception is a fault: a changed value may cause any."""
+
+    @wraps(check)
+    def checked(record: RecordCheck) -> ChainReport:
+        try:
+            return check(record)
+        except (SwitchboardError, DatabaseError, OSError):  # what the callers explain
+            raise
+        except Exception as error:
+            logger.exception("a part of the verification could not be completed")
+            return ChainReport(0, ok=False, first_bad="internal error", why=f"{type(error).__name__}: {error}")
+
+    return checked
+
+
 class RecordCheck:
     """One check. `since` is a checkpoint that was kept elsewhere: the tree must still begin with it; `is_short`: and
     events that are in it are not read again."""
@@ -59,6 +80,7 @@ class RecordCheck:
         self._skip = notes.parse_checkpoint(since.text).size if since and is_short else 0
         self._leaves_seen = 0
 
+    @_part
     def tree(self) -> ChainReport:
         """Check the tree: its leaves, the roots of its checkpoints, their signatures, and who has seen them."""
         try:
@@ -67,6 +89,7 @@ class RecordCheck:
             why = error.message
         return ChainReport(self.size, ok=not why, first_bad="the tree" if why else "", why=why)
 
+    @_part
     def audit(self) -> ChainReport:
         """Check the audit chain, its end against the data directory, and what the tree has of it."""
         chain, end, folder = audit.verify(), ChainReport(0, ok=True), self._settings.data_dir
@@ -83,6 +106,7 @@ class RecordCheck:
                     return ChainReport(chain.count, ok=False, first_bad=f"audit entry {seq}", why=why)
         return chain if end.ok else replace(end, count=chain.count)
 
+    @_part
     def events(self) -> ChainReport:
         """Check every conversation's chain against the tree; stop at the first bad event."""
         count = 0
@@ -98,6 +122,7 @@ class RecordCheck:
             return replace(missing, count=count)
         return replace(verify_chains.verify_orphans(), count=count)
 
+    @_part
     def state(self) -> ChainReport:
         """Fold every conversation again, and the audit log; compare the rows they make."""
         count = 0

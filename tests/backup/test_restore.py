@@ -8,6 +8,7 @@ import pytest
 
 from conversations.backup import archive
 from conversations.core.errors import Invalid
+from conversations.evidence import tree
 from tests.backup.test_backup import history, manifest_of
 from tests.support.live import until
 from tests.support.tiers import variants
@@ -41,6 +42,7 @@ CHANGES = {
     "event": (b"Size 3", b"Size 9", r"the body was changed after it was written"),
     "token": (b'"admin"', b'"agent"', r"token 'publisher' has role agent"),
     "checkpoint": (b"switchboard/", b"switchbord/", r"the note of checkpoint|not signed by"),
+    "treeleaf": (tree.AUDIT.encode(), b"zz", r"internal error: ValueError"),
     "conversation": (b'"backup1"', b'"backup9"', r"conversation 'backup9'"),
 }
 

@@ -263,6 +263,12 @@ def a_leaf(at):
     return "tree"
 
 
+def a_leaf_without_a_name(at):
+    """A value with which the check itself fails."""
+    TreeLeaf.objects.filter(index=0).update(chain="zz")
+    return "internal error: ValueError"
+
+
 def the_last_leaf_cut(at):
     TreeLeaf.objects.order_by("-index").first().delete()
     Checkpoint.objects.all().delete()
@@ -324,7 +330,8 @@ EDITS = [
     an_audit_entry("reason", "because"), an_audit_entry("outcome", "refused"), an_audit_entry("target", "x"),
     the_audit_tail_cut, the_audit_chained_anew, a_role_given, a_person_made, a_tokens_role, a_tokens_secret,
     a_token_made, a_revoked_token_revived, a_grant_widened, a_policy_loosened, a_policy_removed, a_rule_made,
-    a_budget_raised, a_leaf, the_last_leaf_cut, the_whole_tree_deleted, a_checkpoint_signed_by_nobody,
+    a_budget_raised, a_leaf, a_leaf_without_a_name, the_last_leaf_cut, the_whole_tree_deleted,
+    a_checkpoint_signed_by_nobody,
     all_signed_anew_by_other_keys, all_signed_anew_by_the_same_keys, a_tombstone, a_retention_rule_shortened,
     a_retention_rule_made, a_retention_rule_removed, a_hold_released, a_hold_moved, a_redaction_requested_by_another,
     a_redaction_request_widened, an_audit_entry_erased, the_witnesses_file_emptied, the_keys_exchanged,

@@ -217,6 +217,16 @@ def test_a_lost_file_of_what_was_signed_last_is_written_again(signer):
     assert stat.S_IMODE(signer.path.stat().st_mode) == 0o600
 
 
+def test_a_damaged_file_of_what_was_signed_last_is_written_again(signer):
+    say("a")
+    checkpoints.make(signer)
+    (signer.path.parent / LAST).write_bytes(b"\xff\xfe")
+    say("a")
+    checkpoints.make(signer)
+
+    assert signer.last() == newest()
+
+
 def test_a_file_and_a_command_are_given_each_checkpoint(signer, tmp_path):
     witnessed, copied = tmp_path / "witnessed", tmp_path / "copied"
     whom = [parse(f"file:{witnessed}"), parse(f"command:tee {copied}")]

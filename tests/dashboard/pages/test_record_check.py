@@ -7,8 +7,9 @@ from django.db import connection
 
 from conversations.core.principals import SYSTEM
 from conversations.events import log
-from conversations.evidence import background_check
-from conversations.models import AuditEntry, Event, Meta
+from conversations.evidence import background_check, checkpoints
+from conversations.evidence.checkpoints import Signer
+from conversations.models import AuditEntry, Event, Meta, TreeLeaf
 from tests.support.cast import client_of, person
 from tests.support.databases import IS_POSTGRESQL
 from tests.support.live import until
@@ -54,6 +55,33 @@ def test_a_check_names_what_was_changed(auditor):
     until(lambda: background_check.current().ended, what="the check to end")
 
     assert "conversation &#39;tram&#39;, event 2: the body was changed after it was written" in words(auditor)
+    assert not background_check.current().is_ok
+
+
+def test_a_value_with_which_the_check_fails_is_a_fault_and_the_other_parts_are_checked(auditor, settings):
+    checkpoints.make(Signer(settings.CONFIG.signing_key_path))
+    TreeLeaf.objects.update(chain="zz")
+
+    auditor.post(PAGE)
+    until(lambda: background_check.current().ended, what="the check to end")
+
+    assert "events: internal error: ValueError: non-hexadecimal number" in words(auditor)
+    assert "signatures: the tree: " in words(auditor)
+    assert not background_check.current().is_ok
+
+
+@pytest.mark.parametrize("before", [[], [("2 events are intact", True)]])
+def test_a_check_that_fails_is_not_whole(auditor, monkeypatch, before):
+    def fail(_):
+        yield from before
+        raise KeyError("salt")
+
+    monkeypatch.setattr(background_check, "verdicts", fail)
+
+    auditor.post(PAGE)
+    until(lambda: background_check.current().ended, what="the check to end")
+
+    assert "The verification could not be completed: internal error: KeyError: &#39;salt&#39;." in words(auditor)
     assert not background_check.current().is_ok
 
 
