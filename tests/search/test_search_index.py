@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from math import inf
+from pathlib import Path
 
 import pytest
 from django.core.management import call_command
@@ -15,6 +16,7 @@ from conversations.asgi.metrics import MetricsCollector
 from conversations.core import principals
 from conversations.core.single_process_lease import SingleProcessLease
 from conversations.events import log
+from conversations.events.log import commit_batch
 from conversations.events.log.import_staging import StagedBatch
 from conversations.models import Conversation, Event
 from conversations.realtime.node_facts import NodeMetrics
@@ -371,3 +373,18 @@ def test_a_row_that_no_index_takes_is_left_without_its_words(monkeypatch, caplog
     assert search_all("refund") == [("desk", 3), ("desk", 1)]
     assert len(search_all(conversation="desk")) == 3
     assert "cannot be searched" in caplog.text
+
+
+@pytest.mark.sqlite("its write-ahead log")
+@pytest.mark.django_db(transaction=True)
+def test_the_command_keeps_the_write_ahead_log_short(monkeypatch):
+    monkeypatch.setattr(commit_batch, "CHECKPOINT", 100)  # pages
+    say("desk", *(" ".join(f"word{number}of{place}" for place in range(50)) for number in range(2000)))
+    log_file = Path(f"{connection.settings_dict['NAME']}-wal")
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA wal_autocheckpoint=0")
+        cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    call_command("reindex")
+
+    assert log_file.stat().st_size < 1000 * 4096  # bytes

@@ -9,6 +9,7 @@ from django.db import connection
 
 from conversations.core import data_dir, schema_state
 from conversations.core.errors import Unavailable
+from conversations.events.log.commit_batch import be_writer
 from conversations.search import index_writer
 from conversations.search.indexer import Indexer
 
@@ -24,6 +25,8 @@ class Command(BaseCommand):
         try:
             with data_dir.hold(settings.DATA_DIR) if connection.vendor == "sqlite" else nullcontext():
                 schema_state.ensure()
+                if connection.vendor == "sqlite":  # nobody else empties the write-ahead log meanwhile
+                    be_writer(connection.cursor())
                 index_writer.begin()
                 index_writer.empty()
                 indexer = Indexer()
