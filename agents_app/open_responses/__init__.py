@@ -8,6 +8,7 @@
     request_team        a team as this one request sees it: tools, instructions, settings
       request_tools       the request's tools: the client's own end the run, hosted ones run here
       output_format       the form an answer is wanted in
+      openai_parameters   what only OpenAI's own API and servers of the Responses API are sent
     response_run        what the run of a request does differently; `worker.agent_run` asks it
       response_hooks      hooks that hold a run to its request: `tool_choice`, limits
       response_builder    what the client is answered: the `response.completed` before the run's end

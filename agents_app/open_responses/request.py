@@ -43,6 +43,7 @@ class RunRequest:
     allowed: list[str]
     """names; empty restricts nothing"""
     params: Mapping[str, Any]
+    store: bool = True
 
     @property
     def restriction(self) -> Restriction:
@@ -88,6 +89,7 @@ def read(body: str, principal: str) -> RunRequest:
         tool_choice=fields.get("tool_choice") or "auto",
         allowed=[name for name in fields.get("allowed_tools") or () if isinstance(name, str)],
         params=fields.get("params") or {},
+        store=fields.get("store") is not False,
     )
 
 

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agents import Agent, FunctionTool, Handoff, ModelSettings, RunContextWrapper, Tool
+from agents import Agent, FunctionTool, Handoff, Model, ModelSettings, RunContextWrapper, Tool
 from openai.types.shared import Reasoning
 from pydantic import ValidationError
 
+from agents_app.open_responses import openai_parameters
 from agents_app.open_responses.output_format import OutputFormat
 from agents_app.open_responses.request import RunRequest, Unfit
 from agents_app.open_responses.request_tools import Hosted, tools_of
@@ -36,9 +37,11 @@ def team_for(served: ServedTeam, request: RunRequest, agent: str, hosted: Mappin
     }
     _address(copies[id(served.team.agent(agent))], served, request)
     for member in served.team.agents:
-        copies[id(member)].handoffs = (
-            [] if request.tool_choice == "none" else [_moved(h, copies) for h in member.handoffs]
-        )
+        copied = copies[id(member)]
+        copied.handoffs = [] if request.tool_choice == "none" else [_moved(h, copies) for h in member.handoffs]
+        model = copied.model if isinstance(copied.model, Model) else served.model_of(member).model
+        own = copied.model_settings
+        copied.model_settings = own.resolve(openai_parameters.settings_for(request, model, own))
     effects = {name: hosted[name].effect for name in added if name in hosted}
     return served.of(replace(served.team, agents=list(copies.values()), effects={**effects, **served.team.effects}))
 
@@ -111,8 +114,6 @@ def _settings(request: RunRequest) -> ModelSettings:
     }
     if request.params.get("truncation") in ("auto", "disabled"):
         fields["truncation"] = request.params["truncation"]
-    if request.params.get("top_logprobs"):
-        fields["top_logprobs"] = request.params["top_logprobs"]
     reasoning, text = request.params.get("reasoning"), request.params.get("text")
     try:
         if isinstance(reasoning, dict) and any(reasoning.values()):

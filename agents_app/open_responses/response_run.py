@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agents import ModelRefusalError, StreamEvent, ToolApprovalItem, Usage
+from agents.run_config import CallModelData, ModelInputData
 from openai.types.responses import ResponseIncompleteEvent
 from pydantic import BaseModel
 
-from agents_app.open_responses import client_tool_calls
+from agents_app.open_responses import client_tool_calls, openai_parameters
 from agents_app.open_responses.preparation import Prepared, prepare
 from agents_app.open_responses.request import Item, Limited, RunRequest, Unfit
 from agents_app.open_responses.request_team import team_for
@@ -64,6 +65,10 @@ class ResponseRun:
         return ResponseHooks(
             *hook_args, answer=self.answer, is_first=turns.current == 0, call_count=self.prepared.call_count
         )
+
+    def filter_input(self, data: CallModelData[Any]) -> ModelInputData:
+        """Return what a model is sent. Passed to the SDK as `call_model_input_filter`."""
+        return openai_parameters.resolvable_input(data, self.served.model_of(data.agent).model)
 
     def take(self, event: StreamEvent) -> None:
         """Note an answer that the model's server cut off."""

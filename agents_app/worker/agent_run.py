@@ -181,7 +181,7 @@ class AgentRun(ClaimedRun):
         config = copy.copy(BASE_RUN_CONFIG)
         config.model_provider = self._served.provider
         config.tool_error_formatter = lambda args: self._hooks.format_error(args)
-        config.call_model_input_filter = None if self._reply else self._interjection_filter
+        config.call_model_input_filter = self._reply.filter_input if self._reply else self._interjection_filter
         config.workflow_name = self._served.team.name
         return config
 

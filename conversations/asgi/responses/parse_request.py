@@ -53,6 +53,8 @@ def parse_body(value: dict[str, Any]) -> ResponseRequest:
         raise Invalid("must be the name of an agent or a model", code="missing_required_parameter", field="model")
     if not body.input and body.previous_response_id is None:
         raise Invalid("must be a string or a list of items", code="missing_required_parameter", field="input")
+    if request_schema.LOGPROBS in (body.include or ()):
+        raise Invalid(f"must not have {request_schema.LOGPROBS}: no log probabilities are returned", field="include")
     chosen, allowed = tools_and_choice.read_choice(body.tool_choice, body.allowed_tools)
     params = {name: value[name] for name in PARAMS if value.get(name) is not None}
     check_conversation((body.metadata or {}).get("conversation_id"), "metadata.conversation_id")

@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from conversations.core.json_values import Converter
 
+LOGPROBS = "message.output_text.logprobs"
 Json = dict[str, Any]
 Name = Annotated[str, Meta(pattern="^[a-zA-Z0-9_-]{1,64}$")]
 CallId = Annotated[str, Meta(min_length=1, max_length=64)]

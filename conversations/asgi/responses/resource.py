@@ -17,7 +17,6 @@ DEFAULTS: Json = {
     "top_p": 1.0,
     "presence_penalty": 0.0,
     "frequency_penalty": 0.0,
-    "top_logprobs": 0,
     "temperature": 1.0,
     "max_output_tokens": None,
     "max_tool_calls": None,
@@ -110,7 +109,6 @@ def resource(
     """Build the object. Times are whole seconds UTC."""
     request = received.body
     params: Json = request["params"]
-    tier = params.get("service_tier")
     return {
         "id": received.response,
         "object": "response",
@@ -129,7 +127,8 @@ def resource(
         "reasoning": _reasoning(params.get("reasoning")),
         "usage": usage,
         "store": request["store"],
-        "service_tier": tier if tier not in (None, "auto") else "default",
+        "service_tier": "default",  # no other one is requested of the model's server, and no log probabilities
+        "top_logprobs": 0,
         **({"conversation": {"id": request["conversation"]}} if request.get("conversation") else {}),
         **{name: params.get(name, default) for name, default in DEFAULTS.items()},
     }

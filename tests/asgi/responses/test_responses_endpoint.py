@@ -175,6 +175,12 @@ def test_every_answer_and_event_is_as_the_document_says(desk):
             assert replayed(events) == final["output"], name
 
 
+def test_a_response_states_the_tier_and_the_log_probabilities_that_it_has(desk):
+    answer = desk.create(service_tier="priority", top_logprobs=3).json
+
+    assert (answer["service_tier"], answer["top_logprobs"]) == ("default", 0)
+
+
 @pytest.mark.parametrize(
     ("word", "status", "code"),
     [("fail", "failed", "model_error"), ("vanish", "failed", "server_error"), ("cancel", "failed", "cancelled")],

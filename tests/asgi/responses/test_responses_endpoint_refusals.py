@@ -64,6 +64,7 @@ WRONG = [
     ({"truncation": "some"}, "truncation"),
     ({"service_tier": "fast"}, "service_tier"),
     ({"include": ["everything"]}, "include[0]"),
+    ({"include": ["message.output_text.logprobs"]}, "include"),
     ({"stream": "yes"}, "stream"),
     ({"store": 1}, "store"),
     ({"metadata": {"a": 1}}, "metadata"),
