@@ -44,6 +44,8 @@ class RunRequest:
     """names; empty restricts nothing"""
     params: Mapping[str, Any]
     store: bool = True
+    hosted: frozenset[str] = frozenset()
+    """names of its tools that run here and not in the client, by the rows when it came"""
 
     @property
     def restriction(self) -> Restriction:
@@ -90,6 +92,7 @@ def read(body: str, principal: str) -> RunRequest:
         allowed=[name for name in fields.get("allowed_tools") or () if isinstance(name, str)],
         params=fields.get("params") or {},
         store=fields.get("store") is not False,
+        hosted=frozenset(name for name in fields.get("hosted") or () if isinstance(name, str)),
     )
 
 

@@ -1,7 +1,7 @@
 """A team as one request sees it: its agents copied, with the request's tools, instructions and settings."""
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -30,8 +30,8 @@ NUMBERS = {
 
 def team_for(served: ServedTeam, request: RunRequest, agent: str, hosted: Mapping[str, Hosted]) -> ServedTeam:
     """Return the team as one run sees it; the original is unchanged. Raises Unfit for tools that cannot be offered."""
-    added = tools_of(request.tools, hosted)
     is_plain = served.team.name == PLAIN_TEAM  # its agent has no tools of its own
+    added = tools_of(request, hosted, [] if is_plain else _names(served.team.agent(agent).tools))
     copies = {
         id(member): _copied(member, [] if is_plain else member.tools, request, added) for member in served.team.agents
     }
@@ -49,7 +49,7 @@ def team_for(served: ServedTeam, request: RunRequest, agent: str, hosted: Mappin
 def _copied(agent: Agent[Any], own: list[Tool], request: RunRequest, added: Mapping[str, FunctionTool]) -> Agent[Any]:
     """Return a copy of an agent with the request's tools; one of its own takes precedence over another with its
     name."""
-    names = {tool.qualified_name if isinstance(tool, FunctionTool) else tool.name for tool in own}
+    names = _names(own)
     if taken := added.keys() & {_called(handoff) for handoff in agent.handoffs}:
         raise Unfit("invalid_request", f"{agent.name} already has a handoff named {min(taken)}.")
     tools: list[Tool] = [*own, *(tool for name, tool in added.items() if name not in names)]
@@ -57,6 +57,10 @@ def _copied(agent: Agent[Any], own: list[Tool], request: RunRequest, added: Mapp
     if request.tool_choice == "none" and (tools or agent.mcp_servers):
         settings = replace(settings, tool_choice="none")
     return agent.clone(tools=tools, model_settings=settings, reset_tool_choice=request.tool_choice != "none")
+
+
+def _names(tools: Iterable[Tool]) -> set[str]:
+    return {tool.qualified_name if isinstance(tool, FunctionTool) else tool.name for tool in tools}
 
 
 def _address(agent: Agent[Any], served: ServedTeam, request: RunRequest) -> None:

@@ -6,13 +6,13 @@ field of that name.
 """
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from agents import FunctionTool, ToolApprovalItem, UserError
 from agents.tool_context import ToolContext
 
-from agents_app.open_responses.request import Item
+from agents_app.open_responses.request import Item, RunRequest, Unfit
 from agents_app.recorded_values import reason_of
 from agents_app.run_scope import current_scope
 from agents_app.teams.definition import Effect, Team
@@ -49,12 +49,19 @@ def hosted_by(teams: Iterable[Team]) -> dict[str, Hosted]:
     return hosted
 
 
-def tools_of(specs: Sequence[Item], hosted: Mapping[str, Hosted]) -> dict[str, FunctionTool]:
-    """Return a request's tools by name; of several with one name the last counts."""
+def tools_of(request: RunRequest, hosted: Mapping[str, Hosted], own: Collection[str]) -> dict[str, FunctionTool]:
+    """Return a request's tools by name; of several with one name the last counts. `own` are the names of the agent's
+    tools, which come first. Raises Unfit for a hosted tool that this worker does not have: it is no tool of the
+    client's."""
     tools: dict[str, FunctionTool] = {}
-    for spec in specs:
+    for spec in request.tools:
         name = str(spec.get("name") or str(spec.get("type") or "").rpartition(":")[2])
-        tools[name] = hosted[name].tool if name in hosted else external(name, spec)
+        if name in hosted:
+            tools[name] = hosted[name].tool
+        elif spec.get("type") == "function" and name not in request.hosted:
+            tools[name] = external(name, spec)
+        elif name not in own:
+            raise Unfit("invalid_request", f"The team that hosts {name} is not served by the worker of this agent.")
     return tools
 
 

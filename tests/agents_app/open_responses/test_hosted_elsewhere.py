@@ -23,7 +23,7 @@ from tests.agents_app.open_responses.test_responding import HOSTED, lookup
 from tests.runs.replay.test_replay_gate import hold_claims
 from tests.support.agents_running import ended_runs, event_bodies, team, working
 from tests.support.live import until
-from tests.support.responses import function, user
+from tests.support.responses import answer, function, user
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ASKER = principals.token_principal("asker")
@@ -35,17 +35,17 @@ def other_team() -> Team:
 
 
 @contextmanager
-def two_workers(last: str):
+def two_workers(last: str, other: Team | None = None):
     """Run a worker that hosts the tool and one that does not, of which one registers last; yield the first of these."""
     tokens.make_token(SYSTEM, "asker", "operator")
-    teams = {"host": team([assistant_message("unused")], hosted_tools=[lookup]), "other": other_team()}
+    teams = {"host": team([assistant_message("unused")], hosted_tools=[lookup]), "other": other or other_team()}
     first = "other" if last == "host" else "host"
     with working(teams[first]) as earlier, working(teams[last]) as later:
         yield earlier if first == "host" else later
 
 
-def ask(text: str, tools=()) -> str:
-    return create.receive(ASKER, ResponseRequest(model="demo", input=[user(text)], tools=list(tools))).response
+def ask(text: str, tools=(), model="demo") -> str:
+    return create.receive(ASKER, ResponseRequest(model=model, input=[user(text)], tools=list(tools))).response
 
 
 @pytest.mark.parametrize("last", ["host", "other"])
@@ -105,12 +105,33 @@ def test_of_two_teams_that_host_one_name_the_one_that_is_served_counts(hosted_by
 
 
 def test_after_its_team_has_stopped_hosting_the_tool_it_is_answered(hosted_by_test):
-    ask("hello", [HOSTED])
+    response = ask("hello", [HOSTED])
 
     with working(team([assistant_message("unused")])):
         (run,) = ended_runs()
 
-    assert (run.team, run.status) == ("test", "done")
+    assert (run.team, answer(response)["error"]["code"]) == ("test", "invalid_request")
+
+
+@pytest.mark.parametrize("tool", [HOSTED, {"type": "town:lookup"}], ids=["by name", "by type"])
+def test_a_hosted_tool_of_another_worker_is_never_a_call_for_the_client(tool):
+    with two_workers("host"):
+        response = ask("hello", [tool], model="Ida")
+        (run,) = ended_runs()
+
+    error = answer(response)["error"]
+    assert (run.team, answer(response)["output"], error["code"]) == ("other", [], "invalid_request")
+    assert error["message"] == "The team that hosts lookup is not served by the worker of this agent."
+
+
+def test_an_agents_own_tool_is_preferred_to_one_of_that_name_that_another_worker_hosts():
+    other = other_team()
+    other.agents[0].tools.append(lookup)
+    with two_workers("host", other):
+        response = ask("hello", [HOSTED], model="Ida")
+        ended_runs()
+
+    assert answer(response)["status"] == "completed"
 
 
 def test_only_what_any_worker_can_answer_is_stored_by_the_logs_writer(hosted_by_test):
