@@ -63,7 +63,7 @@ def make(path: Path, who: Principal, signer: Signer, progress: Progress, *, verb
                 checkpoints.make(signer)
         with consistent_copy_beside(draft) as copy:
             failpoint("backup-copied")
-            digest, manifest = _write(file, copy, progress)
+            digest, manifest = _write(file, copy, progress, is_move=verb == "move")
         os.fsync(file.fileno())
         failpoint("backup-written")
         size = draft.stat().st_size
@@ -99,9 +99,9 @@ def _draft(path: Path) -> Iterator[tuple[IO[bytes], Path]]:
             raise
 
 
-def _write(file: IO[bytes], copy: ConsistentCopy, progress: Progress) -> tuple[str, Manifest]:
+def _write(file: IO[bytes], copy: ConsistentCopy, progress: Progress, *, is_move: bool) -> tuple[str, Manifest]:
     writer = ArchiveWriter(file)
-    facts = _facts(copy)
+    facts = _facts(copy) | {"is_move": is_move}
     parts = [_part(writer, copy, table, _EventCount(facts["events"], progress)) for table in portable_rows.tables()]
     manifest = facts | {"parts": parts, "bytes": sum(part["bytes"] for part in parts)}
     return writer.finish(manifest), manifest

@@ -33,11 +33,13 @@ from conversations.evidence import checkpoints, tree, verify_record
 from conversations.evidence.checkpoints import Signer
 from conversations.evidence.verify_record import RecordCheck
 from conversations.redaction import journal
+from conversations.runs import leases
 
 PAGE = 500  # rows stored at once, fewer if they are large
 PAGE_BYTES = 4 << 20
 # The draft is discarded unless it is completed, so it is synced only once, at the end.
 DRAFT_PRAGMAS = "PRAGMA journal_mode=MEMORY;PRAGMA synchronous=OFF;PRAGMA secure_delete=OFF;"
+INTERRUPTED = "it was queued when the backup was made, and may have run since; nothing was repeated"
 RECORD_TABLES = ("event", "conversation", "auditentry", "user", "token")
 
 _decode = msgspec.json.Decoder(list[Any]).decode  # created at import, like every typed decoder
@@ -65,10 +67,10 @@ def restore(path: Path, data_dir: Path, signer: Signer, progress: Progress) -> R
                 _require_empty()  # again: what came before the lock, another restore, too, is not overwritten
                 _load(backup, progress)
                 _require_intact()
-                new_epoch = _begin_epoch(backup)
+                new_epoch, interrupted = _begin_epoch(backup)
             failpoint("restore-stored")
         failpoint("restore-renamed")
-        notes = [*_notes(backup.manifest), *_redact_again(data_dir / journal.NAME)]
+        notes = [*_notes(backup.manifest), *_about_runs(interrupted), *_redact_again(data_dir / journal.NAME)]
         notes += [*_about_signatures(signer), *_put_aside(data_dir, new_epoch)]
         return Restored(backup.manifest, new_epoch, notes)
 
@@ -206,13 +208,24 @@ def _require_intact() -> None:
             )
 
 
-def _begin_epoch(backup: BackupArchive) -> str:
-    """Begin a new epoch, so that followers notice that the record went back in time, and write an audit entry."""
+def _begin_epoch(backup: BackupArchive) -> tuple[str, int]:
+    """Begin a new epoch, so that followers notice that the record went back in time, and write an audit entry. End the
+    queued runs, which may have run since the backup, unless it is a move; return how many."""
+    is_older = not backup.manifest.get("is_move", False)
     with write_transaction():
-        new_epoch = epoch.change(epoch.current())
+        new_epoch = epoch.change(epoch.current(), is_older=is_older)
+        interrupted = leases.interrupt_queued(INTERRUPTED) if is_older else 0
         facts = {"sha256": backup.digest, "made_at": backup.manifest["made_at"], "epoch": backup.manifest["epoch"]}
         chain.add_entry(SYSTEM, "restore", "record", correlation=facts)
-    return new_epoch
+    return new_epoch, interrupted
+
+
+def _about_runs(interrupted: int) -> Iterator[str]:
+    if interrupted:
+        yield (
+            f"Queued runs that are interrupted now, as they may have run since the backup: {interrupted:,}. Run again"
+            " those that did not."
+        )
 
 
 def _notes(manifest: Manifest) -> Iterator[str]:
@@ -221,6 +234,8 @@ def _notes(manifest: Manifest) -> Iterator[str]:
             "The secret key here is another one than where the backup was made: runs that wait cannot be resumed. To"
             " keep them, restore with that key: SWITCHBOARD_SECRET_KEY, or the file `secret` of that data directory."
         )
+    if not manifest.get("is_move", False):
+        yield "Messages that were sent over Redis before this restore are recorded, but start no run."
     yield "People, tokens and rules are as they were then: revoke again what was revoked since. All sign in again."
 
 

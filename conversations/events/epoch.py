@@ -13,11 +13,13 @@ from django.db import connection
 from django.db.models import Max
 
 from conversations.core import data_dir as datadir
+from conversations.core.node_heartbeat import database_now
 from conversations.core.write_transaction import write_transaction
 from conversations.events.log.settled_rows import newest_given
 from conversations.models import Conversation, Event, Meta
 
 EPOCHS = 50  # remembered by a process
+WENT_BACK = "went_back"  # the row of `Meta`
 
 
 def current() -> str:
@@ -30,11 +32,21 @@ def current() -> str:
     return meta.value
 
 
-def change(old: str) -> str:
-    """Change the epoch, unless somebody did already; answer what it is now."""
+def change(old: str, *, is_older: bool = True) -> str:
+    """Change the epoch, unless somebody did already; answer what it is now. `is_older`: the record went back."""
     with write_transaction():
-        Meta.objects.filter(name="epoch", value=old).update(value=secrets.token_hex(8))
+        is_changed = Meta.objects.filter(name="epoch", value=old).update(value=secrets.token_hex(8))
+        if is_changed and is_older:
+            Meta.objects.update_or_create(name=WENT_BACK, defaults={"value": str(database_now())})
     return current()
+
+
+def went_back_at() -> int:
+    """Return when the record last went back to an earlier state, in µs UTC by the database's clock; 0 if never.
+
+    What others sent before may have had its effects in the history that was lost, so it must not start anything.
+    """
+    return int(Meta.objects.filter(name=WENT_BACK).values_list("value", flat=True).first() or 0)
 
 
 class HighWater:

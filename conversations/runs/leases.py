@@ -54,6 +54,18 @@ def interrupt_all() -> list[str]:
     return [run.id for run in left if _interrupt(run)]
 
 
+def interrupt_queued(why: str) -> int:
+    """End all runs that wait for a worker, while nobody else writes; return how many."""
+    queued = list(Run.objects.filter(status="queued").select_related("conversation").order_by("id"))
+    Run.objects.filter(status="queued").update(state=None, state_mac=None)
+    for run in queued:
+        fields: dict[str, object] = {"id": new_id(), "run_id": run.id, "agent": run.agent, "reason": why}
+        fields |= run.end_fields
+        fields |= {"calls": entered} if (entered := ToolCall.objects.executing_in(run.id)) else {}
+        log.append([log.from_internal(run.conversation.key, {"event": "run.interrupted", **fields}, SYSTEM)])
+    return len(queued)
+
+
 def is_abandoned(run: Run) -> bool:
     """Return whether no worker can hold a running run: its lease has expired, or is invalid and its worker is gone."""
     now, until = database_now(), run.lease_until

@@ -9,7 +9,7 @@ from conversations.access.action_context import audited_action, check_reason
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, IdReused, Invalid, NotFound, SwitchboardError
-from conversations.events import log, payload
+from conversations.events import epoch, log, payload
 from conversations.events.log.records import NewEvent, Stored
 from conversations.models import AuditEntry, Quarantine, RedisPosition
 from conversations.models.quarantine import QuarantineQuerySet
@@ -88,6 +88,7 @@ def read_again(row: Quarantine, conversation: str = "") -> NewEvent:
         message = f"only the first {len(row.raw):,} of {row.size:,} bytes were kept"
         raise Invalid(f"{message}, so it cannot be retried: the sender has to send it again", code="truncated")
     found_at = RedisPosition.objects.filter(stream=row.source).values_list("found_at", flat=True).first() or 0
+    found_at = max(found_at, epoch.went_back_at())
     raw, named = bytes(row.raw), conversation.strip()
     return decode_entry.event_from_entry(
         row.source, raw, None, entry_id=row.entry, found_at=found_at, conversation=named

@@ -72,6 +72,8 @@ class StreamsReader:
         """Load every position, and report what went missing meanwhile."""
         self._positions = await self._database(self._filing.positions)
         known_names = set(self._positions)
+        if known_names:  # else this is the first contact with Redis
+            self.looked_at = max(self.looked_at, self._filing.went_back_at)
         await self._scan()
         await self._look([stream for stream in self.streams.all() if stream.name in known_names])
 
@@ -210,7 +212,7 @@ class StreamsReader:
             if row is None:
                 fresh.append(first_seen(key, found_at))
             else:
-                self.streams.put([_stream_at(key, row)])
+                self.streams.put([self._stream_at(key, row)])
         for batch in _slices(fresh, SLICE):
             described = [(stream, info) for stream, info in await self._describe(batch) if info is not None]
             for stream, info in described:
@@ -230,7 +232,7 @@ class StreamsReader:
     async def _miss(self, streams: list[Stream], others: int) -> None:
         """Report streams that no longer exist."""
         left, self._positions = self._positions, {}
-        streams += [_stream_at(name.encode(), row) for name, row in left.items()]
+        streams += [self._stream_at(name.encode(), row) for name, row in left.items()]
         gone: list[Stream] = []
         for batch in _slices(streams, SLICE):
             described = await self._describe(batch)
@@ -287,6 +289,10 @@ class StreamsReader:
         if self._unreported.pop(stream.key, None) is not None:
             stream.is_held = False
 
+    def _stream_at(self, key: bytes, row: RedisPosition) -> Stream:
+        found_at = max(row.found_at, self._filing.went_back_at)
+        return Stream(key, row.stream, row.last_id, row.entries_read, found_at)
+
     async def _ask(self, *command: Any) -> Any:
         return await self._client.execute_command(*command)  # type: ignore[no-untyped-call]  # redis-py's own
 
@@ -307,10 +313,6 @@ class StreamsReader:
             else:
                 described.append((stream, gap_detection.info_of(answer)))
         return described
-
-
-def _stream_at(key: bytes, row: RedisPosition) -> Stream:
-    return Stream(key, row.stream, row.last_id, row.entries_read, row.found_at)
 
 
 def _is_no_stream(error: redis.ResponseError) -> bool:

@@ -20,7 +20,7 @@ from conversations.core.db_threads import is_unavailable, sqlstate
 from conversations.core.ids import new_id
 from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM
-from conversations.events import log, payload
+from conversations.events import epoch, log, payload
 from conversations.events.log.commit_batch import is_of_lock
 from conversations.events.log.lock_waits import AT_ONCE, BRIEFLY, LockedElsewhere, LockWait
 from conversations.events.log.records import NewEvent
@@ -59,6 +59,7 @@ class EntryStore:
 
     def __init__(self) -> None:
         self.events = self.gaps = self.quarantined = 0
+        self.went_back_at = 0  # µs UTC: older entries are history, whose runs may have been in the lost one
         self._stored: dict[str, str] = {}
         self._wait: LockWait = AT_ONCE
         self._until = 0.0  # monotonic: the end of the search of this round
@@ -68,6 +69,7 @@ class EntryStore:
 
     def positions(self) -> dict[str, RedisPosition]:
         """Return how far every stream was read; from now on this recorder moves these positions."""
+        self.went_back_at = epoch.went_back_at()
         by_stream = {position.stream: position for position in RedisPosition.objects.all()}
         self._stored = {name: position.last_id for name, position in by_stream.items()}
         return by_stream
