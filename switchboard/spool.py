@@ -78,7 +78,7 @@ class Spool:
         self.messages, self.bytes = self.messages + 1, self.bytes + len(line) + 1
 
     def append_all(self, lines: Sequence[bytes]) -> int:
-        """Keep the first of several messages, as many as fit, with one sync; answer how many. Raises `SpoolFull` when
+        """Keep the first of several messages, as many as fit, with one sync; return how many. Raises `SpoolFull` when
         the disk takes no more; then none is kept."""
         size = fits = 0
         for line in lines[: max(0, self._max_messages - self.messages)]:

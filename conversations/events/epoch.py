@@ -33,7 +33,7 @@ def current() -> str:
 
 
 def change(old: str, *, is_older: bool = True) -> str:
-    """Change the epoch, unless somebody did already; answer what it is now. `is_older`: the record went back."""
+    """Change the epoch, unless somebody did already; return what it is now. `is_older`: the record went back."""
     with write_transaction():
         is_changed = Meta.objects.filter(name="epoch", value=old).update(value=secrets.token_hex(8))
         if is_changed and is_older:

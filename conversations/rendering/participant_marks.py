@@ -148,7 +148,7 @@ def letters(name: str, kind: Kind = "agent") -> str:
 
 
 def remember_hues(hues: Mapping[str, int]) -> bool:
-    """Take over the hues (1 to 10) stored with agents; answer whether any is another than before."""
+    """Take over the hues (1 to 10) stored with agents; return whether any is another than before."""
     if hues == _stored:
         return False
     _stored.clear()

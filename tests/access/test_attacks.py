@@ -49,7 +49,7 @@ def viewer(server: Server) -> str:
 
 
 def ask(server: Server, method: str, path: str, body: bytes = b"", **headers: str) -> http.client.HTTPResponse:
-    """Make one request; answer it with its body read."""
+    """Make one request; return it with its body read."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()
@@ -60,7 +60,7 @@ def ask(server: Server, method: str, path: str, body: bytes = b"", **headers: st
 
 @pytest.fixture
 def guess(server: Server) -> Guess:
-    """Try to sign in with a wrong password; answer the status."""
+    """Try to sign in with a wrong password; return the status."""
     form = ask(server, "GET", "/sign-in/")
     cookie = str(form.headers["Set-Cookie"]).partition(";")[0]
     token_field = re.search(r'csrfmiddlewaretoken" value="(\w+)"', form.text)  # type: ignore[attr-defined]

@@ -231,7 +231,7 @@ def history(key="a", events=5):
 
 
 def verify(capsys):
-    """Run the command; answer its exit code and what it said."""
+    """Run the command; return its exit code and what it said."""
     try:
         call_command("verify")
         code = 0

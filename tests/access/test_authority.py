@@ -36,7 +36,7 @@ def ask_in(key: str) -> None:
 
 
 def relayed(*payloads: dict[str, object]) -> list[str]:
-    """Have a tool of Clerk's publish these payloads to the stream of conversation c; answer what it was told."""
+    """Have a tool of Clerk's publish these payloads to the stream of conversation c; return what it was told."""
     answers: list[str] = []
 
     @function_tool

@@ -123,7 +123,7 @@ def test_an_event_that_names_another_id_erases_none():
 
 
 def exported(tmp_path, key, **changes):
-    """Read an export of a conversation with another header; answer the report."""
+    """Read an export of a conversation with another header; return the report."""
     header, *lines = map(json.loads, export(key))
     path = tmp_path / "export.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in (header | changes, *lines)))

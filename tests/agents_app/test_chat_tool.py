@@ -26,7 +26,7 @@ def bus() -> Iterator[InMemoryBus]:
 
 
 def call(arguments: dict[str, Any], context: Any = None) -> Any:
-    """Have an agent called Sender call the tool; answer what the model is told."""
+    """Have an agent called Sender call the tool; return what the model is told."""
     model = ScriptedModel([[function_call("chat_send", arguments, call_id="c1")], [assistant_message("ok")]])
     result = asyncio.run(Runner.run(Agent(name="Sender", tools=[chat_send], model=model), "go", context=context))
     return next(item["output"] for item in result.to_input_list() if item.get("type") == "function_call_output")

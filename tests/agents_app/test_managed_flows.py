@@ -54,7 +54,7 @@ class Session:
         return working(Team(name="m", agents=[Agent(name="Clerk", model=self.model, tools=tools)], entry=["Clerk"]))
 
     def begin(self):
-        """Run it to its first stop; answer the questions by the provider's call ids."""
+        """Run it to its first stop; return the questions by the provider's call ids."""
         first, *self.later = self.steps()
         with self.worker([first] if self.flow.stopped_for else [first, *self.later]):
             send_message(self.flow.words)
@@ -63,7 +63,7 @@ class Session:
         return {ids[approval.tool_call]: approval for approval in Approval.objects.all()}
 
     def go_on(self):
-        """Run it to its end by another worker; answer the run and what the model heard."""
+        """Run it to its end by another worker; return the run and what the model heard."""
         with self.worker(self.later):
             (run,) = ended_runs()
         return run, json.dumps(self.model.first_call.input, ensure_ascii=False, default=str)

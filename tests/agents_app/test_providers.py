@@ -99,7 +99,7 @@ def test_recorded_streams_come_through_unchanged() -> None:
 
 
 def reasons_of_cuts(name: str, end: Any, steps: int | None) -> list[str]:
-    """Cut a recording at `steps` places (None: after every byte) before its end mark; answer the failures' reasons."""
+    """Cut a recording at `steps` places (None: after every byte) before its end mark; return the failures' reasons."""
     body = streams.body_of(name)
     places = streams.places_of(body, steps)
     reasons = []
@@ -143,7 +143,7 @@ def test_a_stream_cut_after_any_byte_ends_as_a_failure_with_a_reason(
 
 
 def faulty(answer: Callable[[int, Asked], Answer | None], **changed: Any) -> tuple[str, int]:
-    """Run against a faulty server; answer the reason and the number of requests. It has to end within 10 s."""
+    """Run against a faulty server; return the reason and the number of requests. It has to end within 10 s."""
 
     async def run() -> tuple[str, int]:
         async with ProviderServer(answer) as server, asyncio.timeout(60):

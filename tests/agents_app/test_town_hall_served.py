@@ -26,7 +26,7 @@ def server() -> Iterator[str]:
 
 
 async def report(config: ModelConfig) -> tuple[list[str], str, TownHallContext, int]:
-    """Report an incident and approve it; answer the calls, the answer, the context and the tokens used."""
+    """Report an incident and approve it; return the calls, the answer, the context and the tokens used."""
     provider, context, calls = Provider(config), TownHallContext(), []
     settings: dict[str, Any] = {"run_config": RunConfig(model_provider=provider), "max_turns": 20}
     result = Runner.run_streamed(TEAM.agent("Dialogue"), "A pothole on Mill Road 5", context=context, **settings)

@@ -90,7 +90,7 @@ def as_recorded(key):
 
 
 def cut_runs(cuts, within):
-    """Run recordings cut at (name, place, end); answer the conversations. Each run has failed."""
+    """Run recordings cut at (name, place, end); return the conversations. Each run has failed."""
     bodies = {name: streams.body_of(name) for name, _, _ in cuts}
     agents = [agent_of(name, body) for name, body in bodies.items()]
 

@@ -87,7 +87,7 @@ def server_of(database: dict[str, str]) -> Server:
 
 
 def make_rule(server: Server, port: int) -> str:
-    """Make the rule over the API; answer its secret."""
+    """Make the rule over the API; return its secret."""
     rule = {"name": "Failures", "kind": "run_failed", "form": "post", "url": f"http://127.0.0.1:{port}/hook"}
     status, answer = server.request("POST", "/api/v1/alert-rules", json.dumps(rule).encode(), server.token())
     assert status == 201, answer
@@ -116,7 +116,7 @@ def all_delivered(server: Server, count: int) -> bool:
 
 
 def judge(server: Server, receiver: BadReceiver, secret: str, count: int) -> int:
-    """Hold what arrived against what was to be sent; answer how many came more than once."""
+    """Hold what arrived against what was to be sent; return how many came more than once."""
     by_conversation = defaultdict(set)
     for post in receiver.posts:
         assert post.is_signed_by(secret)

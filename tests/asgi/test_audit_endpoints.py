@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 async def first_answer(scope):
-    """Ask for a socket; answer what comes first."""
+    """Ask for a socket; return what comes first."""
     socket = ApplicationCommunicator(EventsConsumer.as_asgi(runtime=None), scope)
     await socket.send_input({"type": "websocket.connect"})
     return await socket.receive_output(5)

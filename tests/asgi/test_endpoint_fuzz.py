@@ -72,7 +72,7 @@ def runs(examples: int) -> Callable[[Any], Any]:
 
 
 def fuzz_operation(caller: Caller, path: str, method: str, examples: int) -> Counter[int]:
-    """Send so many requests to one operation; answer how often each status came."""
+    """Send so many requests to one operation; return how often each status came."""
     operation = schema()[path][method]
     statuses = {int(status) for status in document()["paths"][path][method]["responses"]}
     may_wait = [name for name in WAITS if name in {p["name"] for p in document()["paths"][path][method]["parameters"]}]
@@ -158,7 +158,7 @@ BODIES = st.one_of(
 
 
 def fuzz_bodies(caller: Caller, bodies: int) -> Counter[int]:
-    """Publish so many bodies of any kind; answer how often each status came."""
+    """Publish so many bodies of any kind; return how often each status came."""
     seen: Counter[int] = Counter()
     session = requests.Session()
     session.trust_env = False
@@ -179,7 +179,7 @@ def fuzz_bodies(caller: Caller, bodies: int) -> Counter[int]:
 
 
 def fuzz_frames(caller: Caller, frames: int) -> Counter[str]:
-    """Send so many frames, over new sockets as the server closes old ones; answer how it went."""
+    """Send so many frames, over new sockets as the server closes old ones; return how it went."""
     seen: Counter[str] = Counter()
     open_socket: list[ClientConnection] = []
     cut_off: set[ClientConnection] = set()  # sockets on which a frame was too large: its rest cuts the answer off

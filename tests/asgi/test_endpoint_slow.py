@@ -64,7 +64,7 @@ def connect(port: int) -> socket.socket:
 
 
 def trickle(line: socket.socket, piece: bytes) -> bytes:
-    """Send a piece ten times a second until the server hangs up; answer what it said."""
+    """Send a piece ten times a second until the server hangs up; return what it said."""
     line.settimeout(0.1)
     answer = b""
     deadline = time.monotonic() + 10

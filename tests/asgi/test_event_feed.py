@@ -49,7 +49,7 @@ class Follower:
         raise AssertionError("the feed ended")
 
     def texts(self, key: str, number: int) -> list[str]:
-        """Wait for so many events of one conversation; answer what they say."""
+        """Wait for so many events of one conversation; return what they say."""
         said_: list[str] = []
         while len(said_) < number:
             name, event = self.next()

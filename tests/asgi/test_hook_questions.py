@@ -185,7 +185,7 @@ def decide(approver: Caller, approval: str, decision: str) -> Answer:
 
 
 def at_once(*deeds: Callable[[], Any]) -> list[Any]:
-    """Do all of these at the same moment; answer what each gave."""
+    """Do all of these at the same moment; return what each gave."""
     barrier = threading.Barrier(len(deeds))
     given: list[Any] = [None] * len(deeds)
 

@@ -52,7 +52,7 @@ def subscribe(ws, topic, **more):
 
 
 def sign_in(server, name, role="viewer"):
-    """Make a person and a session for them; answer its key."""
+    """Make a person and a session for them; return its key."""
     code = (
         "from conversations.models import User;"
         "from conversations.access.accounts import people;"
@@ -245,7 +245,7 @@ def drain(ws):
 
 
 def committed(server, code):
-    """Run code in another process; answer when it was done there."""
+    """Run code in another process; return when it was done there."""
     text = f"from conversations.models import User, Role\n{code}\nimport time; print(time.time())"
     return float(server.command("shell", "--no-imports", "-c", text).strip().splitlines()[-1])
 

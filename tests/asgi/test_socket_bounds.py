@@ -41,7 +41,7 @@ async def closed(socket):
 
 
 async def follow(socket, topic, op="subscribe"):
-    """Ask for a topic; answer the first frame that says how it went."""
+    """Ask for a topic; return the first frame that says how it went."""
     await socket.send_input({"type": "websocket.receive", "text": json.dumps({"op": op, "topic": topic})})
     return json.loads((await socket.receive_output(5))["text"]) if op == "subscribe" else None
 

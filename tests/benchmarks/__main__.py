@@ -13,7 +13,7 @@ NAMES = (
 
 
 def main() -> int:
-    """Run the named benchmarks, or all; answer how many missed or broke."""
+    """Run the named benchmarks, or all; return how many missed or broke."""
     wanted = sys.argv[1:] or NAMES
     if unknown := [name for name in wanted if name not in NAMES]:
         sys.exit(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(NAMES)}")

@@ -44,7 +44,7 @@ def batch(round_: int):
 
 
 def ours(events) -> float:
-    """Submit in jobs of 100; answer rows/s."""
+    """Submit in jobs of 100; return rows/s."""
     writer = log.Writer()
     writer.start()
     start = time.perf_counter()

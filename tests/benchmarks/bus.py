@@ -20,7 +20,7 @@ SYNCED = ("--save", "", "--appendonly", "yes", "--appendfsync", "always")
 
 
 def waits(bus: Bus, topic: str, message: Callable[[str, int], BusMessage]) -> list[float]:
-    """Publish at the rate; answer how long each message took to its reader, in ms."""
+    """Publish at the rate; return how long each message took to its reader, in ms."""
     sent: dict[str, float] = {}
     got: dict[str, float] = {}
     first = message(topic, 0)

@@ -49,7 +49,7 @@ class Bench:
         return json.loads(connection.getresponse().read())
 
     def deliver(self, n: int, rate: float, batch: int, readers: int = READERS) -> dict[str, Any]:
-        """Make events while readers read; answer what they got and the server's CPU seconds."""
+        """Make events while readers read; return what they got and the server's CPU seconds."""
         head = self.ask()["head"]
         command = [
             sys.executable,
@@ -72,7 +72,7 @@ class Bench:
         return result
 
     def make(self, n: int, rate: float, batch: int) -> float:
-        """Make events that nobody reads; answer the CPU seconds."""
+        """Make events that nobody reads; return the CPU seconds."""
         before = self.ask()["cpu"]
         after = self.ask(n=n, rate=rate, batch=batch)["cpu"]
         time.sleep(0.2)  # the next measurement starts on an idle server

@@ -29,7 +29,7 @@ def batch(conversations: int, run: int) -> list[log.NewEvent]:
 
 
 def rate(conversations: int, run: int) -> tuple[float, float]:
-    """Append 30 transactions; answer events/s of the log alone, and the worst transaction in ms."""
+    """Append 30 transactions; return events/s of the log alone, and the worst transaction in ms."""
     waits = []
     for _ in range(SAMPLE):
         events = batch(conversations, run)

@@ -73,7 +73,7 @@ class Place:
                 server.terminate()
 
     def raw(self, server: Server) -> dict[str, float]:
-        """Store what the server stored once more, by plain SQL; answer rows/s of each way."""
+        """Store what the server stored once more, by plain SQL; return rows/s of each way."""
         if self.cluster is None:
             source, target = (server.data_dir / f"{name}.sqlite3" for name in ("switchboard", "raw"))
             return {"executemany": raw.executemany(source, target, EVERY)}
@@ -84,7 +84,7 @@ class Place:
 
 
 def published(server: Server, case: Case) -> dict[str, float]:
-    """Publish a case; answer events/s, CPU µs an event and the waits."""
+    """Publish a case; return events/s, CPU µs an event and the waits."""
     token = server.token()
     publish(server.port, token, case._replace(n=case.connections * case.batch))  # warm-up
     assert server.process is not None
@@ -104,7 +104,7 @@ def publish(port: int, token: str, case: Case, path: str = "/api/v1/publish") ->
 
 
 def raw_postgresql(source: str, url: str, way: str) -> float:
-    """Insert the server's rows by executemany or COPY into an empty table like theirs; answer rows/s."""
+    """Insert the server's rows by executemany or COPY into an empty table like theirs; return rows/s."""
     with psycopg.connect(source) as ours:
         rows = ours.execute(f"SELECT {COLUMNS} FROM {TABLE} ORDER BY id").fetchall()
         indexes = ours.execute("SELECT indexdef FROM pg_indexes WHERE tablename=%s", [TABLE]).fetchall()
@@ -133,7 +133,7 @@ def raw_postgresql(source: str, url: str, way: str) -> float:
 
 
 def recorded(place: Place, bus: RedisServer) -> dict[str, float]:
-    """Record what stands on Redis already; answer rows/s of the recorder's steady part, and of raw."""
+    """Record what stands on Redis already; return rows/s of the recorder's steady part, and of raw."""
     bus.client().flushall()
     fill(bus, REDIS_N)
     with place.server(SWITCHBOARD_REDIS_URL=bus.url) if place.cluster is None else place.server() as server:
@@ -166,7 +166,7 @@ def fill(bus: RedisServer, n: int) -> None:
 
 
 def steady(server: Server, n: int) -> float:
-    """Watch the rows come; answer rows/s between the first tenth and the end."""
+    """Watch the rows come; return rows/s between the first tenth and the end."""
     database = server.database()
 
     def stored() -> int:
@@ -179,7 +179,7 @@ def steady(server: Server, n: int) -> float:
 
 
 def view() -> float:
-    """Measure the same publish through a Django view; answer the server's CPU µs a message."""
+    """Measure the same publish through a Django view; return the server's CPU µs a message."""
     from tests.benchmarks.fanout import Bench
 
     bench = Bench("ours")

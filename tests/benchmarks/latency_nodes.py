@@ -56,7 +56,7 @@ class Writer(asyncio.Protocol):
 
 
 async def speak(port: int, token: str, number: int, rate: float, waits: list[float]) -> tuple[int, int]:
-    """Publish tokens at a steady rate; answer how many, and how many requests failed."""
+    """Publish tokens at a steady rate; return how many, and how many requests failed."""
     head = f"POST /api/v1/publish HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {token}\r\n"
     head += "content-type: application/json\r\n"
     loop = asyncio.get_running_loop()

@@ -10,7 +10,7 @@ PRAGMAS = "PRAGMA journal_mode=WAL;PRAGMA synchronous=FULL;PRAGMA wal_autocheckp
 
 
 def executemany(source: Path, target: Path, newest: int) -> float:
-    """Put the newest rows of a database into a fresh file with the same schema, 1,000 a transaction; answer rows/s."""
+    """Put the newest rows of a database into a fresh file with the same schema, 1,000 a transaction; return rows/s."""
     with sqlite3.connect(source) as ours:
         rows = ours.execute(f"SELECT {COLUMNS} FROM {TABLE} ORDER BY id DESC LIMIT {newest}").fetchall()[::-1]
         schema = [s for (s,) in ours.execute(f"SELECT sql FROM sqlite_master WHERE tbl_name='{TABLE}' AND sql<>''")]

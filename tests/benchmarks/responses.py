@@ -71,7 +71,7 @@ class Client(asyncio.Protocol):
 
 
 async def _ask(port: int, connections: int, seconds: float, keep: list[bytes] | None = None) -> tuple[int, float]:
-    """Stream answers for so long; answer how many there were, and the time it took."""
+    """Stream answers for so long; return how many there were, and the time it took."""
     tally, loop = [0], asyncio.get_running_loop()
     started = time.perf_counter()
     made = [await loop.create_connection(lambda: Client(tally, keep), "127.0.0.1", port) for _ in range(connections)]

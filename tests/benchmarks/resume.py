@@ -30,7 +30,7 @@ class Tally:
 
 
 async def reader(port: int, number: int) -> int:
-    """Read, get cut, resume; answer the last seq."""
+    """Read, get cut, resume; return the last seq."""
     from picows import WSListener, WSMsgType, ws_connect
 
     dice, last, connections = random.Random(number), 0, 0

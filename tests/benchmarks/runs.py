@@ -46,7 +46,7 @@ def agent() -> Agent:
 
 
 def bare(prefix: str) -> float:
-    """Run them by the SDK alone; answer CPU seconds a run."""
+    """Run them by the SDK alone; return CPU seconds a run."""
     clerk = agent()
 
     async def run_of(words: str) -> None:
@@ -63,7 +63,7 @@ def bare(prefix: str) -> float:
 
 
 def ours(prefix: str) -> float:
-    """Run them by a worker, from queued to done; answer CPU seconds a run."""
+    """Run them by a worker, from queued to done; return CPU seconds a run."""
     writer = log.Writer()
     writer.start()
     worker = Worker(

@@ -120,7 +120,7 @@ def drawn() -> dict[str, float]:
 
 
 def indexed() -> float:
-    """Index all; answer events a second."""
+    """Index all; return events a second."""
     start, after, first = time.perf_counter(), 0, True
     while after or first:
         round_ = index_writer.read(after, 512)
@@ -130,7 +130,7 @@ def indexed() -> float:
 
 
 def store() -> float:
-    """Fill and index; answer how many events a second were indexed."""
+    """Fill and index; return how many events a second were indexed."""
     person("vera", "viewer")
     with connection.cursor() as cursor:
         if not IS_POSTGRESQL:

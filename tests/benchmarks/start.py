@@ -52,7 +52,7 @@ class Newcomer:
             )  # fmt: skip
 
     def link(self) -> str:
-        """Wait for the link that it prints; answer it."""
+        """Wait for the link that it prints; return it."""
         link = until(
             lambda: self._alive() and re.search(r"One-time sign-in link: (\S+)", self.log.read_text()), within=300
         )

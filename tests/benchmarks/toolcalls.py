@@ -103,7 +103,7 @@ def drawn() -> dict[str, float]:
 
 
 def filed() -> dict[str, float]:
-    """Write a file of `EXPORTED` calls; answer the seconds of it and of its CPU, and how long its last tenth takes."""
+    """Write a file of `EXPORTED` calls; return the seconds of it and of its CPU, and how long its last tenth takes."""
     reader, place, written, ends = EXPORT.pieces(CallFilters(), "csv"), None, 0, []
     clock = common.cpu_clock()
     start, used = time.perf_counter(), clock()
@@ -175,14 +175,14 @@ def together() -> Iterator[CallFilters]:
 
 
 def timed(filters: CallFilters, clock: Callable[[], float] = time.perf_counter) -> tuple[float, listing.CallPage]:
-    """Read one page; answer the ms."""
+    """Read one page; return the ms."""
     start = clock()
     page = listing.newest(filters)
     return (clock() - start) * 1000, page
 
 
 def raw(filters: CallFilters, clock: Callable[[], float]) -> float:
-    """Ask for the same as one would by hand, every condition in one query; answer the ms."""
+    """Ask for the same as one would by hand, every condition in one query; return the ms."""
     tests = {"agent": "agent", "tool": "name", "status": "status", "origin": "origin", "by": "approver"}
     where, values = ["1=1"], []
     for name, column in tests.items():

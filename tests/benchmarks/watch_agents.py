@@ -74,7 +74,7 @@ def _measure(url: str, bus: HttpBus) -> None:
 
 
 def _cpu(url: str, watch: AgentWatch | None = None) -> float:
-    """Run the program; answer its CPU seconds a run."""
+    """Run the program; return its CPU seconds a run."""
     began = time.process_time()
     asyncio.run(_program(url))
     assert watch is None or watch.flush(60)

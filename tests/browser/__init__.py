@@ -217,7 +217,7 @@ class Faults:
 
 
 def violations(page: Page) -> list[str]:
-    """Run axe-core with the rules of WCAG 2.2 A and AA and best practice; answer what it found, one line each."""
+    """Run axe-core with the rules of WCAG 2.2 A and AA and best practice; return what it found, one line each."""
     from axe_playwright_python.sync_playwright import Axe
 
     if not page.evaluate("Boolean(globalThis.axe)"):  # else this page was looked at before
@@ -228,7 +228,7 @@ def violations(page: Page) -> list[str]:
 
 
 def covered(page: Page, over: str, under: str) -> list[str]:
-    """Answer the words of what `under` selects and `over` covers a part of."""
+    """Return the words of what `under` selects and `over` covers a part of."""
     return page.locator(under).evaluate_all(
         """(all, over) => {
           const box = document.querySelector(over).getBoundingClientRect();
@@ -245,7 +245,7 @@ def covered(page: Page, over: str, under: str) -> list[str]:
 
 
 def in_every_look(page: Page, name: str, *, is_part_of_another: bool = False) -> dict[str, list[str]]:
-    """Look at the page as it stands, light and narrow, dark and wide; answer what axe-core finds and what is too wide,
+    """Look at the page as it stands, light and narrow, dark and wide; return what axe-core finds and what is too wide,
     by look. `make test` leaves out what another look has as well: `is_part_of_another`."""
     by_look: dict[str, list[str]] = {}
     if IS_QUICK and is_part_of_another:

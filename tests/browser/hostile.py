@@ -135,7 +135,7 @@ def trapped(chromium: Browser) -> Iterator[tuple[Browser, Trap]]:
 
 
 def look(page: Page, cards: str) -> tuple[list[str], int]:
-    """Open what is collapsed and look at every card; answer what is wrong and how many cards there were."""
+    """Open what is collapsed and look at every card; return what is wrong and how many cards there were."""
     page.evaluate(
         "() => document.querySelectorAll('.page details, main details').forEach((one) => { one.open = true; })"
     )

@@ -47,7 +47,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def add(page: Page, name: str, url: str, kind: str = "Run failed") -> str:
-    """Add a rule as the admin does; answer its secret."""
+    """Add a rule as the admin does; return its secret."""
     page.get_by_role("link", name="Add rule").click()
     form = page.locator("#rule")
     form.get_by_label("Name").fill(name)

@@ -22,7 +22,7 @@ def served() -> Iterator[Server]:
 
 
 def keys(page: Page) -> list[str | None]:
-    """Answer the requests in the list."""
+    """Return the requests in the list."""
     return [row.get_attribute("data-key") for row in page.locator("[data-requests] > .ask").all()]
 
 

@@ -74,7 +74,7 @@ def card(page: Page, key: str):
 
 
 def opened(page: Page, key: str):
-    """Open a request from the list; answer its card."""
+    """Open a request from the list; return its card."""
     row(page, key).get_by_role("link").click()
     expect(card(page, key)).to_be_visible()
     return card(page, key)

@@ -288,7 +288,7 @@ def key_of(text: str) -> str:
 
 
 def publish(server: Server, token: str, key: str, events: Sequence[dict[str, Any]]) -> int:
-    """Publish over one connection, one by one; answer the last seq."""
+    """Publish over one connection, one by one; return the last seq."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
     answer: dict[str, Any] = {}

@@ -27,7 +27,7 @@ def palette(window: Page, talks: Server) -> Page:
 
 
 def groups(page: Page) -> list[str]:
-    """Answer the groups in sight."""
+    """Return the groups in sight."""
     return [
         name or ""
         for name in page.locator("#palette-options > [role=group]:visible").evaluate_all(

@@ -20,7 +20,7 @@ def stranger(chromium: Browser, server: Server) -> Iterator[BrowserContext]:
 
 
 def add(page: Page, name: str) -> str:
-    """Add a viewer as the admin does; answer the link shown."""
+    """Add a viewer as the admin does; return the link shown."""
     page.goto("/people/")
     page.locator("summary", has_text="Add person").click()
     page.get_by_label("Name", exact=True).fill(name)

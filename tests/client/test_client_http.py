@@ -29,7 +29,7 @@ def message(topic: str, n: int, **more: str) -> BusMessage:
 
 
 def publish(bus: HttpBus, topic: str, *numbers: int) -> list[str]:
-    """Publish some, one after the other; answer their ids."""
+    """Publish some, one after the other; return their ids."""
     return [bus.publish(topic, message(topic, n)) for n in numbers]
 
 

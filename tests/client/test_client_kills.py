@@ -26,7 +26,7 @@ for n in range(1_000_000):
 
 
 def killed_agent(proxy: CuttingProxy, token: str, topic: str, spool: Path, after: int) -> list[str]:
-    """Let an agent publish in its own process, kill it after so many acknowledgements; answer the ids it was told."""
+    """Let an agent publish in its own process, kill it after so many acknowledgements; return the ids it was told."""
     with programs.printing(["-c", AGENT, proxy.url, token, str(spool), topic]) as (agent, output):
         lines = [output.readline().strip() for _ in range(after)]
         agent.kill()

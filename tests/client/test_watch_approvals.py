@@ -98,13 +98,13 @@ def open_requests(served: Server, token: str, program: Program) -> list[dict[str
 
 
 def decide(served: Server, token: str, approval: str, decision: str, **more: Any) -> int:
-    """Decide a question; answer the status."""
+    """Decide a question; return the status."""
     body = json.dumps({"decision": decision, **more}).encode()
     return served.request("POST", f"/api/v1/approvals/{approval}/decision", body, token)[0]
 
 
 def open_request(served: Server, token: str, program: Program) -> str:
-    """Wait for the one question of a program; answer its id."""
+    """Wait for the one question of a program; return its id."""
     (item,) = until(lambda: open_requests(served, token, program), what="the approval request")
     return str(item["approval_id"])
 

@@ -29,7 +29,7 @@ def otto(people):
 
 
 def waiting(*names, then=("It rained.",)):
-    """Bring a response to its client's calls; answer the worker's context and the response."""
+    """Bring a response to its client's calls; return the worker's context and the response."""
     calls = [function_call(name, {"city": "Ulm"}, call_id=f"c-{name}-0123456789abcdef") for name in names]
     return working(team(calls, *([assistant_message(text)] for text in then)))
 

@@ -44,7 +44,7 @@ class SlowClient:
         return {"type": "http.request", "body": b"y", "more_body": False}
 
     async def end(self):
-        """Send the rest; answer how much was read."""
+        """Send the rest; return how much was read."""
         self.may_end.set()
         return await asyncio.wait_for(self.task, 20)
 

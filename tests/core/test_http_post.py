@@ -37,7 +37,7 @@ def receiver():
 
 
 def serve(respond):
-    """Run a raw server for one request; answer what `during(port)` gives."""
+    """Run a raw server for one request; return what `during(port)` gives."""
 
     async def main(during):
         ended = asyncio.Event()

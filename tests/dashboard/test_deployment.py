@@ -167,7 +167,7 @@ def test_without_the_layer_news_are_seen_and_rights_end_in_time(deployment, foll
 
 
 def session_of(deployment, name):
-    """Make a person with a session; answer its key."""
+    """Make a person with a session; return its key."""
     code = (
         "from conversations.models import Role, User; from importlib import import_module\n"
         "from django.conf import settings\n"
@@ -180,7 +180,7 @@ def session_of(deployment, name):
 
 
 def closing(node, is_open, *, Origin=None, **headers):
-    """Stay connected; answer how and when it ended."""
+    """Stay connected; return how and when it ended."""
     with connect(f"ws://127.0.0.1:{node.port}/ws/", additional_headers=headers, origin=Origin) as ws:
         is_open.release()
         with pytest.raises(ConnectionClosed) as closed:
@@ -242,7 +242,7 @@ def test_a_second_server_in_a_held_directory_is_a_web_node_on_postgresql(deploym
 
 
 def second_serve(server, *arguments):
-    """Try to serve in the directory of a running server; answer what it printed."""
+    """Try to serve in the directory of a running server; return what it printed."""
     log_file = server.data_dir.parent / "second.log"
     process = server.spawn(["serve", "--port", str(free_port()), *arguments], log_file, log_file)
     assert process.wait(60) == 1

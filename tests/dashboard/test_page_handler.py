@@ -85,7 +85,7 @@ def handler():
 
 
 async def ask(handler, path="/api/v1/look", method="GET", chunks=(b"",), cookie="", hang_up=False, more_headers=()):
-    """Make one request as a server would; answer what was sent."""
+    """Make one request as a server would; return what was sent."""
     messages = [{"type": "http.request", "body": chunk, "more_body": True} for chunk in chunks]
     messages[-1]["more_body"] = False
     if hang_up:

@@ -70,7 +70,7 @@ class Publisher(threading.Thread):
 
 
 def crash(folder: Path, database: dict[str, str], failpoint: str, kills: int, seed: int) -> int:
-    """Kill a server under load `kills` times; answer how many messages were acknowledged."""
+    """Kill a server under load `kills` times; return how many messages were acknowledged."""
     dice = random.Random(seed)
     server = Server(folder, **database)
     server.start().kill()  # the tables

@@ -124,7 +124,7 @@ def test_a_full_disk_is_told_and_when_there_is_room_again_all_goes_on(tmp_path):
 
 
 def fill(server, secret, ledger, most=1000):
-    """Publish until it is refused; answer the refusal, None when there was none."""
+    """Publish until it is refused; return the refusal, None when there was none."""
     for _ in range(most):
         event_id = str(uuid.uuid4())
         payload = {"type": "message", "id": event_id, "conversation_id": "c", "content": "x" * 2000}

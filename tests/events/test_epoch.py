@@ -15,7 +15,7 @@ from tests.support.tiers import variants
 
 
 def subscribe(server, secret, **more):
-    """Subscribe to a conversation; answer the frames up to caught_up."""
+    """Subscribe to a conversation; return the frames up to caught_up."""
     url = f"ws://127.0.0.1:{server.port}/ws/"
     with connect(url, additional_headers={"Authorization": f"Bearer {secret}"}, compression=None) as ws:
         ws.send(json.dumps({"op": "subscribe", "topic": "stream:c", **more}))

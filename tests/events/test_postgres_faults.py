@@ -29,19 +29,19 @@ def server(tmp_path, cluster, request):
 
 
 def restart(cluster):
-    """End PostgreSQL as a power cut would, start it again; answer when it answered."""
+    """End PostgreSQL as a power cut would, start it again; return when it answered."""
     cluster.stop(signal.SIGQUIT)
     cluster.start()
     return time.monotonic()
 
 
 def read(server, secret):
-    """Ask the list of conversations; answer the status."""
+    """Ask the list of conversations; return the status."""
     return server.request("GET", "/api/v1/conversations", token=secret)[0]
 
 
 def under_restarts(server, cluster, folder, times):
-    """Restart PostgreSQL under load; answer how many messages were acknowledged, and the seconds until all was well."""
+    """Restart PostgreSQL under load; return how many messages were acknowledged, and the seconds until all was well."""
     secret = server.start().token()
     ledger = Ledger(folder / "ledger")
     publishers = [Publisher(server, secret, ledger, i) for i in range(PUBLISHERS)]

@@ -14,7 +14,7 @@ from tests.support.live import Server, until
 
 
 def fetch(server: Server, path: str, caller: Caller | None = None) -> tuple[int, bytes]:
-    """Read what is not JSON; answer its status and its bytes."""
+    """Read what is not JSON; return its status and its bytes."""
     request = urllib.request.Request(f"{server.url}{path}")
     if caller is not None:
         request.add_header("Authorization", f"Bearer {caller.token}")

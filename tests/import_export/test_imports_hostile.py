@@ -53,7 +53,7 @@ LINES: dict[str, Any] = {"autogen": MESSAGE, "spans": SPAN, "langfuse": OBSERVAT
 
 
 def tried(path: Path) -> str:
-    """Import a file; answer what it was refused for, if it was. Then nothing of it is there."""
+    """Import a file; return what it was refused for, if it was. Then nothing of it is there."""
     reason = ""
     try:
         bring(path, is_strict=False)

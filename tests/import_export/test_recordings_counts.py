@@ -41,13 +41,13 @@ def strict():
 
 
 def imported(path):
-    """Import a file; answer the keys in the file's order."""
+    """Import a file; return the keys in the file's order."""
     items = import_recordings(recordings(path, strict()), StagedImport(PRINCIPAL), strict(), progress=lambda *_: None)
     return [item.conversation_id for item in items]
 
 
 def played(path, *, tokens):
-    """Play a file in no time; answer the keys in the file's order."""
+    """Play a file in no time; return the keys in the file's order."""
     parts = []
     for recording in recordings(path, strict()):
         recording = recording.__class__(recording.name, recording.title, list(recording.steps))

@@ -33,7 +33,7 @@ def data_dir(server, settings):
 
 
 def command(*arguments):
-    """Run a command; answer what it said. It reaches the server's record only through the door."""
+    """Run a command; return what it said. It reaches the server's record only through the door."""
     out = StringIO()
     call_command(*arguments, stdout=out)
     return out.getvalue()

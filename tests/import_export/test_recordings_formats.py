@@ -27,7 +27,7 @@ class Told(list):
 
 
 def read(path, *, is_strict=True):
-    """Read a file; answer its recordings with their payloads."""
+    """Read a file; return its recordings with their payloads."""
     report = Told()
     read_recordings = [
         (r.name, r.title, list(r.steps)) for r in recordings(path, report.import_report(is_strict=is_strict))

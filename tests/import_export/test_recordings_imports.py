@@ -72,7 +72,7 @@ def ours(key="town"):
 
 
 def exported(key, path):
-    """Export to a file; answer it."""
+    """Export to a file; return it."""
     path.write_bytes(b"".join(export(key)))
     return path
 

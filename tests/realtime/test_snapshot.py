@@ -84,7 +84,7 @@ def event(payload, principal):
 
 
 def follow(events, cut, mode="html"):
-    """Store some, draw the page, store the rest, apply their frames; answer both pages."""
+    """Store some, draw the page, store the rest, apply their frames; return both pages."""
     if cut:
         log.append(events[:cut])
     client = Client(fresh(mode) if cut else [])

@@ -29,7 +29,7 @@ def row(kind: str, name: str, start: int, end: int | None, depth: int = 0, **mor
 
 
 def check(trace: dict[str, Any]) -> list[dict[str, Any]]:
-    """Assert what a viewer relies on; answer the complete events."""
+    """Assert what a viewer relies on; return the complete events."""
     entries = trace["traceEvents"]
     complete = [entry for entry in entries if entry["ph"] == "X"]
     named = {entry["tid"] for entry in entries if entry["ph"] == "M" and entry["name"] == "thread_name"}

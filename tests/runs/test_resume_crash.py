@@ -129,7 +129,7 @@ def test_a_kill_around_resuming_has_no_effect_twice(server, asleep, decision, po
 
 
 def go_on(server, token, number):
-    """Decide all, in every way; answer what each conversation's tool should have paid."""
+    """Decide all, in every way; return what each conversation's tool should have paid."""
     approvals = rows(server, "SELECT id FROM conversations_approval WHERE status='pending' ORDER BY id")
     assert len(approvals) == number
     given = [list(ANSWERS)[n % len(ANSWERS)] for n in range(number)]

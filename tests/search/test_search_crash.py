@@ -37,7 +37,7 @@ def publish(server: Server, token: str, first: int) -> None:
 
 
 def found_texts(server: Server, token: str, q: str) -> list[str]:
-    """Search over as many pages as it takes; answer the texts found, none twice."""
+    """Search over as many pages as it takes; return the texts found, none twice."""
     texts: list[str] = []
     before = ""
     while True:

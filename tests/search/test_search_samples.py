@@ -100,7 +100,7 @@ def expected(texts: Texts, some: Sequence[str], kind: str) -> tuple[str, list[tu
 
 
 def agree(texts: Texts, dice: random.Random, rounds: int) -> int:
-    """Ask for words, beginnings, pairs and phrases of the texts and compare; answer how many had a hit."""
+    """Ask for words, beginnings, pairs and phrases of the texts and compare; return how many had a hit."""
     plenty = [text.split() for text in texts.values() if text.count(" ") > 5]
     vocabulary = {word for text in texts.values() for word in text.split()}
     hits = 0

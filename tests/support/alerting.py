@@ -37,7 +37,7 @@ def rule(kind: str = "run_failed", **more: Any) -> AlertRule:
 
 
 def fail(key: str = "c", agent: str = "Dialogue", reason: str = "error", **more: Any) -> str:
-    """Have a run of this agent fail; answer the run."""
+    """Have a run of this agent fail; return the run."""
     run = new_id()
     queued = {"event": "run.queued", "id": new_id(), "run_id": run, "agent": agent, "input_seq": 0}
     failed = {"event": "run.failed", "id": new_id(), "run_id": run, "agent": agent, "reason": reason, **more}

@@ -74,7 +74,7 @@ def drawn_filters(dice: random.Random) -> AuditFilters:
 
 
 def brute(filters: AuditFilters) -> list[int]:
-    """Look at every entry; answer those that pass, newest first."""
+    """Look at every entry; return those that pass, newest first."""
     return [entry.seq for entry in AuditEntry.objects.order_by("-seq") if _passes(entry, filters)]
 
 

@@ -43,7 +43,7 @@ class Citizen:
         return team_context.read(self.team.context, self.stored_context, CONVERSATION)
 
     def say(self, text: str) -> Heard:
-        """Write a message; decide what is asked; answer what was heard."""
+        """Write a message; decide what is asked; return what was heard."""
         return asyncio.run(self._say(text))
 
     async def _say(self, text: str) -> Heard:

@@ -53,7 +53,7 @@ class Crowd:
                     self._lines.append(channel.makefile("rw"))
 
     def run_one(self, deed: str, **facts: Any) -> Any:
-        """Have one of them do something; answer what it gave. It may not be refused."""
+        """Have one of them do something; return what it gave. It may not be refused."""
         (came,) = self.at_once((deed, facts))
         assert not came.code, came
         return came.answer
@@ -108,7 +108,7 @@ def _people() -> None:
 
 
 def _ask(key: str) -> str:
-    """Bring a run to its question without a worker; answer the approval."""
+    """Bring a run to its question without a worker; return the approval."""
     approval: str = teamwork.ask(_user("otto"), key=key).id
     return approval
 

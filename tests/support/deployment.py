@@ -168,7 +168,7 @@ class Agent(threading.Thread):
             self._done.wait(self._pause)
 
     def finish(self) -> int:
-        """Stop; answer how many things were said."""
+        """Stop; return how many things were said."""
         self._done.set()
         self.join(60)
         assert not self.is_alive()

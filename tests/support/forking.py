@@ -55,7 +55,7 @@ class Forked:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; answer its exit code. Raises TimeoutExpired."""
+        """Wait for its end; return its exit code. Raises TimeoutExpired."""
         if not self.ended.wait(timeout):
             raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
         assert self.returncode is not None
@@ -205,7 +205,7 @@ class Forker:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def job(self) -> Any:
-        """Fork for each job; answer it in the child, and None in the parent when all the tests are gone."""
+        """Fork for each job; return it in the child, and None in the parent when all the tests are gone."""
         while self._buffers or self._is_asked_again():
             for key, _ in self._events.select():
                 end = key.fileobj
@@ -220,7 +220,7 @@ class Forker:
         return None
 
     def _read(self, channel: socket.socket) -> Any:
-        """Fork for what was sent; answer the job in the child."""
+        """Fork for what was sent; return the job in the child."""
         try:
             more = channel.recv(1 << 16)
         except ConnectionResetError:  # it was killed

@@ -16,7 +16,7 @@ Body = dict[str, Any]
 
 
 def write(key: str, events: int = 10_000, voices: int = VOICES, batch: int = 500) -> int:
-    """Store a conversation of so many events (a multiple of 10); answer its newest."""
+    """Store a conversation of so many events (a multiple of 10); return its newest."""
     blocks = [_block(key, n, voices // 2) for n in range(events // BLOCK)]
     for start in range(0, len(blocks), batch // BLOCK):
         log.append([event for block in blocks[start : start + batch // BLOCK] for event in block])

@@ -191,13 +191,13 @@ class Server:
             self.process.wait()
 
     def terminate(self) -> int:
-        """Ask it to stop; answer its exit code."""
+        """Ask it to stop; return its exit code."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(60)
 
     def command(self, *arguments: str, stdin: str | None = None) -> str:
-        """Run a command on its data directory; answer what it printed."""
+        """Run a command on its data directory; return what it printed."""
         with tempfile.TemporaryDirectory(prefix="switchboard-command-") as folder:
             given, output, wrong = (Path(folder) / name for name in ("stdin", "stdout", "stderr"))
             given.write_text(stdin or "")

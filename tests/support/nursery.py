@@ -46,12 +46,12 @@ class Child:
         self.wait()
 
     def terminate(self, within: float = 10) -> int:
-        """Ask it to stop; answer its exit code."""
+        """Ask it to stop; return its exit code."""
         self.signal(signal.SIGTERM)
         return self.wait(within)
 
     def wait(self, within: float = 20) -> int:
-        """Wait for its end; answer its exit code, a signal's as minus its number."""
+        """Wait for its end; return its exit code, a signal's as minus its number."""
         assert self.ended.wait(within), f"process {self.pid} did not end:\n{self.output()}"
         assert self.returncode is not None
         return self.returncode

@@ -112,7 +112,7 @@ class Reply(NamedTuple):
 def export(
     caller: Caller, body: bytes, *, path: str = "/v1/traces", content_type: str = PROTOBUF, zipped: bool = False
 ) -> Any:
-    """Send an export as an exporter does; answer what `doors.ask` does."""
+    """Send an export as an exporter does; return what `doors.ask` does."""
     headers = {"Content_Type": content_type} | ({"Content_Encoding": "gzip"} if zipped else {})
     return caller.ask("POST", path, gzip.compress(body) if zipped else body, **headers)
 
@@ -120,7 +120,7 @@ def export(
 def raw_export(
     caller: Caller, body: bytes, *, path: str = "/v1/traces", content_type: str = PROTOBUF, encoding: str = ""
 ) -> Reply:
-    """Send bytes as they are; answer what came."""
+    """Send bytes as they are; return what came."""
     connection = http.client.HTTPConnection("127.0.0.1", caller.server.port, timeout=60)
     headers = {"Authorization": f"Bearer {caller.token}", "Content-Type": content_type, "Content-Encoding": encoding}
     try:

@@ -83,7 +83,7 @@ def envelope(conversation: str, number: object, **fields: Any) -> dict[str, Any]
 
 
 def add(bus: Any, topic: str, payload: Any, bus_id: object = None) -> str:
-    """XADD as magent2 does; answer the entry's id."""
+    """XADD as magent2 does; return the entry's id."""
     text = payload if isinstance(payload, str | bytes) else json.dumps(payload, separators=(",", ":"))
     fields = {"payload": text} | ({} if bus_id is None else {"id": str(bus_id)})
     return bus.xadd(topic, fields)

@@ -78,7 +78,7 @@ class Desk:
         return team(*steps, tools=self.tools() if tools is None else tools, effects=EFFECTS, **more)
 
     def recorded(self, *names: str, key: str = "c", **more: Any) -> dict[str, ToolCall]:
-        """Have each of these called once; answer the calls by name."""
+        """Have each of these called once; return the calls by name."""
         names = names or tuple(EFFECTS)
         calls = [function_call(name, ARGS, call_id=f"c-{name}") for name in names]
         with working(self.team(calls, [assistant_message("Done.")], **more)):
@@ -89,7 +89,7 @@ class Desk:
     def again(
         self, by: Any, call: ToolCall, *, made: Team | None = None, **replay_options: Any
     ) -> tuple[Run, ToolCall]:
-        """Have a call made again by a worker of its own; answer the run, over or waiting, and the new call."""
+        """Have a call made again by a worker of its own; return the run, over or waiting, and the new call."""
         with working(made or self.team()):
             new = request_replay.request_replay(by, call.id, **replay_options)
             run = ended(new.run)
@@ -101,7 +101,7 @@ def _named(function: Any, name: str, settings: dict[str, Any]) -> Any:
 
 
 def ended(run: str, *, within: float = 20.0) -> Run:
-    """Wait for a run's end, or for a question; answer it."""
+    """Wait for a run's end, or for a question; return it."""
 
     def ended_run() -> Run | None:
         return Run.objects.filter(id=run).exclude(status__in=("queued", "running")).first()

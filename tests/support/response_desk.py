@@ -72,7 +72,7 @@ class Desk:
         return self.ask(b"", f"/v1/{path}", method=method, headers=headers or None)
 
     def stream(self, words: Any = "hello", **more: Any) -> list[Body]:
-        """Ask for a stream; answer its events."""
+        """Ask for a stream; return its events."""
         answer = self.create(words, stream=True, **more)
         assert answer.status == 200, answer.json
         assert answer.writes[-1] == b"data: [DONE]\n\n"

@@ -30,7 +30,7 @@ def function(name: str, **properties: Any) -> dict[str, Any]:
 
 
 def ask(given: str | list[Any] = "hello", *, agent: str = "Clerk", previous: str | None = None, **more: Any) -> str:
-    """Ask for a response as the door does; answer its id. `more`: model, tools, tool_choice, allowed_tools, params,
+    """Ask for a response as the door does; return its id. `more`: model, tools, tool_choice, allowed_tools, params,
     instructions, key (of the conversation), store, stream."""
     response, run = new_response_id(), new_id()
     before = Response.objects.filter(id=previous).first()

@@ -137,7 +137,7 @@ class PostgresServer:
         return f"postgresql://switchboard@127.0.0.1:{self.port}/{database}"
 
     def create(self, database: str, template: str = "") -> str:
-        """Make a new database, empty or like another one; answer its address."""
+        """Make a new database, empty or like another one; return its address."""
         like = f' TEMPLATE "{template}"' if template else ""
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(f'CREATE DATABASE "{database}"{like}')  # names of the test's own

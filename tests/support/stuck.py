@@ -47,7 +47,7 @@ class StuckReader:
         return bool(data) and self.protocol.close_rcvd is None
 
     def read_to_the_end(self):
-        """Read all there is; answer the seqs and the close code."""
+        """Read all there is; return the seqs and the close code."""
         while self.read():
             pass
         self.socket.close()

@@ -49,7 +49,7 @@ def claim(key: str = "flood") -> claims.Claim:
 
 
 def ask(by: User, key: str = "flood", client_id: str = "1", **fields: Any) -> Approval:
-    """Bring a run to its question; answer the approval."""
+    """Bring a run to its question; return the approval."""
     say(by, key, client_id=client_id)
     claimed = claim(key)
     call = claims.our_call_id(claimed.run, "c1", 1)
@@ -70,7 +70,7 @@ def go_on(approval: Approval, output: Any = "Filed as 48-2219") -> None:
 
 
 def fail(by: User, key: str = "flood", client_id: str = "1", error: str = "ValueError: no such street") -> str:
-    """Let a run fail; answer its id."""
+    """Let a run fail; return its id."""
     say(by, key, client_id=client_id)
     claimed = claim(key)
     held_run.finish(claimed, {"event": "run.failed", "reason": "error", "error": error})

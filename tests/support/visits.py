@@ -42,5 +42,5 @@ BY_HAND = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}  # what a bro
 
 
 def link_for(name):
-    """Make a sign-in link; answer its path."""
+    """Make a sign-in link; return its path."""
     return f"/sign-in/link/?t={sign_in_links.make_link(SYSTEM, name)}"

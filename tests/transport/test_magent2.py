@@ -87,7 +87,7 @@ print(post_message.post(owner, {!r}, recipient={!r}, content={!r}, client_id="1"
 
 
 def send(site: Server, key: str, recipient: str, content: str) -> int:
-    """Say something as the owner; answer its seq."""
+    """Say something as the owner; return its seq."""
     return int(site.command("shell", "--no-imports", "-c", SEND.format(key, recipient, content)))
 
 

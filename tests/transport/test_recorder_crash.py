@@ -14,7 +14,7 @@ FAILPOINTS = ("after-read", "before-commit", "after-commit", "before-notificatio
 
 
 def killed(nursery, place, server, failpoint, kills, seed):
-    """Kill a recorder under load `kills` times; answer how many messages were sent and are all there."""
+    """Kill a recorder under load `kills` times; return how many messages were sent and are all there."""
     dice = random.Random(seed)
     producer = Producer(server)
     producer.start()

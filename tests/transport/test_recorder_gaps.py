@@ -200,7 +200,7 @@ def test_redis_hung_for_half_a_minute_loses_nothing(nursery, redis_server, place
 
 
 def resume_cleanly(bus, seed, times):
-    """Read, stop and resume at random places of living streams as the recorder does; answer the false alarms."""
+    """Read, stop and resume at random places of living streams as the recorder does; return the false alarms."""
     dice = random.Random(seed)
     stream, alarms = Stream(b"stream:clean", "stream:clean", "0-0", 0, 0), 0
     for number in range(times):

@@ -131,7 +131,7 @@ def test_streams_are_trimmed_only_when_asked(nursery, place, bus):
 
 
 def relayed(nursery, place, bus, failpoint, kills):
-    """Kill the relay `kills` times; answer how often each post came out."""
+    """Kill the relay `kills` times; return how often each post came out."""
     dice = random.Random(kills)
     sent = []
     for kill in range(kills):

@@ -30,7 +30,7 @@ class Answering(NamedTuple):
 
 
 def called() -> str:
-    """Have an agent call its client's tool; answer the response's id."""
+    """Have an agent call its client's tool; return the response's id."""
     with working(team([function_call("weather", {}, call_id="c1")])):
         response = ask(tools=[function("weather")])
         ended_runs()

@@ -34,7 +34,7 @@ def client_of(url, token):
 
 
 def drive(client):
-    """Ask, stream, have a tool called, go on: what the official client does with a server; answer the last response."""
+    """Ask, stream, have a tool called, go on: what the official client does with a server; return the last response."""
     first = client.responses.create(model=MODEL, input='call rain {"street": "Elm"}', tools=[RAIN])
     call = first.output[-1]
     assert (call.type, call.name, json.loads(call.arguments)) == ("function_call", "rain", {"street": "Elm"})

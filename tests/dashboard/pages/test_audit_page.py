@@ -266,7 +266,7 @@ def test_a_cut_end_is_found_by_what_the_data_directory_remembers(browser, settin
 
 
 def whole_walk(browser: Client) -> str:
-    """Verify to the end, as without scripts; answer what is said there."""
+    """Verify to the end, as without scripts; return what is said there."""
     address = "/audit/verification/"
     while True:
         page = browser.get(address)

@@ -19,7 +19,7 @@ LINES = ["Mill\r\nRoad", "Mill\rRoad", "\nMill", "Mill\0Road", "Mill \ud800"]
 
 
 def request_with(people, **args):
-    """Have an agent ask with other arguments; answer the request and what the untouched form posts."""
+    """Have an agent ask with other arguments; return the request and what the untouched form posts."""
     approval = teamwork.ask(people["operator"], **(ASKED | {"args": ARGS | args}))
     address = f"/approvals/{approval.id}/"
     page = client_of(people["approver"]).get(address).content.decode()

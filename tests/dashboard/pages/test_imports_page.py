@@ -44,7 +44,7 @@ def _own_jobs(monkeypatch, settings, tmp_path):
 
 
 def send(client, content, name="chats.jsonl", **more):
-    """Send a file in the form; answer the address of what becomes of it, once that is known."""
+    """Send a file in the form; return the address of what becomes of it, once that is known."""
     answer = client.post(IMPORT, {"file": SimpleUploadedFile(name, content), "do": "check", **more})
     assert answer.status_code == 302, answer.content
     return answer.url, over(client, answer.url)

@@ -79,7 +79,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def served(function: Any = report, team: str = "Hall", agent: str = "Clerk") -> ServedTeam:
-    """Enter a team of two agents as a worker does; answer its roster."""
+    """Enter a team of two agents as a worker does; return its roster."""
     tool = function_tool(function, name_override="report", **SETTINGS)
     spaced = put_into(name="city", description="The city's.", tools=[function_tool(function, name_override="report")])
     other = SdkAgent[Any](name="Boss", output_type=list[Place])

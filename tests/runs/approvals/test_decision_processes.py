@@ -35,7 +35,7 @@ def crowd(ground):
 
 
 def race(crowd, place, rounds, name):
-    """Have all decide each question at once; answer how long each loser waited for its answer."""
+    """Have all decide each question at once; return how long each loser waited for its answer."""
     waited = []
     for n in range(rounds):
         approval = crowd.run_one("ask", key=f"{name} {n}")
@@ -140,7 +140,7 @@ def upset(crowd, place, rounds):
 
 
 def judge(rows, effects):
-    """The tool ran once for each approval that stands, and for nothing else; answer how often each came of each."""
+    """The tool ran once for each approval that stands, and for nothing else; return how often each came of each."""
     ran = Counter(line.rpartition(" ")[0] for line in effects)
     came = Counter()
     for key, approval, decision, run, call in rows:

@@ -29,7 +29,7 @@ def people():
 
 
 def at_once(*deeds):
-    """Do these at the same moment, each in a thread with a connection of its own; answer what came of each, and the
+    """Do these at the same moment, each in a thread with a connection of its own; return what came of each, and the
     longest time that one took, in seconds."""
     outcomes, took = [None] * len(deeds), [0.0] * len(deeds)
     begin = threading.Barrier(len(deeds))

@@ -59,7 +59,7 @@ def crowd(served):
 
 
 def race(served, crowd, rounds):
-    """Have all decide each question at once; answer how long each loser waited."""
+    """Have all decide each question at once; return how long each loser waited."""
     served.command("shell", "--no-imports", "-c", ASKING.format(rounds=rounds))
     waited = []
     for n in range(rounds):

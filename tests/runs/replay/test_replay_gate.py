@@ -199,7 +199,7 @@ def test_a_replay_whose_kept_state_is_not_what_was_sealed_is_not_made(people, de
 
 
 def begun(people, desk):
-    """Queue a replay and take it as a worker that then dies; answer the claim and what was asked."""
+    """Queue a replay and take it as a worker that then dies; return the claim and what was asked."""
     old = desk.recorded("put")["put"]
     with working(desk.team()) as worker, hold_claims(worker):
         replay = request_replay.request_replay(people["operator"], old.id)

@@ -148,7 +148,7 @@ def test_no_call_is_made_without_what_it_takes(tmp_path, how):
 
 
 def tried(people, calls, cell: Cell) -> str | None:
-    """Click; answer the new call's id. Refused exactly where it should be."""
+    """Click; return the new call's id. Refused exactly where it should be."""
     name = cell.tool.name
     arguments = {"street": "Oak"} if cell.is_edited else None
     try:
