@@ -225,7 +225,7 @@ class CheckedConversation:
                     del self.unnamed[redacted["seq"]]
         elif row["kind"] == "conversation.id_erased":
             self.new_ids.add(json.loads(row["body"]).get("new_id"))
-        elif row["kind"] == "approval.decided" and row["salt"] is not None:
+        elif row["kind"] == "approval.decided":  # a tombstone has both fields, and `end` checks who names it
             body = json.loads(row["body"])
             self.decisions[body.get("approval_id")] = body.get("decision")
 

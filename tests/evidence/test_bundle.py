@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+import time
 import zipfile
 from functools import partial
 
@@ -21,8 +22,12 @@ from conversations.evidence import bundle, checkpoints, witnesses
 from conversations.evidence.checkpoints import Signer
 from conversations.evidence.witness_settings import parse
 from conversations.models import Conversation, Event
-from conversations.redaction import audit_entries
+from conversations.redaction import audit_entries, expiry, scope
+from conversations.redaction.expiry import Expiring
+from conversations.redaction.redact import redact as redact_events
+from conversations.redaction.scope import RedactionScope
 from tests.evidence.stand_in_witness import StandInWitness, serving
+from tests.support import toolcalls
 from tests.support.redacted import redact, to_format_1
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -173,6 +178,30 @@ def test_an_erased_audit_entry_is_proved_without_its_words(signer, tmp_path):
     code, printed = verified(tmp_path / "bundle")
 
     assert (code, "1 audit entries match what was signed; 1 have masked" in printed) == (0, True), printed
+
+
+REDACTIONS = {
+    "the decision": lambda: redact_events(SYSTEM, "gate", [3], "asked for"),
+    "the call": lambda: scope.carry_out(SYSTEM, RedactionScope(call="gate-run-1-1"), "asked for"),
+    "all that is old": lambda: expiry.expire(SYSTEM, Expiring(time.time_ns() // 1000), "old", lambda *_: None),
+    "the id": lambda: scope.carry_out(SYSTEM, RedactionScope("gate", is_id=True), "asked for"),
+}
+
+
+@pytest.mark.parametrize("what", REDACTIONS)
+def test_a_decision_is_proved_after_its_event_is_redacted(signer, tmp_path, what):
+    log.append(toolcalls.ours("gate", "run-1", 1, decision="approve"))
+    end = {"event": "run.done", "run_id": "run-1", "agent": "Permit Desk"}
+    log.append([log.from_internal("gate", end, SYSTEM)])
+    REDACTIONS[what]()
+    conversation = Conversation.objects.get(approval__id="a-gate-run-1-1")
+    assert Event.objects.get(conversation=conversation, kind="approval.decided").salt is None
+
+    with bundle.write(signer, [conversation.key]) as made:
+        zipfile.ZipFile(made).extractall(tmp_path / "bundle")
+
+    code, printed = verified(tmp_path / "bundle")
+    assert (code, "1 approvals match the decisions in the events" in printed) == (0, True), printed
 
 
 def put(folder, rows, number="1"):
