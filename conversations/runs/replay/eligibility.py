@@ -2,8 +2,8 @@
 not; and who else must approve it. Only reads rows. Called by the pages of a call, the API, `request_replay` and
 `decide`; the worker's `replay_run` finds a tool by `identity_in`.
 
-A tool is identified by the agent that called it, the lookup key, the origin and the MCP server, never by its name
-alone: a tool that took over another's name is a different tool.
+A tool is identified by the agent that called it and its team, the lookup key, the origin and the MCP server, never by
+its name alone: a tool that took over another's name is a different tool.
 """
 
 from dataclasses import dataclass, field
@@ -108,20 +108,32 @@ def _permanent_reason(call: ToolCall, body: dict[str, Any]) -> str:
 
 
 def _offered(call: ToolCall, body: dict[str, Any]) -> tuple[Agent, Facts] | str:
-    """Find the tool among those offered to its agent, preferring a team that is available; otherwise return why there
-    is none."""
+    """Find the tool among those offered to its agent in the team that made the call; otherwise return why there is
+    none."""
     agents = list(Agent.objects.filter(name=call.agent).order_by("-served_until", "-is_entry", "team"))
-    if not agents:
-        if body.get("parent_call"):
-            return f"{call.agent} only runs inside another call: replay that call to run it again."
-        return f"No team here has the agent {call.agent} anymore."
+    team = (
+        Run.objects.filter(id=call.run).values_list("team", flat=True).first()
+    )  # empty if the run is older than teams
+    own = [row for row in agents if not team or row.team == team]
+    if not own:
+        return _agent_missing(call, body, team if agents else None)
+    if len(teams := sorted({row.team for row in own})) > 1:
+        return f"The record does not say which of the teams {' and '.join(teams)} made it."
     identity, others = identity_in(body), list[Facts]()
-    for row in agents:
+    for row in own:
         for tool in entries(row.tools):
             if {name: text_of(tool.get(name)) or "" for name in PRESENT} == identity:
                 return row, tool
             others.append(tool)
     return _missing(call, identity, others)
+
+
+def _agent_missing(call: ToolCall, body: dict[str, Any], team: str | None) -> str:
+    if body.get("parent_call"):
+        return f"{call.agent} only runs inside another call: replay that call to run it again."
+    if team:
+        return f"Team {team} no longer has {call.agent}, and another team’s agent of that name is a different one."
+    return f"No team here has the agent {call.agent} anymore."
 
 
 def _missing(call: ToolCall, identity: dict[str, str], others: list[Facts]) -> str:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from agents import Agent, tool_namespace
+from agents import Agent, function_tool, tool_namespace
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from agents_app.teams.definition import Team
@@ -12,7 +12,8 @@ from conversations.core import principals
 from conversations.core.errors import Conflict, Invalid
 from conversations.core.json_diff import diff
 from conversations.events import log, payload
-from conversations.models import ToolCall
+from conversations.models import Agent as Row
+from conversations.models import Run, ToolCall
 from conversations.runs.policy.edit_policy import set_policy
 from conversations.runs.policy.evaluate import PolicyRule
 from conversations.runs.replay import eligibility, recorded_call, request_replay
@@ -115,7 +116,7 @@ def test_without_a_worker_or_a_team_nothing_is_begun(people, desk):
 
     with pytest.raises(Conflict, match="Clerk is not available now: no worker runs it"):
         request_replay.request_replay(people["operator"], old.id)
-    with working(desk.team(tools=[], name="other")), pytest.raises(Conflict, match="no longer has this tool"):
+    with working(desk.team(tools=[], name="other")), pytest.raises(Conflict, match="Team test no longer has Clerk"):
         request_replay.request_replay(people["operator"], old.id)
 
 
@@ -210,3 +211,60 @@ def test_the_difference_of_a_replay_is_the_real_one(people, desk):
         ("$.nth", "1", "2")
     ]
     assert difference.same == 1
+
+
+def of_team(ran, name, entry, *steps):
+    """A team of its own with an agent Helper, whose tool has the same name and schema in every team."""
+
+    @function_tool
+    def look(street: str) -> str:
+        """Look."""
+        ran.append(name)
+        return name
+
+    helper = Agent(name="Helper", model=ScriptedModel(steps), tools=[look])
+    front = Agent(
+        name=entry, model=ScriptedModel([[function_call("transfer_to_helper", {}, call_id="h1")]]), handoffs=[helper]
+    )
+    return Team(name=name, agents=[front, helper], entry=[entry], effects={"look": "read"})
+
+
+def test_of_two_teams_with_an_agent_of_one_name_the_one_that_made_the_call_makes_it_again(people):
+    ran = []
+    zeta = of_team(ran, "zeta", "Front", [function_call("look", ARGS, call_id="c1")], [assistant_message("Done.")])
+    with working(zeta, of_team(ran, "alpha", "Boss")):
+        send_message(to="agent:Front")
+        ended_runs(1)
+        old = ToolCall.objects.get(name="look")
+        replay = request_replay.request_replay(people["operator"], old.id)
+        run = ended(replay.run)
+
+    assert (ran, run.status, run.team) == (["zeta", "zeta"], "done", "zeta")
+
+
+def test_another_teams_agent_of_that_name_does_not_make_the_call(people):
+    ran = []
+    zeta = of_team(ran, "zeta", "Front", [function_call("look", ARGS, call_id="c1")], [assistant_message("Done.")])
+    with working(zeta):
+        send_message(to="agent:Front")
+        ended_runs(1)
+    old = ToolCall.objects.get(name="look")
+    Row.objects.filter(team="zeta").delete()
+
+    with working(of_team(ran, "alpha", "Boss")), pytest.raises(Conflict, match="Team zeta no longer has Helper"):
+        request_replay.request_replay(people["operator"], old.id)
+
+    assert ran == ["zeta"]
+
+
+def test_a_call_whose_team_is_unknown_is_made_again_if_one_team_has_its_agent(people):
+    ran = []
+    zeta = of_team(ran, "zeta", "Front", [function_call("look", ARGS, call_id="c1")], [assistant_message("Done.")])
+    with working(zeta, of_team(ran, "alpha", "Boss")):
+        send_message(to="agent:Front")
+        ended_runs(1)
+        old = ToolCall.objects.get(name="look")
+        Run.objects.filter(id=old.run).update(team="")  # it began before the record had teams
+        assert "which of the teams alpha and zeta made it" in today(old).why_not
+        Row.objects.filter(team="alpha").delete()
+        assert (today(old).why_not, today(old).team) == ("", "zeta")
