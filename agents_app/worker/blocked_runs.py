@@ -10,6 +10,7 @@ from conversations.core.node_heartbeat import database_now
 from conversations.events.response_ids import PLAIN_MODEL
 from conversations.models import Agent, Event, Run
 from conversations.runs import stop_and_rerun
+from conversations.runs.act_on_each import act_on_each
 
 AT_A_TIME = 100  # runs that are looked at in one round
 
@@ -18,14 +19,14 @@ _looked_upto: dict[str, str] = {}  # the last run that a round looked at, by wha
 
 def requeue_runs_with_server(connected: Mapping[str, Collection[str]]) -> list[str]:
     """Queue the runs again whose MCP server is connected here; return their ids. `connected`: team → servers. Sync."""
-    waiting = Run.objects.filter(status="waiting", reason="server")
-    requeued: list[str] = []
-    for run in _next(waiting, "server"):
-        server = _server_of(run)
-        is_there = server in connected.get(run.team, ())
-        if is_there and stop_and_rerun.requeue_waiting_for_server(run.id, f"the MCP server {server} is connected"):
-            requeued.append(run.id)
-    return requeued
+    runs = _next(Run.objects.filter(status="waiting", reason="server"), "server")
+    servers = {run.id: _server_of(run) for run in runs}
+
+    def requeue(run: Run) -> bool:
+        return stop_and_rerun.requeue_waiting_for_server(run.id, f"the MCP server {servers[run.id]} is connected")
+
+    ready = [run for run in runs if servers[run.id] in connected.get(run.team, ())]
+    return [run.id for run in act_on_each(ready, requeue)]
 
 
 def end_orphaned_runs(served_here: Mapping[str, Collection[str]]) -> list[str]:
@@ -38,14 +39,13 @@ def end_orphaned_runs(served_here: Mapping[str, Collection[str]]) -> list[str]:
     served = Agent.objects.filter(team=OuterRef("team"), name=OuterRef("agent"), served_until__gt=database_now())
     left = Run.objects.filter(status="queued", team__in=served_here).exclude(team="").exclude(agent=PLAIN_MODEL)
     left = left.exclude(Exists(served))
-    ended: list[str] = []
-    for run in _next(left, "agent"):
-        if run.agent in served_here[run.team]:
-            continue
+
+    def end(run: Run) -> bool:
         why = f"the team {run.team} no longer has the agent {run.agent}: it was removed or renamed"
-        if stop_and_rerun.end_as_incompatible(run.id, why):
-            ended.append(run.id)
-    return ended
+        return stop_and_rerun.end_as_incompatible(run.id, why)
+
+    orphaned = [run for run in _next(left, "agent") if run.agent not in served_here[run.team]]
+    return [run.id for run in act_on_each(orphaned, end)]
 
 
 def _next(runs: QuerySet[Run], what: str) -> list[Run]:

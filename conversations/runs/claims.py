@@ -15,7 +15,6 @@ from django.db import IntegrityError, OperationalError, connection
 from django.db.backends.utils import CursorWrapper
 
 from conversations.core import principals
-from conversations.core.db_threads import sqlstate
 from conversations.core.errors import Fenced
 from conversations.core.failpoints import failpoint
 from conversations.core.ids import new_id
@@ -165,7 +164,7 @@ def _take_waiting(run: str, worker: str, team: str) -> list[Claim]:
         with suppress(IntegrityError):
             return _take([run], worker, team, wait=lock_waits.BRIEFLY)
     except OperationalError as error:
-        if sqlstate(error) != lock_waits.TIMED_OUT:
+        if not lock_waits.is_timeout(error):
             raise
     return []
 

@@ -18,6 +18,7 @@ from conversations.core.principals import SYSTEM, Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import Conversation, Run, ToolCall
+from conversations.runs.act_on_each import act_on_each
 
 RUN_LEASE_S = 15.0  # a worker may be silent as long
 CLOCK_SLACK_S = 5.0  # a database's clock may go back so far without a lease being void
@@ -45,7 +46,8 @@ def interrupt_expired(is_held: Callable[[Run], bool] = lambda _: False) -> list[
     is_void = Q(lease_until__gt=_furthest(now)) | Q(lease_until=None, kind__in=("agent", "replay"))
     dead = list(Run.objects.filter(status="running", lease_until__lt=now).order_by("id")[:100])
     void = list(Run.objects.filter(is_void, status="running").order_by("id")[:100])
-    return [run.id for run in (*dead, *_unrenewed(void, RUN_LEASE_S)) if not is_held(run) and _interrupt(run)]
+    left = [run for run in (*dead, *_unrenewed(void, RUN_LEASE_S)) if not is_held(run)]
+    return [run.id for run in act_on_each(left, _interrupt)]
 
 
 def interrupt_all() -> list[str]:

@@ -38,6 +38,11 @@ class LockedElsewhere(Exception):
         self.keys, self.principals = keys, principals
 
 
+def is_timeout(error: BaseException) -> bool:
+    """Return whether a statement ended because it waited for a lock too long."""
+    return sqlstate(error) == TIMED_OUT
+
+
 def set_lock_timeout(cursor: CursorWrapper, wait: LockWait | None) -> None:
     """Set the lock timeout of this transaction."""
     if wait is not None and cursor.db.vendor == "postgresql":
@@ -68,6 +73,6 @@ def _make(cursor: CursorWrapper, keys: Sequence[str], chained_as: Mapping[str, s
     try:
         sql.make(cursor, keys, chained_as)
     except OperationalError as error:
-        if sqlstate(error) != TIMED_OUT:
+        if not is_timeout(error):
             raise
         raise LockedElsewhere(keys=frozenset(keys)) from error  # somebody makes one of them, and has not committed

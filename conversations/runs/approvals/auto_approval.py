@@ -7,6 +7,8 @@ person has replayed waits for a person.
 """
 
 from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
 
 from django.db.models import F, OuterRef, Q, Subquery
 
@@ -21,6 +23,7 @@ from conversations.events import log
 from conversations.events.log import bounded_reads
 from conversations.models import Approval, AutoApprovalRule, Conversation, Event, Run, ToolCall
 from conversations.models.run import EXTERNAL
+from conversations.runs.act_on_each import act_on_each
 from conversations.runs.approvals import auto_approval_rules, decide, request_terms
 from conversations.runs.budgets import budget_requests
 from conversations.runs.claims import Body, Claim
@@ -29,6 +32,11 @@ from conversations.runs.policy.evaluate import Declared
 
 AT_A_TIME = 200  # approvals of one call; the worker's round goes on
 MAX_REQUESTS = 2_000  # approval requests that are looked at
+
+
+class _WaitingRequest(NamedTuple):
+    id: str
+    conversation_id: int
 
 
 def approve_call(claimed: Claim, request: Body) -> AutoApprovalRule | None:
@@ -57,17 +65,12 @@ def approve_call(claimed: Claim, request: Body) -> AutoApprovalRule | None:
 def approve_waiting(at_most: int = AT_A_TIME) -> list[str]:
     """Approve waiting requests that match a rule, each in a separate transaction; return the ids of those approved by
     this call."""
-    done: list[str] = []
     rules = auto_approval_rules.by_key(auto_approval_rules.live())
-    for approval in _waiting(rules) if rules else ():
-        if len(done) >= at_most:
-            break
-        if _approve(approval):
-            done.append(approval)
-    return done
+    waiting = _waiting(rules) if rules else iter(())
+    return [approval.id for approval in islice(act_on_each(waiting, _approve), at_most)]
 
 
-def _waiting(rules: auto_approval_rules.Rules) -> Iterator[str]:
+def _waiting(rules: auto_approval_rules.Rules) -> Iterator[_WaitingRequest]:
     """Return the requests that a rule may match, oldest first."""
     named = ToolCall.objects.filter(Q(lookup_key__in=rules) | Q(lookup_key=None), status="waiting").values("id")
     free = Approval.objects.open().filter(conversation__state="open", conversation__owner="", tool_call__in=named)
@@ -75,23 +78,21 @@ def _waiting(rules: auto_approval_rules.Rules) -> Iterator[str]:
     ids = list(free.order_by("id").values_list("id", flat=True)[:MAX_REQUESTS])
     for at in range(0, len(ids), bounded_reads.FETCHED):
         some = Approval.objects.filter(id__in=ids[at : at + bounded_reads.FETCHED]).order_by("id")
-        for approval, body in some.annotate(asked=Subquery(requests[:1])).values_list("id", "asked"):
+        rows = some.annotate(asked=Subquery(requests[:1])).values_list("id", "conversation_id", "asked")
+        for approval, conversation, body in rows:
             call = auto_approval_rules.call_of(decide.parse_request_body(body))
             of_tool = rules.get(call.lookup_key, ())
             if any(auto_approval_rules.fits(rule, call, is_destructive=False) for rule in of_tool):
-                yield approval
+                yield _WaitingRequest(approval, conversation)
 
 
-def _approve(approval: str) -> bool:
+def _approve(approval: _WaitingRequest) -> bool:
     with write_transaction():
-        row = Approval.objects.filter(id=approval).first()
-        if row is None:
+        conversation = Conversation.objects.locked(approval.conversation_id)
+        row = Approval.objects.open().filter(id=approval.id).first()
+        if row is None or conversation.is_held:
             return False
-        conversation = Conversation.objects.locked(row.conversation_id)
-        run = Run.objects.get(id=row.run)
-        if conversation.is_held or run.status != "waiting" or not Approval.objects.open().filter(id=approval).exists():
-            return False
-        request = decide.request_body(row)
+        run, request = Run.objects.get(id=row.run), decide.request_body(row)
         if budget_requests.is_budget(request):  # a person decides how much more is spent
             return False
         if request_terms.expired_at(row, request) is not None:

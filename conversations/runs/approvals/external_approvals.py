@@ -25,6 +25,7 @@ from conversations.events.recorded_arguments import body_of, edited
 from conversations.events.redacted_events import has_redacted
 from conversations.models import Approval, Conversation, Event, Run, ToolCall, ToolSchema
 from conversations.models.run import EXTERNAL
+from conversations.runs.act_on_each import act_on_each
 from conversations.runs.approvals import request_terms
 from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import Declared
@@ -135,7 +136,8 @@ def withdraw_abandoned() -> list[str]:
     """Withdraw the requests whose clients no longer wait; return their ids."""
     now = database_now()
     left = _external().filter(run__in=Run.objects.filter(Q(lease_until__lt=now) | Q(lease_until=None)).values("id"))
-    return withdraw(list(left.values_list("id", flat=True)[:100]), "nobody waits for this decision anymore")
+    why = "nobody waits for this decision anymore"
+    return [approval.id for approval in act_on_each(left[:100], lambda approval: _withdraw(approval.id, why))]
 
 
 def require_external_lease(run: Run) -> None:

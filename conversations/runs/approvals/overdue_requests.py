@@ -15,6 +15,7 @@ from conversations.core.principals import SYSTEM
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.models import Approval, Conversation, Run
+from conversations.runs.act_on_each import act_on_each
 from conversations.runs.approvals import decide, request_terms
 from conversations.runs.approvals.decide import request_body
 from conversations.runs.claims import Body
@@ -27,7 +28,7 @@ def expire_due() -> list[str]:
     """End or escalate requests whose deadline has passed; return the ids of those handled by this call."""
     overdue = request_terms.past_deadline(database_now())
     due = Approval.objects.open().filter(overdue, escalated_seq=None).order_by("id")
-    return [approval.id for approval in due[:AT_A_TIME] if _end(approval)]
+    return [approval.id for approval in act_on_each(due[:AT_A_TIME], _end)]
 
 
 def _end(approval: Approval) -> bool:
