@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakSet
 
-from agents import Agent, FunctionTool, Handoff, RunContextWrapper, RunHooks
+from agents import Agent, FunctionTool, RunContextWrapper, RunHooks
 from agents.mcp import MCPUtil
 from mcp.types import Tool as McpTool
 
 from agents_app.mcp.connections import CLOSE_S, McpConnection
 from agents_app.run_scope import current_scope
 from agents_app.teams import agent_registry
-from agents_app.teams.served_team import ServedTeam
+from agents_app.teams.served_team import ServedTeam, handoff_name
 from agents_app.tools.name_collisions import collisions
 from agents_app.worker.run_hooks import Do
 from conversations.core.background_loop import cancel_all
@@ -123,7 +123,7 @@ class McpTools:
         """Return which of its tools' names collide, including those that are therefore not offered."""
         others = [tool for tool in agent.tools if not self._is_of(agent, connection, tool)]
         names = {tool.qualified_name if isinstance(tool, FunctionTool) else tool.name for tool in others}
-        names |= {h.tool_name if isinstance(h, Handoff) else Handoff.default_tool_name(h) for h in agent.handoffs}
+        names |= {handoff_name(target) for target in agent.handoffs}
         offered: list[FunctionTool] = []
         every = [self._tool(agent, connection, listed) for listed in connection.tools]
         for tool in every:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from agents import ToolApprovalItem
+from django.db.models import QuerySet
 
 from agents_app.open_responses.history import ChainLink
 from agents_app.open_responses.request import Item, RunRequest
@@ -60,7 +61,7 @@ def close(claim: Claim, request: RunRequest, chain: Sequence[ChainLink]) -> None
         log.append(events)
 
 
-def _open(runs: Sequence[str], outputs: Sequence[Item]):  # type: ignore[no-untyped-def]  # a queryset of ToolCall
+def _open(runs: Sequence[str], outputs: Sequence[Item]) -> QuerySet[ToolCall]:
     ids = {str(item.get("call_id")) for item in outputs}
     return ToolCall.objects.filter(run__in=runs, origin=EXTERNAL, status="called", call_id__in=ids)
 

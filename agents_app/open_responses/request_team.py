@@ -14,7 +14,7 @@ from agents_app.open_responses.output_format import OutputFormat
 from agents_app.open_responses.request import RunRequest, Unfit
 from agents_app.open_responses.request_tools import Hosted, tools_of
 from agents_app.teams.definition import PLAIN_TEAM
-from agents_app.teams.served_team import ServedTeam
+from agents_app.teams.served_team import ServedTeam, handoff_name
 
 Target = Agent[Any] | Handoff[Any, Any]
 
@@ -50,7 +50,7 @@ def _copied(agent: Agent[Any], own: list[Tool], request: RunRequest, added: Mapp
     """Return a copy of an agent with the request's tools; one of its own takes precedence over another with its
     name."""
     names = _names(own)
-    if taken := added.keys() & {_called(handoff) for handoff in agent.handoffs}:
+    if taken := added.keys() & {handoff_name(handoff) for handoff in agent.handoffs}:
         raise Unfit("invalid_request", f"{agent.name} already has a handoff named {min(taken)}.")
     tools: list[Tool] = [*own, *(tool for name, tool in added.items() if name not in names)]
     settings = agent.model_settings.resolve(_settings(request))
@@ -106,10 +106,6 @@ def _moved(target_or_handoff: Target, copies: Mapping[int, Agent[Any]]) -> Targe
     if target is not None and id(target) in copies:
         moved._agent_ref = weakref.ref(copies[id(target)])
     return moved
-
-
-def _called(target: Agent[Any] | Handoff[Any, Any]) -> str:
-    return Handoff.default_tool_name(target) if isinstance(target, Agent) else target.tool_name
 
 
 def _settings(request: RunRequest) -> ModelSettings:

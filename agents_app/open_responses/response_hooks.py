@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from agents import Agent, FunctionTool, Handoff, ModelResponse
+from agents import Agent, ModelResponse
 from openai.types.responses import ResponseFunctionToolCall
 
 from agents_app.open_responses.request import Limited, Unfit
 from agents_app.open_responses.request_tools import External
 from agents_app.open_responses.response_builder import ResponseBuilder
 from agents_app.run_scope import current_scope
+from agents_app.teams.served_team import handoff_name
 from agents_app.worker.run_hooks import RecordingHooks
 
 
@@ -47,16 +48,9 @@ class ResponseHooks(RecordingHooks):
     def _limit(self, agent: Agent[Any], calls: list[ResponseFunctionToolCall]) -> None:
         if calls and self._answer.cut:
             raise Limited(self._answer.cut, "the model's answer was cut off in the middle of a call")
-        here = _names(agent, External) | {_handed(handoff) for handoff in agent.handoffs}
+        here = {tool.name for tool in agent.tools if isinstance(tool, External)}
+        here |= set(map(handoff_name, agent.handoffs))
         self._call_count += sum(call.name not in here for call in calls)
         most = self._answer.request.most_calls
         if most is not None and self._call_count > most:
             raise Limited("max_tool_calls", f"{self._call_count} calls, and {most} are allowed")
-
-
-def _names(agent: Agent[Any], kind: type[FunctionTool]) -> set[str]:
-    return {tool.name for tool in agent.tools if isinstance(tool, kind)}
-
-
-def _handed(target: Agent[Any] | Handoff[Any, Any]) -> str:
-    return Handoff.default_tool_name(target) if isinstance(target, Agent) else target.tool_name

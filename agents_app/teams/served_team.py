@@ -110,6 +110,11 @@ def handoffs_of(agent: Agent[Any]) -> list[Handoff[Any, Any]]:
     return [target if isinstance(target, Handoff) else handoff(target) for target in agent.handoffs]
 
 
+def handoff_name(target: Agent[Any] | Handoff[Any, Any]) -> str:
+    """Return the name of a handoff's tool."""
+    return Handoff.default_tool_name(target) if isinstance(target, Agent) else target.tool_name
+
+
 def watch(tool: Any) -> None:
     """Note the exceptions of a function tool. Done once per tool, before it is called.
 

@@ -48,7 +48,7 @@ from conversations.events.redacted_events import has_redacted
 from conversations.models import Conversation, Event, Run, ToolCall
 from conversations.runs import claims
 from conversations.runs.claims import Body, Claim
-from conversations.runs.replay.eligibility import PRESENT, identity_in
+from conversations.runs.replay.eligibility import identity_in
 from conversations.tool_calls.schemas import argument_check
 
 KIND: Body = {"run_kind": "replay"}
@@ -380,7 +380,7 @@ def requested_tool(agent: Agent[Any], request: ReplayParameters) -> FunctionTool
     expected, name = identity_in(request.body), request.text("qualified_name")
     for tool in agent.tools:
         layers = identity.layers(tool) if isinstance(tool, FunctionTool) else {}
-        if layers and {layer: layers.get(layer) or "" for layer in PRESENT} == expected:
+        if layers and identity_in(layers) == expected:
             if layers["schema"] != request.body.get("schema"):
                 raise Incompatible(f"{name} has changed since the replay was requested: request it again")
             assert isinstance(tool, FunctionTool)

@@ -11,8 +11,8 @@ import contextlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeVar, TypeVarTuple, Unpack
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from conversations.access import permissions
 from conversations.access.authentication import Caller
@@ -38,8 +38,6 @@ SLOW_AFTER = 20.0  # seconds a send may block
 SETTLE_S = 0.2  # seconds that one look waits for transactions to end
 START_S = 5.0  # seconds that a request waits for the first row that is settled
 MAX_ID_DIGITS = 18  # of the place in an event id
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 
 
 class FeedRequest(NamedTuple):
@@ -130,7 +128,7 @@ class EventFeedEndpoint:
                 if stopping is not None and stopping.is_set():
                     return _Notice("end", {"code": "restarting", "message": "the server stops: connect again"})
                 news.clear()
-                settled, newest, given = await out.reader.unless_dismissed(self._do(self._rows.look, SETTLE_S))
+                settled, newest, given = await out.reader.unless_dismissed(self._readers.run(self._rows.look, SETTLE_S))
                 upto = settled or 0
                 if self._epoch != epoch or given < row:
                     epoch, row = self._epoch, upto
@@ -167,12 +165,12 @@ class EventFeedEndpoint:
         """Return the newest row before which nothing can be committed anymore, and the newest there ever was. Raises
         Unavailable if the former is not known within 5 s; `is_from_now`: it is waited for so long, and then an older
         one taken."""
-        first = end = await self._do(self._rows.look, SETTLE_S)
+        first = end = await self._readers.run(self._rows.look, SETTLE_S)
         deadline = time.monotonic() + START_S
         while end.settled is None or (is_from_now and end.settled < min(first.newest, end.newest)):
             if time.monotonic() > deadline:
                 break
-            end = await self._do(self._rows.look, SETTLE_S)
+            end = await self._readers.run(self._rows.look, SETTLE_S)
         if end.settled is None:
             raise Unavailable("a long transaction of the database is under way: try again later")
         return end.settled, end.highest_given
@@ -180,7 +178,7 @@ class EventFeedEndpoint:
     async def _between(self, caller: Caller, request: FeedRequest, row: int, upto: int) -> list[FeedEvent]:
         if upto <= row:
             return []
-        return await self._do(_between, caller, request, row, upto)
+        return await self._readers.run(_between, caller, request, row, upto)
 
     @contextlib.contextmanager
     def _counted(self, principal: Principal) -> Iterator[None]:
@@ -216,9 +214,6 @@ class EventFeedEndpoint:
     def _set_all(self) -> None:
         for news in self._news:
             news.set()
-
-    async def _do(self, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-        return await self._readers.run(work, *args)
 
 
 class _Out:

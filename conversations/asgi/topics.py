@@ -5,9 +5,9 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, TypeVar, TypeVarTuple, Unpack
+from typing import NamedTuple
 
 from django.conf import settings
 
@@ -29,8 +29,6 @@ PREFIX, SUFFIX = "/api/v1/topics/", "/messages"
 LOOK_EVERY = 1.0  # seconds, while waiting: heals a lost notification, and sees the server stop
 
 Message = tuple[str, str]  # id, body
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
 
 
 class TopicRequest(NamedTuple):
@@ -55,7 +53,7 @@ class TopicEndpoint(route.Route):
         """Return 200 `{"items": [{id, topic, payload}], "cursor"}`, ascending; the cursor is the last one's id."""
         caller = await self._authenticator.caller(scope, "view")
         request = _read_request(scope)
-        reach = await self._do(permissions.reach_of, caller.agent, request.topic) if caller.agent else "all"
+        reach = await self._readers.run(permissions.reach_of, caller.agent, request.topic) if caller.agent else "all"
         if reach is None:
             raise await self._authenticator.refuse(scope, "view", caller, "this topic")
         topic_reads.check_readable(request.topic)
@@ -107,17 +105,14 @@ class TopicEndpoint(route.Route):
         deadline = time.monotonic() + request.block_ms / 1000
         stopping = (scope.get("extensions") or {}).get("http.stopping")
         with self._waiting.on(request.topic) as news:
-            position = await self._do(_place, request)
+            position = await self._readers.run(_place, request)
             while True:
                 news.clear()
-                messages = await self._do(topic_reads.after, request.topic, position, request.limit, reach)
+                messages = await self._readers.run(topic_reads.after, request.topic, position, request.limit, reach)
                 left = deadline - time.monotonic()
                 if messages or left <= 0 or gone.done() or (stopping is not None and stopping.is_set()):
                     return messages
                 await long_poll.wait_for_change(gone, news, min(left, LOOK_EVERY))
-
-    async def _do(self, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-        return await self._readers.run(work, *args)
 
 
 def _place(request: TopicRequest) -> int:

@@ -21,7 +21,7 @@ from conversations.runs.policy import evaluate
 from conversations.runs.policy.evaluate import Declared, Effect, PolicyRule, Rule
 from conversations.tool_calls.schemas.tool_offers import Facts, entries
 
-PRESENT = ("lookup_key", "origin", "mcp_server")  # what makes two tools of an agent the same one
+_IDENTITY_FIELDS = ("lookup_key", "origin", "mcp_server")  # what makes two tools of an agent the same one
 ONE_CLICK_EFFECTS: tuple[Effect, ...] = ("read",)  # done on one click, with whatever arguments
 KEYED: Effect = "idempotent"  # done on one click under the first call's key, with the recorded arguments
 
@@ -88,7 +88,7 @@ def eligibility_of(call: ToolCall, body: dict[str, Any], *, rows: evaluate.Rows 
 
 def identity_in(body: dict[str, Any]) -> dict[str, str]:
     """Return the tool's registered identity as the body of a call's event has it; empty texts if it has none."""
-    return {name: text_of(body.get(name)) or "" for name in PRESENT}
+    return {name: text_of(body.get(name)) or "" for name in _IDENTITY_FIELDS}
 
 
 def _permanent_reason(call: ToolCall, body: dict[str, Any]) -> str:
@@ -122,7 +122,7 @@ def _offered(call: ToolCall, body: dict[str, Any]) -> tuple[Agent, Facts] | str:
     identity, others = identity_in(body), list[Facts]()
     for row in own:
         for tool in entries(row.tools):
-            if {name: text_of(tool.get(name)) or "" for name in PRESENT} == identity:
+            if identity_in(tool) == identity:
                 return row, tool
             others.append(tool)
     return _missing(call, identity, others)
