@@ -8,6 +8,7 @@ from agents_app.model_providers.providers import ModelConfig
 from agents_app.open_responses import openai_parameters
 from agents_app.open_responses.request import read
 from agents_app.teams.definition import Team
+from conversations.models import Run
 from tests.support.agents_running import ended_runs, working
 from tests.support.provider_answers import call, message, streamed
 from tests.support.provider_server import served_apart
@@ -36,7 +37,7 @@ def sent(*answers, model="responses:m", settings=None, **more):
         config = ModelConfig(api_key="k", base_url=server.url, silence_s=5.0)
         with working(Team(name="test", agents=[clerk], entry=["Clerk"]), config=config):
             ask(**more)
-            ended_runs()
+            ended_runs(Run.objects.count())
         return [request.body for request in server.requests]
 
 
