@@ -109,11 +109,13 @@ def verify_visible() -> ChainReport:
 
 def verify_orphans() -> ChainReport:
     """Look for an event without its conversation."""
-    orphan = Event.objects.exclude(conversation_id__in=Conversation.objects.values("id")).order_by("id").first()
+    its_conversation = Conversation.objects.filter(pk=OuterRef("conversation_id"))  # PostgreSQL hashes no large NOT IN
+    orphans = Event.objects.filter(~Exists(its_conversation)).order_by("id")
+    orphan = orphans.values_list("seq", "conversation_id").first()
     if orphan is None:
         return ChainReport(0, ok=True)
-    why = f"its conversation (row {orphan.conversation_id}) is gone"
-    return ChainReport(0, ok=False, first_bad=f"event {orphan.seq}", why=why)
+    seq, conversation = orphan
+    return ChainReport(0, ok=False, first_bad=f"event {seq}", why=f"its conversation (row {conversation}) is gone")
 
 
 def staged() -> tuple[int, int]:

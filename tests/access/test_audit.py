@@ -7,15 +7,17 @@ import threading
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from conversations.access.action_context import audited_action
 from conversations.access.audit import chain, refusal_counter
 from conversations.core import principals
 from conversations.core.errors import NotAllowed
 from conversations.core.write_transaction import write_transaction
-from conversations.events import log
+from conversations.events import log, verify_chains
 from conversations.events.verify_chains import ChainReport
 from conversations.models import AuditEntry, AuditHead, Conversation, Event, User
+from tests.support.databases import IS_POSTGRESQL
 
 MARIA = principals.user_principal("maria")
 pytestmark = pytest.mark.django_db
@@ -325,6 +327,20 @@ def test_verify_finds_events_without_a_conversation(capsys):
         cursor.execute("DELETE FROM conversations_conversation")
 
     assert "is gone" in verify(capsys)[1]
+
+
+@pytest.mark.skipif(not IS_POSTGRESQL, reason="SQLite looks each conversation up by its row id")
+def test_verify_does_not_compare_each_event_with_all_conversations():
+    history("a")
+
+    with CaptureQueriesContext(connection) as queries:
+        verify_chains.verify_orphans()
+
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {queries.captured_queries[-1]['sql']}")
+        plan = " ".join(step for (step,) in cursor.fetchall())
+    assert "Anti Join" in plan
+    assert "SubPlan" not in plan
 
 
 def test_verify_reads_by_pages(monkeypatch):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Exists, OuterRef
 from django.urls import reverse
 from markupsafe import Markup
 
@@ -89,7 +90,7 @@ def page(
     if state not in STATES:
         raise Invalid(f"must be one of {', '.join(STATES)}", field="state")
     live = AutoApprovalRule.objects.live(database_now())
-    rules = live if state == "live" else AutoApprovalRule.objects.exclude(id__in=live.values("id"))
+    rules = live if state == "live" else AutoApprovalRule.objects.filter(~Exists(live.filter(id=OuterRef("id"))))
     if rule:
         rules = AutoApprovalRule.objects.filter(id=rule[:64])
     if before:
