@@ -26,9 +26,9 @@ from conversations.asgi.responses.shared import (
     ResponsesCaller,
     ResponsesContext,
     broken_off,
+    error_body,
     failed,
     in_thread_if_large,
-    refuse,
     trouble,
 )
 from conversations.asgi.responses.stream_encoder import Encoder, StreamFrame
@@ -44,6 +44,7 @@ STREAM_HEADERS = (
     (b"x-accel-buffering", b"no"),  # a proxy passes each event on at once
     *route.FIXED[1:],
 )
+NO_RETRY = (b"x-should-retry", b"false")  # obeyed by the official clients
 DONE = b"data: [DONE]\n\n"
 STILL_HERE = b": keep-alive\n\n"
 
@@ -115,7 +116,7 @@ class ResponsesEndpoint:
         except OSError:  # the client left
             raise
         except Exception as error:
-            await wire.refuse(trouble(wire.begun, error))
+            await wire.unfinished(trouble(wire.begun, error))
 
     async def _when_over(self, wire: Wire, received: Received) -> None:
         async for events in self._context.events(wire.begun):
@@ -127,7 +128,7 @@ class ResponsesEndpoint:
                 self._context.runtime.responses[final.status] += 1
                 await wire.whole(200, final.body)
             elif wire.is_stopping:
-                await wire.refuse(stopping())
+                await wire.unfinished(stopping())
             elif wire.begun.progress.is_late:
                 await wire.json(200, wire.begun.progress.so_far())
             elif not wire.is_over:
@@ -220,12 +221,19 @@ class Wire:
         else:
             await route.answer(self._send, status, body, self._conversation)
 
+    async def unfinished(self, why: SwitchboardError) -> None:
+        """Send the response as it is, since its run continues: after an error, clients send their request again."""
+        await self.json(200, self.begun.progress.so_far(why.code))
+
     async def refuse(self, error: SwitchboardError) -> None:
-        """Send an error; if the response was started, as a failed response."""
+        """Send an error after which no client sends its request again; if the response was started, as a failed
+        response."""
         if self._has_started:
             await self.end(msgspec.json.encode(failed(self.begun, error)))
-        else:
-            await refuse(self._send, error)
+            return
+        headers = [each for each in route.headers_of(error) if each != route.RETRY_AFTER]
+        payload = msgspec.json.encode({"error": error_body(error)})
+        await route.answer(self._send, error.status, payload, *headers, self._conversation, NO_RETRY)
 
     async def _send(self, *messages: dict[str, Any]) -> None:
         """Send messages, each in one write, within the time that a client has to read; disconnect one that does not

@@ -58,10 +58,11 @@ class ResponseProgress:
         """Return whether nothing has happened for longer than the reader waits."""
         return self.left_s <= 0
 
-    def so_far(self) -> Json:
-        """Return the response as it is while its run continues, for a later request by id."""
-        waits = resource.waiting(self._waits_for) if self._waits_for else None
-        return resource.resource(self._received, self._status, incomplete=waits)
+    def so_far(self, why: str = "") -> Json:
+        """Return the response as it is while its run continues, for a later request by id; `why` says why its reader no
+        longer waits, unless the run waits as well."""
+        details = resource.waiting(self._waits_for) if self._waits_for else {"reason": why} if why else None
+        return resource.resource(self._received, self._status, incomplete=details)
 
     def cut_short(self) -> Json:
         """Return the response that ends a stream before its run: incomplete, because streams have no other status."""

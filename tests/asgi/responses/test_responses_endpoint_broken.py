@@ -59,11 +59,12 @@ def test_a_stream_that_cannot_be_read_further_ends_with_an_error_a_failure_and_d
     has_gone_on()
 
 
-def test_a_json_answer_that_cannot_be_read_is_a_503_in_the_forms_words(desk, unreadable):
+def test_a_json_answer_that_cannot_be_read_is_the_response_in_progress(desk, unreadable):
     answer = desk.create("hold")
 
-    assert (answer.status, answer.json["error"]["type"]) == (503, "server_error")
-    assert answer.json["error"]["code"] == "record_unreadable"
+    assert (answer.status, answer.json["status"]) == (200, "in_progress")
+    assert answer.json["incomplete_details"] == {"reason": "record_unreadable"}
+    assert answer.json["id"] == Response.objects.get().id
     has_gone_on()
 
 
@@ -257,8 +258,11 @@ def test_a_stream_whose_token_is_revoked_fails_within_a_second_without_a_notific
     assert took < 20  # by itself it would wait until it is let go
 
 
-@pytest.mark.parametrize(("trouble", "code"), [("the record", "record_unreadable"), ("the token", "token_revoked")])
-def test_a_json_answer_that_was_begun_ends_as_a_response_that_failed(desk, monkeypatch, trouble, code):
+@pytest.mark.parametrize(
+    ("trouble", "status", "reason"),
+    [("the record", "in_progress", "record_unreadable"), ("the token", "failed", None)],
+)
+def test_a_json_answer_that_was_begun_ends_as_its_response_is(desk, monkeypatch, trouble, status, reason):
     monkeypatch.setattr("conversations.access.action_context.commit_listeners.notify_revoked", lambda: None)
     monkeypatch.setattr("conversations.asgi.responses.endpoint.SILENCE", 0.1)
 
@@ -281,7 +285,9 @@ def test_a_json_answer_that_was_begun_ends_as_a_response_that_failed(desk, monke
     answer = desk.run(talk)
 
     assert answer.writes[0] == b"\n"  # the answer was begun
-    assert (answer.json["status"], answer.json["error"]["code"]) == ("failed", code)
+    assert answer.json["status"] == status
+    assert (answer.json["incomplete_details"] or {}).get("reason") == reason
+    assert (answer.json["error"] or {}).get("code") == ("token_revoked" if reason is None else None)
 
 
 def test_offers_that_were_overtaken_are_given_back():
