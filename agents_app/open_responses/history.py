@@ -4,6 +4,7 @@ It is read from the record each time, within a limit, so it survives a restart.
 """
 
 import json
+from collections.abc import Collection
 from typing import NamedTuple
 
 from django.db import connection
@@ -11,10 +12,12 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from agents_app.open_responses.request import Item, RunRequest, Unfit, objects
 from conversations.core import principals
+from conversations.events.log import bounded_reads
+from conversations.events.response_ids import input_items, is_reference
 from conversations.models import Conversation, Event, Response
 from conversations.runs.responses.response_chain import CHAIN, MAX_LINKS
 
-MAX_SIZE = 16 << 20  # characters of a chain's events, all of which are decoded at once
+MAX_SIZE = 16 << 20  # characters of events: of a chain, which is decoded at once, and that references are sought in
 
 _EVENTS = """FROM chain c JOIN conversations_event e
  ON e.conversation_id=c.conversation_id AND (e.seq=c.in_seq OR e.seq=c.out_seq)"""
@@ -58,39 +61,50 @@ def whole(chain: list[ChainLink], conversation: str) -> list[Item]:
     """Return the items of a chain in order, with references resolved. Raises Unfit for a reference to nothing."""
     items = [item for link in chain for item in link.items]
     seen_ids = {str(item["id"]) for item in items if item.get("id") and not is_reference(item)}
+    ids = [str(item["id"]) for item in items if is_reference(item)]
+    referred = _referred({id_ for id_ in ids if id_ not in seen_ids}, conversation)  # in the chain it has its place
     resolved: list[Item] = []
     for item in items:
         if not is_reference(item):
             resolved.append(item)
-        elif str(item.get("id")) not in seen_ids:  # what is in the chain stands in its place
-            seen_ids.add(str(item["id"]))
-            resolved.append(_referred(str(item["id"]), conversation))
+        elif (referred_item := referred.pop(str(item["id"]), None)) is not None:
+            resolved.append(referred_item)
     return resolved
-
-
-def is_reference(item: Item) -> bool:
-    """Return whether an item only refers to another one."""
-    return item.get("type") == "item_reference" or (item.keys() <= {"type", "id"} and "id" in item)
 
 
 def _items(kind: str, body: str) -> list[Item]:
     fields = json.loads(body)
-    return objects(fields.get("input" if kind == "response.received" else "output"))
+    if kind == "response.received":
+        return input_items(str(fields.get("response_id") or ""), fields.get("input"))
+    return objects(fields.get("output"))
 
 
-def _referred(id_: str, conversation: str) -> Item:
-    """Return the newest item with this id in the conversation's responses; claims do not count."""
-    row = Conversation.objects.get(key=conversation)
-    answered = Q(kind="response.completed", run__isnull=False)
-    received = Q(Exists(_responses(row).filter(in_seq=OuterRef("seq"))), kind="response.received")
-    events = Event.objects.filter(answered | received, conversation=row, body__contains=json.dumps(id_))
-    for kind, principal, body in events.order_by("-seq").values_list("kind", "principal", "body"):
+def _referred(ids: Collection[str], conversation: str) -> dict[str, Item]:
+    """Return the newest items with these ids in the conversation's responses; claims do not count. Reads at most
+    `MAX_SIZE` characters. Raises Unfit for a reference to nothing."""
+    items_by_id: dict[str, Item] = {}
+    left = MAX_SIZE
+    for kind, principal, body in _bodies(conversation).iterator(bounded_reads.FETCHED) if ids else ():
+        left -= len(body)
+        if left < 0 or len(items_by_id) == len(ids):
+            break
         if kind == "response.completed" and not principals.is_ours(principal):
             continue
         for item in _items(kind, body):
-            if item.get("id") == id_ and not is_reference(item):
-                return item
-    raise Unfit("invalid_request", f"There is no item {id_} in this conversation.")
+            if item.get("id") in ids and not is_reference(item):
+                items_by_id.setdefault(str(item["id"]), item)
+    if missing := sorted({*ids} - items_by_id.keys()):
+        raise Unfit("invalid_request", f"There is no item {missing[0]} in this conversation.")
+    return items_by_id
+
+
+def _bodies(conversation: str) -> QuerySet[Event, tuple[str, str, str]]:
+    """Return type, principal and body of the events that have the items of a conversation's responses, newest first."""
+    row = Conversation.objects.get(key=conversation)
+    answered = Q(kind="response.completed", run__isnull=False)
+    received = Q(Exists(_responses(row).filter(in_seq=OuterRef("seq"))), kind="response.received")
+    events = Event.objects.filter(answered | received, conversation=row)
+    return events.order_by("-seq").values_list("kind", "principal", "body")
 
 
 def _responses(row: Conversation) -> QuerySet[Response]:

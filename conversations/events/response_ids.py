@@ -70,6 +70,26 @@ def input_item_id(response_id: str, nth: int, kind: str) -> str:
     return f"{prefix}_{_digest(f'{response_id}:input:{nth}')}"
 
 
+def input_items(response_id: str, raw_items: object) -> list[Json]:
+    """Return the items of a request as clients and later requests know them: without nulls, each with an id of its own.
+    An item whose id is missing or was used before gets `input_item_id`; a second reference to an item is left out."""
+    listed: dict[str, Json] = {}
+    for nth, raw_item in enumerate(raw_items if isinstance(raw_items, list) else []):
+        if not isinstance(raw_item, dict):
+            continue
+        item = {name: value for name, value in raw_item.items() if value is not None}
+        id_ = item.get("id")
+        if not isinstance(id_, str) or not id_ or (id_ in listed and not is_reference(item)):
+            id_ = input_item_id(response_id, nth, str(item.get("type") or "message"))
+        listed.setdefault(id_, item | {"id": id_})
+    return list(listed.values())
+
+
+def is_reference(item: Json) -> bool:
+    """Return whether an item only refers to another one."""
+    return item.get("type") == "item_reference" or (item.keys() <= {"type", "id"} and "id" in item)
+
+
 def words_of(items: Any) -> str:  # any JSON: the body may be a claim's
     """Return the last words that input items say: a message's, else a tool's answer; empty for none."""
     if isinstance(items, str):

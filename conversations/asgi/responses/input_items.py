@@ -147,7 +147,7 @@ def _item(item: object, field_path: str) -> dict[str, Any]:
         raise Invalid(f"must be an item, an object with a type; got {type(item).__name__}", field=field_path)
     kind = item.get("type")
     if kind is None and "role" in item:
-        item = {"type": "message", **item}  # the short form that clients send
+        item = {**item, "type": "message"}  # the short form that clients send
         kind = "message"
     if isinstance(kind, str) and EXTENSION.fullmatch(kind):
         return item

@@ -135,19 +135,18 @@ def _starting_after(query: dict[str, str]) -> int | None:
 
 
 def _input_items(stored: StoredResponse) -> list[Json]:
-    return [
-        _input_item(stored.id, nth, item) for nth, item in enumerate(stored.body["input"]) if isinstance(item, dict)
-    ]
+    return [_input_item(item) for item in response_ids.input_items(stored.id, stored.body["input"])]
 
 
-def _input_item(response: str, nth: int, item: Json) -> Json:
-    """Return an item of a request as clients expect a stored one: with an id, and parts for a text."""
-    kind = str(item.get("type") or "message")
-    stored_item: Json = {"id": response_ids.input_item_id(response, nth, kind), **item, "type": kind}
-    if kind == "message" and isinstance(stored_item.get("content"), str):
+def _input_item(item: Json) -> Json:
+    """Return an item of a request as clients expect a stored one: with a type, and parts for a text."""
+    if response_ids.is_reference(item):
+        return item | {"type": "item_reference"}
+    stored_item: Json = {"status": "completed", "type": "message", **item}
+    if stored_item["type"] == "message" and isinstance(stored_item.get("content"), str):
         part = "output_text" if stored_item.get("role") == "assistant" else "input_text"
         stored_item["content"] = [{"type": part, "text": stored_item["content"]}]
-    return stored_item if kind == "item_reference" else {"status": "completed", **stored_item}
+    return stored_item
 
 
 def _page(items: list[Json], query: dict[str, str]) -> Json:
@@ -157,10 +156,10 @@ def _page(items: list[Json], query: dict[str, str]) -> Json:
     ordered = items if query.get("order") == "asc" else items[::-1]
     limit = _number("limit", query.get("limit", str(DEFAULT_LIMIT)), 1, MAX_LIMIT)
     if after := query.get("after"):
-        places = [index for index, item in enumerate(ordered) if item["id"] == after]
-        if not places:
+        place = next((index for index, item in enumerate(ordered) if item["id"] == after), None)
+        if place is None:
             raise Invalid(f"this input has no item {payload.clean_text(after[:80])!r}", field="after")
-        ordered = ordered[places[0] + 1 :]
+        ordered = ordered[place + 1 :]
     page = ordered[:limit]
     ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {"first_id": None, "last_id": None}
     return {"object": "list", "data": page, **ends, "has_more": len(ordered) > limit}

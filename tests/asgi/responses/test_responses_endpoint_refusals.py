@@ -107,6 +107,12 @@ def test_a_wrong_field_is_named(more, field):
     assert refused.value.message
 
 
+def test_a_message_whose_type_is_null_is_stored_as_one():
+    (item,) = read(input=[{"type": None, "role": "user", "content": "x"}]).input
+
+    assert item["type"] == "message"
+
+
 NAMED = [RAIN | {"name": name} for name in ("rain", "sun")]
 
 

@@ -1,5 +1,6 @@
 """`/v1/responses/{id}` and what else clients of the form ask for: by id, as a stream again, models, errors."""
 
+import itertools
 import json
 
 import openai
@@ -83,6 +84,33 @@ def test_the_official_client_lists_input_items_and_deletes(client):
         client.responses.create(model=MODEL, input="on", previous_response_id=first.id)
     assert ended.value.code == "previous_response_not_found"
     assert client.responses.create(model=MODEL, input="on", previous_response_id=second.id).status == "completed"
+
+
+def test_the_official_client_lists_input_items_whose_ids_repeat_or_are_null(client):
+    ids = ["m1", "m1", None, "", 5, None]
+    items = [{"role": "user", "content": f"number {n}", "id": id_, "status": None} for n, id_ in enumerate(ids)]
+    response = client.responses.create(model=MODEL, input=items)
+
+    for order in ("asc", "desc"):
+        pages = client.responses.input_items.list(response.id, order=order, limit=1)
+        listed = list(itertools.islice(pages, 10))
+        assert [item.content[0].text for item in listed][:: 1 if order == "asc" else -1] == [
+            f"number {n}" for n in range(6)
+        ]
+        assert len({item.id for item in listed}) == 6
+        assert {item.status for item in listed} == {"completed"}
+
+
+def test_a_reference_is_listed_once_and_as_one(desk):
+    first = desk.create().json
+    id_ = first["output"][0]["id"]
+    items = [{"id": id_}, {"type": "item_reference", "id": id_}, {"role": "user", "content": "and?"}]
+    second = desk.create(items, previous_response_id=first["id"]).json
+
+    listed = desk.get(f"responses/{second['id']}/input_items?order=asc").json["data"]
+
+    assert listed[0] == {"type": "item_reference", "id": id_}
+    assert [item["type"] for item in listed] == ["item_reference", "message"]
 
 
 def test_the_official_client_lists_models(client):
