@@ -17,6 +17,8 @@ from agents_app.run_scope import current_scope
 from conversations.events import log, payload
 from conversations.events.redacted_events import is_redacted
 from conversations.models import Conversation
+from conversations.runs.approvals.input_authors import STARTED
+from conversations.runs.claims import Claim
 
 Item = Any  # one of the many shapes that the SDK knows
 Deliver = Callable[[str], Awaitable[Sequence[Item]]]  # agent → what reaches it now
@@ -24,12 +26,15 @@ Deliver = Callable[[str], Awaitable[Sequence[Item]]]  # agent → what reaches i
 # Words are an input once a run that was begun, or may begin, answers them: its own memory has them then. Those of a run
 # that was stopped in the queue are nobody's; those that were delivered to another are in the memory if that was kept.
 # Other words count when a person said them: agents remember their own; what comes over the bus is for those it names.
-SAID = """SELECT e.seq, e.body, e.erased_by, e.principal FROM conversations_event e
- WHERE e.conversation_id=%s AND e.seq>%s AND e.kind='message' AND e.kind<>'token'
+# What is said once it has begun waits for its next start: four eyes know from the record what a run heard.
+SAID = f"""WITH b AS MATERIALIZED (SELECT r.conversation_id, {STARTED} AS at FROM conversations_run r WHERE r.id=%s)
+ SELECT e.seq, e.body, e.erased_by, e.principal FROM b JOIN conversations_event e
+ ON e.conversation_id=b.conversation_id AND e.seq>%s AND e.seq<b.at WHERE e.kind='message' AND NOT e.kind='token'
  AND NOT EXISTS (SELECT 1 FROM conversations_run r WHERE r.conversation_id=e.conversation_id AND r.queued_seq>e.seq
-  AND r.input_seq=e.seq AND NOT (r.status IN ('cancelled', 'delivered') AND r.attempt=0))
+  AND r.queued_seq<b.at AND r.input_seq=e.seq
+  AND NOT (r.status IN ('cancelled', 'delivered') AND r.attempt=0 AND r.ended_seq<b.at))
  AND (e.principal LIKE 'user:%%' OR EXISTS (SELECT 1 FROM conversations_run r WHERE
-  r.conversation_id=e.conversation_id AND r.queued_seq>e.seq AND r.input_seq=e.seq))
+  r.conversation_id=e.conversation_id AND r.queued_seq>e.seq AND r.queued_seq<b.at AND r.input_seq=e.seq))
  ORDER BY e.seq DESC LIMIT %s"""
 # Whatever the newest answered run heard before its input was kept with how far it heard.
 ANSWERED = """SELECT COALESCE((SELECT r.input_seq FROM conversations_run r
@@ -62,20 +67,20 @@ class Interjection(NamedTuple):
 
 
 def missed_messages(
-    conversation: Conversation, answers: int, upto: int, delivered: Collection[int] = ()
+    conversation: Conversation, claim: Claim, upto: int, delivered: Collection[int] = ()
 ) -> MissedMessages:
-    """Return the messages after `upto`, up to which the memory has read, for a run that answers event `answers`,
-    without those delivered to an earlier active run. A fork's past is in its memory another way. Synchronous."""
+    """Return the messages after `upto`, up to which the memory has read, and before a run's newest start, without those
+    delivered to an earlier active run. A fork's past is in its memory another way. Synchronous."""
     with connection.cursor() as cursor:
         cursor.execute(ANSWERED, [conversation.pk])
         since = max(upto, conversation.copied_seq, cursor.fetchone()[0])
-        cursor.execute(SAID, [conversation.pk, since, settings.CONFIG.session_items])
+        cursor.execute(SAID, [claim.run, since, settings.CONFIG.session_items])
         rows = cursor.fetchall()[::-1]
     new = [
         (seq, item_of(body)) for seq, body, *erasure in rows if seq not in delivered and not is_redacted(body, *erasure)
     ]
-    before = [item for seq, item in new if seq < answers]
-    after = [item for seq, item in new if seq > answers]
+    before = [item for seq, item in new if seq < claim.input_seq]
+    after = [item for seq, item in new if seq > claim.input_seq]
     return MissedMessages(before, after, rows[-1][0] if rows else 0)
 
 

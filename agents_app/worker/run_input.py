@@ -102,7 +102,7 @@ def load_run_input(claim: Claim, team: Team) -> RunInput:
 
 
 def _missed(conversation: Conversation, claim: Claim, memory: DjangoSession) -> MissedMessages:
-    return interjections.missed_messages(conversation, claim.input_seq, memory.last_heard_seq, memory.delivered)
+    return interjections.missed_messages(conversation, claim, memory.last_heard_seq, memory.delivered)
 
 
 def _memory(conversation: Conversation, answers: int, team: str) -> tuple[DjangoSession, str | None]:

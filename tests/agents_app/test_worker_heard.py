@@ -10,15 +10,19 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 
 from agents_app.memory import session
 from agents_app.teams.definition import Team
+from agents_app.worker.run_input import load_run_input
 from conversations.access.accounts.edit_grants import give_grant
 from conversations.conversation import control, post_message
+from conversations.core.errors import NotAllowed
 from conversations.core.principals import SYSTEM
 from conversations.events import log, payload
-from conversations.models import Approval, Run, SessionItem, ToolCall
-from conversations.runs import stop_and_rerun
+from conversations.models import Agent as AgentRow
+from conversations.models import Approval, Run, SessionItem, ToolCall, User
+from conversations.runs import claims, stop_and_rerun
 from conversations.runs.approvals import decide
 from tests.support.agents_running import ROBOT, ended_runs, event_bodies, send_message, working
 from tests.support.cast import cast
+from tests.support.claiming import served_agents
 from tests.support.live import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,6 +67,10 @@ def speak(by, content, sender="", to="chat:c", reason="by hand"):
 
 def answers(*texts):
     return [[assistant_message(text)] for text in texts]
+
+
+def people(role):
+    return User.objects.get(roles__name=role)
 
 
 def memory():
@@ -210,3 +218,43 @@ def test_words_to_another_agent_and_agents_own_words_are_heard_once(by):
         ended_runs(2)
 
     assert model.given[1] == ["user: hello", "assistant: First.", "user: Look at the bridge.", "user: What is next?"]
+
+
+def test_who_said_what_a_waiting_run_is_given_does_not_decide_its_next_call(by, settings):
+    settings.CONFIG = settings.CONFIG.model_copy(update={"four_eyes": True})
+    ada, april = people("admin"), people("approver")
+
+    @function_tool(needs_approval=True)
+    def pay(account: int) -> str:
+        """Pay."""
+        return "paid"
+
+    calls = [[function_call("pay", {"account": n}, call_id=f"p{n}")] for n in (1, 7)]
+    model = Model(*calls, *answers("Done."))
+    with working(clerks(model, pay)):
+        send_message("hello")
+        first = until(lambda: Approval.objects.first(), what="the first request")
+        control.take_over(ada, "c")
+        speak(ada, "Also pay account 7.", reason="")
+        control.hand_back(ada, "c")
+        decide.decide(april, first.id, "approve")
+        second = until(lambda: Approval.objects.exclude(id=first.id).first(), what="the second request")
+        assert model.given[1][-1] == "user: Also pay account 7."
+
+        with pytest.raises(NotAllowed, match="four eyes"):
+            decide.decide(ada, second.id, "approve")
+
+        decide.decide(april, second.id, "approve")
+        ended_runs(1)
+
+
+def test_what_is_said_after_a_run_was_claimed_waits_for_the_next_start(by):
+    speak(by, "Hello")
+    AgentRow.objects.create(name="Clerk", team="test", is_entry=True, hue=1)
+    send_message("where is it?")
+    (claimed,) = claims.claim("host:1", served_agents("test", "Clerk"), at_most=2)
+    speak(by, "Look at the bridge.", to="agent:Foreign")
+
+    missed = load_run_input(claimed, clerks(Model())).missed
+
+    assert ([item["content"] for item in missed.before], missed.after) == (["Hello"], [])
