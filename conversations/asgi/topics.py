@@ -105,7 +105,7 @@ class TopicEndpoint(route.Route):
         deadline = time.monotonic() + request.block_ms / 1000
         stopping = (scope.get("extensions") or {}).get("http.stopping")
         with self._waiting.on(request.topic) as news:
-            position = await self._readers.run(_place, request)
+            position = await self._readers.run(_place, request, reach)
             while True:
                 news.clear()
                 messages = await self._readers.run(topic_reads.after, request.topic, position, request.limit, reach)
@@ -115,10 +115,10 @@ class TopicEndpoint(route.Route):
                 await long_poll.wait_for_change(gone, news, min(left, LOOK_EVERY))
 
 
-def _place(request: TopicRequest) -> int:
+def _place(request: TopicRequest, reach: permissions.Reach) -> int:
     if request.last_id is not None:
         return topic_reads.place_of(request.topic, request.last_id)
-    return topic_reads.place_before_newest(request.topic, 0 if request.block_ms else request.limit)
+    return topic_reads.place_before_newest(request.topic, 0 if request.block_ms else request.limit, reach)
 
 
 def _read_request(scope: route.Scope) -> TopicRequest:

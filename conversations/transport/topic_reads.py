@@ -18,7 +18,7 @@ _PLACE_OF_EVENT = """SELECT e.seq FROM conversations_event e JOIN conversations_
 WHERE c.key=%s AND e.event_id=%s"""
 _PLACE_OF_PART = "SELECT event_seq FROM conversations_post WHERE topic=%s AND bus_id=%s AND event_seq IS NOT NULL"
 _PLACE_OF_POST = "SELECT id FROM conversations_post WHERE topic=%s AND bus_id=%s"
-_BEFORE_NEWEST = "SELECT id FROM conversations_post WHERE topic=%s ORDER BY id DESC LIMIT 1 OFFSET %s"
+_BEFORE_NEWEST = "SELECT p.id FROM conversations_post p WHERE p.topic=%s {} ORDER BY p.id DESC LIMIT 1 OFFSET %s"
 _POSTS = """SELECT p.bus_id,COALESCE(p.body,e.body) FROM conversations_post p LEFT JOIN conversations_event e
 ON e.conversation_id=p.conversation_id AND e.seq=p.event_seq WHERE p.topic=%s AND p.id>%s {} ORDER BY p.id LIMIT %s"""
 _OF_KEY = "COALESCE((SELECT id FROM conversations_conversation WHERE key=%s),-1)"
@@ -52,12 +52,13 @@ def place_of(topic: str, last_id: str) -> int:
     return position
 
 
-def place_before_newest(topic: str, limit: int) -> int:
-    """Return the position before the newest `limit` messages; with 0 the end."""
+def place_before_newest(topic: str, limit: int, reach: Reach = "all") -> int:
+    """Return the position before the newest `limit` messages that `reach` includes; with 0 the end."""
     prefix, _, key = topic.partition(":")
     if prefix == "stream":
         return max(0, log.head(key) - limit)
-    return _first(_BEFORE_NEWEST, topic, limit) or 0
+    filed, of_key = _filed(reach, key)
+    return _first(_BEFORE_NEWEST.format(filed), topic, *of_key, limit) or 0
 
 
 def after(topic: str, position: int, limit: int, reach: Reach = "all") -> list[tuple[str, str]]:
@@ -68,7 +69,7 @@ def after(topic: str, position: int, limit: int, reach: Reach = "all") -> list[t
         return [(str(event.seq), event.body) for event in log.read_after(key, position, limit)]
     messages, size = [], 0
     with connection.cursor() as cursor:
-        filed, of_key = (_FILED[reach], [key]) if reach in _FILED else ("", [])
+        filed, of_key = _filed(reach, key)
         cursor.execute(_POSTS.format(filed), [topic, position, *of_key, limit])
         for bus_id, body in cursor:
             messages.append((bus_id, body))
@@ -76,6 +77,11 @@ def after(topic: str, position: int, limit: int, reach: Reach = "all") -> list[t
             if size > READ_SIZE:
                 break
     return messages
+
+
+def _filed(reach: Reach, key: str) -> tuple[str, list[str]]:
+    """Return the condition of a reach, and its values."""
+    return (_FILED[reach], [key]) if reach in _FILED else ("", [])
 
 
 def _first(sql: str, *values: Any) -> int | None:

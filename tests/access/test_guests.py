@@ -240,7 +240,14 @@ def test_a_conversation_of_an_agents_name_is_not_its_inbox():
         messages = topic_reads.after("chat:Billing", 0, 10, reach) if reach else []
         return [json.loads(body)["content"] for _, body in messages]
 
+    def newest(agent: str) -> int:
+        reach = permissions.reach_of(agent, "chat:Billing")
+        assert reach
+        position = topic_reads.place_before_newest("chat:Billing", 1, reach)
+        return len(topic_reads.after("chat:Billing", position, 10, reach))
+
     assert (read("mallory"), read("Billing"), read("helper")) == (["in conversation"], ["for Billing"], [])
+    assert (newest("mallory"), newest("Billing")) == (1, 1)
     name("Billing", ADA, "Billing")
     assert read("Billing") == ["for Billing", "in conversation"]
 

@@ -124,6 +124,18 @@ def test_it_reads_its_own_topics(caller, agent):
     assert agent.get(topic("chat:agent:Desk")).status == 200
 
 
+def test_what_others_say_in_a_conversation_of_its_name_hides_nothing_of_its_inbox(caller, agent):
+    for n in range(3):
+        envelope = message_payload("errands", f"errand {n}", recipient="agent:Desk")
+        assert caller.publish("chat:Desk", envelope, f"errand-{n}").status == 201
+    assert caller.publish("chat:Desk", message_payload("Desk", "aside", recipient="agent:Other"), "aside").status == 201
+
+    for limit in (1, 2):
+        newest = agent.get(f"{topic('chat:Desk')}?limit={limit}").body["items"]
+        assert [item["id"] for item in newest] == ["errand-1", "errand-2"][-limit:]
+    assert "aside" not in [item["id"] for item in agent.get(topic("chat:Desk")).body["items"]]
+
+
 def test_it_reads_conversations_in_which_somebody_else_named_it(caller, agent):
     for name in ("stream:named", "chat:named"):
         assert agent.get(topic(name)).status == 403
