@@ -18,7 +18,7 @@ from conversations.access import authentication, origin_check, permissions
 from conversations.access.audit import refusal_counter
 from conversations.access.authentication import NOT_ALLOWED, RECONNECT, SIGNED_OUT
 from conversations.asgi import route
-from conversations.core.errors import Invalid, NotAllowed, SwitchboardError
+from conversations.core.errors import Invalid, NotAllowed, SwitchboardError, Unavailable
 from conversations.events import log
 from conversations.events.payload import MAX_KEY, clean_text
 from conversations.realtime import frames
@@ -88,20 +88,25 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         await count(origin_check.address_of(self.scope), "open_socket", "socket", reason=reason)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """Handle a frame; answer an invalid one with an error frame."""
+        """Handle a frame; answer an invalid one with an error frame. While the database is away, the client reconnects:
+        its earlier subscription to the topic has ended."""
         if self.is_dismissed:
             return
         if text_data is None or len(text_data) > MAX_FRAME:
             self.dismiss(TOO_BIG)
             return
+        topic: dict[str, str] = {}
         try:
-            await self._handle_command(text_data)
+            request = _parse(text_data)
+            topic = {"topic": request["topic"]}
+            await self._handle_command(request)
+        except Unavailable:
+            self.dismiss(RECONNECT)
         except SwitchboardError as error:
             with contextlib.suppress(OSError):  # the client left: `disconnect` follows
-                await self.writer.text(frames.control("error", **error.as_dict()))
+                await self.writer.text(frames.control("error", **topic, **error.as_dict()))
 
-    async def _handle_command(self, text: str) -> None:
-        request = _parse(text)
+    async def _handle_command(self, request: dict[str, Any]) -> None:
         topic = request["topic"]
         if self.caller.user_id is not None and request.get("person") not in (None, self.caller.principal.name):
             self.dismiss(OTHER_PERSON)
