@@ -68,15 +68,17 @@ class ApprovalRequest(NamedTuple):
     calls: list[RequestedCall]
 
 
-Describe = Callable[[str | None, CallKey], RequestedCall | None]  # span; may wait
+Describe = Callable[[str | None, CallKey], RequestedCall | str]  # of a span; may wait; a text says why it cannot
 
 
 class Approvals:
     """Requests the approvals of one process and applies the decisions."""
 
-    def __init__(self, bus: Callable[[], HttpBus], describe: Describe) -> None:
+    def __init__(
+        self, bus: Callable[[], HttpBus], describe: Describe, note_decision: Callable[[str | None, CallKey], None]
+    ) -> None:
         """`bus` returns that of the current process: the program may fork."""
-        self._bus, self._describe = bus, describe
+        self._bus, self._describe, self._note_decision = bus, describe, note_decision
         self._decisions: dict[CallKey, list[dict[str, Any]]] = {}  # one for each call, until it is made
         self._has_warned = False  # of calls that are not traced
 
@@ -156,6 +158,7 @@ class Approvals:
             stopped.set()
         if decided is None:
             return False
+        self._note_decision(span_id, key)
         self._keep(key, decided)
         return True
 
@@ -186,8 +189,12 @@ class Approvals:
         """Return the decision; None if there is none. Never raises."""
         try:
             requested_call = self._describe(span_id, key)
-            if requested_call is None:
-                _log.warning("a call of %s could not be recorded in time, so the program decides by itself", key.name)
+            if isinstance(requested_call, str):
+                _log.warning(
+                    "no approval was requested for a call of %s, so the program decides by itself: %s",
+                    key.name,
+                    requested_call,
+                )
                 return None
             return self._decision_of(requested_call, stopped)
         except Exception:

@@ -157,17 +157,24 @@ class AgentWatch:
     def ask_for_approvals(self) -> None:
         """Send approval requests to the inbox from now on."""
         if isinstance(self._bus, HttpBus):
-            Approvals(self._http_bus, self._record_requested_call).install()
+            Approvals(self._http_bus, self._record_requested_call, self._record_decision).install()
         elif self._bus is not None:
             _log.error("approvals are not sent to the inbox: this requires SWITCHBOARD_URL and SWITCHBOARD_TOKEN")
 
-    def _record_requested_call(self, span_id: str | None, key: CallKey) -> RequestedCall | None:
-        """Record the call that needs approval, and return it; None if it cannot be recorded in time."""
+    def _record_requested_call(self, span_id: str | None, key: CallKey) -> RequestedCall | str:
+        """Record the call that needs approval, and return it, or why it cannot be recorded."""
         place = f"{span_id}:{new_id()}"  # of this request alone: calls may share an id
         request = ApprovalRequest(key, [])
         facts = SpanFacts(True, "approval", key.trace_id, place, span_id, time.time(), request)
         self._put(facts, facts.size)
-        return request.calls[0] if self.flush() and request.calls else None
+        if not self.flush():
+            return "it could not be recorded in time"
+        return request.calls[0] if request.calls else "its model records no generation or response span"
+
+    def _record_decision(self, span_id: str | None, key: CallKey) -> None:
+        """Record that the wait of a call is over: it did not work until now."""
+        facts = SpanFacts(True, "decision", key.trace_id, f"{span_id}:{new_id()}", span_id, time.time())
+        self._put(facts, facts.size)
 
     def _http_bus(self) -> HttpBus:
         """Return the bus of this process: a forked one gets its own, once. Raises BusError, OSError."""

@@ -32,6 +32,7 @@ class SpanEvents:
         self._readers: dict[tuple[str, bool], Callable[[Trace, SpanFacts], Iterator[Event]]] = {
             ("function", False): self._call_begins,
             ("approval", True): self._approval_requested,
+            ("decision", True): self._approval_decided,
             ("function", True): self._call_ends,
             ("response", True): self._answered,
             ("generation", True): self._answered,
@@ -57,7 +58,7 @@ class SpanEvents:
         events = [] if facts.is_end else list(self._begin(trace, facts))
         if (read := self._readers.get((facts.kind, facts.is_end))) is not None:
             events += read(trace, facts)
-        if facts.is_end and facts.kind != "approval":
+        if facts.is_end and facts.kind not in ("approval", "decision"):  # these are no spans of the program's
             trace.end(facts.span_id)
             self._traces.keep(trace)
         place = f"{facts.span_id}:{'end' if facts.is_end else 'start'}"
@@ -176,6 +177,13 @@ class SpanEvents:
             sent = clipped(call.arguments or "{}") if self._has_content else "{}"
             agent = self._name(span.agent)
             request.calls.append(RequestedCall(trace.conversation, agent, call.name, key.call_id, sent))
+
+    def _approval_decided(self, trace: Trace, facts: SpanFacts) -> Iterator[Event]:
+        """Count a call's time from the decision on: before it, the call waited."""
+        span = trace.spans.get(facts.parent_id or "")
+        if span is not None and span.kind == "function":
+            span.at = facts.at
+        return iter(())
 
     def _call_ends(self, trace: Trace, facts: SpanFacts) -> Iterator[Event]:
         """Tell what a function gave. Nothing may mean that it waits for an approval: the run's next step says."""

@@ -33,7 +33,7 @@ class DecidingBus(HttpBus):
         """Return this bus."""
         return self
 
-    def publish_all(self, messages: Any) -> list[BaseException | None]:
+    def publish_all(self, messages: Any, *, is_kept: bool = False) -> list[BaseException | None]:
         """Accept all."""
         return [None for _ in messages]
 
@@ -69,7 +69,7 @@ def taken_over(*paths: str) -> tuple[Deletion, DecidingBus]:
     def describe(*_: Any) -> RequestedCall:
         return RequestedCall("c", "Cleaner", "wipe", "call_0", json.dumps({"path": next(asked_about)}))
 
-    Approvals(lambda: bus, describe)._take_over(tool)
+    Approvals(lambda: bus, describe, lambda *_: None)._take_over(tool)
     return tool, bus
 
 
