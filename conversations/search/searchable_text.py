@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from conversations.core.json_values import parse
 from conversations.events import registry
 from conversations.events.event_type import TYPES
 from conversations.events.payload import clean_text
@@ -39,6 +40,7 @@ _FIELD_LABELS = {  # fields in the order they are looked through, and what each 
     "why": "why",
     "input": "input",
 }
+_JSON_TEXTS = ("args_raw",)  # fields whose text is JSON
 _NO_OTHERS = _IGNORED_FIELDS.union(_FIELD_LABELS)
 _OPAQUE = frozenset({"image_url", "video_url", "file_data", "encrypted_content", "logprobs", "output_id", "hop"})
 
@@ -55,7 +57,7 @@ def digest_of_declarations() -> str:
     types = (
         (name, known.search.is_indexed, known.search.is_error, known.search.fields) for name, known in TYPES.items()
     )
-    declared = (sorted(types), sorted(_IGNORED_FIELDS), list(_FIELD_LABELS), sorted(_OPAQUE))
+    declared = (sorted(types), sorted(_IGNORED_FIELDS), list(_FIELD_LABELS), sorted(_OPAQUE), _JSON_TEXTS)
     return blake2b(repr(declared).encode(), digest_size=8).hexdigest()
 
 
@@ -89,8 +91,16 @@ def _fields_of(kind: str, value: dict[str, Any]) -> list[tuple[str, str]]:
     if value.get("args") and "args_raw" in names:
         names.remove("args_raw")  # the same as text
     names += [name for name in value if name not in _NO_OTHERS]
-    fields = [(name, _text(value[name])) for name in names]
+    fields = [(name, _text(_sent(value[name]) if name in _JSON_TEXTS else value[name])) for name in names]
     return [field for field in fields if field[1]]
+
+
+def _sent(text: Any) -> Any:
+    """Return what a JSON text says; it may be all escapes. Text that is not JSON stays as it is."""
+    if not isinstance(text, str):
+        return text
+    sent = parse(text)
+    return sent if isinstance(sent, dict | list) else text
 
 
 def senders_of(principal: str, value: dict[str, Any]) -> tuple[str, ...]:

@@ -242,6 +242,28 @@ def test_half_a_character_in_a_call_is_the_same_in_the_list_and_of_the_call_alon
     assert (call["arguments"], call["output"]) == (listed_call["arguments"], listed_call["output"])
 
 
+def test_arguments_sent_with_escapes_are_found_and_shown_by_their_words(team):
+    sent = json.dumps({"memo": "Rechnung 4711 – חשבון"})
+    assert "\\u05d7" in sent
+    step = {
+        "event": "tool_step",
+        "agent": "A",
+        "name": "wire",
+        "tool_call_id": "c",
+        "status": "start",
+        "args_raw": sent,
+    }
+    searching.say("k", step)
+    searching.catch_up()
+    browser = client_of(team["viewer"])
+
+    assert [len(listed_ids(CallFilters(q=q))) for q in ("חשבון", "4711", "u05d7", "rechnung 4711")] == [1, 1, 0, 1]
+    page = browser.get("/calls/").content.decode()
+    assert "Rechnung 4711 – חשבון" in page
+    assert "u05d7" not in page
+    assert browser.get("/api/v1/tool-calls").json()["items"][0]["arguments"] == sent
+
+
 def test_a_cursor_is_read_as_it_was_written():
     assert listing.position_of(str(CallPosition(1, 2, 3))) == CallPosition(1, 2, 3)
     assert listing.position_of("") is None

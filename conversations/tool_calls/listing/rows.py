@@ -13,6 +13,7 @@ from markupsafe import Markup
 from conversations.core import hidden_characters, page_urls
 from conversations.core.errors import SwitchboardError
 from conversations.core.json_values import as_text
+from conversations.core.json_values import parse as parse_json
 from conversations.core.micros import to_datetime
 from conversations.events.log.reads import column_at
 from conversations.events.payload import ParsedPayload, decoded, parse
@@ -87,7 +88,7 @@ class CallRow:
         """Return the beginning of its arguments on one line."""
         if self.called is None:
             return richtext.inline("too long to show here")
-        return _line(_arguments(self.called))
+        return _line(_as_json(_arguments(self.called)))
 
     @property
     def outcome(self) -> Markup:
@@ -98,7 +99,7 @@ class CallRow:
     @property
     def gave(self) -> Markup:
         """Return the beginning of its output."""
-        return _line(_value(_output(self.finished)))
+        return _line(_as_json(_value(_output(self.finished))))
 
     @property
     def took(self) -> str:
@@ -224,6 +225,14 @@ def _value(raw: Any) -> Any:
         return decoded(bytes(raw))
     except (ValueError, RecursionError):
         return bytes(raw).decode("utf-8", "replace")
+
+
+def _as_json(value: Any) -> Any:
+    """Return what a JSON text says, as its escapes are not for people; anything else as it is."""
+    if not isinstance(value, str) or "\\u" not in value:
+        return value
+    parsed = parse_json(value)
+    return value if parsed is None else parsed
 
 
 def _line(value: Any) -> Markup:
