@@ -47,13 +47,11 @@ def make(path: Path, who: Principal, signer: Signer, progress: Progress, *, verb
 
     If the signing keys are here, the record is signed first; a record that cannot be signed is backed up unsigned.
     Raises Invalid if the path is taken by something other than a backup or cannot be written, Conflict if another
-    process is writing it or the database's tables are outdated, and OSError if the disk fails.
+    process is writing it, and OSError if the disk fails. The caller has had `schema_state.ensure()` check the tables.
     """
     path = path.absolute()
     if path.exists() and not (path.is_file() and archive.is_backup(path)):
         raise Invalid(f"{path} exists and is not a backup: choose another name")
-    if schema_state.is_behind():
-        raise Conflict("the database's tables have an older version: run `switchboard migrate` first")
     epoch.current()  # creates the first epoch if there is none
     with _draft(path) as (file, draft):
         with write_transaction():

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 from django.apps import apps
-from django.core.management import call_command
 from django.core.management.color import no_style
 from django.db import connection
 
@@ -146,7 +145,7 @@ def _load(backup: BackupArchive, progress: Progress) -> None:
             _empty(part["table"])
             _fill(backup, part, progress)
         connection.check_constraints()
-    call_command("migrate", verbosity=0, interactive=False)
+    schema_state.migrate()
     _reset_sequences()
 
 

@@ -75,7 +75,8 @@ def test_who_finds_the_database_unavailable_is_told_to_stop_nothing(name, place,
     def unavailable(*args, **options):
         raise Unavailable("the database cannot write right now. Try again")
 
-    monkeypatch.setattr(schema_state, "ensure", unavailable)
+    for preparation in ("ensure", "prepare_service"):
+        monkeypatch.setattr(schema_state, preparation, unavailable)
     monkeypatch.setattr("conversations.management.commands.restore.restore", unavailable)
 
     with pytest.raises(CommandError) as refused:

@@ -39,7 +39,7 @@ class Command(BaseCommand):
     def _run_here(self, teams: list[Any]) -> None:
         try:
             with data_dir.hold(settings.DATA_DIR) if connection.vendor == "sqlite" else contextlib.nullcontext():
-                schema_state.ensure()
+                schema_state.prepare_service()
                 if connection.vendor == "sqlite":  # this process alone runs agents: whoever had a run is gone
                     leases.interrupt_all()
                 if settings.CONFIG.redis_url:

@@ -43,7 +43,7 @@ class Command(BaseCommand):
     def _record_here(self, *, from_now: bool) -> None:
         try:
             with data_dir.hold(settings.DATA_DIR) if connection.vendor == "sqlite" else contextlib.nullcontext():
-                schema_state.ensure()
+                schema_state.prepare_service()
                 sys.setswitchinterval(SWITCH_INTERVAL)
                 asyncio.run(self._record(from_now=from_now))
         except Unavailable as error:

@@ -1,0 +1,68 @@
+"""Commands create the tables once, whichever comes first, and do not work with tables of an older version."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+
+from conversations.core import schema_state
+from conversations.models import User
+from tests.support.live import ROOT
+
+AT_ONCE = ("user ida --role viewer", "user bob --role viewer", "token robot --role agent", "migrate")
+
+
+@pytest.fixture
+def older_tables():
+    """Have the database list all migrations but the newest."""
+    recorder, newest = MigrationRecorder(connection), schema_state.newest()
+    recorder.record_unapplied("conversations", newest)
+    yield
+    recorder.record_applied("conversations", newest)
+
+
+def test_commands_that_start_at_once_in_a_new_data_directory_all_succeed(tmp_path):
+    environment = os.environ | {"SWITCHBOARD_DATA_DIR": str(tmp_path / "new")}
+    started = [
+        subprocess.Popen(
+            [sys.executable, "manage.py", *line.split()], cwd=ROOT, env=environment,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for line in AT_ONCE
+    ]  # fmt: skip
+
+    printed = [process.communicate(timeout=120)[0] for process in started]
+
+    assert [process.returncode for process in started] == [0] * len(AT_ONCE), printed
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "line",
+    ["verify", "rebuild", "expire --days 1 --reason r", "redact talk 1 --reason r", "export talk", "backup copy.backup",
+     "user ida --role viewer", "token robot --role agent", "hold", "policy", "evidence talk --output talk.zip"],
+)  # fmt: skip
+def test_a_command_refuses_tables_of_an_older_version_and_says_what_to_do(line, older_tables, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(CommandError, match=r"have an older version: run `switchboard migrate`, or start the server, "):
+        call_command(*line.split())
+
+    assert not User.objects.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.sqlite("which one process holds")
+def test_a_process_that_keeps_running_migrates_the_file_that_it_holds():
+    call_command("migrate", "conversations", "0026", verbosity=0)
+    assert "conversations_telemetrytrace" not in connection.introspection.table_names()
+
+    schema_state.prepare_service()
+
+    assert not schema_state.is_behind()
+    assert "conversations_telemetrytrace" in connection.introspection.table_names()
