@@ -4,7 +4,6 @@ legal holds, retention rules, redactions that wait for a second person.
 Each change of them is an audit entry, so the audit log says what they must be. Called by `verify`.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -13,7 +12,7 @@ from typing import Any
 from django.utils import timezone
 
 from conversations.access.accounts import edit_grants, tokens
-from conversations.access.audit import chain
+from conversations.access.audit import chain, entry_facts
 from conversations.core.write_transaction import lock_actions, write_transaction
 from conversations.models import (
     Approval,
@@ -66,7 +65,7 @@ class Authority:
     def take(self, entry: AuditEntry) -> None:
         """Fold one entry."""
         _, _, name = entry.target.partition(":")
-        facts = _facts(entry)
+        facts = entry_facts.parse(entry.correlation)
         match entry.verb:
             case "create_person" | "set_roles":
                 self.roles[name] = [str(role) for role in facts.get("roles") or []]
@@ -282,14 +281,6 @@ def _number(text: str) -> Decimal | None:
         return Decimal(text) if text else None
     except ArithmeticError:
         return None
-
-
-def _facts(entry: AuditEntry) -> dict[str, Any]:
-    try:
-        facts = json.loads(entry.correlation) if entry.correlation else {}
-    except ValueError:
-        facts = {}
-    return facts if isinstance(facts, dict) else {}
 
 
 def _listed(names: list[str]) -> str:

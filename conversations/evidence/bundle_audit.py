@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db.models.query import QuerySet
 
+from conversations.access.audit import entry_facts
 from conversations.core.secret_masking import mask, mask_json
 from conversations.evidence import tree
 from conversations.models import Approval, AuditEntry, Conversation, TreeLeaf
@@ -53,7 +54,7 @@ def links(conversations: Conversations, size: int) -> Iterator[dict[str, Any]]:
 
 
 def _opened(entry: AuditEntry) -> dict[str, Any]:
-    facts = json.loads(entry.correlation) if entry.correlation else {}
+    facts = entry_facts.parse(entry.correlation)
     reason, masked = mask(entry.reason), mask_json(facts)
     is_masked = (reason, masked) != (entry.reason, facts)
     words = {name: getattr(entry, name) for name in PERSONAL} | {"reason": reason}

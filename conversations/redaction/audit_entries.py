@@ -15,7 +15,7 @@ from django.db.models import Q
 from django.db.models.query import QuerySet
 
 from conversations.access.action_context import audited_action
-from conversations.access.audit import chain
+from conversations.access.audit import chain, entry_facts
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Invalid, NotFound
 from conversations.core.principals import SYSTEM, Principal
@@ -105,11 +105,7 @@ def naming(person: str, words: Sequence[str]) -> list[int]:
 
 def left_of(entry: AuditEntry) -> tuple[str, str]:
     """Return the reason and the facts that stand there once an entry is erased."""
-    try:
-        facts = json.loads(entry.correlation) if entry.correlation else {}
-    except ValueError:
-        facts = {}
-    left = {name: value for name, value in facts.items() if name in KEPT} if isinstance(facts, dict) else {}
+    left = {name: value for name, value in entry_facts.parse(entry.correlation).items() if name in KEPT}
     return (chain.ERASED if entry.reason else "", _compact(left) if left else "")
 
 
@@ -126,9 +122,10 @@ def without_id(erased: ErasedId) -> list[AuditEntry]:
     for entry in rows.order_by("seq").iterator(chunk_size=500):
         was = (entry.target, entry.reason, entry.correlation)
         target, new_target = f"conversation:{erased.old}", f"conversation:{erased.new}"
-        facts = json.loads(entry.correlation) if entry.correlation else {}
+        facts = entry_facts.parse(entry.correlation)
         is_about = entry.target == target or facts.get("conversation") == erased.old
-        left = erased.in_fields(facts, words=is_about, structural=KEPT)
+        is_cut = facts.keys() == {"text"}  # nobody wrote it: an older entry's JSON, cut in the middle
+        left = erased.in_fields(facts, words=is_about or is_cut, structural=KEPT)
         left |= {name: new_target for name, value in facts.items() if value == target}
         if isinstance(query := facts.get("query"), str) and not is_about:
             left["query"] = erased.in_query(query)
@@ -178,6 +175,6 @@ def _conversations_of(entries: Sequence[AuditEntry]) -> list[int]:
     for entry in entries:
         kind, _, name = entry.target.partition(":")
         keys.add(name if kind == "conversation" else "")
-        facts = json.loads(entry.correlation) if entry.correlation else {}
+        facts = entry_facts.parse(entry.correlation)
         keys.add(str(facts.get("conversation", "")))
     return list(Conversation.objects.filter(key__in=keys - {""}).values_list("pk", flat=True))

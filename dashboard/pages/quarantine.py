@@ -1,6 +1,5 @@
 """Quarantined messages, which could not be stored: the list, one message, and what can be done with it."""
 
-import json
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 
+from conversations.access.audit import entry_facts
 from conversations.core import hidden_characters, page_urls
 from conversations.core.errors import NotAllowed, NotFound, SwitchboardError
 from conversations.core.micros import to_datetime
@@ -133,7 +133,7 @@ def _settlement(row: Quarantine) -> dict[str, Any] | None:
     entry = quarantine.settlement(row.pk) if row.outcome else None
     if entry is None:
         return None
-    correlation = json.loads(entry.correlation or "{}")
+    correlation = entry_facts.parse(entry.correlation)
     conversation, seq = correlation.get("conversation") or "", correlation.get("seq") or 0
     return {
         "by": entry.principal,

@@ -147,6 +147,25 @@ def test_what_a_column_cannot_hold_is_replaced():
     assert chain.verify().ok
 
 
+@pytest.mark.parametrize(
+    ("facts", "left"),
+    [
+        ({"events": {"a": list(range(1_000_000, 1_000_600))}, "field": ""}, "… 344 more"),
+        ({"events": {f"conversation {n}": [n] for n in range(300)}}, "more"),
+        ({"query": "q" * 5_000, "address": "192.0.2.7"}, "q…"),
+        ({"calls": ["a" * 900] * 40}, "more"),
+    ],
+)
+def test_facts_that_are_too_long_are_shortened_and_stay_json(facts, left):
+    with write_transaction():
+        entry = chain.add_entry(MARIA, "look", "thing:1", correlation=facts)
+
+    assert len(entry.correlation) <= 4000
+    assert json.loads(entry.correlation).keys() == facts.keys()
+    assert left in entry.correlation
+    assert chain.verify().ok
+
+
 def test_a_refused_action_leaves_one_refusal_and_no_change(people):
     with pytest.raises(NotAllowed), audited_action(people["viewer"], "change", "thing:1", right="people"):
         User.objects.all().delete()

@@ -20,6 +20,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 from django.db.models import Max
 
+from conversations.access.audit import entry_facts
 from conversations.core.principals import Principal
 from conversations.core.write_transaction import in_write_transaction, write_transaction
 from conversations.events import commit_listeners
@@ -83,7 +84,7 @@ def add_entry(
         after=after,
         reason=_fit(reason, MAX_REASON),
         outcome=outcome,
-        correlation=_fit(_compact({**_circumstances.get(), **(correlation or {})}), 4000),
+        correlation=_clean(entry_facts.as_text({**_circumstances.get(), **(correlation or {})})),
     )
     return _chained(entry)
 
@@ -279,6 +280,11 @@ def _compact(value: object) -> str:
 
 
 def _fit(text: str, limit: int) -> str:
-    """Replace what a column or the chain cannot hold: NUL, lone surrogates, too many characters."""
-    clean = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
+    """Replace what a column or the chain cannot hold, too many characters as well."""
+    clean = _clean(text)
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def _clean(text: str) -> str:
+    """Replace NUL and lone surrogates."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()

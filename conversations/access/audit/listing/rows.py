@@ -1,6 +1,5 @@
 """Entries as pages draw them and as the API returns them. What looks like a key or a password is masked in both."""
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +10,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from markupsafe import Markup
 
+from conversations.access.audit import entry_facts
 from conversations.access.audit.listing import target_links
 from conversations.access.audit.listing.query import EntryRow
 from conversations.access.audit.listing.target_links import TargetPlace
@@ -271,11 +271,4 @@ def _correlation(entry: EntryRow) -> Json:
 
 
 def _facts(entry: EntryRow) -> Json:
-    """Parse an entry's correlation; what cannot be parsed stays a text."""
-    if not entry.correlation:
-        return {}
-    try:
-        value = json.loads(entry.correlation)
-    except (ValueError, RecursionError):
-        value = None
-    return value if isinstance(value, dict) else {"text": entry.correlation}
+    return entry_facts.parse(entry.correlation)

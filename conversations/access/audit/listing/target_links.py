@@ -62,8 +62,8 @@ def of_export(target: str, correlation: Mapping[str, Any]) -> str:
     """Return the address of the exported list; empty if the entry is not about an export."""
     name, _, form = target.partition(".")
     query = correlation.get("query", "")
-    if form not in ("csv", "jsonl") or name not in EXPORTS or not isinstance(query, str):
-        return ""
+    if form not in ("csv", "jsonl") or name not in EXPORTS or not isinstance(query, str) or query.endswith("…"):
+        return ""  # "…": the entry has only its beginning
     return f"{reverse(EXPORTS[name])}?{query}"
 
 
