@@ -27,6 +27,16 @@ class AutoApprovalRule(models.Model):
     lookup_key = models.CharField(max_length=410, help_text="the tool's kind and names: `bare:x`")
     tool = models.CharField(max_length=401, help_text="its qualified name, as it is shown")
     schema = models.CharField(max_length=64, default="", help_text="the tool's hash; empty: whatever it is then")
+    origin = models.CharField(
+        max_length=40,
+        default="",
+        db_default="",
+        help_text="where the tool comes from: function, mcp …; empty: anywhere",
+    )
+    mcp_server = models.CharField(max_length=200, default="", db_default="", help_text="its MCP server; empty: any")
+    team = models.CharField(
+        max_length=100, default="", db_default="", help_text="whose agent calls it; empty: any team's"
+    )
     agent = models.CharField(max_length=200, default="", help_text="an agent's name; empty: every agent")
     is_exact = models.BooleanField(help_text="the arguments are these; else these are among them")
     arguments = models.TextField(help_text="canonical JSON of an object")

@@ -37,9 +37,8 @@ def _rule(recorded: CallRecord, eligibility: ReplayEligibility) -> AutoApprovalR
     about = evaluate.about(recorded.row.agent, recorded.tool)
     if recorded.call.approval_request is None or request_terms.of_call(about).no_always:
         return None
-    call = auto_approval_rules.call_of(event_rows.parse_event(recorded.call.approval_request).body)._replace(
-        schema=eligibility.schema
-    )
+    request = event_rows.parse_event(recorded.call.approval_request).body
+    call = auto_approval_rules.call_of({**request, "schema": eligibility.schema}, eligibility.team)
     rules, is_destructive = auto_approval_rules.rules().get(call.lookup_key, ()), eligibility.effect == "destructive"
     return next((rule for rule in rules if auto_approval_rules.fits(rule, call, is_destructive=is_destructive)), None)
 

@@ -13,7 +13,7 @@ from conversations.core import schema_state
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SQUASHED, LAST = "0001_squashed_0023_escalated_requests", "0023_escalated_requests"
-NEWEST = "0027_telemetry_traces"
+NEWEST = "0028_rule_tools"
 OURS = "n.nspname='public' AND c.relname LIKE 'conversations%'"
 TABLES = "pg_class c JOIN pg_namespace n ON n.oid=c.relnamespace"
 IN_POSTGRESQL = (

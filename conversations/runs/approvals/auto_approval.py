@@ -46,8 +46,7 @@ def approve_call(claimed: Claim, request: Body) -> AutoApprovalRule | None:
     """
     with write_transaction():
         conversation = Conversation.objects.locked(key=claimed.conversation)
-        call = auto_approval_rules.call_of(request)
-        rule = None if conversation.is_held else _use(call, Run.objects.get(id=claimed.run))
+        rule = None if conversation.is_held else _use(request, Run.objects.get(id=claimed.run))
         if rule is None:
             return None
         body = _decision_body(request, rule) | {
@@ -75,12 +74,13 @@ def _waiting(rules: auto_approval_rules.Rules) -> Iterator[_WaitingRequest]:
     named = ToolCall.objects.filter(Q(lookup_key__in=rules) | Q(lookup_key=None), status="waiting").values("id")
     free = Approval.objects.open().filter(conversation__state="open", conversation__owner="", tool_call__in=named)
     requests = Event.objects.filter(conversation=OuterRef("conversation"), seq=OuterRef("asked_seq")).values("body")
+    teams = Run.objects.filter(id=OuterRef("run")).values("team")
     ids = list(free.order_by("id").values_list("id", flat=True)[:MAX_REQUESTS])
     for at in range(0, len(ids), bounded_reads.FETCHED):
         some = Approval.objects.filter(id__in=ids[at : at + bounded_reads.FETCHED]).order_by("id")
-        rows = some.annotate(asked=Subquery(requests[:1])).values_list("id", "conversation_id", "asked")
-        for approval, conversation, body in rows:
-            call = auto_approval_rules.call_of(decide.parse_request_body(body))
+        rows = some.annotate(asked=Subquery(requests[:1]), team=Subquery(teams))
+        for approval, conversation, body, team in rows.values_list("id", "conversation_id", "asked", "team"):
+            call = auto_approval_rules.call_of(decide.parse_request_body(body), team or "")
             of_tool = rules.get(call.lookup_key, ())
             if any(auto_approval_rules.fits(rule, call, is_destructive=False) for rule in of_tool):
                 yield _WaitingRequest(approval, conversation)
@@ -97,7 +97,7 @@ def _approve(approval: _WaitingRequest) -> bool:
             return False
         if request_terms.expired_at(row, request) is not None:
             return False
-        rule = _use(auto_approval_rules.call_of(request), run)
+        rule = _use(request, run)
         if rule is None:
             return False
         body = _decision_body(request, rule)
@@ -106,9 +106,10 @@ def _approve(approval: _WaitingRequest) -> bool:
     return True
 
 
-def _use(call: auto_approval_rules.MatchedCall, run: Run) -> AutoApprovalRule | None:
+def _use(request: Body, run: Run) -> AutoApprovalRule | None:
     """Count a use of the first valid rule that matches a call, with the conversation locked. None for a replay, because
     rules apply to agents' calls and a person requested the replay; nor for an external agent."""
+    call = auto_approval_rules.call_of(request, run.team)
     if run.kind in ("replay", EXTERNAL):
         return None
     about = evaluate.about(call.agent, call.tool)

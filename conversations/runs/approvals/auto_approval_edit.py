@@ -22,6 +22,7 @@ from conversations.events.payload import check_depth
 from conversations.models import Agent, Approval, AutoApprovalRule, Run
 from conversations.models.run import EXTERNAL
 from conversations.runs.approvals import auto_approval_rules, request_terms
+from conversations.runs.approvals.auto_approval_rules import ToolIdentity
 from conversations.runs.approvals.decide import DecisionInput, apply_decision, request_body
 from conversations.runs.budgets import budget_requests
 from conversations.runs.policy import evaluate
@@ -31,8 +32,9 @@ MAX_DURATION = 366 * 24 * 3600 * 10  # seconds from now that a rule may hold, un
 
 
 class AutoApprovalScope(NamedTuple):
-    """The calls that a rule matches. From a request, `tool`, `lookup_key`, `schema` and `agent` are the call's, and so
-    are exact arguments; with `any_agent` the rule applies to every agent. `until` is µs UTC."""
+    """The calls that a rule matches. From a request, `tool`, `lookup_key`, `identity` and `agent` are the call's, and
+    so are exact arguments; with `any_agent` the rule applies to every agent of the team. By hand, `schema` may be the
+    tool's hash. `until` is µs UTC."""
 
     is_exact: bool = True
     arguments: dict[str, Any] | None = None
@@ -41,6 +43,7 @@ class AutoApprovalScope(NamedTuple):
     tool: str = ""
     lookup_key: str = ""
     schema: str = ""
+    identity: ToolIdentity = ToolIdentity()
     uses: int | None = None
     until: int | None = None
 
@@ -62,7 +65,8 @@ def approve_and_make_rule(
         if row is None:
             raise NotFound(f"there is no approval {approval[:80]}")
         _require_coverable(row)
-        of_call = _from_call(auto_approval_rules.call_of(request_body(row)), scope)
+        team = Run.objects.filter(id=row.run).values_list("team", flat=True).first() or ""
+        of_call = _from_call(auto_approval_rules.call_of(request_body(row), team), scope)
         apply_decision(principal, approval, DecisionInput("approve", message=message, reason=reason), makes_rule=id_)
         return _make(principal, id_, of_call, reason, approval=approval)
 
@@ -96,7 +100,7 @@ def _make(
     if AutoApprovalRule.objects.live(now).count() >= auto_approval_rules.MAX_RULES:
         raise Invalid(f"there are already {auto_approval_rules.MAX_RULES:,} rules; revoke one first")
     rule = AutoApprovalRule.objects.create(
-        id=id_, lookup_key=scope.lookup_key, tool=scope.tool, schema=scope.schema,
+        id=id_, lookup_key=scope.lookup_key, tool=scope.tool, **scope.identity._asdict(),
         agent="" if scope.any_agent else scope.agent, is_exact=scope.is_exact,
         arguments=auto_approval_rules.canonical(scope.arguments), digest=auto_approval_rules.digest(scope.arguments),
         uses=scope.uses, until=scope.until, made_by=str(principal), made_at=time.time_ns() // 1000,
@@ -130,7 +134,7 @@ def _from_call(call: auto_approval_rules.MatchedCall, scope: AutoApprovalScope) 
     if not auto_approval_rules.contains(call.arguments, arguments):
         raise Invalid("must be among the arguments of the call", field="arguments")
     return scope._replace(
-        tool=call.tool, lookup_key=call.lookup_key, schema=call.schema, agent=call.agent, arguments=arguments
+        tool=call.tool, lookup_key=call.lookup_key, identity=call.identity, agent=call.agent, arguments=arguments
     )
 
 
@@ -138,16 +142,22 @@ def _named(scope: AutoApprovalScope) -> AutoApprovalScope:
     """Return the tool that a rule created by hand names, by its qualified name or its lookup key."""
     if scope.arguments is None:
         raise Invalid("must be a JSON object", field="arguments")
-    identity, any_agent = scope.lookup_key or scope.tool, scope.any_agent or not scope.agent
-    for name, tools in Agent.objects.order_by("name").values_list("name", "tools"):
-        for tool in json.loads(tools) if any_agent or name == scope.agent else ():
+    name, any_agent = scope.lookup_key or scope.tool, scope.any_agent or not scope.agent
+    offered: dict[ToolIdentity, tuple[str, str, str]] = {}  # to the schema, the tool's name and its lookup key
+    for agent, team, tools in Agent.objects.order_by("name", "team").values_list("name", "team", "tools"):
+        for tool in json.loads(tools) if any_agent or agent == scope.agent else ():
             key = str(tool.get("lookup_key") or f"bare:{tool['name']}")
-            if identity in (key, tool["name"]):
-                return scope._replace(
-                    tool=tool["name"], lookup_key=key, any_agent=any_agent,
-                    schema=scope.schema or str(tool.get("schema") or ""),
-                )  # fmt: skip
-    raise Invalid(f"no available agent{'' if any_agent else f' named {scope.agent[:80]}'} has this tool", field="tool")
+            identity = auto_approval_rules.identity_of(tool, "" if any_agent else tool.get("team") or team)
+            if name in (key, tool["name"]):
+                offered.setdefault(identity._replace(schema=""), (identity.schema, tool["name"], key))
+    if not offered:
+        whose = "" if any_agent else f" named {scope.agent[:80]}"
+        raise Invalid(f"no available agent{whose} has this tool", field="tool")
+    if len(offered) > 1:
+        raise Invalid("several tools have this name: create the rule from a request for approval", field="tool")
+    ((identity, (schema, tool_name, key)),) = offered.items()
+    identity = identity._replace(schema=scope.schema or schema)
+    return scope._replace(tool=tool_name, lookup_key=key, any_agent=any_agent, identity=identity)
 
 
 def _check(scope: AutoApprovalScope, reason: str) -> None:
@@ -175,4 +185,6 @@ def _check(scope: AutoApprovalScope, reason: str) -> None:
 
 def digest_of(rule: AutoApprovalRule) -> str:
     """Return the digest of a rule's scope, for the audit log."""
-    return chain.digest([rule.lookup_key, rule.schema, rule.agent, rule.is_exact, rule.digest, rule.uses, rule.until])
+    scope = [rule.lookup_key, rule.schema, rule.agent, rule.is_exact, rule.digest, rule.uses, rule.until]
+    tool = [rule.origin, rule.mcp_server, rule.team]  # which older rules do not have
+    return chain.digest([*scope, *tool] if any(tool) else scope)

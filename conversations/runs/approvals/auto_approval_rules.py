@@ -1,9 +1,9 @@
 """Determine which calls an auto-approval rule matches. Used by the gate and the actions.
 
-A rule matches one tool (by its lookup key, and only while it is the tool for which the rule was created), one agent or
-any, and arguments: exactly the same object, or partially, an object that they contain. Arguments are compared as
-canonical JSON, with secrets masked, as in the record; arguments that are not an object or contain a secret match no
-rule.
+A rule matches one tool (by its lookup key, and only while it is the tool for which the rule was created: of the same
+schema, origin, MCP server and team), one agent or any, and arguments: exactly the same object, or partially, an object
+that they contain. Arguments are compared as canonical JSON, with secrets masked, as in the record; arguments that are
+not an object or contain a secret match no rule.
 """
 
 import json
@@ -23,6 +23,19 @@ MAX_ARGUMENTS = 64 * 1024  # characters of a rule's arguments
 IN_TURN = (F("uses").asc(nulls_first=True), F("made_at"), F("id"))  # one without a number of uses spares the others
 
 
+class ToolIdentity(NamedTuple):
+    """What makes two tools of one lookup key the same one. In a rule, an empty field matches any tool."""
+
+    schema: str = ""
+    origin: str = ""
+    mcp_server: str = ""
+    team: str = ""
+
+    def matches(self, tool: "ToolIdentity") -> bool:
+        """Return whether a rule for this tool is for the other one too."""
+        return all(own in ("", other) for own, other in zip(self, tool, strict=True))
+
+
 class MatchedCall(NamedTuple):
     """A call that waits or would wait, as rules see it. `arguments` None: they are not an object, or contain a masked
     secret."""
@@ -30,7 +43,7 @@ class MatchedCall(NamedTuple):
     agent: str
     tool: str
     lookup_key: str
-    schema: str
+    identity: ToolIdentity
     effect: str
     arguments: dict[str, Any] | None
 
@@ -38,24 +51,35 @@ class MatchedCall(NamedTuple):
 Rules = Mapping[str, list[AutoApprovalRule]]  # by lookup key
 
 
-def call_of(request: Mapping[str, Any]) -> MatchedCall:
-    """Return the call from its `approval.requested` event."""
+def call_of(request: Mapping[str, Any], team: str = "") -> MatchedCall:
+    """Return the call from its `approval.requested` event and the team of its run."""
     tool = str(request.get("qualified_name") or request.get("name") or "")
     return MatchedCall(
         agent=str(request.get("agent") or ""),
         tool=tool,
         lookup_key=str(request.get("lookup_key") or f"bare:{tool}"),
-        schema=str(request.get("schema") or ""),
+        identity=identity_of(request, team),
         effect=str(request.get("effect") or ""),
         arguments=_arguments(request),
     )
+
+
+def identity_of(tool: Mapping[str, Any], team: str) -> ToolIdentity:
+    """Return a tool's identity from an approval request, or from the facts of a tool that is offered."""
+    schema, origin, mcp_server = (str(tool.get(name) or "") for name in ("schema", "origin", "mcp_server"))
+    return ToolIdentity(schema, origin, mcp_server, team)
+
+
+def tool_of(rule: AutoApprovalRule) -> ToolIdentity:
+    """Return the identity of the tool that a rule is for."""
+    return ToolIdentity(rule.schema, rule.origin, rule.mcp_server, rule.team)
 
 
 def fits(rule: AutoApprovalRule, call: MatchedCall, *, is_destructive: bool) -> bool:
     """Return whether a rule matches a call. A destructive call must match exactly: agent, tool and arguments."""
     if rule.lookup_key != call.lookup_key or rule.agent not in ("", call.agent) or call.arguments is None:
         return False
-    if rule.schema and rule.schema != call.schema:
+    if not tool_of(rule).matches(call.identity):
         return False
     if is_destructive and not (rule.agent and rule.is_exact):
         return False

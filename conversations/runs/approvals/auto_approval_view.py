@@ -16,8 +16,9 @@ from conversations.core.micros import to_datetime
 from conversations.core.node_heartbeat import database_now
 from conversations.models import Agent, Approval, AutoApprovalRule
 from conversations.rendering import json_tree, richtext
-from conversations.runs.approvals import request_terms
+from conversations.runs.approvals import auto_approval_rules, request_terms
 from conversations.runs.approvals.auto_approval import makers_right
+from conversations.runs.approvals.auto_approval_rules import ToolIdentity
 from conversations.runs.policy import evaluate
 
 STATES = ("live", "ended")
@@ -44,6 +45,8 @@ class ShownAutoApproval:
     row: AutoApprovalRule
     tool: str
     agent: str
+    server: str
+    team: str
     arguments: Markup
     is_any: bool
     idle: str
@@ -101,15 +104,17 @@ def page(
 
 def shown(rows: Sequence[AutoApprovalRule]) -> list[ShownAutoApproval]:
     """Prepare rules for display."""
-    now, schemas = database_now(), _schemas()
+    now, offered = database_now(), _offered()
     return [
         ShownAutoApproval(
             row=row,
             tool=hidden_characters.spelled_out(row.tool),
             agent=hidden_characters.spelled_out(row.agent),
+            server=hidden_characters.spelled_out(row.mcp_server),
+            team=hidden_characters.spelled_out(row.team),
             arguments=json_tree.draw(row.arguments),
             is_any=not row.is_exact and row.arguments == "{}",
-            idle=_idle(row, now, schemas),
+            idle=_idle(row, now, offered),
             uses=_uses(row),
         )
         for row in rows
@@ -121,6 +126,7 @@ def item(rule: ShownAutoApproval) -> Json:
     row = rule.row
     return {
         "rule_id": row.id, "tool": row.tool, "lookup_key": row.lookup_key, "schema": row.schema, "agent": row.agent,
+        "origin": row.origin, "mcp_server": row.mcp_server, "team": row.team,
         "match": "exact" if row.is_exact else "partial", "arguments": json.loads(row.arguments),
         "uses": row.uses, "used": row.used, "until": rule.until.isoformat() if rule.until else None,
         "made_by": row.made_by, "made_at": rule.made_at.isoformat(), "approval_id": row.approval or None,
@@ -130,7 +136,7 @@ def item(rule: ShownAutoApproval) -> Json:
     }  # fmt: skip
 
 
-def _idle(row: AutoApprovalRule, now: int, schemas: dict[str, set[str]]) -> str:
+def _idle(row: AutoApprovalRule, now: int, offered: dict[str, set[ToolIdentity]]) -> str:
     """Return why a rule approves nothing now."""
     if row.revoked_at is not None:
         return f"Revoked by {hidden_characters.spelled_out(row.revoked_by)}"
@@ -148,20 +154,20 @@ def _idle(row: AutoApprovalRule, now: int, schemas: dict[str, set[str]]) -> str:
         return "The policy requires a person to decide on every call"
     if held.effect == "destructive" and not (row.agent and row.is_exact):
         return "Policy treats these calls as destructive: a rule requires a single agent and exact arguments"
-    offered = schemas.get(row.lookup_key, set())
-    if row.schema and offered and row.schema not in offered:
+    tools, own = offered.get(row.lookup_key, set()), auto_approval_rules.tool_of(row)._replace(team="")
+    if tools and not any(own.matches(tool) for tool in tools):
         return "The tool has changed"
     return ""
 
 
-def _schemas() -> dict[str, set[str]]:
-    """Return the hashes under which each tool is offered now, by its lookup key."""
-    hashes: dict[str, set[str]] = {}
+def _offered() -> dict[str, set[ToolIdentity]]:
+    """Return the tools that are offered now, by lookup key."""
+    offered: dict[str, set[ToolIdentity]] = {}
     for tools in Agent.objects.values_list("tools", flat=True):
         for tool in json.loads(tools):
             key = str(tool.get("lookup_key") or f"bare:{tool.get('name')}")
-            hashes.setdefault(key, set()).add(str(tool.get("schema") or ""))
-    return hashes
+            offered.setdefault(key, set()).add(auto_approval_rules.identity_of(tool, ""))
+    return offered
 
 
 def _uses(row: AutoApprovalRule) -> list[Use]:

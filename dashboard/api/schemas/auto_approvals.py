@@ -61,6 +61,9 @@ class AutoApprovalRule(Shape):
     tool: str
     lookup_key: str
     schema_hash: Annotated[str, Field(alias="schema")]
+    origin: str
+    mcp_server: str
+    team: str
     agent: str
     match: Literal["exact", "partial"]
     arguments: dict[str, Any]
