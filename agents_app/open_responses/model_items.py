@@ -43,7 +43,7 @@ def _fit(item: Item) -> Item | None:
         case "reasoning":  # without its content only the server that made it could look it up
             keys = ("type", "id", "summary", "encrypted_content")
             return {key: item[key] for key in keys if key in item} if item.get("encrypted_content") else None
-    return item
+    return None  # an extension (`slug:type`), which no API of a model has
 
 
 def _message(item: Item) -> Item:

@@ -38,12 +38,6 @@ class InputFile(msgspec.Struct, tag_field="type", tag="input_file"):
     file_url: str | None = None
 
 
-class InputVideo(msgspec.Struct, tag_field="type", tag="input_video"):
-    """A video, as a URL."""
-
-    video_url: str
-
-
 class OutputText(msgspec.Struct, tag_field="type", tag="output_text"):
     """A text by a model."""
 
@@ -57,7 +51,7 @@ class RefusalPart(msgspec.Struct, tag_field="type", tag="refusal"):
     refusal: str
 
 
-Given = InputText | InputImage | InputFile | InputVideo
+Given = InputText | InputImage | InputFile
 
 
 class UserMessageItem(msgspec.Struct):

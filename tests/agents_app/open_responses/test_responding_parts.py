@@ -4,6 +4,7 @@ import json
 
 import pytest
 from agents import Agent, FunctionTool, function_tool
+from agents.models.chatcmpl_converter import Converter
 from agents.testing import ScriptedModel, assistant_message, function_call
 from openai.types.responses import ResponseReasoningItem
 from openai.types.responses.response_reasoning_item import Summary
@@ -46,6 +47,15 @@ def output(call_id, text="x"):
 
 
 LONG = "call_0123456789abcdef"
+
+
+def test_a_model_is_not_given_an_item_of_a_type_that_no_api_has():
+    note = {"type": "acme:note", "id": "n1", "status": "completed"}
+
+    made = model_input(user("a"), note, user("b"))
+
+    assert [item["content"][0]["text"] for item in made] == ["a", "b"]
+    Converter.items_to_messages(made)
 
 
 def test_a_model_is_told_neither_ids_nor_statuses_of_ours():

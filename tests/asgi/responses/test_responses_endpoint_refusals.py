@@ -50,6 +50,7 @@ WRONG = [
     ({"input": [{"type": "function_call_output", "call_id": "c", "output": {}}]}, "input[0].output"),
     ({"input": [{"type": "compaction", "encrypted_content": "e30:x"}]}, "input[0].encrypted_content"),
     ({"input": [{"type": "item_reference"}]}, "input[0]"),
+    ({"input": [{"role": "user", "content": [{"type": "input_video", "video_url": "x"}]}]}, "input[0].content[0].type"),
     ({"instructions": ["x"]}, "instructions"),
     ({"max_output_tokens": 15}, "max_output_tokens"),
     ({"max_output_tokens": 1e9}, "max_output_tokens"),
