@@ -75,7 +75,7 @@ def acting_agent(claim: Claim) -> str:
 def tools_hash(items: Iterable[ToolApprovalItem]) -> str:
     """Return the hash of the tools for which calls wait, as their agents have them now. Raises Incompatible if one is
     missing."""
-    tool_keys = sorted({f"{item.agent.name}\0{_schema(item)}" for item in items})
+    tool_keys = sorted({f"{item.agent.name}\0{_tool_key(item)}" for item in items})
     return text_digest("\n".join(tool_keys))[:32]
 
 
@@ -90,11 +90,14 @@ def _parse_state(text: str) -> SavedState:
     return SavedState(fields["state"], fields["turns"], fields.get("team", ""), interjections)
 
 
-def _schema(item: ToolApprovalItem) -> str:
+def _tool_key(item: ToolApprovalItem) -> str:
+    """Return a tool's schema; of an MCP server's tool also the server and the name there."""
     tool = tool_of(item)
     if tool is None:
         raise Incompatible(f"{item.agent.name} no longer has the tool {item.qualified_name or item.name}")
-    return identity.schema_of(tool).hash
+    layers = identity.identity_of(tool)
+    key = identity.schema_of(tool).hash
+    return "\0".join([key, layers.mcp_server, layers.name_there or ""]) if layers.mcp_server else key
 
 
 def _mac(run: str, sdk: str, state: str) -> str:

@@ -5,7 +5,7 @@ import asyncio
 import json
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from agents import Agent
@@ -16,8 +16,10 @@ from mcp.types import Tool as McpTool
 from agents_app.mcp import connections, limits
 from agents_app.mcp.servers import McpServer
 from agents_app.teams.definition import Team
+from conversations.core.principals import SYSTEM
 from conversations.models import Agent as AgentRow
-from conversations.models import ToolSchema
+from conversations.models import Approval, Run, ToolCall, ToolSchema
+from conversations.runs.approvals import decide
 from tests.support.agents_running import ended_runs, event_bodies, send_message, working
 from tests.support.live import ROOT, until
 
@@ -267,3 +269,23 @@ def test_lines_on_standard_output_that_are_no_messages_are_told_once(tmp_path, c
     (record,) = (record for record in caplog.records if record.name == "mcp.client.stdio")
     assert record.getMessage().startswith("the MCP server noisy writes lines to its standard output")
     assert record.exc_info is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [Faulty("prod"), Faulty("desk", tools=[listed("amp")], prefix="st")],
+    ids=["of another server", "another of the same server"],
+)
+def test_a_call_approved_for_one_tool_is_not_made_with_another_of_the_same_schema(other):
+    server = Faulty(ask=True)
+    with working(team_of([call()], server=server)) as worker:
+        until(lambda: worker.facts()["mcp"]["office"]["desk"] == "ok", what="the server's tools")
+        send_message()
+        until(lambda: Run.objects.filter(status="waiting").exists(), what="the request")
+    decide.decide(SYSTEM, Approval.objects.get().id, "approve")
+
+    with working(team_of(SO, server=replace(other, ask=True))):
+        (run,) = ended_runs()
+
+    assert (run.status, ToolCall.objects.get().status) == ("incompatible", "blocked")
+    assert event_bodies("run.incompatible")[0]["reason"] == "a tool whose approval was requested has changed: stamp"
