@@ -7,6 +7,7 @@ without them. A call is never sent twice: if the connection breaks, nobody knows
 
 import asyncio
 import contextlib
+import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 from agents import RunContextWrapper, UserError
 from agents.mcp import MCPServer
 from mcp import MCPError
-from mcp.types import CONNECTION_CLOSED, CallToolResult, GetPromptResult, ListPromptsResult
+from mcp.types import CONNECTION_CLOSED, CallToolResult, ContentBlock, GetPromptResult, ListPromptsResult, TextContent
 from mcp.types import Tool as McpTool
 
 from agents_app.mcp.limits import StdoutNoise, serving_name, within_list, within_result
@@ -121,7 +122,7 @@ class McpConnection(MCPServer):
             if not call.done() or _is_closed(error):
                 raise McpDown(f"the connection to the MCP server {self.name} broke: the call may have taken effect")
             result = call.result()
-            content = within_result(result.content)
+            content = within_result(_content(result))
             if result.is_error:  # an error in the record, too
                 raise McpFailed("\n".join(p.text for p in content if p.type == "text") or "it failed")
             return result.model_copy(update={"content": content})
@@ -235,6 +236,14 @@ class McpConnection(MCPServer):
         if isinstance(error, McpDown):
             return f"{error}. Continue without it."
         return f"The MCP server {self.name} could not run the call: {_error_text(error)}"
+
+
+def _content(result: CallToolResult) -> list[ContentBlock]:
+    """Return a result's content; if it has only structured content, that as JSON. A text copy of it is no duty of
+    servers."""
+    if result.content or result.structured_content is None:
+        return result.content
+    return [TextContent(type="text", text=json.dumps(result.structured_content, ensure_ascii=False))]
 
 
 def _is_closed(error: BaseException | None) -> bool:

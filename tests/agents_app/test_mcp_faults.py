@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pytest
 from agents import Agent
@@ -216,6 +217,23 @@ def test_what_a_model_is_given_of_a_result_is_limited(monkeypatch):
 
     (output,) = (item for item in team.agents[0].model.calls[1].input if item.get("type") == "function_call_output")
     assert [part["text"] for part in output["output"]] == ["12345", "67890", limits.CUT]
+
+
+def test_a_result_of_structured_content_alone_is_its_json(monkeypatch):
+    async def call_tool(self, name, arguments, meta=None):
+        return CallToolResult(content=[], structuredContent={"rows": 3, "unit": "m²"}, isError=self.fails)
+
+    monkeypatch.setattr(Faulty, "call_tool", call_tool)
+    for server in (Faulty(), Faulty(fails=True)):
+        team = team_of([call()], SO, server=server)
+        with working(team):
+            until(partial(names, team), what="the server's tools")
+            send_message(key=f"fails {server.fails}")
+            ended_runs(1 + server.fails)
+
+    good, bad = (event_bodies("tool_step", f"fails {fails}")[-1]["output"] for fails in (False, True))
+    assert good == {"type": "text", "text": '{"rows": 3, "unit": "m²"}'}
+    assert bad == '{"rows": 3, "unit": "m²"}'
 
 
 def test_the_text_of_an_error_is_limited(monkeypatch):
