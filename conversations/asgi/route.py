@@ -4,7 +4,7 @@ in §3.6."""
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -182,12 +182,13 @@ def bearer(scope: Scope) -> str:
     return secret.strip() if scheme.lower() == "bearer" else ""
 
 
-def query(scope: Scope) -> dict[str, str]:
-    """Return the query parameters. Raises Invalid if one is repeated or not UTF-8."""
+def query(scope: Scope, *, ignored: Collection[str] = ()) -> dict[str, str]:
+    """Return the query parameters but the `ignored` ones. Raises Invalid if one is repeated or not UTF-8."""
     try:
         pairs = parse_qsl(scope["query_string"].decode("ascii"), keep_blank_values=True, errors="strict")
     except ValueError as error:
         raise Invalid(f"the query must be UTF-8: {error}") from None
+    pairs = [(name, value) for name, value in pairs if name not in ignored]
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise Invalid("each query parameter must be given only once")

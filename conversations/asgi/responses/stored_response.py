@@ -25,6 +25,7 @@ from conversations.runs.responses.stored_response import StoredResponse
 
 VIEW = "view"
 READING = ("GET", "HEAD")
+INCLUDE = ("include", "include[]")  # a list, as clients send one; what is stored is returned without it, too
 CANCEL_PATIENCE, LOOK_EVERY = 5.0, 0.1  # seconds to wait for a cancelled run's end, and between looks
 MAX_LIMIT, DEFAULT_LIMIT = 100, 20  # of one page of input items: at most, and where the request does not say
 
@@ -42,7 +43,7 @@ class StoredResponseEndpoint:
             await route.answer(send, 200, await self._context.do(_delete, caller, scope["named"]))
             return
         caller = await self._context.admit(scope, (*READING, "DELETE"), VIEW)
-        starting_after = _starting_after(route.query(scope))
+        starting_after = _starting_after(route.query(scope, ignored=INCLUDE))
         stored = await self._context.do(find, caller, scope["named"])
         with self._context.reading(caller) as reader:
             if starting_after is None or scope["method"] == "HEAD":  # which has no body to follow
@@ -61,7 +62,7 @@ class InputItemsEndpoint:
     async def __call__(self, scope: route.Scope, receive: route.Receive, send: route.Send) -> None:
         """Handle one request."""
         caller = await self._context.admit(scope, READING, VIEW)
-        query = route.query(scope)
+        query = route.query(scope, ignored=INCLUDE)
         stored = await self._context.do(find, caller, scope["named"])
         await route.answer(send, 200, msgspec.json.encode(_page(_input_items(stored), query)))
 

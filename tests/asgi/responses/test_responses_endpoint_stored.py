@@ -86,6 +86,16 @@ def test_the_official_client_lists_input_items_and_deletes(client):
     assert client.responses.create(model=MODEL, input="on", previous_response_id=second.id).status == "completed"
 
 
+def test_the_official_client_may_include_several_things_in_what_it_reads(client):
+    include = ["reasoning.encrypted_content", "message.output_text.logprobs"]
+    response = client.responses.create(model=MODEL, input="one")
+
+    assert client.responses.retrieve(response.id, include=include) == response
+    assert [*client.responses.input_items.list(response.id, include=include)]
+    with client.responses.retrieve(response.id, include=include, stream=True) as events:
+        assert list(events)[-1].type == "response.completed"
+
+
 def test_the_official_client_lists_input_items_whose_ids_repeat_or_are_null(client):
     ids = ["m1", "m1", None, "", 5, None]
     items = [{"role": "user", "content": f"number {n}", "id": id_, "status": None} for n, id_ in enumerate(ids)]
