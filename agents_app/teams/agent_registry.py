@@ -21,35 +21,33 @@ HUES = 10  # the palette's agents (static/css/tokens.css)
 
 
 def register(served_teams: Sequence[ServedTeam]) -> None:
-    """Write the rows of what this worker serves; rows of agents that nobody serves anymore are deleted.
-    Synchronous."""
+    """Write the rows of what this worker serves; delete those of agents that no worker serves anymore. Synchronous."""
     with write_transaction():
         lock_actions()  # workers that start at once find the same rows missing
         now = database_now()
-        here = [served.team.name for served in served_teams]
-        Agent.objects.filter(served_until__lt=now).exclude(team__in=here).delete()
         for served in served_teams:
-            names = [agent.name for agent in served.team.agents]
-            Agent.objects.filter(team=served.team.name).exclude(name__in=names).delete()
             for agent in served.team.agents:
                 tools = _tools(served, agent.tools)
                 if served.team.name == PLAIN_TEAM:
                     tools = _with_hosts(tools, served_teams)
                 _enter(served, agent, tools, now)
                 _keep(served.team.name, served.schemas(agent), now)
+        Agent.objects.filter(served_until__lt=now).delete()
     for served in served_teams:
         served.mark_recorded(schema for agent in served.team.agents for schema in served.schemas(agent))
 
 
 def renew(served_teams: Sequence[ServedTeam]) -> None:
-    """Renew the rows of what is still served, and write them again if another worker has deleted all rows of a team
-    while they were not renewed. Synchronous."""
-    teams = {served.team.name for served in served_teams}
+    """Renew the rows of what this worker serves, and write them again if another worker has deleted one of them while
+    it was not renewed. Delete those of these teams' other agents that nobody serves anymore. Synchronous."""
+    mine = {(served.team.name, agent.name) for served in served_teams for agent in served.team.agents}
     with write_transaction():
-        rows = Agent.objects.filter(team__in=teams)
-        rows.update(served_until=database_now() + SERVED_FOR)
-        is_complete = teams <= set(rows.values_list("team", flat=True))
-    if not is_complete:
+        now = database_now()
+        of_teams = Agent.objects.filter(team__in={team for team, _ in mine})
+        served_rows = [id_ for id_, *pair in of_teams.values_list("id", "team", "name") if tuple(pair) in mine]
+        of_teams.filter(id__in=served_rows).update(served_until=now + SERVED_FOR)
+        of_teams.filter(served_until__lt=now).delete()
+    if len(served_rows) < len(mine):
         register(served_teams)
 
 

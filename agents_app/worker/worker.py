@@ -249,6 +249,7 @@ class Worker:
 
     def _register_elsewhere(self, remotes: Sequence[RemoteAgent]) -> list[ServedTeam]:
         """Create their team and write its rows. Sync: the protocol's package is imported with the first one."""
+        registration.delete_rows_of_removed()
         if not remotes:
             return []
         from agents_app.agui.remote_team import configured_team

@@ -57,11 +57,35 @@ def test_a_worker_that_was_silent_writes_the_rows_again_that_another_has_deleted
     assert available() == {"Clerk", "Porter", "Ida"}
 
 
-def test_a_worker_does_not_bring_back_an_agent_that_another_version_of_its_team_has_removed():
-    old = served("Clerk", "Porter", team="town")
+def test_an_agent_of_a_newer_version_of_the_team_stays_when_an_older_one_registers_and_ends():
+    new, old = served("Clerk", "Porter", team="town"), served("Clerk", team="town")
+    agent_registry.register(new)
+
+    agent_registry.register(old)  # it started later, or its MCP server lists other tools
+    agent_registry.unregister(old)
+    agent_registry.renew(new)
+
+    assert available() == {"Clerk", "Porter"}
+
+
+def test_an_agent_that_the_newer_version_of_its_team_has_no_longer_goes_with_the_last_worker_that_has_it():
+    old, new = served("Clerk", "Porter", team="town"), served("Clerk", team="town")
     agent_registry.register(old)
-    agent_registry.register(served("Clerk", team="town"))
-
+    agent_registry.register(new)
     agent_registry.renew(old)
+    assert available() == {"Clerk", "Porter"}
 
-    assert available() == {"Clerk"}
+    AgentRow.objects.filter(name="Porter").update(served_until=1)  # the old worker is gone
+    agent_registry.renew(new)
+
+    assert set(AgentRow.objects.values_list("name", flat=True)) == {"Clerk"}
+
+
+def test_a_worker_renews_no_agent_of_its_team_that_it_does_not_serve():
+    agent_registry.register(served("Clerk", "Porter", team="town"))
+    soon = database_now() + 5_000_000
+    AgentRow.objects.update(served_until=soon)
+
+    agent_registry.renew(served("Clerk", team="town"))
+
+    assert set(AgentRow.objects.filter(served_until__gt=soon).values_list("name", flat=True)) == {"Clerk"}

@@ -71,6 +71,11 @@ def remove(by: Who, name: str, *, reason: str = "") -> None:
         )
 
 
+def delete_rows_of_removed() -> None:
+    """Delete the rows of removed agents that a worker has written again in the meantime."""
+    Agent.objects.filter(team=TEAM).exclude(name__in=AgentElsewhere.objects.values("name")).delete()
+
+
 def registered_now() -> list[RemoteAgent]:
     """Return the registered agents, sorted by name."""
     return [_remote(row) for row in AgentElsewhere.objects.order_by("name")]

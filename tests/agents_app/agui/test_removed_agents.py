@@ -1,0 +1,40 @@
+"""What is left of a remote agent that an admin has removed."""
+
+import pytest
+
+from agents_app.worker import worker as workers
+from conversations.asgi.agui import registration
+from conversations.asgi.agui.registered import RemoteAgent
+from conversations.core.node_heartbeat import database_now
+from conversations.core.principals import SYSTEM
+from conversations.models import Agent, AgentElsewhere
+from tests.support.agents_running import team, working
+from tests.support.live import until
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
+
+
+@pytest.fixture(autouse=True)
+def quick_rounds(monkeypatch):
+    monkeypatch.setattr(workers, "BEAT_EVERY", 0.1)
+    monkeypatch.setattr(workers, "RENEW_EVERY_S", 0.1)
+
+
+def register(*names: str) -> None:
+    for name in names:
+        registration.register(SYSTEM, RemoteAgent(name, "https://agents.example.org/"))
+
+
+def is_served(name: str) -> bool:
+    return Agent.objects.filter(team=registration.TEAM, name=name, served_until__gt=database_now()).exists()
+
+
+@pytest.mark.parametrize("others", [[], ["Tides"]])
+def test_the_row_that_a_worker_wrote_while_the_agent_was_removed_goes(others):
+    register("Weather", *others)
+    with working(team()):
+        until(lambda: is_served("Weather"), what="the worker to serve it")
+
+        AgentElsewhere.objects.filter(name="Weather").delete()  # the worker wrote its row after that
+
+        until(lambda: not is_served("Weather"), within=10, what="its row to be deleted")
