@@ -43,11 +43,13 @@ ANSWERED = """SELECT COALESCE((SELECT r.input_seq FROM conversations_run r
 
 
 class MissedMessages(NamedTuple):
-    """Messages, oldest first: before the one to answer, and after it. `upto` is the newest seq; 0 for none."""
+    """Messages, oldest first: before the one to answer, and after it; their seqs. `upto` is the newest seq that was
+    read; 0 for none."""
 
     before: list[Item]
     after: list[Item]
     upto: int = 0
+    seqs: frozenset[int] = frozenset()
 
     @property
     def all(self) -> list[Item]:
@@ -81,7 +83,7 @@ def missed_messages(
     ]
     before = [item for seq, item in new if seq < claim.input_seq]
     after = [item for seq, item in new if seq > claim.input_seq]
-    return MissedMessages(before, after, rows[-1][0] if rows else 0)
+    return MissedMessages(before, after, rows[-1][0] if rows else 0, frozenset(seq for seq, _ in new))
 
 
 class InterjectionFilter:

@@ -33,12 +33,14 @@ CONTEXT = f'{OURS}context":'
 WAS = f'{OURS}was":'
 HEARD = f'{OURS}heard":'  # up to which event it has heard what no run answers
 DELIVERED = f'{OURS}delivered":'  # the messages after that one that reached a run at work
+UNANSWERED = f'{OURS}unanswered":'  # the messages among the items whose runs all ended badly
 DAY = 86_400_000_000  # µs
 _TABLE = "conversations_sessionitem"
 ROWS = f"""SELECT 0, seq, at, payload FROM (SELECT seq, at, payload FROM {_TABLE}
  WHERE conversation=%s AND payload NOT LIKE %s ORDER BY seq DESC LIMIT %s) AS newest
  UNION ALL SELECT 1, seq, at, payload FROM {_TABLE}
- WHERE conversation=%s AND (payload LIKE %s OR payload LIKE %s OR payload LIKE %s)"""
+ WHERE conversation=%s AND (payload LIKE %s OR payload LIKE %s OR payload LIKE %s
+ OR payload LIKE %s)"""
 INSERT = f"INSERT INTO {_TABLE}(conversation,seq,at,payload) VALUES %s"
 # As text: nearly each first run of a conversation asks this while it holds the write turn, and Django needs half a
 # millisecond to write it.
@@ -71,6 +73,9 @@ class DjangoSession:
         self.last_heard_seq = 0  # up to which event
         self._new_heard_seq = 0  # as far as this run hears
         self.delivered: frozenset[int] = frozenset()  # messages that reached a run at work, after `last_heard_seq`
+        self.unanswered: frozenset[int] = frozenset()  # messages among the items that no run has answered
+        self._new_unanswered: frozenset[int] = frozenset()  # messages that this run adds to the items
+        self._answers = 0  # the message that it answers
         self._meanwhile: list[_Kept] = []  # what it hears when it goes on
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
@@ -80,6 +85,7 @@ class DjangoSession:
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items at the end."""
         self._added += [(item, _written(item)) for item in items]  # here: nobody waits for the database meanwhile
+        self._new_unanswered |= {self._answers}
 
     for each in (get_items, add_items):  # the SDK asks for them four times a run, and reading one costs 60 µs
         each.__signature__ = inspect.signature(each)  # type: ignore[union-attr]
@@ -103,9 +109,10 @@ class DjangoSession:
         """Remove everything."""
         self._stored, self._added, self._is_cleared = [], [], True
 
-    def hear(self, missed: MissedMessages, *, is_resumed: bool) -> None:
-        """Add messages that no run answers: for a run that begins, those before its own message, and later ones
-        together with it; for a run that continues, all."""
+    def hear(self, missed: MissedMessages, *, answers: int, is_resumed: bool) -> None:
+        """Add messages that no run answers: for a run that begins, those before its own message `answers`, and later
+        ones together with it; for a run that continues, all."""
+        self._answers, self._new_unanswered = answers, missed.seqs
         self._new_heard_seq = max(self.last_heard_seq, missed.upto)
         if is_resumed:
             self._meanwhile = [(item, _written(item)) for item in missed.all]
@@ -116,6 +123,16 @@ class DjangoSession:
         """Add a message that reaches the active run now, after everything it has done so far."""
         self._added.append((item, _written(item)))
         self.delivered |= {seq}
+        self._new_unanswered |= {seq}
+
+    def holds_unanswered(self, seq: int, words: str) -> bool:
+        """Return whether a message is among the items and no run has answered it since: an agent that is run again is
+        not given it twice."""
+        if seq not in self.unanswered:
+            return False
+        content = json.loads(_written({"role": "user", "content": words}))["content"]
+        return any(item.get("role") in ("user", "assistant") and item.get("content") == content
+                   for _, item in self._stored)  # fmt: skip
 
     def items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the newest items, oldest first, as `to_input_list` would return them over all runs."""
@@ -123,9 +140,9 @@ class DjangoSession:
         return all_items[-min(limit or self._newest, self._newest) :]
 
     def save(self, *, team: str = "", context: str | None = None, run: str = "", days: float = 30) -> None:
-        """Write what changed, and a team's context at the end of a run. Synchronous; call it in the transaction that
-        ends the run, with the conversation locked. It changes only rows, so it may run again after a rollback; load
-        anew after it."""
+        """Write what changed, and a team's context at the end of a run that answered. Synchronous; call it in the
+        transaction that ends the run, with the conversation locked. It changes only rows, so it may run again after a
+        rollback; load anew after it."""
         now = database_now()
         if self._is_cleared or self._removed_seqs or self._has_old:
             self._forget(now - int(days * DAY))
@@ -136,6 +153,10 @@ class DjangoSession:
         if after := sorted(seq for seq in self.delivered if seq > max(self._new_heard_seq, self.last_heard_seq)):
             SessionItem.objects.filter(conversation=self.session_id, payload__startswith=DELIVERED).delete()
             new.append(f"{DELIVERED}{json.dumps(after)}}}")
+        unanswered = self.unanswered | self._new_unanswered if context is None else frozenset()
+        if unanswered != self.unanswered:
+            SessionItem.objects.filter(conversation=self.session_id, payload__startswith=UNANSWERED).delete()
+            new += [f"{UNANSWERED}{json.dumps(sorted(unanswered))}}}"] if unanswered else []
         if context is not None and context != self.context.get(team):
             new += self._changed(team, context, run)
         rows = [(self.session_id, seq, now, payload) for seq, payload in enumerate(new, self._last + 1)]
@@ -177,7 +198,7 @@ def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSes
     skipped and logged; it hides no other."""
     oldest = database_now() - int(days * DAY)
     with connection.cursor() as cursor:
-        of_ours = [conversation, f"{CONTEXT}%", f"{HEARD}%", f"{DELIVERED}%"]
+        of_ours = [conversation, f"{CONTEXT}%", f"{HEARD}%", f"{DELIVERED}%", f"{UNANSWERED}%"]
         cursor.execute(ROWS, [conversation, f"{OURS}%", newest + 50, *of_ours])
         stored = sorted(cursor.fetchall())
     rows = [(seq, at, payload) for is_ours, seq, at, payload in reversed(stored) if not is_ours]
@@ -188,7 +209,8 @@ def load(conversation: str, *, newest: int = 200, days: float = 30) -> DjangoSes
     memory._last = max((row[0] for row in (*rows[:1], *contexts)), default=0)
     memory.context = dict(filter(lambda pair: pair[0], (_context(payload) for _, payload in contexts)))
     memory.last_heard_seq = max((_heard_seq(payload) for _, payload in contexts), default=0)
-    memory.delivered = frozenset(seq for _, payload in contexts for seq in _delivered_seqs(payload))
+    memory.delivered = frozenset(seq for _, payload in contexts for seq in _seqs(payload, DELIVERED))
+    memory.unanswered = frozenset(seq for _, payload in contexts for seq in _seqs(payload, UNANSWERED))
     return memory
 
 
@@ -246,5 +268,5 @@ def _heard_seq(payload: str) -> int:
     return int(json.loads(payload)["switchboard.heard"]) if payload.startswith(HEARD) else 0
 
 
-def _delivered_seqs(payload: str) -> list[int]:
-    return list(json.loads(payload)["switchboard.delivered"]) if payload.startswith(DELIVERED) else []
+def _seqs(payload: str, kind: str) -> list[int]:
+    return list(json.loads(payload)[kind[2:-2]]) if payload.startswith(kind) else []

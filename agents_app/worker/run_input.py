@@ -53,7 +53,7 @@ class RunInput(NamedTuple):
     """The input, read once before the SDK starts."""
 
     words: str | list[Any]
-    """to answer; none where a fork continues from what its agents remember"""
+    """to answer; none where the agents' memory has it: in a fork, and where a run is run again"""
     metadata: Mapping[str, Any]
     memory: DjangoSession
     context: BaseModel
@@ -86,11 +86,12 @@ def load_run_input(claim: Claim, team: Team) -> RunInput:
         raise Incompatible(REDACTED.format(claim.input_seq))
     is_remembered = claim.input_seq <= conversation.copied_seq
     request = read_request(body, principal) if kind == KIND and not is_remembered else None
-    text: str | list[Any] = [] if is_remembered else log.spoken_text(body)
     handler = conversation.handler.removeprefix("agent:")
     memory, saved_context = _memory(conversation, claim.input_seq, team.name)
     missed = _missed(conversation, claim, memory) if request is None else NOTHING
-    memory.hear(missed, is_resumed=claim.state is not None)
+    words = log.spoken_text(body)
+    text: str | list[Any] = [] if is_remembered or memory.holds_unanswered(claim.input_seq, words) else words
+    memory.hear(missed, answers=claim.input_seq, is_resumed=claim.state is not None)
     context = team_context.read(team.context, saved_context, claim.conversation)
     if claim.attempt == 1:
         return RunInput(text, metadata_of(body), memory, context, [], {}, 0, handler, request, missed)

@@ -3,17 +3,20 @@
 Called by pages, the API, control actions and workers. Lock order: conversation, run (law B).
 """
 
+import json
+
 from conversations.access.action_context import audited_action, event_author
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
+from conversations.core import principals
 from conversations.core.errors import Conflict, NotFound
 from conversations.core.ids import new_id
 from conversations.core.principals import SYSTEM, Principal
 from conversations.core.write_transaction import write_transaction
 from conversations.events import log
 from conversations.events.response_ids import PLAIN_MODEL
-from conversations.models import Agent, Conversation, Run, ToolCall
-from conversations.models.run import ENDING, EXTERNAL
+from conversations.models import Agent, Conversation, Event, Run, ToolCall
+from conversations.models.run import ENDING, EXTERNAL, UNFINISHED
 from conversations.runs import deliver_messages, leases
 from conversations.runs.claims import Body
 from conversations.runs.redacted_input import require_unredacted
@@ -70,7 +73,8 @@ def end_as_incompatible(run: str, reason: str) -> bool:
 
 
 def run_again(by: Who, run: str) -> str:
-    """Queue a new run with the input of one that ended badly; return its id. Raises `NotFound`, `Conflict`."""
+    """Queue a new run with the input of one that ended badly; return its id. Raises `NotFound`, `Conflict`
+    (already_run_again while a newer run of that input has not ended, or if one is done)."""
     with audited_action(by, "run_again", f"run:{run}", right="control") as principal:
         old = _run(run)
         conversation = Conversation.objects.locked(old.conversation_id)
@@ -84,6 +88,7 @@ def run_again(by: Who, run: str) -> str:
             )
         if _taken_as(old) not in ("failed", "cancelled", "interrupted", "incompatible"):
             raise Conflict(f"run {run} is {old.status}: only runs that did not finish can run again")
+        _require_no_newer(old)
         if not Agent.objects.filter(name=old.agent).exists():
             raise Conflict(f"no team has the agent {old.agent} anymore: write to another agent", code="no_agent")
         require_unredacted(old.conversation_id, old.input_seq)
@@ -105,6 +110,17 @@ def _taken_as(run: Run) -> str:
     one."""
     delivery = deliver_messages.deliveries(run.conversation_id, [run]).get(run.id)
     return delivery.into.status if delivery is not None else run.status
+
+
+def _require_no_newer(old: Run) -> None:
+    """Raise Conflict, naming who and which, if the input of a run that ended badly has a newer run that did not."""
+    newer = Run.objects.filter(conversation=old.conversation_id, kind=old.kind, agent=old.agent, parent_call=None)
+    newer = newer.filter(input_seq=old.input_seq, queued_seq__gt=old.queued_seq).order_by("-queued_seq")
+    for run in newer.defer("state"):
+        if (status := _taken_as(run)) in (*UNFINISHED, "done"):
+            queued = Event.objects.get(conversation=old.conversation_id, seq=run.queued_seq)
+            by = principals.doer(queued.principal, str(json.loads(queued.body).get("by") or ""))
+            raise Conflict(f"{by} already ran it again: run {run.id} is {status}", code="already_run_again")
 
 
 def requeue_waiting_for_server(run: str, reason: str) -> bool:

@@ -32,7 +32,8 @@ def answer(request: HttpRequest, id: str) -> JsonResponse:
 @endpoint(post=Operation("Run again a run that ended badly, with the same input.", {201: RunNamed}, errors=(409,)))
 @require_permission("control")
 def again(request: HttpRequest, id: str) -> JsonResponse:
-    """Queue a new run with the input of one that ended badly: 201 `{run_id}`."""
+    """Queue a new run with the input of one that ended badly: 201 `{run_id}`, 409 `already_run_again` while a newer run
+    of that input has not ended, or if one is done."""
     return JsonResponse({"run_id": stop_and_rerun.run_again(request.user, id)}, status=201)
 
 

@@ -43,6 +43,12 @@ def claimed(**more):
     return claim
 
 
+def claimed_again(run):
+    (claim,) = claims.claim("host:1", served_agents("town", "Dialogue", "Insights"), at_most=1)
+    assert claim.run == run
+    return claim
+
+
 def step(status, call="call-1", **more):
     return {"event": "tool_step", "name": "file", "tool_call": call, "tool_call_id": call, "status": status, **more}
 
@@ -269,6 +275,24 @@ def test_a_run_that_ended_badly_is_run_again_on_the_same_input(people):
         stop_and_rerun.run_again(people["operator"], new)
     with pytest.raises(NotAllowed):
         stop_and_rerun.run_again(people["viewer"], claim.run)
+
+
+def test_a_run_is_run_again_while_no_newer_one_of_its_input_waits_or_is_done(people):
+    old = claimed()
+    held_run.finish(old, {"event": "run.failed", "reason": "error", "error": "ValueError: x"})
+    second = stop_and_rerun.run_again(people["operator"], old.run)
+    with pytest.raises(Conflict, match=f"user:otto already ran it again: run {second} is queued") as refused:
+        stop_and_rerun.run_again(people["admin"], old.run)
+    assert refused.value.code == "already_run_again"
+
+    held_run.finish(claimed_again(second), {"event": "run.failed", "reason": "error", "error": "ValueError: x"})
+    third = stop_and_rerun.run_again(people["admin"], old.run)
+    held_run.finish(claimed_again(third), {"event": "run.done"})
+
+    for run in (old.run, second):
+        with pytest.raises(Conflict, match=f"user:ada already ran it again: run {third} is done"):
+            stop_and_rerun.run_again(people["operator"], run)
+    assert Run.objects.count() == 3
 
 
 def test_a_run_is_stopped_where_it_is(people):

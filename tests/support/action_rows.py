@@ -238,7 +238,9 @@ ROWS: dict[str, Row] = {
     "auto_approval_edit.revoke_rule": Row(
         with_an_auto_approval_rule, "decide", f"- {NO_CONVERSATION}", r"user:\w+ already revoked this rule"
     ),
-    "stop_and_rerun.run_again": Row(running_again, "control", "run.queued", f"- {AGAIN}: they wait for each other"),
+    "stop_and_rerun.run_again": Row(
+        running_again, "control", "run.queued", r"user:\w+ already ran it again: run .* is queued"
+    ),
     "stop_and_rerun.cancel_run": Row(stopping, "control", "run.cancelled", "is already cancelled", verb="cancel_run"),
     "cancel_or_delete.cancel": Row(
         cancelling, "control", "run.cancelled", "- what is over stays as it is", verb="cancel_run"
