@@ -20,8 +20,7 @@ class Socket extends EventTarget {
   #attempts = 0;
   #retryTimer;
   #silenceTimer;
-  #lastFrameAt = 0;
-  #hasReceivedHead = false; // silence counts only after the first head
+  #lastFrameAt = clocks();
   #lostAt = 0;
   #outdated = new Set(); // topics whose missed frames are still to come
 
@@ -61,8 +60,9 @@ class Socket extends EventTarget {
     return () => this.#unsubscribe(subscription);
   }
 
-  /** Reconnect without waiting for the back-off; an attempt in progress continues. */
+  /** Reconnect without waiting for the back-off, or for the next check for silence; an attempt in progress continues. */
   tryNow() {
+    this.#checkSilence();
     if (this.#state === "down") this.#connect();
   }
 
@@ -85,8 +85,7 @@ class Socket extends EventTarget {
     webSocket.addEventListener("open", ifCurrent(() => this.#handleOpen()));
     webSocket.addEventListener("message", ifCurrent((event) => this.#receive(JSON.parse(event.data))));
     webSocket.addEventListener("close", ifCurrent((event) => this.#handleClose(event.code)));
-    this.#lastFrameAt = performance.now();
-    this.#hasReceivedHead = false;
+    this.#lastFrameAt = clocks();
     this.#silenceTimer ??= setInterval(() => this.#checkSilence(), CHECK_INTERVAL_MS);
     if (this.#state === "idle") this.#setState("connecting");
   }
@@ -95,6 +94,7 @@ class Socket extends EventTarget {
     const awayMs = this.#lostAt ? performance.now() - this.#lostAt : 0;
     this.#outdated = new Set(this.#lostAt ? this.#topics.keys() : []);
     this.#lostAt = 0;
+    this.#lastFrameAt = clocks();
     this.#setState("live", awayMs);
     for (const subscription of [...this.#topics.values()]) {
       subscription.request();
@@ -104,8 +104,7 @@ class Socket extends EventTarget {
 
   #receive(frame) {
     this.#attempts = 0;
-    this.#lastFrameAt = performance.now();
-    if (frame.t === "head") this.#hasReceivedHead = true;
+    this.#lastFrameAt = clocks();
     const recipients = frame.topic === undefined ? [...this.#topics.values()] : [this.#topics.get(frame.topic)];
     for (const subscription of recipients) subscription?.receive(frame);
     if (LAST_OF_RESPONSE.includes(frame.t)) this.#markCurrent(frame.topic);
@@ -129,9 +128,9 @@ class Socket extends EventTarget {
 
   /** Drop a dead connection without a closing handshake, which would wait for a response that cannot come. */
   #checkSilence() {
-    const silence = performance.now() - this.#lastFrameAt;
-    const isStuck = this.#webSocket?.readyState === WebSocket.CONNECTING && silence > 2 * CHECK_INTERVAL_MS;
-    if (this.#webSocket && (isStuck || (this.#hasReceivedHead && silence > SILENCE_MS))) this.#handleClose(0);
+    const silenceMs = Math.max(...clocks().map((now, n) => now - this.#lastFrameAt[n]));
+    const isConnecting = this.#webSocket?.readyState === WebSocket.CONNECTING;
+    if (this.#webSocket && silenceMs > (isConnecting ? 2 * CHECK_INTERVAL_MS : SILENCE_MS)) this.#handleClose(0);
   }
 
   #disconnect() {
@@ -154,5 +153,8 @@ class Socket extends EventTarget {
     this.dispatchEvent(new CustomEvent("state", { detail: { state, awayMs } }));
   }
 }
+
+/** Two clocks, in ms: the first is never set, the second goes on while the computer sleeps. */
+const clocks = () => [performance.now(), Date.now()];
 
 export const socket = new Socket();

@@ -266,6 +266,39 @@ def test_who_begins_to_follow_during_a_loss_hears_of_its_end(line: Line) -> None
     assert line.received("later up") == [None]
 
 
+def test_a_connection_that_dies_before_its_first_head_is_opened_anew(timed_line: Line) -> None:
+    timed_line.page.clock.install()
+    timed_line.subscribe(after=3, epoch="e")
+    timed_line.send(t="caught_up", topic="stream:c", epoch="e", seq=3)
+    timed_line.wait(lambda: timed_line.received("caughtUp"))
+
+    timed_line.page.clock.run_for(50_000)
+
+    timed_line.wait(lambda: len(timed_line.requests) == 2)
+    assert len(timed_line.routes) == 2
+
+
+@pytest.mark.parametrize("noticed", ["by itself", "by the network", "by the window"])
+def test_a_computer_that_wakes_up_opens_its_connection_anew(timed_line: Line, noticed: str) -> None:
+    timed_line.page.clock.install()
+    timed_line.subscribe(after=3, epoch="e")
+    timed_line.send(t="caught_up", topic="stream:c", epoch="e", seq=3)
+    timed_line.wait(lambda: timed_line.received("caughtUp"))
+    wakes = {
+        "by itself": "void 0",
+        "by the network": "dispatchEvent(new Event('online'))",
+        "by the window": "document.dispatchEvent(new Event('visibilitychange'))",
+    }
+
+    # `performance.now()` stands still while it sleeps
+    timed_line.page.evaluate("{ const now = Date.now; Date.now = () => now() + 3_600_000 }")
+    timed_line.page.evaluate(wakes[noticed])
+    timed_line.page.clock.run_for(6_000 if noticed == "by itself" else 0)
+
+    timed_line.wait(lambda: len(timed_line.requests) == 2)
+    assert len(timed_line.routes) == 2
+
+
 def test_a_head_during_catching_up_asks_for_nothing_twice(timed_line: Line) -> None:
     timed_line.page.clock.install()
     timed_line.subscribe(after=3, epoch="e")
