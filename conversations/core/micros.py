@@ -21,3 +21,15 @@ def nearest_datetime(at: int) -> datetime:
 def to_micros(at: datetime) -> int:
     """Return a datetime as µs UTC; without a zone it is UTC."""
     return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH) // MICROSECOND
+
+
+def read_micros(value: object) -> int | None:
+    """Parse µs UTC or ISO 8601 (without a zone: UTC); None for anything else, or outside the years 1970 to 9999."""
+    if isinstance(value, str):
+        try:
+            value = to_micros(datetime.fromisoformat(value))
+        except (ValueError, OverflowError):
+            return None
+    if type(value) is not int:
+        return None
+    return value if 0 <= value < YEAR_10000 else None

@@ -6,7 +6,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from conversations.core import principals
-from conversations.core.micros import YEAR_10000, to_micros
+from conversations.core.micros import read_micros
+from conversations.events import original_times
 
 DAY_S = 24 * 3600
 DIFFERS_US = 5_000_000  # a sender's time closer than this to the commit is not worth a word
@@ -31,12 +32,9 @@ class RowTimes(NamedTuple):
 
 def of_event(at: int, principal: str, body: Body) -> RowTimes:
     """Return the times of an event. An imported one shows when it first happened, with the import in its title."""
-    created = _read(body.get("created_at"))
+    created = read_micros(body.get("created_at"))
     if principals.is_imported(principal):
-        imported = body.get("imported")
-        first = _read(imported.get("at")) if isinstance(imported, dict) else None
-        shown = first if first is not None else created
-        if shown is not None:
+        if (shown := original_times.of_imported(body)) is not None:
             return RowTimes(_when(shown, also=f"stored {_when(at).title}"), None)
     elif created is not None and abs(created - at) > DIFFERS_US:
         stated = _when(created)
@@ -47,7 +45,7 @@ def of_event(at: int, principal: str, body: Body) -> RowTimes:
 
 def moment(value: object) -> When | None:
     """Parse a moment from a body; None if it is not one."""
-    at = _read(value)
+    at = read_micros(value)
     return None if at is None else _when(at)
 
 
@@ -107,15 +105,3 @@ def _when(at: int, also: str = "") -> When:
 def _second(at: int) -> tuple[str, str]:
     moment = datetime.fromtimestamp(at, UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S"), f"{moment.day} {moment:%b %Y, %H:%M:%S}"
-
-
-def _read(value: object) -> int | None:
-    """Parse µs UTC or ISO 8601 (without a zone: UTC); None for anything else, or outside the years 1970 to 9999."""
-    if isinstance(value, str):
-        try:
-            value = to_micros(datetime.fromisoformat(value))
-        except (ValueError, OverflowError):
-            return None
-    if type(value) is not int:
-        return None
-    return value if 0 <= value < YEAR_10000 else None

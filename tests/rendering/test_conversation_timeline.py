@@ -2,12 +2,18 @@
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
 
+from conversations.core import principals
+from conversations.core.micros import to_micros
+from conversations.events import log
+from conversations.events.log import timeline_reads
 from conversations.events.log.records import Stored
 from conversations.events.log.timeline_reads import CallTimes, RunTimes, TimelineEvents
+from conversations.events.payload import parse
 from conversations.models import Conversation
 from conversations.rendering import conversation_timeline, timeline_drawing
 from conversations.rendering.timeline_scale import WIDTH, scale_of
@@ -256,6 +262,33 @@ def test_the_page_shows_a_question_and_what_came_of_it(team):
     html = page(team["viewer"], "&part=timeline")
     assert '<code class="clip">file_incident</code>' in html
     assert "<html" not in html
+
+
+@pytest.mark.django_db
+def test_an_imported_conversation_is_drawn_at_the_times_at_which_it_happened():
+    first = datetime(2025, 11, 20, 23, 33, tzinfo=UTC)
+
+    def event(minutes, **fields):
+        payload = {"conversation_id": "old", "created_at": (first + timedelta(minutes=minutes)).isoformat(), **fields}
+        body = json.dumps(payload)
+        topic = "stream:old" if "event" in fields else "chat:old"
+        return log.from_bus(topic, None, body, parse(body.encode()), principals.import_principal("test"))
+
+    step = {"event": "tool_step", "agent": "A", "name": "bash", "tool_call_id": "c"}
+    log.append([
+        event(0, type="message", sender="user", recipient="agent:A", content="hi"),
+        event(1, **step, status="start"), event(3, **step, status="success"),
+        event(160, type="message", sender="agent:A", recipient="user", content="done"),
+    ])  # fmt: skip
+    conversation = Conversation.objects.get(key="old")
+
+    drawn = conversation_timeline.layout(timeline_reads.read(conversation.pk, "old", conversation.head_seq))
+
+    minute, began = 60 * SECOND, to_micros(first)
+    assert [(row.kind, row.start - began, row.end - began) for row in drawn.rows] == [
+        ("message", 0, 0), ("call", minute, 3 * minute), ("message", 160 * minute, 160 * minute)
+    ]  # fmt: skip
+    assert (drawn.first, drawn.last) == (began, began + 160 * minute)
 
 
 @pytest.mark.django_db

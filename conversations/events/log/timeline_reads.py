@@ -1,12 +1,14 @@
 """Read the data of a conversation's timeline within limits: runs, calls without their bodies, and the events that show
 which agent was active in a run at what time. Called by the timeline page."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 from django.db import connection
 from django.db.models import OuterRef, Subquery
 
+from conversations.core import principals
+from conversations.events import original_times, payload
 from conversations.events.log import bounded_reads
 from conversations.events.log.call_events import COLUMNS
 from conversations.events.log.records import Stored
@@ -91,17 +93,51 @@ def read(conversation: int, key: str, head: int) -> TimelineEvents:
     steps = ((event.run, event.kind.removeprefix("run.")) for event in events if event.run)
     statuses = {run: _STATUS[step] for run, step in steps if step in _STATUS}
     pending = _pending_calls(conversation, head)
+    rows = [_call_then(CallTimes(*row), head, pending) for row in calls.values_list(*CallTimes._fields)]
+    times = _original_times(conversation, head, events, rows)
     return TimelineEvents(
         first=first,
         head=head,
-        last_at=last or 0,
-        events=events,
-        calls=[_call_then(CallTimes(*row), head, pending) for row in calls.values_list(*CallTimes._fields)],
+        last_at=times.get(head, last or 0),
+        events=[event._replace(at=times.get(event.seq, event.at)) for event in events] if times else events,
+        calls=[_call_at_first(call, times) for call in rows] if times else rows,
         runs=[
             _run_then(RunTimes(*row), end, head, statuses)
             for *row, end in runs.values_list(*RunTimes._fields, "ended_seq")
         ],
     )
+
+
+def _original_times(
+    conversation: int, head: int, events: Sequence[Stored], calls: Sequence[CallTimes]
+) -> dict[int, int]:
+    """Return when the imported ones of these events, of the calls' and of the last first happened, by seq (µs UTC)."""
+    shown = [head, *(seq for call in calls for seq in (call.called_seq, call.finished_seq) if seq)]
+    imported = Event.objects.filter(conversation_id=conversation, principal__startswith=principals.IMPORTED)
+    if not imported.filter(seq__in=[*shown[:2], *(event.seq for event in events[:1])]).exists():
+        return {}
+    source = "FROM conversations_event WHERE conversation_id=%s AND seq IN ({}) AND principal LIKE %s"
+    bodies = [(event.seq, event.body) for event in events if principals.is_imported(event.principal)]
+    with connection.cursor() as cursor:
+        for at in range(0, len(shown), bounded_reads.PAGE):
+            seqs = shown[at : at + bounded_reads.PAGE]
+            values = [conversation, *seqs, f"{principals.IMPORTED}%"]
+            bodies += bounded_reads.rows(cursor, "seq,body", source.format(marks(len(seqs))), values, order="seq")
+    return {seq: first for seq, body in bodies if (first := _original_time(body)) is not None}
+
+
+def _original_time(body: str) -> int | None:
+    try:
+        value = payload.decoded(body.encode("utf-8", "replace"))
+    except ValueError:
+        return None
+    return original_times.of_imported(value) if isinstance(value, dict) else None
+
+
+def _call_at_first(call: CallTimes, times: Mapping[int, int]) -> CallTimes:
+    """Return a call with the times at which its imported events first happened."""
+    finished = times.get(call.finished_seq or 0, call.finished_at)
+    return call._replace(started_at=times.get(call.called_seq, call.started_at), finished_at=finished)
 
 
 def _pending_calls(conversation: int, head: int) -> set[str]:
