@@ -4,6 +4,7 @@ On SQLite, the file is copied first, in one step: a long read of the database it
 checkpointed. On PostgreSQL, one snapshot is held for the whole time.
 """
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from django.db import connection, transaction
 from conversations.backup.portable_rows import FROM_POSTGRESQL, FROM_SQLITE, RecordTable, converter
 
 OWNER_ALONE = 0o600
+SOURCE_READS = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
 _TYPES = {"int": "int8", "text": "text", "bool": "bool", "time": "timestamptz", "float": "float8",
           "decimal": "numeric", "bytes": "bytea"}  # fmt: skip
 
@@ -49,16 +51,32 @@ def consistent_copy_beside(beside: Path) -> Iterator[ConsistentCopy]:
 
 
 def _copy_file(place: Path) -> None:
-    """Copy the whole file in one step: a copy in several steps starts over whenever another process writes."""
+    """Copy the whole file in one step: a copy in several steps starts over whenever another process writes.
+
+    Raises OSError if the copy cannot be written, DatabaseError if the database cannot be read.
+    """
     place.unlink(missing_ok=True)  # of a process that was killed
     os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE))
     connection.ensure_connection()
     source: Any = connection.connection  # Django's own subclass of sqlite3.Connection
     with closing(sqlite3.connect(place)) as target:
-        source.backup(target)
+        with connection.wrap_database_errors:
+            try:
+                source.backup(target)
+            except sqlite3.OperationalError as error:
+                if _is_of_copy(error):
+                    raise OSError(errno.EIO, str(error)) from None
+                raise
         for end in ("-wal", "-shm", "-journal"):
             with suppress(FileNotFoundError):
                 Path(f"{place}{end}").chmod(OWNER_ALONE)
+
+
+def _is_of_copy(error: sqlite3.OperationalError) -> bool:
+    """Return whether the disk of the copy is full or fails; the database itself is only read."""
+    if error.sqlite_errorcode in SOURCE_READS:
+        return False
+    return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
 
 class SqliteCopy:
@@ -70,11 +88,13 @@ class SqliteCopy:
     def rows(self, table: RecordTable) -> Iterator[list[Any]]:
         """Yield the rows of a table, as `ConsistentCopy.rows`."""
         convert = converter([kind for _, kind in table.columns], FROM_SQLITE)
-        yield from map(convert, self._database.execute(table.select))
+        with connection.wrap_database_errors:
+            yield from map(convert, self._database.execute(table.select))
 
     def first_row(self, sql: str) -> Sequence[Any]:
         """Return the first row of a query."""
-        row: Sequence[Any] = self._database.execute(sql).fetchone()
+        with connection.wrap_database_errors:
+            row: Sequence[Any] = self._database.execute(sql).fetchone()
         return row
 
 

@@ -179,7 +179,8 @@ def _fill(backup: BackupArchive, part: Manifest, progress: Progress) -> None:
 
 def _insert(table: str, names: Sequence[str], page: list[list[Any]]) -> None:
     columns, marks = ",".join(f'"{name}"' for name in names), ",".join("?" * len(names))
-    connection.connection.executemany(f'INSERT INTO "{table}" ({columns}) VALUES ({marks})', page)
+    with connection.wrap_database_errors:
+        connection.connection.executemany(f'INSERT INTO "{table}" ({columns}) VALUES ({marks})', page)
 
 
 def _copy(table: str, names: Sequence[str], page: list[list[Any]]) -> None:

@@ -1,13 +1,16 @@
 """What a backup reads is the record as of one moment, whatever is written meanwhile."""
 
+import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
-from django.db import connection
+from django.db import DatabaseError, connection
 
-from conversations.backup.consistent_copy import consistent_copy_beside
+from conversations.backup.consistent_copy import SqliteCopy, consistent_copy_beside
 from conversations.backup.portable_rows import tables
 from conversations.core import principals
+from conversations.core.db_threads import is_damage
 from conversations.events import log
 from conversations.models import Event
 
@@ -38,3 +41,14 @@ def test_a_copy_does_not_change_while_others_write(tmp_path):
         rows = list(copy.rows(events))
 
     assert 0 < len(rows) == count < Event.objects.count()
+
+
+@pytest.mark.sqlite("its file")
+def test_a_damaged_copy_is_an_error_of_the_database(tmp_path):
+    path = tmp_path / "copy"
+    path.write_bytes(b"no database" * 1000)
+
+    with closing(sqlite3.connect(path)) as database, pytest.raises(DatabaseError) as raised:
+        list(SqliteCopy(database).rows(next(iter(tables()))))
+
+    assert is_damage(raised.value)

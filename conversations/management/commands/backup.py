@@ -35,6 +35,8 @@ class Command(BaseCommand):
             made = make_backup.make(file, SYSTEM, signer, progress.tell)
         except SwitchboardError as error:
             raise CommandError(f"No backup was made: {error.message}.") from None
+        except OSError as error:
+            raise CommandError(f"No backup was made: {error.filename or file}: {error.strerror}.") from None
         finally:
             progress.end()
         facts = made.manifest
