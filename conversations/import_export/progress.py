@@ -20,7 +20,7 @@ class ProgressLine:
         if time.monotonic() - self._told_at < self._every:
             return
         line = self._text.format(f"{first:,}", f"{other:,}")
-        self._out.write(f"\r{line}", ending="") if self._is_terminal else self._out.write(line)
+        self._out.write(line, ending="\r" if self._is_terminal else "\n")
         self._told_at, self._has_told = time.monotonic(), True
 
     def end(self) -> None:

@@ -7,7 +7,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from conversations.core import schema_state
 from conversations.core.errors import SwitchboardError
@@ -15,13 +15,14 @@ from conversations.core.principals import SYSTEM
 from conversations.import_export.progress import ProgressLine
 from conversations.management import option_rules
 from conversations.management.commands.redact import purge
+from conversations.management.recorded_text import RecordedTextCommand
 from conversations.redaction import expiry, journal, retention_job, retention_rules
 from conversations.redaction.expiry import Expiring
 
 DAY_US = 86_400_000_000
 
 
-class Command(BaseCommand):
+class Command(RecordedTextCommand):
     """Works beside a running server, in short transactions with pauses as long."""
 
     help = "Redact events older than a number of days. What a legal hold covers stays."

@@ -9,20 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from conversations.coding_agents.claude_code_session import MAX_PAUSE_S
 from conversations.core.errors import Busy, NotSignedIn, SwitchboardError, Unavailable, reason_of
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.server_client import REPORT, ServerClient
 from conversations.import_export.session_follower import SessionFollower
+from conversations.management.recorded_text import RecordedTextCommand
 
 LOOK_EVERY = 0.25  # seconds between looks at the file
 RETRIED = (Unavailable, Busy)
 RETRY_AFTER_S = 1.0
 
 
-class Command(BaseCommand):
+class Command(RecordedTextCommand):
     """Publish what a session file says, until it is stopped."""
 
     help = (

@@ -3,16 +3,17 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from conversations.core import micros, schema_state
 from conversations.core.errors import SwitchboardError
 from conversations.core.principals import SYSTEM
 from conversations.management import option_rules
+from conversations.management.recorded_text import RecordedTextCommand
 from conversations.redaction import legal_holds
 
 
-class Command(BaseCommand):
+class Command(RecordedTextCommand):
     """Works beside a running server."""
 
     help = "Place a legal hold, which prevents redaction. Without a conversation, list the holds in force."

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from conversations.core.errors import SwitchboardError, reason_of
 from conversations.events.log.import_staging import EXISTS
@@ -18,12 +18,13 @@ from conversations.import_export.import_file import import_recordings
 from conversations.import_export.import_report import ImportReport
 from conversations.import_export.ndjson import ImportedConversation, Taker
 from conversations.import_export.progress import ProgressLine
+from conversations.management.recorded_text import RecordedTextCommand
 
 # Of what a folder is looked through for, packed ones too.
 ENDINGS = (".json", ".jsonl", ".ndjson", ".traj", ".eval", ".ipynb", ".db", ".sqlite", ".sqlite3")
 
 
-class Command(BaseCommand):
+class Command(RecordedTextCommand):
     """Read files of any known format, hand them over, say what each became."""
 
     help = f"Import recorded conversations. The format is detected from the content: {', '.join(NAMES)}."

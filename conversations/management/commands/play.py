@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from conversations.core.errors import SwitchboardError, reason_of
 from conversations.import_export.destination import open_destination
@@ -17,11 +17,12 @@ from conversations.import_export.import_report import ImportReport
 from conversations.import_export.player import PlayedConversation, part_of, play
 from conversations.import_export.progress import ProgressLine
 from conversations.import_export.recording import Recording
+from conversations.management.recorded_text import RecordedTextCommand
 
 LIMIT = 10  # conversations
 
 
-class Command(BaseCommand):
+class Command(RecordedTextCommand):
     """Publish a recording through the bus, event after event."""
 
     help = "Play recorded conversations live. Recordings without timestamps play at about 40 characters per second."

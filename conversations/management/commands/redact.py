@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from django.core.management.base import CommandError, OutputWrapper
 from django.db import connection
 
 from conversations.core import data_dir, schema_state
 from conversations.core.errors import SwitchboardError, Unavailable
 from conversations.core.principals import SYSTEM
 from conversations.management import option_rules
+from conversations.management.recorded_text import RecordedTextCommand
 from conversations.realtime import redaction_watch
 from conversations.redaction import journal, requests, scope
 from conversations.redaction.audit_entries import MAX_ENTRIES
@@ -21,7 +22,7 @@ from conversations.redaction.selection import MAX_EVENTS, range_of
 NOT_WITH_JOURNAL = ("CONVERSATION", "id", "call", "field", "person", "word", "audit", "reason")
 
 
-class Command(BaseCommand):
+class Command(RecordedTextCommand):
     """Works beside a running server, which takes them off open pages and out of SQLite's log within a second."""
 
     help = "Remove the words of events from the record, forks, search and agents' memory. This cannot be undone."

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db import DatabaseError
 
 from conversations.core import schema_state, sqlite_integrity
@@ -18,6 +18,7 @@ from conversations.evidence import verify_record, witnesses
 from conversations.evidence.notes import SignedNote
 from conversations.evidence.verdicts import verdicts
 from conversations.evidence.verify_record import RecordCheck
+from conversations.management.recorded_text import RecordedTextCommand
 
 STAGED = (
     "{:,} conversations with {:,} events are staged by unfinished imports or removals. They are not part of the"
@@ -26,7 +27,7 @@ STAGED = (
 TELL_EVERY = 2.0  # seconds
 
 
-class Command(BaseCommand):
+class Command(RecordedTextCommand):
     """Reads by pages, beside a running server if there is one."""
 
     help = "Check against the signatures that no audit entry, event or right was changed, removed or inserted."
