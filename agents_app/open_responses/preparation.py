@@ -20,8 +20,9 @@ OWN = "SELECT 1 FROM conversations_response WHERE id=%s AND run=%s"
 class Prepared(NamedTuple):
     """`items` is the model's input; empty if the request is `unfit`.
 
-    `is_own`: this run ends the response; a run that a person started again does not. `spoken` and `call_count` are from
-    the run's earlier attempts: texts by turn, and how many calls its models made of tools that are not the client's.
+    `is_own`: this run ends the response; a run that a person started again does not. `spoken`, `call_count` and
+    `output_tokens` are from the run's earlier attempts: texts by turn, how many calls its models made of tools that are
+    not the client's, and how many tokens they answered with.
     """
 
     items: list[Item]
@@ -29,19 +30,20 @@ class Prepared(NamedTuple):
     is_own: bool
     spoken: Mapping[int, Spoken]
     call_count: int
+    output_tokens: int
 
 
 def prepare(claim: Claim, request: RunRequest) -> Prepared:
     """Read the chain, and close the calls for which the request has outputs. Raises Fenced."""
-    spoken, call_count = (_spoken(claim), _call_count(claim)) if claim.attempt > 1 else ({}, 0)
+    earlier = (_spoken(claim), _call_count(claim), _output_tokens(claim)) if claim.attempt > 1 else ({}, 0, 0)
     is_own = _is_own(claim, request)
     try:
         links = history.links(request)
         items = model_items.for_model(history.whole(links, claim.conversation), text_of)
     except Unfit as unfit:
-        return Prepared([], unfit, is_own, spoken, call_count)
+        return Prepared([], unfit, is_own, *earlier)
     client_tool_calls.close(claim, request, links[:-1])
-    return Prepared(items, None, is_own, spoken, call_count)
+    return Prepared(items, None, is_own, *earlier)
 
 
 def _is_own(claim: Claim, request: RunRequest) -> bool:
@@ -66,3 +68,14 @@ def _call_count(claim: Claim) -> int:
     calls = ToolCall.objects.filter(run=claim.run).exclude(origin=EXTERNAL)
     events = Event.objects.filter(conversation__key=claim.conversation, seq__in=calls.values("called_seq"))
     return sum(not json.loads(body).get("parent_call") for body in events.values_list("body", flat=True))
+
+
+def _output_tokens(claim: Claim) -> int:
+    """Count the output tokens of the turns of the run's own agents; of a turn whose tokens are unknown none."""
+    turns = Event.objects.filter(conversation__key=claim.conversation, run=claim.run, kind="model.turn")
+    usages = [
+        fields.get("usage") or {}
+        for fields in map(json.loads, turns.values_list("body", flat=True))
+        if not fields.get("parent_call")
+    ]
+    return sum(int(usage.get("output_tokens") or 0) for usage in usages)

@@ -50,12 +50,15 @@ class Spoken(NamedTuple):
 
 
 class ResponseBuilder:
-    """One response. `said` are messages by turn, including those of the run's earlier attempts."""
+    """One response. `spoken` are the messages by turn and `output_tokens` the tokens of the run's earlier attempts."""
 
-    def __init__(self, request: RunRequest, *, is_own: bool, spoken: Mapping[int, Spoken], label: str) -> None:
+    def __init__(
+        self, request: RunRequest, *, is_own: bool, spoken: Mapping[int, Spoken], output_tokens: int, label: str
+    ) -> None:
         self.request = request
         self.cut = ""  # why the model could not say all of it
         self.calls: list[Called] = []
+        self._output_tokens = output_tokens
         self._is_own, self._label = is_own, label
         self._texts_by_turn = {turn: message.text for turn, message in spoken.items()}
         self._phase = {turn: message.phase for turn, message in spoken.items() if message.phase}
@@ -75,9 +78,15 @@ class ResponseBuilder:
                 self._phase[message.number] = message.phase
         self._has_unknown_usage = self._has_unknown_usage or usage_of(response.usage) is None
         self._think(turn, [message.number for message in spoken], response.output)
-        most = self.request.most_tokens
-        if most is not None and response.usage.output_tokens >= most:
+        self._output_tokens += response.usage.output_tokens
+        if self.tokens_left is not None and self.tokens_left <= 0:
             self.cut = "max_output_tokens"
+
+    @property
+    def tokens_left(self) -> int | None:
+        """Return how many output tokens the response may still have; None without a limit."""
+        most = self.request.most_tokens
+        return None if most is None else most - self._output_tokens
 
     def hear_cut(self, response: Response | None) -> None:
         """Add an answer that the model's server cut off, for which the SDK ends the run."""

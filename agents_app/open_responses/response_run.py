@@ -108,5 +108,7 @@ async def reply_to(
         except Unfit as found:
             unfit = found
     label = requested.model_of(requested.team.agent(claim.agent)).label
-    answer = ResponseBuilder(request, is_own=prepared.is_own, spoken=prepared.spoken, label=label)
+    answer = ResponseBuilder(
+        request, is_own=prepared.is_own, spoken=prepared.spoken, output_tokens=prepared.output_tokens, label=label
+    )
     return ResponseRun(request, requested, prepared, answer, unfit)
