@@ -83,10 +83,19 @@ def can_be_stored(tool: str) -> bool:
 
 
 def list_problems(server: McpServer, tools: Sequence[str]) -> Iterator[str]:
-    """Yield problems with the names that a server lists."""
+    """Yield problems with the names that a server lists, and with those that the team expects."""
+    for name, expected in _named_tools(server):
+        if missing := sorted({*expected} - {*tools}):
+            yield f"{name} has names of tools that it does not list: {', '.join(missing)}"
     if unusable := [tool for tool in tools if not can_be_stored(tool) and server.takes(tool)]:
         shown = ", ".join(ascii(tool[:40]) for tool in unusable[:5])
         yield f"not offered, since names must be 1 to {MAX_TOOL_NAME} printable characters: {shown}"
+
+
+def _named_tools(server: McpServer) -> Iterator[tuple[str, Sequence[str]]]:
+    yield "allow", server.allow or ()
+    yield "block", server.block
+    yield "ask", () if isinstance(server.ask, bool) else server.ask
 
 
 def problems(servers: Sequence[McpServer], agents: Collection[str]) -> Iterator[str]:
@@ -107,6 +116,9 @@ def problems(servers: Sequence[McpServer], agents: Collection[str]) -> Iterator[
             yield f"{where}: url must be an http or https address"
         if isinstance(server.command, str):
             yield f"{where}: command must be a list, such as ['server', '--option']"
+        for name, tools in _named_tools(server):
+            if isinstance(tools, str):
+                yield f"{where}: {name} must be a list of names, such as [{tools!r}]"
         if server.connect_s <= 0 or server.call_s <= 0:
             yield f"{where}: connect_s and call_s must be more than 0 seconds"
         yield from (

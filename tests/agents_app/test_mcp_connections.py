@@ -13,6 +13,7 @@ def test_a_server_that_is_lost_while_the_database_is_away_is_connected_again(mon
         """A server and its transport: down as long as `is_down`."""
 
         name, connect_s, prefix, is_down = "desk", 30, "", False
+        allow, block, ask = None, (), False
 
         def transport(self):
             return self

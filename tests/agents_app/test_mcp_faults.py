@@ -136,6 +136,28 @@ def test_a_tool_whose_name_cannot_be_stored_is_reported():
     assert problem.endswith(f"not offered, since names must be 1 to 128 printable characters: 'a\\x00b', '{'x' * 40}'")
 
 
+def test_names_that_the_server_does_not_list_are_reported_while_it_does_not():
+    server = Faulty(
+        tools=[listed("shred_file")], allow=["shred_file", "stamp"], block=["shred"], ask=["shred", "stamp"]
+    )
+    team = team_of(SO, server=server)
+
+    def state():
+        return worker.facts()["mcp"]["office"]["desk"]
+
+    with working(team) as worker:
+        until(lambda: names(team) == ["shred_file"], what="the server's tools")
+        assert state().split("; ") == [
+            "allow has names of tools that it does not list: stamp",
+            "block has names of tools that it does not list: shred",
+            "ask has names of tools that it does not list: shred, stamp",
+        ]
+        assert state() in worker.trouble()
+        server.tools[:] = [listed("shred"), listed("stamp"), listed("shred_file")]
+        until(lambda: state() == "ok", what="the longer list")
+        assert names(team) == ["stamp", "shred_file"]
+
+
 def test_a_call_of_a_server_that_has_just_broken_off_is_told_so():
     server, workers = Faulty(), []
 

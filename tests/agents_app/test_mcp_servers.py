@@ -383,6 +383,7 @@ def test_without_its_server_a_team_is_served_and_the_pages_say_what_is_missing()
         ([McpServer("a")], "'a': must have either a command or a url"),
         ([McpServer("a", command=["x"], url="http://y")], "'a': must have either a command or a url"),
         ([McpServer("a", command="x -y")], "'a': command must be a list"),
+        ([McpServer("a", url="http://x", block="shred")], r"'a': block must be a list of names, such as \['shred'\]"),
         ([McpServer("a", url="ftp://x")], "'a': url must be an http or https address"),
         ([McpServer(" ", url="http://x")], "name must be 1 to 100 printable characters"),
         ([McpServer("a", url="http://x", call_s=0)], "connect_s and call_s must be more than 0 seconds"),
