@@ -309,4 +309,5 @@ def _look_after(served_here: Mapping[str, Collection[str]], is_held: Callable[[R
         auto_approval.approve_waiting()
         overdue_requests.expire_due()
     if there_are.queued:
-        blocked_runs.end_orphaned_runs(served_here)
+        registered = [remote.name for remote in registration.registered_now()]  # by any worker, and there may be none
+        blocked_runs.end_orphaned_runs({**served_here, registration.TEAM: registered})

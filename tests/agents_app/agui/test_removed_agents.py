@@ -7,8 +7,8 @@ from conversations.asgi.agui import registration
 from conversations.asgi.agui.registered import RemoteAgent
 from conversations.core.node_heartbeat import database_now
 from conversations.core.principals import SYSTEM
-from conversations.models import Agent, AgentElsewhere
-from tests.support.agents_running import team, working
+from conversations.models import Agent, AgentElsewhere, Run
+from tests.support.agents_running import ended_runs, send_message, team, working
 from tests.support.live import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
@@ -38,3 +38,31 @@ def test_the_row_that_a_worker_wrote_while_the_agent_was_removed_goes(others):
         AgentElsewhere.objects.filter(name="Weather").delete()  # the worker wrote its row after that
 
         until(lambda: not is_served("Weather"), within=10, what="its row to be deleted")
+
+
+def queued(name: str) -> None:
+    Agent.objects.create(team=registration.TEAM, name=name, is_entry=True)
+    send_message(key=name, to=f"agent:{name}")
+    Run.objects.filter(agent=name).update(team=registration.TEAM)
+
+
+def test_the_queued_run_of_the_last_one_ends():
+    queued("Weather")
+    Agent.objects.all().delete()
+
+    with working(team()):
+        (run,) = ended_runs()
+
+    assert (run.status, run.reason.partition(":")[0]) == (
+        "incompatible",
+        "the team AG-UI registered no longer has the agent Weather",
+    )
+
+
+def test_the_queued_run_of_one_that_no_worker_serves_yet_stays():
+    register("Tides")
+    queued("Tides")
+
+    workers._look_after({}, lambda run: False)
+
+    assert Run.objects.get().status == "queued"
