@@ -10,9 +10,11 @@ from agents.testing import ScriptedModel, assistant_message, function_call
 
 from agents_app.teams.definition import Team
 from conversations.core.errors import Conflict, Invalid
-from conversations.core.principals import SYSTEM
+from conversations.core.principals import SYSTEM, token_principal
+from conversations.events import log
+from conversations.events.payload import parse
 from conversations.models import Approval, BudgetRaise, Conversation, Run, ToolCall
-from conversations.runs.approvals import auto_approval_rules, decide, overdue_requests
+from conversations.runs.approvals import auto_approval_rules, decide, external_approvals, overdue_requests
 from conversations.runs.budgets import edit_budgets
 from tests.agents_app.test_worker_heard import clerks, memory
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, working
@@ -20,6 +22,7 @@ from tests.support.cast import cast
 from tests.support.live import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
+REPORTER = token_principal("coder")
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +78,16 @@ def spender(calls=3, last="Done."):
 
 def budget(amount, measure="tokens", scope="run", **more):
     return edit_budgets.set_budget(SYSTEM, scope=scope, measure=measure, amount=str(amount), **more)
+
+
+def reported_event(kind, id_, **fields):
+    """Make an event with which a program elsewhere reports what an agent Clerk did."""
+    body = json.dumps({"event": kind, "id": id_, "conversation_id": "other", "agent": "Clerk"} | fields)
+    return log.from_bus("stream:other", None, body, parse(body.encode()), REPORTER)
+
+
+def reported(kind, id_, **fields):
+    log.append([reported_event(kind, id_, **fields)])
 
 
 def question(n=1):
@@ -213,6 +226,30 @@ def test_an_agents_day_counts_over_all_conversations(people):
 
     assert why() == ("Budget reached: 200 of 150 tokens per agent in 24 hours. Continue with another 150 tokens?")
     assert Conversation.objects.get(key="c").id == Approval.objects.get().conversation_id
+
+
+def test_what_programs_report_of_an_agent_of_the_same_name_does_not_count_for_its_day(people):
+    """A trace, a gateway or an import can name any agent: only what our runs did is its budget's."""
+    for measure in ("tokens", "calls", "minutes"):
+        budget(1, scope="agent", agent="Clerk", measure=measure)
+    usage = {"input_tokens": 60_000, "output_tokens": 40_000}
+    step = {"event": "tool_step", "name": "Bash", "args_raw": "{}", "duration_ms": 90_000}
+    for n in (1, 2):
+        reported("output", f"o{n}", text="hi", usage=usage)
+        reported("tool_step", f"s{n}", **step, status="start", tool_call_id=f"t{n}")
+        reported("tool_step", f"e{n}", **step, status="success", tool_call_id=f"t{n}")
+    request = external_approvals.ExternalRequest(
+        "other", "Clerk", "Bash", "x", {}, "{}", "claude-code", ("approve", "reject"), "it asks"
+    )
+    start = reported_event("tool_step", "x", **step, status="start", tool_call_id="x")
+    assert external_approvals.request_approval(REPORTER, request, start) is not None
+    with working(clerks(Spender([[assistant_message("Done.")]]))):
+        send_message("hello")
+        until(lambda: Run.objects.get(kind="agent").status in ("done", "waiting"), what="the run to end")
+
+    assert Run.objects.get(kind="agent").status == "done"
+    assert ToolCall.objects.filter(agent="Clerk").count() == 3
+    assert not event_bodies("approval.requested")
 
 
 def test_its_question_takes_no_edit_no_answer_and_no_rule(people):

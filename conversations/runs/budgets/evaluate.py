@@ -5,11 +5,12 @@ one query per half second.
 |---|---|
 | run | what the run has spent, over all its attempts |
 | conversation | what its agents, or the named agent, have spent in it |
-| agent | what an agent has spent within 24 hours, in any conversation |
+| agent | what an agent has spent within 24 hours, in any conversation, in runs of ours |
 
 Tokens are input and output tokens; cost includes only models with a known price (`model_prices`); calls are tool calls;
-minutes are the time that models and tools took, without waiting. An amount that a person added counts where and when it
-was added.
+minutes are the time that models and tools took, without waiting. What programs elsewhere report counts for a
+conversation alone, as whoever may write to it may spend its budget. An amount that a person added counts where and when
+it was added.
 """
 
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from conversations.core.model_prices import ModelTokenCount
 from conversations.core.node_heartbeat import database_now
 from conversations.core.ttl_cache import Do, TtlCache
 from conversations.models import BudgetLimit, BudgetRaise, ModelUsage, Run, ToolCall, Turn
+from conversations.models.run import EXTERNAL
 from conversations.runs.claims import Claim
 
 SCOPES = {"run": "run", "conversation": "conversation", "agent": "agent in 24 hours"}
@@ -116,8 +118,9 @@ def _used(rule: BudgetRule, claimed: Claim, agent: str) -> Decimal:
         calls = ToolCall.objects.filter(run=claimed.run)
     else:
         since = database_now() - micros.DAY
-        turns = Turn.objects.filter(agent=agent, at__gte=since)
-        calls = ToolCall.objects.filter(agent=agent, started_at__gte=since)
+        turns = Turn.objects.filter(agent=agent, at__gte=since, run__isnull=False)  # else it is a claim (law I)
+        calls = ToolCall.objects.filter(agent=agent, started_at__gte=since, run__isnull=False)
+        calls = calls.exclude(run__in=Run.objects.filter(agent=agent, kind=EXTERNAL).values("id"))
     calls = calls.exclude(origin=ORIGIN)
     if rule.measure == "calls":
         return Decimal(calls.count())
