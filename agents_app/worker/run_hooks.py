@@ -46,7 +46,9 @@ class RecordingHooks(RunHooks[Any]):
         self.last_text = ""  # the last text that an agent of the run itself said
         self.has_unknown_usage = False  # of an answer in this attempt
         self.spoken: list[StreamedMessage] = []  # the messages of its last answer
-        self.on_progress: Callable[[str], Awaitable[None]] | None = None  # after an answer or a call of the run itself
+        self.on_progress: Callable[[str], Awaitable[None]] | None = (
+            None  # of an agent: after an answer, a handoff to it, or a call
+        )
         self.on_excess: Callable[[TurnTooLarge], None] | None = None  # ends the run from inside a call
         self.decided: Mapping[str, Decision] = {}  # what people decided, by our ids of the calls
         self._event_writer, self._served, self._do = event_writer, served, do
@@ -58,6 +60,7 @@ class RecordingHooks(RunHooks[Any]):
             tuple[str | None, str], tuple[Any, Any]
         ] = {}  # what a model is sent, and what a tool returned
         self._acting: dict[str | None, str] = {}
+        self._inner_agents: set[str] = set()  # those that answered inside the calls of this step
         self._unknown_calls = UnknownCalls()
 
     @property
@@ -101,12 +104,15 @@ class RecordingHooks(RunHooks[Any]):
             await self._do(agent_registry.save_schemas, self._served, fresh)
         bodies.append({"event": "model.turn", **turn.facts, **fields, "duration_ms": ms_since(turn.began)})
         await self._event_writer.store(*bodies, *map(self._refused, repeated))
+        if turn.parent_call is not None:
+            self._inner_agents.add(agent.name)
         await self._notify_progress(agent.name)
 
     async def on_handoff(self, context: Any, from_agent: Agent[Any], to_agent: Agent[Any]) -> None:
         """Record a handoff from one agent to another."""
         body: Body = {"event": "agent.handoff", "agent": from_agent.name, "turn": self.turns.current}
         await self._event_writer.store(body | {"from_agent": from_agent.name, "to_agent": to_agent.name} | _inside())
+        await self._notify_progress(to_agent.name)
 
     async def on_tool_start(self, context: RunContextWrapper[Any], agent: Agent[Any], tool: Any) -> None:
         """Commit that the call is executing; only then is the function entered. Raises Fenced if it must not be."""
@@ -157,8 +163,11 @@ class RecordingHooks(RunHooks[Any]):
         await self._notify_progress(agent.name)
 
     async def _notify_progress(self, agent: str) -> None:
-        if self.on_progress is not None and current_parent_call() is None:
-            await self.on_progress(agent)
+        if self.on_progress is None or current_parent_call() is not None:
+            return
+        inner_agents, self._inner_agents = self._inner_agents, set()
+        for name in (agent, *sorted(inner_agents - {agent})):
+            await self.on_progress(name)
 
     def our_call(self, context: ToolContext[Any]) -> str:
         """Return our id of a call that is running."""

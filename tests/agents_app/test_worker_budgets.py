@@ -8,6 +8,7 @@ import pytest
 from agents import Agent, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 
+from agents_app.teams import agent_tool
 from agents_app.teams.definition import Team
 from conversations.core.errors import Conflict, Invalid
 from conversations.core.principals import SYSTEM, token_principal
@@ -250,6 +251,44 @@ def test_what_programs_report_of_an_agent_of_the_same_name_does_not_count_for_it
     assert Run.objects.get(kind="agent").status == "done"
     assert ToolCall.objects.filter(agent="Clerk").count() == 3
     assert not event_bodies("approval.requested")
+
+
+def test_an_agent_that_has_spent_its_day_is_asked_about_before_it_acts_after_a_handoff(people):
+    budget(100, scope="agent", agent="Desk")
+    desk = Agent(name="Desk", model=Spender([[assistant_message("Done.")]] * 2))
+    hand_over = ScriptedModel([[function_call("transfer_to_desk", {}, call_id=f"h{n}")] for n in range(2)])
+    clerk = Agent(name="Clerk", model=hand_over, handoffs=[desk])
+    with working(Team(name="test", agents=[clerk, desk], entry=["Clerk"])):
+        send_message("hello", key="a")
+        ended_runs(1)
+        send_message("hello", key="b")
+        request = question()
+        assert (request.conversation.key, event_bodies("approval.requested", "b")[0]["agent"]) == ("b", "Desk")
+        assert not event_bodies("output", "b")
+        decide.decide(people["approver"], request.id, "approve")
+        until(lambda: Run.objects.filter(status="done").count() == 2, what="both runs to end")
+
+    assert [event["text"] for event in event_bodies("output", "b")] == ["Done."]
+
+
+def test_an_agent_inside_a_call_is_asked_about_when_the_call_has_ended(people):
+    budget(150, scope="agent", agent="Inner")
+    inner = Agent(name="Inner", model=Spender([[assistant_message("In.")]] * 3))
+    calls = [[function_call("ask", {"input": "x"}, call_id=f"h{n}")] for n in range(3)]
+    model = ScriptedModel([*calls, [assistant_message("Done.")]])
+    clerk = Agent(name="Clerk", model=model, tools=[agent_tool(inner, "ask", "Ask.")])
+    with working(Team(name="test", agents=[clerk], entry=["Clerk"])):
+        send_message("hello")
+        request = question()
+        assert ToolCall.objects.filter(name="ask", status="done").count() == 2
+        assert why() == "Budget reached: 200 of 150 tokens per agent in 24 hours. Continue with another 150 tokens?"
+        assert event_bodies("approval.requested")[0]["args"]["place"] == "Inner"
+        decide.decide(people["approver"], request.id, "approve")
+        assert until(lambda: Run.objects.get().status == "waiting" and question(2), what="the next question")
+        decide.decide(people["approver"], question(2).id, "reject")
+        until(lambda: Run.objects.get().status == "cancelled", what="the run to end")
+
+    assert ToolCall.objects.filter(name="ask", status="done").count() == 3
 
 
 def test_its_question_takes_no_edit_no_answer_and_no_rule(people):
