@@ -11,8 +11,8 @@ which is exact to the event, and the same for a history that was imported. It is
 | tool_step, approval.requested: a call | a function call, under its call id where that occurs once |
 | its end, or a decision that ended it | the function call's output |
 
-Left out: what happened inside a call, handoffs (the agents of today decide theirs), thoughts, and calls without an
-output, which no model's server takes.
+Left out: what happened inside a call, requests about a budget, handoffs (the agents of today decide theirs), thoughts,
+and calls without an output, which no model's server takes.
 """
 
 import json
@@ -34,6 +34,7 @@ from conversations.events.payload import ParsedPayload
 from conversations.events.projections import SpokenMessages, is_call_start, mark_output, repeats_output
 from conversations.events.response_ids import words_of
 from conversations.models import Conversation, Run, SessionItem
+from conversations.runs.budgets.evaluate import ORIGIN
 
 KINDS = registry.names_with("remembered")
 PER_ITEM = 4  # events read for each item that is kept: a call has several
@@ -78,7 +79,7 @@ def build_fork_memory(fork: Conversation, answers: int, *, newest: int) -> list[
     memory = _Memory()
     for seq, kind, run, principal, body in reversed(rows):
         read = payload.decoded(body)
-        if not read.get("parent_call"):
+        if not read.get("parent_call") and read.get("origin") != ORIGIN:
             memory.take(ForkStep(seq, kind, run, principal, payload.parse(body.encode("utf-8", "replace")), read))
     return memory.items(answers, newest)
 

@@ -8,8 +8,10 @@ import pytest
 from agents import Agent, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 
+from agents_app.memory import fork_memory
 from agents_app.teams import agent_tool
 from agents_app.teams.definition import Team
+from conversations.conversation import fork
 from conversations.core.errors import Conflict, Invalid
 from conversations.core.principals import SYSTEM, token_principal
 from conversations.events import log
@@ -17,7 +19,7 @@ from conversations.events.payload import parse
 from conversations.models import Approval, BudgetRaise, Conversation, Run, ToolCall
 from conversations.runs.approvals import auto_approval_rules, decide, external_approvals, overdue_requests
 from conversations.runs.budgets import edit_budgets
-from tests.agents_app.test_worker_heard import clerks, memory
+from tests.agents_app.test_worker_heard import clerks, memory, shown
 from tests.support.agents_running import ended_runs, event_bodies, event_kinds, send_message, working
 from tests.support.cast import cast
 from tests.support.live import until
@@ -289,6 +291,21 @@ def test_an_agent_inside_a_call_is_asked_about_when_the_call_has_ended(people):
         until(lambda: Run.objects.get().status == "cancelled", what="the run to end")
 
     assert ToolCall.objects.filter(name="ask", status="done").count() == 3
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_its_question_is_no_call_that_a_forks_agents_remember(people, decision):
+    budget(200)
+    with working(clerks(spender(calls=3), work)):
+        send_message("hello")
+        decide.decide(people["approver"], question().id, decision)
+        until(lambda: Run.objects.get().status in ("done", "cancelled"), what="the run to end")
+    made = fork.fork(people["operator"], "c", Conversation.objects.get().head_seq).conversation
+
+    remembered = fork_memory.build_fork_memory(Conversation.objects.get(key=made), 1 << 40, newest=200)
+
+    assert [shown(item) for item in remembered] == memory()
+    assert {item["name"] for item in remembered if item.get("type") == "function_call"} == {"work"}
 
 
 def test_its_question_takes_no_edit_no_answer_and_no_rule(people):
