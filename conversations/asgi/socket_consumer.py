@@ -138,11 +138,11 @@ class EventsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels 
         read = hub.readers.run
         if self.caller.agent and not await read(permissions.may_follow, self.caller.agent, topic):
             raise NotAllowed(f"{self.caller.principal} may not view this topic", field="topic")
-        head = await read(log.head, key)
         new_id = request.get("erased_id") or ""
-        if new_id and not head and not self.caller.agent and await read(erase_id.is_erased, new_id):
-            await self.writer.text(frames.control("moved", topic=topic, to=new_id))
+        if new_id not in ("", key) and not self.caller.agent and await read(erase_id.is_erased, new_id):
+            await self.writer.text(frames.control("moved", topic=topic, to=new_id))  # the old id may be in use again
             return
+        head = await read(log.head, key)
         after, epoch = request.get("after"), request.get("epoch")
         if after is not None and (epoch not in (None, hub.epoch) or after > head):
             # A missing conversation proves no restore; only an admin's claim starts a new epoch.
