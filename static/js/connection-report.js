@@ -6,7 +6,7 @@ import { ReconnectCounter } from "./reconnect-counter.js";
 import { socket } from "./socket.js";
 
 /**
- * Dispatches `connection:down` {seq}, `connection:restored` {count, first, last, isWhole}, `connection:gap` {from, to, reason},
+ * Dispatches `connection:down` {seq}, `connection:restored` {count, first, last, isWhole, awayMs}, `connection:gap` {from, to, reason},
  * `connection:reset`, `connection:error` {code, message}; `connection:ended` {isLive} where a loss ended and nothing is counted:
  * the page follows nothing, or the server refuses it.
  */
@@ -14,6 +14,7 @@ export class ConnectionReport {
   #restored = new ReconnectCounter();
   #dispatch;
   #isDown = false; // reported, and its end not yet
+  #awayMs = 0; // how long the connection was lost, also if its loss was not reported here
   #onState = () => queueMicrotask(() => this.#endUncounted()); // after the subscriptions have heard of it
 
   /** @param {(name: string, detail: object) => void} dispatch */
@@ -33,8 +34,9 @@ export class ConnectionReport {
     this.#dispatch("connection:down", { seq });
   }
 
-  /** The connection is back. @param {number} seq of the last event received before it was lost */
-  up(seq) {
+  /** The connection is back. @param {number} seq of the last event received before it was lost @param {number} awayMs */
+  up(seq, awayMs) {
+    this.#awayMs = awayMs;
     this.#restored.begin(seq);
   }
 
@@ -49,7 +51,7 @@ export class ConnectionReport {
     const restored = this.#restored.finish(seq);
     if (!restored) return;
     this.#isDown = false;
-    this.#dispatch("connection:restored", restored);
+    this.#dispatch("connection:restored", { ...restored, awayMs: this.#awayMs });
   }
 
   /** The page follows no longer, or from another event on: what was being counted is not finished. */

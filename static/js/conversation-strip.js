@@ -47,7 +47,8 @@ class ConversationStrip extends HTMLElement {
     this.#show("down", bold("No connection", age, "."), ` Showing events up to ${number(seq)}; reconnecting.`);
   }
 
-  #showRestored({ count, first, last, isWhole }) {
+  #showRestored({ count, first, last, isWhole, awayMs }) {
+    this.#downAt ||= Date.now() - awayMs; // a page that follows nothing is not told of a loss
     const downTime = this.#downTime();
     this.#downAt = 0;
     clearInterval(this.#ageTimer);

@@ -42,7 +42,7 @@ export class LivePart {
       presence: ({ people }) => this.#dispatch("transcript:presence", { people }),
       reset: () => this.#invalidate(),
       down: () => this.#report.down(this.#receivedSeq),
-      up: () => this.#report.up(this.#receivedSeq),
+      up: ({ awayMs }) => this.#report.up(this.#receivedSeq, awayMs),
       error: (frame) => this.#report.error(frame),
     });
   }

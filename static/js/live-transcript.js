@@ -75,7 +75,7 @@ class LiveTranscript extends HTMLElement {
       presence: ({ people }) => this.#dispatch("transcript:presence", { people }),
       reset: () => this.#reset(),
       down: () => this.#report.down(Number(this.dataset.head)),
-      up: () => this.#report.up(this.#receivedSeq),
+      up: ({ awayMs }) => this.#report.up(this.#receivedSeq, awayMs),
       error: (frame) => this.#report.error(frame),
     });
     this.#dispatch("transcript:live");

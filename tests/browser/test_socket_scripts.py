@@ -342,6 +342,29 @@ def test_a_part_that_was_asked_for_before_a_reset_is_drawn_anew(line: Line) -> N
     line.wait(lambda: line.received("reset"))
 
 
+STRIP = """async () => {
+  document.querySelector("main").insertAdjacentHTML("beforeend", `<conversation-strip hidden><svg><use></use></svg>
+    <span></span><a></a><reconnect-now></reconnect-now><button data-dismiss></button></conversation-strip>`);
+  await import("/static/js/conversation-strip.js");
+}"""
+
+
+def test_a_part_that_begins_to_follow_during_a_loss_says_how_long_that_took(line: Line) -> None:
+    line.subscribe("approvals")
+    line.page.evaluate("globalThis.setTimeout = () => 0")  # no retry of its own
+    line.routes[-1].close(code=1006)
+    line.wait(lambda: line.page.evaluate("socket.state") == "down")
+    line.page.evaluate("() => { const now = performance.now(); performance.now = () => now + 7_000 }")
+
+    line.page.evaluate(PART)
+    line.page.evaluate(STRIP)
+    line.page.evaluate("dispatchEvent(new Event('online'))")
+    line.wait(lambda: len(line.requests) == 3)
+    line.send(t="caught_up", topic="stream:c", epoch="e", seq=4)
+
+    expect(line.page.locator("conversation-strip span")).to_have_text("Reconnected after 7 s. No new events.")
+
+
 LIST = """async () => {
   document.body.innerHTML = `<conversation-list><section><p id="part" data-lost hidden>Last updated</p></section>
     <p id="list" data-lost hidden>Connection lost</p><button data-changed hidden><span></span></button>
