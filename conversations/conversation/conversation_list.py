@@ -197,6 +197,7 @@ def _drawn(page_rows: list[ConversationRow]) -> list[dict[str, Any]]:
         {
             "key": row.key,
             "version": row.head_seq,
+            "at": row.last_at,
             "messages": row.messages,
             "cursor": row.cursor,
             "html": str(drawn(row)),

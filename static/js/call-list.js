@@ -14,6 +14,7 @@ import { socket } from "./socket.js";
 const REFRESH_DELAY_MS = 700; // after a change
 const RETRY_MS = 3_000; // after a failed fetch
 const BEHIND_MS = 1_000; // after a list whose words were looked up before everything was searchable
+const SLACK_US = 10_000_000;
 const SCROLL_THRESHOLD = 120; // px; a page scrolled further counts as being read
 
 class CallList extends HTMLElement {
@@ -38,7 +39,7 @@ class CallList extends HTMLElement {
     listen(document, "visibilitychange", () => this.#refreshSoon());
     this.#pill = new NewsPill(this.querySelector("[data-changed]"), () => this.#scrollUp(), signal);
     this.#unsubscribe = socket.subscribe("fleet", {}, {
-      rows: ({ isSnapshot }) => isSnapshot || this.#refreshSoon(),
+      rows: ({ rows, isSnapshot }) => (!isSnapshot || changedSinceDrawn(rows)) && this.#refreshSoon(),
       down: () => (this.#connectionLost.hidden = false),
       up: () => ((this.#connectionLost.hidden = true), this.#refreshSoon()),
       reset: () => location.reload(),
@@ -119,6 +120,9 @@ class CallList extends HTMLElement {
     return this.#calls.applyFilter((list) => (this.#refreshIfBehind(list), this.#list.replaceChildren(list)));
   }
 }
+
+/** Whether a conversation changed after the page was rendered: the clocks of two servers may differ by a few seconds. */
+const changedSinceDrawn = (rows) => rows.some(({ at }) => at > Number(document.body.dataset.drawnAt) - SLACK_US);
 
 /** Returns the rows of a list as pairs [key, row]. */
 const keyedRows = (list) => [...list.querySelectorAll("[data-key]")].map((row) => [row.dataset.key, row]);
