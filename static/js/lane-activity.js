@@ -1,7 +1,9 @@
 /** Activity bars on the cards of a conversation in lanes: who holds a run at each event, and which tool is called. */
 
 const RUN_STARTS = new Set(["run.started", "run.resumed"]);
-const RUN_PAUSES_OR_ENDS = new Set(["run.waiting", "run.done", "run.failed", "run.cancelled", "run.interrupted", "run.incompatible"]);
+const RUN_PAUSES_OR_ENDS = new Set(
+  ["waiting", "done", "delivered", "failed", "cancelled", "interrupted", "incompatible"].map((status) => `run.${status}`),
+);
 const SHOWS_WORK = new Set(["tool_step", "output", "token"]); // of external agents, whose runs have no events
 
 export class LaneActivity {

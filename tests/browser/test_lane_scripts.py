@@ -3,6 +3,8 @@
 import pytest
 from playwright.sync_api import Page
 
+from conversations.events import registry
+
 LANES = """async () => {
   globalThis.card = (seq, folds = "") => `<article class="lane-event" id="e${seq}" data-seq="${seq}" data-sender="a"
     ${folds && `data-folds="${folds}"`}>${folds && `<i id="e${folds}" hidden></i>`}<div class="lane-card">
@@ -94,3 +96,21 @@ def test_the_name_of_a_lane_breaks_at_its_separators(empty_page: Page, name: str
 
     assert text == name
     assert html == "<wbr>".join(parts)
+
+
+ACTIVITY = """async (kinds) => {
+  const { LaneActivity } = await import("/static/js/lane-activity.js");
+  const cards = kinds.map((kind, n) => {
+    const card = document.createElement("article");
+    Object.assign(card.dataset, { seq: n + 1, kind, sender: "a", ...(kind.startsWith("run.") && { run: "r" }) });
+    return card;
+  });
+  new LaneActivity().draw(cards);
+  return cards.at(-1).querySelectorAll(".activity").length;
+}"""
+
+
+@pytest.mark.parametrize("end", registry.run_ends())
+def test_nobody_is_at_work_after_the_end_of_a_run(empty_page: Page, end: str) -> None:
+    assert empty_page.evaluate(ACTIVITY, ["run.queued", "message"]) == 1
+    assert empty_page.evaluate(ACTIVITY, ["run.queued", end, "message"]) == 0
