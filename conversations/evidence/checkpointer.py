@@ -87,7 +87,7 @@ class Checkpointer(threading.Thread):
         """Note whether something has waited long: the newest checkpoint of an idle server may be old."""
         row = checkpoints.newest()
         self._newest_at = row.at / 1e6 if row else None
-        is_recent = self._newest_at is not None and time.time() - self._newest_at < STALLED
+        is_recent = self._newest_at is not None and abs(time.time() - self._newest_at) < STALLED
         if is_recent or not tree.moved(1):
             self._all_signed_at = time.monotonic()
 

@@ -52,3 +52,18 @@ def test_an_old_checkpoint_of_an_idle_record_is_no_news(tmp_path, monkeypatch):
     thread._round()
 
     assert thread.state == OK
+
+
+def test_a_checkpoint_of_a_clock_that_was_ahead_is_not_recent(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpointer, "STALLED", 0.3)
+    thread = checkpointer.Checkpointer(tmp_path / "keys" / "k.json", "example.com/evidence", [], [], NONE)
+    say("a", "hello")
+    thread._round()
+    Checkpoint.objects.update(at=F("at") + 3_600_000_000)
+    say("a", "hello")
+    monkeypatch.setattr(checkpoints, "make", lambda signer: 1 / 0)
+    until(lambda: thread.state != OK, what="the last look to be long ago")
+
+    thread._round()
+
+    assert thread.state != OK
