@@ -8,23 +8,22 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import NamedTuple
 
 from django.db import DatabaseError
+from django.db.models import OuterRef, Subquery
 
 from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
 from conversations.core.errors import Conflict, Unavailable
-from conversations.events.types.redaction import FIELD_MARK
 from conversations.models import Agent, Conversation, Event
 from conversations.redaction import legal_holds, redact, selection
 
 PAGE = 200  # events of one transaction
 READ = 2_000  # rows of one read
 SHARE = 1.0  # seconds of rest for each second of work
-LATE_US = 3_600_000_000  # how much later than its neighbours a row may have been committed
 
 logger = logging.getLogger(__name__)
 
@@ -50,43 +49,42 @@ class AgedEvent(NamedTuple):
 
 
 def matching(rule: Expiring) -> Iterator[list[AgedEvent]]:
-    """Go through the events that are too old, a bounded read at a time, by the order in which they were recorded."""
+    """Go through the events that are too old, a bounded read at a time, by the order in which they were recorded: to
+    the end, since a clock that was ahead, or a fork, leaves older events behind newer ones."""
     chosen = _Conversations(rule)
     events, place = Event.objects.all(), "pk"
     if rule.conversation:
         events, place = events.filter(conversation__key=rule.conversation), "seq"
-    fields = (place, "at", "conversation_id", "seq", "kind", "erased_by")
-    after = 0
-    while rows := list(events.filter(**{f"{place}__gt": after}).order_by(place).values_list(*fields)[:READ]):
-        after = rows[-1][0]
-        chosen.look_up({conversation for _, _, conversation, *_ in rows})
-        yield [
-            AgedEvent(conversation, seq, kind)
-            for _, at, conversation, seq, kind, erased_by in rows
-            if at < rule.older_than
-            and (erased_by is None or erased_by.startswith(FIELD_MARK))
-            and kind not in selection.NO_WORDS
-            and (not rule.kinds or kind in rule.kinds)
-            and chosen.has(conversation)
-        ]
-        if rows[0][1] > rule.older_than + LATE_US:
-            return  # all that follows is newer
+    aged = events.filter(selection.SAYS_SOMETHING, at__lt=rule.older_than).exclude(kind__in=selection.NO_WORDS)
+    aged = aged.filter(kind__in=rule.kinds) if rule.kinds else aged
+    places = events.values_list(place, flat=True)
+    first, last = places.order_by(place).first() or 0, places.order_by(f"-{place}").first() or 0
+    for begin in range(first, last + 1, READ):
+        page = aged.filter(**{f"{place}__gte": begin, f"{place}__lt": begin + READ}).order_by(place)
+        rows = [AgedEvent(*row) for row in page.values_list("conversation_id", "seq", "kind")]
+        chosen.look_up({event.conversation for event in rows})
+        yield [event for event in rows if chosen.has(event)]
 
 
 class _Conversations:
-    """Which conversations a rule is about: looked up once each."""
+    """Which conversations a rule is about, and which of their events are copies that are not too old: looked up once
+    each."""
 
     def __init__(self, rule: Expiring) -> None:
         self._rule = rule
         self._agents = set(Agent.objects.filter(team=rule.team).values_list("name", flat=True)) if rule.team else set()
-        self._is_chosen: dict[int, bool] = {}
+        self._after: dict[int, int | None] = {}  # events after this number are meant; None: none of it
 
     def look_up(self, conversations: Set[int]) -> None:
-        rows = Conversation.objects.published().filter(pk__in=conversations - self._is_chosen.keys())
-        self._is_chosen |= {pk: self._fits(handler) for pk, handler in rows.values_list("pk", "handler")}
+        rows = Conversation.objects.published().filter(pk__in=conversations - self._after.keys())
+        forked = Event.objects.filter(conversation=OuterRef("pk"), seq=OuterRef("copied_seq") + 1).values("at")
+        for pk, handler, copied, forked_at in rows.values_list("pk", "handler", "copied_seq", Subquery(forked)):
+            is_young = copied > 0 and forked_at is not None and forked_at >= self._rule.older_than
+            self._after[pk] = (copied if is_young else 0) if self._fits(handler) else None
 
-    def has(self, conversation: int) -> bool:
-        return self._is_chosen.get(conversation, False)
+    def has(self, event: AgedEvent) -> bool:
+        after = self._after.get(event.conversation)
+        return after is not None and event.seq > after
 
     def _fits(self, handler: str) -> bool:
         return not self._rule.team or handler in self._agents
@@ -115,7 +113,7 @@ def expire(
     expired = held = 0
     redact.fold_rest()  # of a round that was killed
     try:
-        for conversation, seqs in _pages(rule):
+        for conversation, seqs in _pages(rule, goes_on):
             if not goes_on():
                 break
             began = time.monotonic()
@@ -130,9 +128,9 @@ def expire(
     return expired, held
 
 
-def _pages(rule: Expiring) -> Iterator[tuple[int, list[int]]]:
+def _pages(rule: Expiring, goes_on: GoesOn) -> Iterator[tuple[int, list[int]]]:
     """Return what one transaction takes: events of one conversation."""
-    for page in matching(rule):
+    for page in takewhile(lambda _: goes_on(), matching(rule)):
         for conversation, rows in groupby(sorted(page), key=lambda event: event.conversation):
             seqs = [event.seq for event in rows]
             for at in range(0, len(seqs), PAGE):

@@ -8,11 +8,12 @@ import pytest
 from django.db import connection
 
 from conversations.access.audit import chain
+from conversations.conversation.fork import fork
 from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.evidence import authority
-from conversations.models import AuditEntry, Conversation, Event, LegalHold, Redaction, RetentionRule
+from conversations.models import AuditEntry, Conversation, Event, LegalHold, Meta, Redaction, RetentionRule
 from conversations.redaction import expiry, legal_holds, retention_job, retention_rules
 from conversations.redaction import redact as redact_module
 from conversations.redaction.redact import redact
@@ -121,7 +122,7 @@ def test_a_rule_that_fails_keeps_no_other_from_its_round_and_is_tried_again_alon
 
 
 @pytest.mark.django_db(transaction=True)
-def test_expiry_reads_bounded_pages_and_stops_at_what_is_newer(team, monkeypatch):
+def test_expiry_reads_bounded_pages(team, monkeypatch):
     monkeypatch.setattr(expiry, "READ", 10)
     monkeypatch.setattr(expiry, "PAGE", 4)
     for n in range(8):
@@ -135,6 +136,61 @@ def test_expiry_reads_bounded_pages_and_stops_at_what_is_newer(team, monkeypatch
     assert Event.objects.filter(salt=None).count() == 16
     assert max(len(json.loads(row.seqs)) for row in Redaction.objects.all()) <= 4
     assert verify_events().ok
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_round_that_was_noted_by_a_clock_that_was_ahead_is_due():
+    spoken("retain-q", SECRET)
+    aged("retain-q", 1)
+    rule = retention_rules.set_rule(SYSTEM, days=30, reason="30 days")
+    ahead = time.time_ns() // 1000 + 400 * retention_rules.DAY_US
+    Meta.objects.create(name=retention_job.NAME, value=str(ahead))
+    RetentionRule.objects.filter(pk=rule.pk).update(ran_at=ahead)
+    job = retention_job.RetentionJob()
+
+    job.start()
+    job.wake()
+    until(lambda: retention_job.last_run() < ahead, what="the round to end")
+    job.close()
+
+    assert erased("retain-q") == [1]
+
+
+def erased(key):
+    return list(Event.objects.filter(conversation__key=key, salt=None).order_by("seq").values_list("seq", flat=True))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("rows", [2, 3, 100])
+def test_what_is_old_expires_behind_events_of_a_clock_that_was_ahead(monkeypatch, rows):
+    monkeypatch.setattr(expiry, "READ", rows)
+    for key, days in (("first", 100), ("ahead", -300), ("later", 90)):
+        spoken(f"retain-{key}", *"abc")
+        aged(f"retain-{key}", 1, 2, 3, days=days)
+    rule = expiry.Expiring(time.time_ns() // 1000 - 30 * retention_rules.DAY_US)
+
+    assert expiry.expire(SYSTEM, rule, "30 days", lambda *_: None) == (6, 0)
+
+    assert [erased(f"retain-{key}") for key in ("first", "ahead", "later")] == [[1, 2, 3], [], [1, 2, 3]]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_narrow", [False, True], ids=["all", "of the fork"])
+def test_the_age_of_copies_counts_from_when_the_fork_was_made(team, is_narrow):
+    spoken("retain-p", *"abcd")
+    aged("retain-p", 1, 2, 3, 4)
+    made = fork(team["admin"], "retain-p", 3).conversation
+    narrow = {"conversation": made} if is_narrow else {}
+    rule = expiry.Expiring(time.time_ns() // 1000 - 30 * retention_rules.DAY_US, **narrow)
+
+    expiry.expire(SYSTEM, rule, "30 days", lambda *_: None)
+    assert [erased("retain-p"), erased(made)] == [[] if is_narrow else [1, 2, 3, 4], []]
+    spoken(made, "young")
+    aged(made, 4, days=31)  # `conversation.forked`
+    expiry.expire(SYSTEM, rule, "30 days", lambda *_: None)
+
+    assert erased(made) == [1, 2, 3, 4]
+    assert verify_chains.verify_events().ok
 
 
 @pytest.mark.django_db(transaction=True)
