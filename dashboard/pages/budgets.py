@@ -28,10 +28,10 @@ def budgets(request: HttpRequest) -> HttpResponse:
         return _draw(request, entered={})
     entered = {field: request.POST.get(field, "").strip()[:2000] for field in ENTERED}
     try:
-        edit_budgets.set_budget(request.user, **entered)
+        saved = edit_budgets.set_budget(request.user, **entered)
     except SwitchboardError as error:
         return _draw(request, error, entered=entered)
-    return _back("set")
+    return _back("set", saved.id)
 
 
 @require_permission("policies")
@@ -45,20 +45,23 @@ def removals(request: HttpRequest) -> HttpResponse:
     return _back("removed")
 
 
-def _back(done: str) -> HttpResponse:
-    return HttpResponseRedirect(f"{reverse('budgets')}?{urlencode({'done': done})}")
+def _back(done: str, budget: str = "") -> HttpResponse:
+    query = {"done": done} | ({"budget": budget} if budget else {})
+    return HttpResponseRedirect(f"{reverse('budgets')}?{urlencode(query)}")
 
 
 def _draw(request: HttpRequest, error: SwitchboardError | None = None, *, entered: dict[str, str]) -> HttpResponse:
     if isinstance(error, NotAllowed):
         raise error
     sentence = hidden_characters.spelled_out(error.sentence) if error else ""
+    rows = [_row(budget) for budget in BudgetLimit.objects.order_by("scope", "measure", "agent")[:MAX_BUDGETS]]
     agents = Agent.objects.order_by("name").values_list("name", flat=True)[:MAX_BUDGETS]
     return render_page(
         request,
         "budgets.html",
         status=status_of(error),
-        rows=[_row(budget) for budget in BudgetLimit.objects.order_by("scope", "measure", "agent")[:MAX_BUDGETS]],
+        rows=rows,
+        saved=next((row for row in rows if row["id"] == request.GET.get("budget")), None),
         scopes=SCOPES,
         measures=MEASURES,
         agents=sorted(name for name in set(agents) if hidden_characters.is_clean(name)),

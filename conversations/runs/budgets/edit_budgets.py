@@ -1,6 +1,7 @@
 """Set and remove budgets, with audit entries. Called by the page and the API."""
 
-from decimal import Decimal, InvalidOperation
+import re
+from decimal import Decimal
 
 from django.db import transaction
 
@@ -18,6 +19,7 @@ from conversations.runs.budgets.evaluate import MAX_BUDGETS, MEASURES, SCOPES
 
 MAX_AMOUNT = Decimal(10) ** 11
 WHOLE = ("tokens", "calls")
+_AMOUNT = re.compile(r"([0-9]+|[1-9][0-9]{0,2}(?:,[0-9]{3})+|(?=\.[0-9]))(\.[0-9]*)?")  # whole part, fraction
 
 
 def set_budget(
@@ -66,14 +68,14 @@ def _checked(scope: str, measure: str, amount: str, agent: str, note: str) -> De
         raise Invalid("must be at most 200 characters", field="agent")
     if len(note) > 500:
         raise Invalid("must be at most 500 characters", field="note")
-    try:
-        limit = Decimal(amount.strip().removeprefix("$").replace(",", ""))
-    except InvalidOperation:
-        raise Invalid("must be a number", field="amount") from None
-    if not limit.is_finite() or not 0 < limit <= MAX_AMOUNT:
+    number = _AMOUNT.fullmatch(amount.strip().removeprefix("$").strip())
+    if number is None:
+        raise Invalid("must be a number such as 12.50 or 1,250 (a comma separates thousands)", field="amount")
+    if measure in WHOLE and number[2]:
+        raise Invalid("must be a whole number such as 20,000", field="amount")
+    limit = Decimal(number[0].replace(",", ""))
+    if not 0 < limit <= MAX_AMOUNT:
         raise Invalid(f"must be more than 0 and at most {MAX_AMOUNT:,}", field="amount")
-    if measure in WHOLE and limit != int(limit):
-        raise Invalid("must be a whole number", field="amount")
     if limit != round(limit, 4):
         raise Invalid("must have at most 4 decimal places", field="amount")
     return limit

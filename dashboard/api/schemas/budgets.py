@@ -17,7 +17,9 @@ class ToSetBudget(BaseModel):
 
     scope: Scope
     measure: Measure
-    amount: Annotated[str, Field(max_length=20, description="a decimal number; cost in US dollars")]
+    amount: Annotated[
+        str, Field(max_length=20, description="a decimal number such as 12.50 or 1,250; cost in US dollars")
+    ]
     agent: Annotated[str, Field(max_length=200)] = ""
     note: Annotated[str, Field(max_length=500)] = ""
     reason: Annotated[str, Field(max_length=2000)] = ""

@@ -83,6 +83,14 @@ def test_only_who_may_change_policies_sets_them(people, role):
         ({"amount": "Infinity"}, "amount"),
         ({"amount": "1.5"}, "amount"),
         ({"amount": "1e12"}, "amount"),
+        ({"amount": "1_000"}, "amount"),
+        ({"amount": "1.000"}, "amount"),
+        ({"amount": "12,5"}, "amount"),
+        ({"amount": "1,00,000"}, "amount"),
+        ({"amount": "0,750"}, "amount"),
+        ({"measure": "cost", "amount": "12,50"}, "amount"),
+        ({"measure": "cost", "amount": "0,75"}, "amount"),
+        ({"measure": "minutes", "amount": "1.000,5"}, "amount"),
         ({"measure": "cost", "amount": "0.00001"}, "amount"),
         ({"agent": "x" * 201}, "agent"),
         ({"note": "x" * 501}, "note"),
@@ -92,6 +100,21 @@ def test_what_does_not_fit_is_said_where(people, wrong, field):
     with pytest.raises(Invalid) as refused:
         put(people["admin"], **wrong)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("measure", "amount", "limit"),
+    [
+        ("tokens", "1,000,000", "1,000,000 tokens"), ("cost", "$1,250.00", "$1,250.00"), ("cost", "12.50", "$12.50"),
+        ("cost", ".75", "$0.7500"), ("minutes", "1.5", "1.5 minutes of work"),
+    ],
+)  # fmt: skip
+def test_the_notice_names_the_limit_as_stored(people, measure, amount, limit):
+    form = {"scope": "conversation", "measure": measure, "amount": amount}
+
+    page = client_of(people["admin"]).post(reverse("budgets"), form, follow=True)
+
+    assert f"Its limit of {limit} per conversation applies" in text_of(page)
 
 
 def test_an_approval_gives_as_much_again_once(people):
@@ -106,7 +129,8 @@ def test_an_approval_gives_as_much_again_once(people):
 def test_no_auto_approval_rule_gives_more(people):
     request = run_over_budget(people["admin"])
 
-    assert not auto_approval._approve(request.id)
+    waiting = auto_approval._WaitingRequest(request.id, request.conversation_id)
+    assert not auto_approval._approve(waiting)
     assert Approval.objects.get().status == "pending"
 
 
@@ -165,7 +189,7 @@ def test_pages_and_the_api_list_set_and_remove_them(people):
     assert admin.post(reverse("budgets"), form).status_code == 302
     page = text_of(admin.get(reverse("budgets")))
     assert "$2.50 conversation Dialogue by day" in page
-    assert "must be a number" in text_of(admin.post(reverse("budgets"), form | {"amount": "x"}))
+    assert "must be a number such as 12.50" in text_of(admin.post(reverse("budgets"), form | {"amount": "x"}))
 
     body = {"scope": "agent", "measure": "minutes", "amount": "1.5"}
     made = admin.post(reverse("api-budgets"), body, content_type="application/json")
