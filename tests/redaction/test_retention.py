@@ -190,7 +190,7 @@ def test_the_age_of_copies_counts_from_when_the_fork_was_made(team, is_narrow):
     expiry.expire(SYSTEM, rule, "30 days", lambda *_: None)
 
     assert erased(made) == [1, 2, 3, 4]
-    assert verify_chains.verify_events().ok
+    assert verify_events().ok
 
 
 @pytest.mark.django_db(transaction=True)
