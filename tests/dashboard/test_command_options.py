@@ -83,3 +83,19 @@ def test_who_finds_the_database_unavailable_is_told_to_stop_nothing(name, place,
         call_command(*arguments)
 
     assert str(refused.value) == "the database cannot write right now. Try again"
+
+
+def test_following_a_file_once_that_is_not_there_is_no_success(tmp_path):
+    with pytest.raises(CommandError, match=r"^there is no file .*session\.jsonl$"):
+        call_command("follow", "--once", str(tmp_path / "session.jsonl"))
+
+
+@pytest.mark.parametrize("content", ["", '{"some": "line"}\n'])
+def test_following_a_file_once_that_names_no_session_is_no_success(content, tmp_path, monkeypatch):
+    monkeypatch.setenv("SWITCHBOARD_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("SWITCHBOARD_TOKEN", "sb_token")
+    file = tmp_path / "session.jsonl"
+    file.write_text(content)
+
+    with pytest.raises(CommandError, match=r"^session\.jsonl was not followed: it names no session$"):
+        call_command("follow", "--once", str(file))

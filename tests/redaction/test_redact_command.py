@@ -100,3 +100,24 @@ def test_what_describes_a_hold_is_refused_where_holds_are_listed(option):
 def test_a_conversation_and_a_word_at_once_are_refused(dry_run):
     with pytest.raises(CommandError, match="choose one: events of a conversation or words"):
         call_command("redact", "talk", "1", "--word", "quokka", "--reason", "r", dry_run=dry_run)
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        (["--conversation", "nosuch"], "there is no conversation 'nosuch'"),
+        (["--team", "nosuch"], "no agent of the team nosuch"),
+    ],
+)
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_an_expiry_of_what_is_not_there_is_refused(option, why, dry):
+    with pytest.raises(CommandError, match=why):
+        call_command("expire", "--days", "30", "--reason", "r", *option, *dry)
+
+
+def test_an_expiry_of_an_unknown_event_type_says_so(capsys):
+    spoken("talk", "hedgehog")
+
+    call_command("expire", "--days", "30", "--reason", "r", "--kind", "mesage", "--kind", "message", "--dry-run")
+
+    assert capsys.readouterr().err == "mesage is no known event type\n"

@@ -10,14 +10,17 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from conversations.core import schema_state
-from conversations.core.errors import SwitchboardError
+from conversations.core.errors import NotFound, SwitchboardError
 from conversations.core.principals import SYSTEM
+from conversations.events import registry
 from conversations.import_export.progress import ProgressLine
 from conversations.management import option_rules
 from conversations.management.commands.redact import purge
 from conversations.management.recorded_text import RecordedTextCommand
+from conversations.models import Agent
 from conversations.redaction import expiry, journal, retention_job, retention_rules
 from conversations.redaction.expiry import Expiring
+from conversations.redaction.selection import find_conversation
 
 DAY_US = 86_400_000_000
 
@@ -48,6 +51,7 @@ class Command(RecordedTextCommand):
             return
         if not 0 < days < math.inf:
             raise CommandError("--days must be a number greater than 0")
+        self._require_targets(options)
         older_than = time.time_ns() // 1000 - int(days * DAY_US)
         rule = Expiring(older_than, options["kind"], options["conversation"], options["team"])
         if options["dry_run"]:
@@ -64,6 +68,20 @@ class Command(RecordedTextCommand):
         if expired:
             journal.update(settings.DATA_DIR)
             purge(self.stdout)
+
+    def _require_targets(self, options: dict[str, Any]) -> None:
+        """Raise CommandError for a conversation or a team that is not there; warn of an unknown event type, which other
+        programs may write."""
+        try:
+            if options["conversation"]:
+                find_conversation(options["conversation"])
+        except NotFound as error:
+            raise CommandError(error.full_message) from None
+        if options["team"] and not Agent.objects.filter(team=options["team"]).exists():
+            raise CommandError(f"there is no agent of the team {options['team']}")
+        for kind in options["kind"]:
+            if registry.find(kind) is None:
+                self.stderr.write(f"{kind} is no known event type")
 
     def _by_rules(self, *, is_dry: bool) -> None:
         count = 0

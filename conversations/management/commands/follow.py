@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from conversations.coding_agents.claude_code_session import MAX_PAUSE_S
-from conversations.core.errors import Busy, NotSignedIn, SwitchboardError, Unavailable, reason_of
+from conversations.core.errors import Busy, Invalid, NotSignedIn, SwitchboardError, Unavailable, reason_of
 from conversations.import_export.file_reader import RecordingFile
 from conversations.import_export.server_client import REPORT, ServerClient
 from conversations.import_export.session_follower import SessionFollower
@@ -43,6 +43,8 @@ class Command(RecordedTextCommand):
         """Follow; goes on when the server is away for a while."""
         file: Path = options["file"]
         name = options["name"] or RecordingFile(file).stem
+        if options["once"] and not file.exists():
+            raise CommandError(f"there is no file {file}")
         follower = None
         while True:
             try:
@@ -70,6 +72,8 @@ class Command(RecordedTextCommand):
             if is_once or (not is_settled and time.monotonic() - quiet_since > MAX_PAUSE_S):
                 follower.settle(is_over=not is_once)
                 is_settled = True
+            if is_once and not follower.conversation:
+                raise Invalid("it names no session")
             if is_once:
                 self.stdout.write(f"{follower.published:,} event{'s' * (follower.published != 1)} sent.")
                 return
