@@ -17,6 +17,7 @@ from django.db.models import OuterRef, Subquery
 from conversations.access.action_context import audited_action
 from conversations.access.audit import chain
 from conversations.access.permissions import Who
+from conversations.core import write_ahead_log
 from conversations.core.errors import Conflict, Unavailable
 from conversations.models import Agent, Conversation, Event
 from conversations.redaction import legal_holds, redact, selection
@@ -122,6 +123,7 @@ def expire(
             else:
                 held += len(seqs)
             progress(expired, expired + held)
+            write_ahead_log.shorten()
             time.sleep((time.monotonic() - began) * SHARE)
     finally:
         redact.fold_rest()

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from django.db.models import Q
 
 from conversations.access.permissions import Who
+from conversations.core import write_ahead_log
 from conversations.core.errors import Conflict, Invalid
 from conversations.events.log import hash_chain
 from conversations.models import Approval, AuditEntry, Conversation, Event, RedisPosition, Run, SessionItem, ToolCall
@@ -159,6 +160,7 @@ def _carry_out_about_person(by: Who, scope: RedactionScope, reason: str, **facts
             except Conflict as error:
                 if error.code != "redacted":  # as a copy, or beside what said the same
                     refused.append((row.key, error.sentence))
+            write_ahead_log.shorten()
     entries = audit_entries.naming(scope.person, scope.words)
     free = audit_entries.without_held(entries)
     if len(free) < len(entries):

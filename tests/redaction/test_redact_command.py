@@ -1,13 +1,19 @@
 """What the commands `redact`, `expire` and `hold` refuse: numbers that cannot be, and options that would do nothing."""
 
+import time
 import tracemalloc
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 
+from conversations.core import data_dir, write_ahead_log
 from conversations.core.principals import SYSTEM
 from conversations.models import Conversation, Event, LegalHold, Redaction
-from conversations.redaction import journal, legal_holds, retention_rules
+from conversations.redaction import expiry, journal, legal_holds, retention_rules
+from conversations.redaction.expiry import Expiring
 from tests.redaction.test_redact import aged, spoken
 
 pytestmark = pytest.mark.django_db
@@ -121,3 +127,20 @@ def test_an_expiry_of_an_unknown_event_type_says_so(capsys):
     call_command("expire", "--days", "30", "--reason", "r", "--kind", "mesage", "--kind", "message", "--dry-run")
 
     assert capsys.readouterr().err == "mesage is no known event type\n"
+
+
+@pytest.mark.sqlite("its write-ahead log")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_served", [False, True])
+def test_an_expiry_empties_the_write_ahead_log_unless_a_server_does(is_served, tmp_path, settings, monkeypatch):
+    settings.DATA_DIR = tmp_path
+    monkeypatch.setattr(write_ahead_log, "MAX_SIZE", 300_000)  # bytes
+    for key in ("expire-a", "expire-b", "expire-c"):
+        spoken(key, *(f"hedgehog {number} " * 200 for number in range(60)))
+        aged(key, *range(1, 61))
+    log_file = Path(f"{connection.settings_dict['NAME']}-wal")
+
+    with data_dir.hold(tmp_path) if is_served else nullcontext():
+        expiry.expire(SYSTEM, Expiring(time.time_ns() // 1000 - 86_400_000_000), "a day", lambda *_: None)
+
+    assert (log_file.stat().st_size < 3_000_000) is not is_served

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
+from conversations.core import write_ahead_log
 from conversations.core.write_transaction import write_transaction
 from conversations.events.log.refold import Gone, Refold
 from conversations.models import Conversation, Meta
@@ -25,6 +26,7 @@ def rebuild() -> Iterator[tuple[str, int]]:
         refold = Refold(pk, key)
         with suppress(Gone):
             refold.run()
+        write_ahead_log.shorten()
         yield key, refold.head.head_seq
         if time.monotonic() - noted_at > NOTE_EVERY:
             _note(pk)
