@@ -17,7 +17,7 @@ from conversations.events import commit_listeners, log
 from conversations.events.log.records import NewEvent
 from conversations.import_export import demo
 from conversations.import_export.demo import DemoDecision, Payload
-from conversations.models import Approval, Conversation, Event, Run, ToolSchema
+from conversations.models import Approval, Conversation, Event, LegalHold, Run, ToolSchema
 from conversations.models.run import UNFINISHED
 from conversations.realtime.server_runtime import ServerRuntime
 
@@ -146,11 +146,13 @@ def _strangers(**which: Any) -> QuerySet[Event]:
 
 
 def _remove(key: str) -> None:
-    """Take a demo conversation out of sight in one step, unless it holds more than the demo or a fork goes on from
-    it; then remove it."""
+    """Take a demo conversation out of sight in one step, unless it holds more than the demo, a fork goes on from it, or
+    a legal hold or a redaction needs it; then remove it."""
     with log.write_transaction():
         conversation = Conversation.objects.filter(key=key, is_demo=True).first()
-        if conversation is None or _strangers(conversation=conversation).exists() or conversation.forks.exists():
+        if conversation is None or _strangers(conversation=conversation).exists() or log.is_needed(conversation):
+            return
+        if LegalHold.objects.filter(conversation=None, released_at=None).exists():
             return
         search.forget(conversation.id)
         conversation.key, conversation.is_staged = f"staged:{key}"[:200], True

@@ -88,7 +88,7 @@ class _Conversations:
         return after is not None and event.seq > after
 
     def _fits(self, handler: str) -> bool:
-        return not self._rule.team or handler in self._agents
+        return not self._rule.team or handler.removeprefix("agent:") in self._agents
 
 
 def preview(rule: Expiring) -> tuple[Counter[str], int]:

@@ -12,6 +12,7 @@ from conversations.import_export import demo as player
 from conversations.models import Agent, Approval, Conversation, Event, Run, ToolCall
 from conversations.realtime.server_runtime import ServerRuntime
 from conversations.realtime.socket_registry import GuardedRequest
+from conversations.redaction import legal_holds
 from conversations.runs import claims, stop_and_rerun
 from conversations.runs.approvals.decide import decide
 from dashboard import demo
@@ -47,6 +48,29 @@ def test_what_somebody_published_into_the_demo_stays_and_ends_it():
 
     assert log.head("demo-1") == 2
     assert demo._is_real()
+
+
+@pytest.mark.parametrize("target", ["demo-1", legal_holds.EVERYTHING])
+def test_what_is_held_in_the_demo_stays(target):
+    opened("demo-1")
+    legal_holds.place(principals.SYSTEM, target, "a case")
+
+    demo._remove("demo-1")
+
+    assert (log.head("demo-1"), Conversation.objects.get().is_staged) == (1, False)
+
+
+def test_a_staged_conversation_that_cannot_be_deleted_keeps_its_events_and_no_server_from_starting(caplog):
+    for key in ("demo-1", "demo-2"):
+        opened(key)
+    legal_holds.place(principals.SYSTEM, "demo-1", "a case")
+    for conversation in Conversation.objects.all():
+        Conversation.objects.filter(pk=conversation.pk).update(key=f"staged:{conversation.key}", is_staged=True)
+
+    log.discard_staged()
+
+    assert [(row.key, row.events.count()) for row in Conversation.objects.all()] == [("staged:demo-1", 1)]
+    assert "staged:demo-1 stays: a fork, a legal hold or a redaction needs it" in caplog.text
 
 
 def test_the_demo_ends_once_something_real_is_there_though_a_look_for_it_has_failed(monkeypatch):

@@ -13,7 +13,7 @@ from conversations.core.errors import Conflict, Invalid, NotAllowed, NotFound
 from conversations.core.principals import SYSTEM
 from conversations.events import log
 from conversations.evidence import authority
-from conversations.models import AuditEntry, Conversation, Event, LegalHold, Meta, Redaction, RetentionRule
+from conversations.models import Agent, AuditEntry, Conversation, Event, LegalHold, Meta, Redaction, RetentionRule
 from conversations.redaction import expiry, legal_holds, retention_job, retention_rules
 from conversations.redaction import redact as redact_module
 from conversations.redaction.redact import redact
@@ -119,6 +119,23 @@ def test_a_rule_that_fails_keeps_no_other_from_its_round_and_is_tried_again_alon
     assert broken.redacted == 1
     assert healthy.ran_at == began
     assert retention_job.last_run() > broken.ran_at
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_teams_rule_takes_its_conversations_after_a_handoff_too():
+    for agent in ("Dialogue", "Coordinator"):
+        Agent.objects.create(name=agent, team="Town Hall", served_until=0)
+    spoken("retain-h", SECRET)
+    aged("retain-h", 1)
+    Conversation.objects.filter(key="retain-h").update(handler="Dialogue")
+    rule = expiry.Expiring(older_than=time.time_ns() // 1000 - 30 * 86_400_000_000, team="Town Hall")
+    assert expiry.preview(rule)[0]["message"] == 1
+
+    handed = {"event": "conversation.handler", "id": "h1", "handler": "agent:Coordinator"}
+    log.append([log.from_internal("retain-h", handed, SYSTEM)])
+
+    assert Conversation.objects.get(key="retain-h").handler == "agent:Coordinator"
+    assert expiry.preview(rule)[0]["message"] == 1
 
 
 @pytest.mark.django_db(transaction=True)

@@ -4,7 +4,7 @@ from conversations.core.write_transaction import asked_at, write_transaction
 from conversations.events.log.append import append
 from conversations.events.log.call_events import STEPS, TooManyBytes, call_ids, calls_of, ended_by
 from conversations.events.log.fork_copy import ForkCopy
-from conversations.events.log.import_staging import StagedBatch, discard_staged, remove
+from conversations.events.log.import_staging import StagedBatch, discard_staged, is_needed, remove
 from conversations.events.log.reads import (
     EventWindow,
     head,
@@ -55,6 +55,7 @@ __all__ = [
     "from_people",
     "head",
     "heads",
+    "is_needed",
     "keys_of",
     "neighbours",
     "newest_page",

@@ -1,5 +1,6 @@
 """Stage the conversations of an import: invisible until the whole file is stored, then visible all at once."""
 
+import logging
 import time
 import uuid
 
@@ -8,7 +9,19 @@ from django.db.models import QuerySet
 
 from conversations.core.errors import Conflict
 from conversations.core.write_transaction import write_transaction
-from conversations.models import Conversation, Event, ModelUsage, Participant, Response, ToolCall, Turn
+from conversations.models import (
+    Conversation,
+    Event,
+    LegalHold,
+    ModelUsage,
+    Participant,
+    Redaction,
+    Response,
+    ToolCall,
+    Turn,
+)
+
+logger = logging.getLogger(__name__)
 
 EXISTS = "conversation_exists"  # code of a Conflict: another id is needed, or an update
 PREFIX = "staged:"
@@ -57,7 +70,17 @@ def discard_staged(prefix: str = PREFIX, *, chunk: int = 2000) -> None:
     continue."""
     staged = Conversation.objects.filter(is_staged=True, key__startswith=prefix)
     for conversation in staged if prefix != PREFIX else _abandoned(staged):
-        remove(conversation, chunk=chunk)
+        if is_needed(conversation):
+            logger.error("%s stays: a fork, a legal hold or a redaction needs it", conversation.key)
+        else:
+            remove(conversation, chunk=chunk)
+
+
+def is_needed(conversation: Conversation) -> bool:
+    """Return whether a fork, a legal hold (also a released one) or a redaction refers to it: it cannot be deleted."""
+    return any(rows.filter(conversation=conversation).exists() for rows in (LegalHold.objects, Redaction.objects)) or (
+        conversation.forks.exists()
+    )
 
 
 def _abandoned(staged: QuerySet[Conversation]) -> list[Conversation]:
