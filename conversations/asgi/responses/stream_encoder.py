@@ -1,8 +1,9 @@
 """Convert a run's recorded events to the events of a response's stream. One encoder per response.
 
-Text is streamed as deltas while it is generated and closed by its turn's output. At the end the stored answer is
-authoritative: parts of it that were not streamed are streamed then, and streamed parts that it does not contain are
-closed as incomplete. Calls of the client's tools come from it alone: the record masks them, and shortens long ones.
+Text is streamed as deltas while it is generated. Its message is closed after its turn's output: by the stored answer,
+if that comes next, which alone says whether the message was cut. At the end the stored answer is authoritative: parts
+of it that were not streamed are streamed then, and streamed parts that it does not contain are closed as incomplete.
+Calls of the client's tools come from it alone: the record masks them, and shortens long ones.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Frames = list[StreamFrame]
 
 
 class SpokenFields(msgspec.Struct, gc=False):
-    """The fields that are read of a token and of an output."""
+    """The fields that are read of a token, an output and a tool step."""
 
     text: str = ""
     turn: int = 0
@@ -43,6 +44,7 @@ class SpokenFields(msgspec.Struct, gc=False):
     is_partial: bool = False
     refusal: bool = False
     phase: str = ""
+    origin: str | None = None
 
 
 class ApprovalFields(msgspec.Struct):
@@ -99,6 +101,7 @@ class Encoder:
         self._index = 0  # of the next item
         self._open: dict[str, OpenMessage] = {}
         self._writing: dict[int | None, OpenMessage] = {}  # those of them that a turn writes
+        self._ended: tuple[OpenMessage, str, str] | None = None  # one to be closed, with its text and status
         self._closed: set[str] = set()
         self._questions: list[Json] = []  # that were asked since it last went on
         self._is_waiting = False
@@ -117,10 +120,10 @@ class Encoder:
         if event.run != self._received.run or self.final is not None:
             return []
         if (rule := _RULES.get(event.kind)) is not None:
-            return rule(self, event)
+            return self._close_ended() + rule(self, event)
         if (final := resource.ending(self._received, event)) is not None:
             return self._end(final)
-        return []
+        return [] if _is_beside_the_end(event) else self._close_ended()
 
     def mark_sent(self, frames: Frames) -> None:
         """Record that these events were sent."""
@@ -141,6 +144,7 @@ class Encoder:
         frames: Frames = []
         for item in final["output"]:
             frames += self._rest(item)
+        frames += self._close_ended()
         for message in list(self._open.values()):
             frames += self._close(message, "".join(message.sent), "incomplete")
         return [*frames, *self._last(final)]
@@ -204,7 +208,12 @@ class Encoder:
         frames: Frames = []
         if message is None:
             frames, message = self._begin(id_, spoken.turn, spoken.phase)
-        return frames + self._close(message, spoken.text, status)
+        self._ended = message, spoken.text, status
+        return frames + self._rest_of_text(message, spoken.text)
+
+    def _close_ended(self) -> Frames:
+        ended, self._ended = self._ended, None
+        return self._close(*ended) if ended is not None and ended[0].id in self._open else []
 
     def _begin(self, id_: str, turn: int | None = None, phase: str = "") -> tuple[Frames, OpenMessage]:
         """Open a message and its one part."""
@@ -226,20 +235,22 @@ class Encoder:
             for number, piece in enumerate(pieces, first)
         ]
 
-    def _rest_of_text(self, message: OpenMessage, text: str) -> StreamFrame:
-        """Return a delta that may be one reader's own, and so may have no number of its own."""
+    def _rest_of_text(self, message: OpenMessage, text: str) -> Frames:
+        """Return a delta that may be one reader's own, and so may have no number of its own; none for no rest."""
+        sent = "".join(message.sent)
+        rest = text[len(sent) :] if text.startswith(sent) else ""
+        if not rest:
+            return []
+        message.sent.append(rest)
         number = self._number()
-        data = b"%b%b%b%b" % (_DELTA_HEAD % number, message.head, _encode(text), _DELTA_TAIL)
-        return StreamFrame(_DELTA, data, number)
+        data = b"%b%b%b%b" % (_DELTA_HEAD % number, message.head, _encode(rest), _DELTA_TAIL)
+        return [StreamFrame(_DELTA, data, number)]
 
     def _close(self, message: OpenMessage, text: str, status: str, item: Json | None = None) -> Frames:
         """Close a message with its whole text, after streaming the rest of it."""
         del self._open[message.id], self._writing[message.turn]
         self._closed.add(message.id)
-        sent = "".join(message.sent)
-        rest = text[len(sent) :] if text.startswith(sent) else ""
-        frames = [self._rest_of_text(message, rest)] if rest else []
-        part = _part(text)
+        frames, part = self._rest_of_text(message, text), _part(text)
         default_item: Json = {
             "type": "message",
             "id": message.id,
@@ -249,20 +260,23 @@ class Encoder:
         }
         whole = item or default_item | message.phase
         encoded = _encode(text).decode()
-        return [
-            *frames,
+        frames += [
             self._frame("response.output_text.done", f'{message.place},"text":{encoded},"logprobs":[]'),
             self._frame("response.content_part.done", f'{message.place},"part":{_encode(part).decode()}'),
-            self._item("done", message.index, whole),
         ]
+        for nth, more in enumerate(whole["content"][1:], 1):
+            frames += self._refusal(whole, message.index, nth, str(more.get("refusal")))
+        return [*frames, self._item("done", message.index, whole)]
 
     def _rest(self, item: Json) -> Frames:
         """Stream the part of an item of the complete answer that was not streamed yet."""
         id_, kind = str(item.get("id")), item.get("type")
-        text = _only_text(item)
+        text = _text(item)
         if id_ in self._closed:
             return []
         if (message := self._open.get(id_)) is not None:
+            if self._ended is not None and self._ended[0] is message:
+                message.sent = [text or ""]  # all of it, though it was changed since: the numbers stay the same
             return self._close(message, text or "", str(item.get("status")), item if text is not None else None)
         if kind == "message" and text is not None:
             frames, message = self._begin(id_, phase=str(item.get("phase") or ""))
@@ -286,15 +300,19 @@ class Encoder:
         ]
 
     def _refused(self, item: Json, index: int, text: str) -> Frames:
-        position, refusal = f'"item_id":"{item["id"]}","output_index":{index},"content_index":0', _encode(text).decode()
+        added = self._item("added", index, item | {"content": [], "status": "in_progress"})
+        return [added, *self._refusal(item, index, 0, text), self._item("done", index, item)]
+
+    def _refusal(self, item: Json, index: int, nth: int, text: str) -> Frames:
+        """Return the events of the `nth` part of a message, a refusal."""
+        position = f'"item_id":"{item["id"]}","output_index":{index},"content_index":{nth}'
+        refusal = _encode(text).decode()
         empty, whole = (_encode({"type": "refusal", "refusal": refusal_text}).decode() for refusal_text in ("", text))
         return [
-            self._item("added", index, item | {"content": [], "status": "in_progress"}),
             self._frame("response.content_part.added", f'{position},"part":{empty}'),
             self._frame("response.refusal.delta", f'{position},"delta":{refusal}'),
             self._frame("response.refusal.done", f'{position},"refusal":{refusal}'),
             self._frame("response.content_part.done", f'{position},"part":{whole}'),
-            self._item("done", index, item),
         ]
 
     def _item(self, what: str, index: int, item: Json) -> StreamFrame:
@@ -327,6 +345,12 @@ def _read(event: Stored) -> SpokenFields:
         return SpokenFields(parsed.text or "", parsed.turn or 0)
 
 
+def _is_beside_the_end(event: Stored) -> bool:
+    """Return whether an event may stand between the last output and the stored answer."""
+    is_step = event.kind == "tool_step"
+    return event.kind == "model.turn" or (is_step and _read(event).origin == response_ids.EXTERNAL)
+
+
 def _pieces(text: str, lengths: Sequence[int] | None) -> Sequence[str]:
     """Return the pieces that were joined, as many as there were even if the text was changed since: the numbers of what
     comes after them stay the same."""
@@ -341,21 +365,21 @@ def _part(text: str) -> Json:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _only_text(item: Json) -> str | None:
-    """Return a message's text if it contains nothing else."""
-    part = _only_part(item)
-    return part["text"] if part.get("type") == "output_text" and not part.get("annotations") else None
+def _text(item: Json) -> str | None:
+    """Return the text of a message of one text, with or without a refusal after it."""
+    part, *more = _parts(item) or [{}]
+    is_text = part.get("type") == "output_text" and not part.get("annotations")
+    return part["text"] if is_text and all(other.get("type") == "refusal" for other in more) else None
 
 
 def _only_refusal(item: Json) -> str | None:
-    part = _only_part(item)
-    return part["refusal"] if part.get("type") == "refusal" else None
+    part, *more = _parts(item) or [{}]
+    return part["refusal"] if part.get("type") == "refusal" and not more else None
 
 
-def _only_part(item: Json) -> Json:
+def _parts(item: Json) -> list[Json]:
     content: Any = item.get("content")
-    is_one = item.get("type") == "message" and isinstance(content, list) and len(content) == 1
-    return content[0] if is_one else {}
+    return content if item.get("type") == "message" and isinstance(content, list) else []
 
 
 _RULES: dict[str, Callable[[Encoder, Stored], Frames]] = {
