@@ -11,13 +11,18 @@ ROWS = 500  # of one statement
 
 
 def fill(apps: Apps, _: BaseDatabaseSchemaEditor) -> None:
-    """Add the rows of such turns, in those conversations whose sums say that there are any."""
+    """Add the rows of such turns, in those conversations whose sums say that there are any; a fork's copies were
+    counted where they were said."""
     usage_model, event_model = apps.get_model("conversations", "ModelUsage"), apps.get_model("conversations", "Event")
     turn_model = apps.get_model("conversations", "Turn")
-    with_unknown = usage_model.objects.filter(unknown_turns__gt=0).values_list("conversation_id", flat=True).distinct()
-    for conversation in list(with_unknown):
+    with_unknown = usage_model.objects.filter(unknown_turns__gt=0)
+    for conversation, copied in list(
+        with_unknown.values_list("conversation_id", "conversation__copied_seq").distinct()
+    ):
         known = set(turn_model.objects.filter(conversation_id=conversation).values_list("seq", flat=True))
-        events = event_model.objects.filter(conversation_id=conversation, kind="model.turn", run__isnull=False)
+        events = event_model.objects.filter(
+            conversation_id=conversation, seq__gt=copied, kind="model.turn", run__isnull=False
+        )
         rows = [
             turn_model(conversation_id=conversation, seq=seq, at=at, run=run, **_fields(body))
             for seq, at, run, body in events.values_list("seq", "at", "run", "body").iterator(ROWS)

@@ -12,11 +12,13 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from conversations.conversation import conversation_list, spending
+from conversations.conversation.fork import fork
 from conversations.core import principals
 from conversations.events import log
 from conversations.events.log.rebuild import rebuild
+from conversations.events.log.refold_check import Differs, RefoldCheck
 from conversations.events.log.sql import TURN
-from conversations.models import Conversation, ModelUsage, Turn
+from conversations.models import Conversation, Event, ModelUsage, Turn
 from tests.support import held_run, teamwork
 from tests.support.cast import client_of
 from tests.support.unchecked import unchecked
@@ -172,6 +174,43 @@ def test_a_turn_from_before_whose_tokens_are_unknown_gets_its_row(claimed):
     import_module("conversations.migrations.0026_unknown_turns").fill(apps, None)
 
     assert list(Turn.objects.order_by("seq").values_list(*TURN.split(","))) == before
+
+
+def forked_with_turns(claimed, people):
+    """Fork a conversation of a known and an unknown turn, and add an unknown one; return the fork and its number."""
+    turn(claimed, input_tokens=5, output_tokens=1)
+    turn(claimed)
+    parent = Conversation.objects.get()
+    made = fork(people["operator"], parent.key, parent.head_seq).conversation
+    body = {"event": "model.turn", "run_id": "r2", "agent": "Dialogue", "turn": 1, "model": "dear", "usage": None}
+    (own,) = log.append([log.from_internal(made, body, principals.run_principal("Dialogue"))])
+    return Conversation.objects.get(key=made), own.seq
+
+
+def test_only_a_forks_own_turns_from_before_get_rows(claimed, people):
+    made, own = forked_with_turns(claimed, people)
+    Turn.objects.filter(conversation=made).delete()
+
+    import_module("conversations.migrations.0026_unknown_turns").fill(apps, None)
+
+    assert list(Turn.objects.filter(conversation=made).values_list("seq", flat=True)) == [own]
+    RefoldCheck(made.pk, made.key).run()
+
+
+def test_rows_that_copied_turns_were_given_are_deleted(claimed, people):
+    made, own = forked_with_turns(claimed, people)
+    before = list(Turn.objects.order_by("conversation", "seq").values_list(*TURN.split(",")))
+    row = {"agent": "Dialogue", "model": "dear", "input_tokens": 0, "output_tokens": 0, "run": claimed.run}
+    for seq in Event.objects.filter(conversation=made, kind="model.turn", seq__lt=own).values_list("seq", flat=True):
+        Turn.objects.create(conversation=made, seq=seq, at=1, **row)
+    with pytest.raises(Differs):
+        RefoldCheck(made.pk, made.key).run()
+
+    with connection.cursor() as cursor:
+        cursor.execute(import_module("conversations.migrations.0029_copied_turns").DELETE)
+
+    assert list(Turn.objects.order_by("conversation", "seq").values_list(*TURN.split(","))) == before
+    RefoldCheck(made.pk, made.key).run()
 
 
 def test_an_agents_day_is_read_within_a_bound(claimed, monkeypatch):
